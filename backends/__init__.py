@@ -1,0 +1,1 @@
+"""Search engines behind one contract: see :mod:`backends.base`."""

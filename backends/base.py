@@ -1,0 +1,314 @@
+"""The contract between the service and a search engine. Read this first.
+
+A backend holds indexes. An index is a derived view of one site's documents: the service keeps
+the documents themselves in SQL and can rebuild any index from there. Index names come from the
+service and match ``[a-z0-9_]{1,64}``; a caller's text never becomes an index name.
+
+Every method may raise :class:`~backends.errors.BackendUnavailable` within the time budget of
+the backend's URL. No method lets another exception of the engine, its client or the transport
+through, and none leaves an engine's own words or credentials in a message.
+
+Backends are used by several threads at once. They open files, sockets and threads only at
+first use in a process, so that an object made before ``fork`` works in every child.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from backends.filters import Filter
+
+STANDARD_FIELDS = ("id", "title", "content", "url", "excerpt", "author", "date")
+"""Fields every index knows, whatever its documents hold."""
+
+REQUIRED_HIT_FIELDS = ("id", "title", "url", "excerpt", "content")
+"""Fields every hit has, as strings, ``""`` when the document lacks them."""
+
+MATCH_ALL = "*"
+"""The query text that matches every document, by date, newest first, then those without, by last change."""
+
+
+class FieldKind(StrEnum):
+    """What a further field of a document holds. One field may hold several kinds in several documents."""
+
+    STRING = "string"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    STRING_LIST = "string_list"
+    NUMBER_LIST = "number_list"
+
+
+FieldKinds = Mapping[str, frozenset[FieldKind]]
+"""The further fields of an index (not the standard ones) and the kinds seen in each; it only grows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One valid document.
+
+    Attributes:
+        id: Identifier as sent, 1 to 512 characters, any characters but NUL.
+        fields: The document as sent, ``id`` included, without fields that were ``null``.
+        changed_at: When it was last written, in microseconds since the Unix epoch; grows with every write of a site.
+    """
+
+    id: str
+    fields: Mapping[str, Any]
+    changed_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """Order by one field; documents without it come last in either direction."""
+
+    field: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Highlight:
+    """How ``Hit.formatted`` is made.
+
+    Attributes:
+        pre_tag, post_tag: Put around every match.
+        escape: Whether the document's own text is HTML-escaped (the tags are not).
+        fields: Fields in which matches are marked; ``("*",)`` for all.
+        crop_fields: Field to length in words; such a field is cut around its first good match. Others stay whole.
+        crop_marker: Put where text was cut away.
+    """
+
+    pre_tag: str = "<em>"
+    post_tag: str = "</em>"
+    escape: bool = True
+    fields: tuple[str, ...] = ("*",)
+    crop_fields: Mapping[str, int] = field(default_factory=lambda: {"content": 30})
+    crop_marker: str = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """A site's own wishes, applied at query time.
+
+    Attributes:
+        language: ISO 639-1 code of the site's documents; ``None`` to recognise it per document.
+        synonyms: Groups of words or phrases that mean the same.
+        stop_words: Words that need not match; ``None`` for the language's own list.
+        pinned: Normal form of a query to the ids that come first for it, in order.
+        weights: Field (``title``, ``excerpt``, ``content``) to its factor, 1.0 when not named.
+    """
+
+    language: str | None = None
+    synonyms: tuple[tuple[str, ...], ...] = ()
+    stop_words: frozenset[str] | None = None
+    pinned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """One search, checked.
+
+    Attributes:
+        text: What the person typed, at most 512 bytes; :data:`MATCH_ALL` for every document.
+        limit: Hits wanted, 0 to 101.
+        offset: Hits passed over, 0 to 2147483647.
+        filters: Expression in the engine's own syntax, ``""`` for none.
+        filter: Parsed expression of the portable grammar, ANDed with ``filters``.
+        sort: At most three keys; ties are broken by relevance.
+        facets: Fields to count values of; ``("*",)`` for every field that can be one.
+        highlight: How to make ``Hit.formatted``; ``None`` leaves it out.
+        kinds: The index's further fields. A field that is neither standard nor here is unknown.
+        settings: The site's search settings.
+        fields: The text fields searched; ``()`` for title, excerpt and content.
+        all_words: Whether documents must have every word (else all words first, then fewer).
+    """
+
+    text: str
+    limit: int = 20
+    offset: int = 0
+    filters: str = ""
+    filter: Filter | None = None
+    sort: tuple[SortKey, ...] = ()
+    facets: tuple[str, ...] = ()
+    highlight: Highlight | None = None
+    kinds: FieldKinds = field(default_factory=dict)
+    settings: SearchSettings = field(default_factory=SearchSettings)
+    fields: tuple[str, ...] = ()
+    all_words: bool = False
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A found document.
+
+    Attributes:
+        id: The document's identifier as sent.
+        json: The document as a JSON object (UTF-8): all its fields, and ``""`` for the missing ones
+            of :data:`REQUIRED_HIT_FIELDS`. Bytes, so that an answer need not decode and encode them.
+        formatted: The same fields with matches marked, if asked for.
+    """
+
+    id: str
+    json: bytes
+    formatted: Mapping[str, Any] | None = None
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """``json``, decoded."""
+        decoded: dict[str, Any] = orjson.loads(self.json)
+        return decoded
+
+
+@dataclass(frozen=True, slots=True)
+class FacetStats:
+    """Smallest and largest value of a number or date field (dates: Unix seconds) among all matches."""
+
+    min: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes:
+        hits: One page of hits, best first.
+        total: Number of all matches, exact as far as the engine can count.
+        facets: Field to value (as text) to number of matches, at most 100 values each,
+            members in order of count, then value.
+        facet_stats: Smallest and largest values of facets that are numbers or dates.
+        engine_ms: Time the engine took, in milliseconds.
+    """
+
+    hits: tuple[Hit, ...]
+    total: int
+    facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    facet_stats: Mapping[str, FacetStats] = field(default_factory=dict)
+    engine_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A key of the engine's own, good for searching one index.
+
+    Attributes:
+        token: What a client sends to the engine; a secret.
+        reference: What :meth:`SearchBackend.revoke_credential` needs to end it; not a secret.
+    """
+
+    token: str
+    reference: str
+
+
+class SearchBackend(ABC):
+    """One search engine. Built from a URL by :func:`backends.registry.create_backend`."""
+
+    name: str
+    """The engine: ``memory``, ``tantivy``, ``typesense`` or ``meilisearch``."""
+
+    identity: str
+    """Where the indexes live, without credentials; two backends with equal identity share their indexes."""
+
+    persistent: bool = True
+    """Whether indexes outlive the process and are seen by others."""
+
+    has_native_filters: bool = False
+    """Whether ``SearchQuery.filters`` is in a syntax of the engine's own, not the portable grammar."""
+
+    issues_credentials: bool = False
+    """Whether clients can be given keys to speak to the engine directly."""
+
+    @abstractmethod
+    def create_index(self, index: str) -> None:
+        """Make an empty index; does nothing if it is there."""
+
+    @abstractmethod
+    def delete_index(self, index: str) -> None:
+        """Remove an index and its documents; does nothing if it is not there."""
+
+    @abstractmethod
+    def list_indexes(self) -> list[str]:
+        """Names of all indexes, in no order."""
+
+    @abstractmethod
+    def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
+        """Add documents, replacing whole documents with the same id.
+
+        When it returns, all are durable and found by the next search from any process (visible on
+        every node that answers searches). When it raises, any part may have been applied; repeating
+        the call is harmless. Ids within one call are distinct. ``kinds`` covers every further field of
+        these documents, and of those already there. Calls for one index never overlap (the service
+        holds a lock), calls for different indexes do.
+
+        Raises:
+            IndexNotFound: There is no such index.
+            BackendUnavailable: It was not, or perhaps not, done.
+        """
+
+    @abstractmethod
+    def delete(self, index: str, ids: Sequence[str]) -> None:
+        """Remove documents; unknown ids are passed over. Visibility and overlap as for :meth:`upsert`.
+
+        Raises:
+            IndexNotFound: There is no such index.
+        """
+
+    @abstractmethod
+    def search(self, index: str, query: SearchQuery) -> SearchResult:
+        """Run one search.
+
+        Raises:
+            BackendRejected: ``filters``, ``sort`` or ``facets`` cannot be run.
+            IndexNotFound: There is no such index.
+        """
+
+    @abstractmethod
+    def count(self, index: str) -> int:
+        """Number of documents in the index.
+
+        Raises:
+            IndexNotFound: There is no such index.
+        """
+
+    @abstractmethod
+    def document_ids(self, index: str) -> Iterator[str]:
+        """Every document's id, each once, in no order.
+
+        Raises:
+            IndexNotFound: There is no such index.
+        """
+
+    @abstractmethod
+    def check(self) -> None:
+        """Return if the engine is there and accepts our credentials.
+
+        Raises:
+            BackendUnavailable: It is not, or not yet.
+        """
+
+    def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
+        """Make a key that can search ``index`` and nothing else until ``expires_at``.
+
+        Args:
+            holder: Stable name of whom it is for; keys of one holder are ended together.
+
+        Raises:
+            NotImplementedError: The engine has none (:attr:`issues_credentials` is false).
+        """
+        raise NotImplementedError(f"{self.name} issues no credentials")
+
+    def revoke_credential(self, reference: str) -> None:
+        """End every key with this reference, at once; does nothing if it is ended already."""
+        raise NotImplementedError(f"{self.name} issues no credentials")
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back files, sockets and threads. The backend can be used again afterwards."""

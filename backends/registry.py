@@ -1,0 +1,39 @@
+"""Choosing a search engine by URL."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from backends.base import SearchBackend
+
+
+def create_backend(url: str) -> SearchBackend:
+    """Build the backend that ``url`` names. Opens nothing.
+
+    Args:
+        url: ``memory://``, ``tantivy:///path``, ``typesense://:key@host:8108`` (several hosts with commas;
+            ``typesense+https`` for TLS) or ``meilisearch://:key@host:7700``.
+
+    Raises:
+        ValueError: The scheme is unknown or the rest of the URL is not of its form. The message never
+            repeats a key.
+    """
+    scheme = urlsplit(url).scheme
+    match scheme:
+        case "memory" | "tantivy":
+            from backends.tantivy import TantivyBackend
+
+            return TantivyBackend.from_url(url)
+        case "typesense" | "typesense+https":
+            from backends.typesense import TypesenseBackend
+
+            return TypesenseBackend.from_url(url)
+        case "meilisearch" | "meilisearch+https":
+            from backends.meilisearch import MeilisearchBackend
+
+            return MeilisearchBackend.from_url(url)
+        case _:
+            raise ValueError(
+                f"Unknown search engine {scheme!r}: the URL must begin with memory://, tantivy://, "
+                "typesense:// or meilisearch://."
+            )
