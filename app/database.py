@@ -1,0 +1,119 @@
+"""The SQL database: one engine per process, read and write transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.orm import Session, sessionmaker
+
+UNAVAILABLE_ERRORS: tuple[type[Exception], ...] = (OperationalError, InterfaceError, PoolTimeoutError)
+"""What SQLAlchemy raises when the database is away, locked for too long or out of space."""
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Whether ``error`` says that the database cannot work now, rather than that a statement was wrong."""
+    if isinstance(error, UNAVAILABLE_ERRORS):
+        return True
+    return isinstance(error, DBAPIError) and error.connection_invalidated
+
+
+class Database:
+    """Opens connections at first use; an object made before ``fork`` must be :meth:`dispose`\\ d in the child.
+
+    Args:
+        url: SQLAlchemy URL of a SQLite file or a PostgreSQL database.
+        busy_timeout_seconds: How long a statement waits for a lock that another process holds.
+        pool_size: Connections kept per process (PostgreSQL).
+    """
+
+    def __init__(self, url: str, *, busy_timeout_seconds: float = 5.0, pool_size: int = 16):
+        self.url: URL = normalized_url(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._busy_timeout_seconds = busy_timeout_seconds
+        self.engine = self._create_engine(pool_size)
+        self._sessions = sessionmaker(self.engine, expire_on_commit=False)
+        self._writing_sessions = sessionmaker(
+            self.engine.execution_options(writes=True), expire_on_commit=False, autoflush=True
+        )
+
+    def _create_engine(self, pool_size: int) -> Engine:
+        if self.is_sqlite:
+            engine = create_engine(
+                self.url,
+                connect_args={"timeout": self._busy_timeout_seconds, "check_same_thread": False},
+                pool_size=pool_size,
+                max_overflow=pool_size,
+            )
+            event.listen(engine, "connect", _prepare_sqlite)
+            event.listen(engine, "begin", _begin_sqlite)
+            return engine
+        milliseconds = int(self._busy_timeout_seconds * 1000)
+        return create_engine(
+            self.url,
+            connect_args={
+                "connect_timeout": max(2, int(self._busy_timeout_seconds)),
+                "options": f"-c lock_timeout={milliseconds} -c timezone=UTC",
+            },
+            pool_size=pool_size,
+            max_overflow=pool_size,
+            pool_timeout=self._busy_timeout_seconds,
+            pool_pre_ping=True,
+        )
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A session for reading; what it changes is rolled back."""
+        with self._sessions() as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """A session whose work is committed at the end, or rolled back when the block raises.
+
+        On SQLite it takes the write lock at once, so that what was read in it cannot have changed by the commit.
+        """
+        with self._writing_sessions() as session, session.begin():
+            yield session
+
+    def dispose(self, *, close: bool = True) -> None:
+        """Forget all pooled connections; ``close=False`` in a forked child, whose parent still uses them."""
+        self.engine.dispose(close=close)
+
+
+def normalized_url(url: str) -> URL:
+    """``url`` with the driver this service uses.
+
+    Raises:
+        ValueError: It is neither SQLite nor PostgreSQL.
+    """
+    parsed = make_url(url)
+    match parsed.get_backend_name():
+        case "sqlite":
+            if not parsed.database or parsed.database == ":memory:":
+                raise ValueError("DATABASE_URL: SQLite needs a file, several connections share it.")
+            return parsed
+        case "postgresql" | "postgres":
+            return parsed.set(drivername="postgresql+psycopg")
+        case other:
+            raise ValueError(f"DATABASE_URL: {other} is not supported, only sqlite and postgresql are.")
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # SQLAlchemy's begin event below decides when a transaction starts.
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.execute("PRAGMA cache_size=-16384")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,24 @@
+"""Documents: the source of truth that every index is derived from."""
+
+from __future__ import annotations
+
+from sqlalchemy import ForeignKey, Index, LargeBinary, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.models.base import Base, BigId
+
+
+class StoredDocument(Base):
+    """One document of a site, or the mark that it was deleted (until the engine has been told)."""
+
+    __tablename__ = "documents"
+    __table_args__ = (Index(None, "site_id", "revision"),)
+
+    site_id: Mapped[int] = mapped_column(BigId, ForeignKey("sites.id", ondelete="CASCADE"), primary_key=True)
+    id: Mapped[str] = mapped_column(String(512), primary_key=True)
+    revision: Mapped[int] = mapped_column(BigId)
+    """The site's revision that wrote it."""
+    changed_at: Mapped[int] = mapped_column(BigId)
+    """Microseconds since the Unix epoch."""
+    source: Mapped[bytes | None] = mapped_column(LargeBinary)
+    """The document as a JSON object; ``NULL`` when it was deleted."""

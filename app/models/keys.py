@@ -1,0 +1,57 @@
+"""API keys and the engine credentials made for them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from app.models.base import Base, BigId
+from app.models.sites import Site
+
+
+class Key(Base):
+    """An API key of a site. The token itself is never stored."""
+
+    __tablename__ = "keys"
+    __table_args__ = (Index(None, "site_id"), Index(None, "account_id"))
+
+    id: Mapped[str] = mapped_column(String(14), primary_key=True)
+    sequence: Mapped[int] = mapped_column(BigId, unique=True)
+    """Order of creation."""
+    account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
+    site_id: Mapped[int] = mapped_column(BigId, ForeignKey("sites.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(100))
+    type: Mapped[str] = mapped_column(String(16))
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    last4: Mapped[str] = mapped_column(String(4))
+    previous_token_hash: Mapped[str | None] = mapped_column(String(64), unique=True)
+    """The token before the last rotation, good until ``previous_expires_at``."""
+    previous_expires_at: Mapped[datetime | None]
+    token_version: Mapped[int] = mapped_column(default=1)
+    """Grows whenever engine keys made for this key must stop."""
+    active: Mapped[bool] = mapped_column(default=True)
+    expires_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+    site: Mapped[Site] = relationship(lazy="joined")
+
+
+class EngineCredential(Base):
+    """A key of the engine's own that was handed out and must be ended when its holder stops."""
+
+    __tablename__ = "engine_credentials"
+    __table_args__ = (UniqueConstraint("engine", "holder", "index_name"), Index(None, "site_id"), Index(None, "key_id"))
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    site_id: Mapped[int] = mapped_column(BigId, ForeignKey("sites.id", ondelete="CASCADE"))
+    key_id: Mapped[str | None] = mapped_column(ForeignKey("keys.id", ondelete="CASCADE"))
+    """The service key it belongs to; ``NULL`` for the site's public one."""
+    engine: Mapped[str] = mapped_column(String(255))
+    holder: Mapped[str] = mapped_column(String(64))
+    index_name: Mapped[str] = mapped_column(String(64))
+    reference: Mapped[str] = mapped_column(String(255))
+    created_at: Mapped[datetime]

@@ -1,0 +1,74 @@
+"""Sites and what is left to do for deleted ones."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import JSON, ForeignKey, Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.models.base import Base, BigId
+
+
+class Site(Base):
+    """A customer's site: one search index, its own keys."""
+
+    __tablename__ = "sites"
+    __table_args__ = (Index(None, "account_id"), {"sqlite_autoincrement": True})
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(100))
+    url: Mapped[str] = mapped_column(String(2048))
+    domain: Mapped[str] = mapped_column(String(255))
+    active: Mapped[bool] = mapped_column(default=True)
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+    document_count: Mapped[int] = mapped_column(default=0)
+    field_kinds: Mapped[dict[str, list[str]]] = mapped_column(JSON, default=dict)
+    """Further fields of the site's documents and the kinds seen in each."""
+    search_settings: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    public_epoch: Mapped[int] = mapped_column(default=1)
+    """Grows when every public engine key of the site must stop."""
+
+    revision: Mapped[int] = mapped_column(BigId, default=0)
+    """Grows with every change of the documents."""
+    applied_revision: Mapped[int] = mapped_column(BigId, default=0)
+    """Up to which revision the engine's index has the changes."""
+    engine: Mapped[str] = mapped_column(String(255))
+    """Identity of the engine that holds the index."""
+    index_generation: Mapped[int] = mapped_column(default=1)
+    """Grows with every rebuild beside the old index."""
+
+    @property
+    def index(self) -> str:
+        """The index name customers see; stays for the site's life."""
+        return f"site_{self.id}"
+
+    @property
+    def engine_index(self) -> str:
+        """The index name at the engine."""
+        return engine_index_name(self.id, self.index_generation)
+
+
+def engine_index_name(site_id: int, generation: int) -> str:
+    """Name at the engine of one generation of a site's index."""
+    return f"site_{site_id}_{generation}"
+
+
+class EngineTask(Base):
+    """Something that must still be done at an engine, retried until it is: the outbox."""
+
+    __tablename__ = "engine_tasks"
+    __table_args__ = (Index(None, "due_at"),)
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    engine: Mapped[str] = mapped_column(String(255))
+    action: Mapped[str] = mapped_column(String(32))
+    """``delete_index`` or ``revoke_credential``."""
+    subject: Mapped[str] = mapped_column(String(255))
+    attempts: Mapped[int] = mapped_column(default=0)
+    due_at: Mapped[datetime]
+    created_at: Mapped[datetime]
