@@ -1,0 +1,172 @@
+"""Every setting in one table: name, default, type and help. Read from the environment once, at start."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from dataclasses import field as dataclass_field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+UNLIMITED = 2147483647
+"""How "unlimited" is written where clients expect an integer."""
+
+
+class ConfigurationError(Exception):
+    """A setting is unknown, malformed or contradicts another; the service does not start."""
+
+
+def _setting(default: Any, help: str) -> Any:
+    return dataclass_field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The service's settings. Field names in upper case are the environment variables' names."""
+
+    data_dir: str = _setting("var", "Folder of the database, the index, counters and journals.")
+    secret_key: str = _setting("", "Secret of at least 32 characters that keys and sessions are hashed with. "
+                               "Empty: one is made once and kept in DATA_DIR/secret_key.")
+    database_url: str = _setting("", "SQLite file or PostgreSQL (postgresql://…). Empty: DATA_DIR/service.db.")
+    database_timeout_seconds: float = _setting(5.0, "How long a request waits for a locked or unreachable database.")
+    search_url: str = _setting("", "Search engine: tantivy:///folder, memory://, typesense://:key@host:8108 or "
+                               "meilisearch://:key@host:7700. Empty: tantivy in DATA_DIR/indexes.")
+    search_next_url: str = _setting("", "The engine that `search move` moves the sites to, while both are in use.")
+    search_public_url: str = _setting("", "Address at which browsers reach the engine itself. Empty: they use the gateway.")
+    limits_url: str = _setting("", "Counter store: sqlite:///file, redis://… or memory:// (one process only). "
+                               "Empty: DATA_DIR/counters.db.")
+    limits_timeout_seconds: float = _setting(1.0, "How long a request waits for the counter store.")
+    public_url: str = _setting("", "Address of this service as its users see it. Empty: taken from each request.")
+    trusted_proxies: int = _setting(0, "How many proxies in front set X-Forwarded-For and X-Forwarded-Proto.")
+    plans_file: str = _setting("", "TOML file that replaces the shipped table of plans.")
+    default_plan: str = _setting("free", "Plan of a newly registered account.")
+    registration: bool = _setting(True, "Whether anybody can register an account.")
+    max_body_bytes: int = _setting(1_048_576, "Largest request body.")
+    max_bulk_body_bytes: int = _setting(16_777_216, "Largest request body of the bulk endpoint.")
+    event_retention_days: int = _setting(400, "Days after which search events and their roll-ups are deleted.")
+    metrics_token: str = _setting("", "Bearer token for /metrics from elsewhere than loopback.")
+    log_level: str = _setting("INFO", "DEBUG, INFO, WARNING or ERROR.")
+    background_jobs: bool = _setting(True, "Whether this process runs the background jobs (flush, retry, clean up).")
+
+    # Filled in from DATA_DIR where left empty; see load_settings.
+
+    @property
+    def data_path(self) -> Path:
+        """``data_dir`` as an absolute path."""
+        return Path(self.data_dir).absolute()
+
+
+SETTINGS: dict[str, Any] = {f.name.upper(): f for f in fields(Settings)}
+"""Environment variable to its field: default, type and help."""
+
+SERVER_SETTINGS = {
+    "HOST": ("127.0.0.1", "Address that `make demo`, `make run` and gunicorn bind to."),
+    "PORT": ("8000", "Port that they bind to."),
+    "WEB_CONCURRENCY": ("one per core", "Worker processes of gunicorn."),
+    "WEB_THREADS": ("8", "Threads per worker process."),
+}
+"""Settings that gunicorn.conf.py and the Makefile read."""
+
+
+def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
+    """Settings from the environment, checked, with the defaults that depend on DATA_DIR filled in.
+
+    Args:
+        environ: Where to read; the process's environment if not given.
+        overrides: Field values that win over the environment (tests).
+
+    Raises:
+        ConfigurationError: A value is not of its type, out of range, or contradicts another.
+    """
+    environ = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    for name, f in SETTINGS.items():
+        if f.name in overrides:
+            values[f.name] = overrides[f.name]
+        elif environ.get(name, "") != "":
+            values[f.name] = _parse(name, environ[name], type(f.default))
+    unknown = set(overrides) - {f.name for f in fields(Settings)}
+    if unknown:
+        raise ConfigurationError(f"unknown settings: {', '.join(sorted(unknown))}")
+    settings = Settings(**values)
+    _check(settings)
+    return _complete(settings)
+
+
+def _parse(name: str, text: str, kind: type) -> Any:
+    if kind is bool:
+        lowered = text.strip().lower()
+        if lowered in {"1", "true", "yes", "on"}:
+            return True
+        if lowered in {"0", "false", "no", "off"}:
+            return False
+        raise ConfigurationError(f"{name} must be true or false.")
+    if kind is str:
+        return text
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{name} must be a number.") from error
+
+
+def _check(settings: Settings) -> None:
+    for name in ("public_url", "search_public_url"):
+        value = getattr(settings, name)
+        parts = urlsplit(value)
+        if value and (parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment):
+            raise ConfigurationError(f"{name.upper()} must be an http or https address.")
+    for name in ("trusted_proxies",):
+        if getattr(settings, name) < 0:
+            raise ConfigurationError(f"{name.upper()} must not be negative.")
+    for name in ("max_body_bytes", "max_bulk_body_bytes", "event_retention_days",
+                 "database_timeout_seconds", "limits_timeout_seconds"):
+        if getattr(settings, name) <= 0:
+            raise ConfigurationError(f"{name.upper()} must be greater than zero.")
+    if settings.event_retention_days < 91:
+        raise ConfigurationError("EVENT_RETENTION_DAYS must be at least 91: analytics look 90 days back.")
+    if settings.log_level not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+        raise ConfigurationError("LOG_LEVEL must be DEBUG, INFO, WARNING or ERROR.")
+    if settings.secret_key and len(settings.secret_key) < 32:
+        raise ConfigurationError("SECRET_KEY must have at least 32 characters.")
+    shared = settings.database_url and not settings.database_url.startswith("sqlite")
+    if shared and not settings.secret_key:
+        raise ConfigurationError("SECRET_KEY must be set with PostgreSQL: every machine needs the same one.")
+    if settings.search_public_url and not (settings.search_url.startswith(("typesense", "meilisearch"))):
+        raise ConfigurationError("SEARCH_PUBLIC_URL needs an engine of its own: typesense or meilisearch.")
+
+
+def _complete(settings: Settings) -> Settings:
+    folder = settings.data_path
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    filled = {f.name: getattr(settings, f.name) for f in fields(Settings)}
+    filled["secret_key"] = settings.secret_key or _kept_secret(folder / "secret_key")
+    filled["database_url"] = settings.database_url or f"sqlite:///{folder / 'service.db'}"
+    filled["search_url"] = settings.search_url or f"tantivy://{folder / 'indexes'}"
+    filled["limits_url"] = settings.limits_url or f"sqlite:///{folder / 'counters.db'}"
+    filled["public_url"] = settings.public_url.rstrip("/")
+    filled["search_public_url"] = settings.search_public_url.rstrip("/")
+    return Settings(**filled)
+
+
+def _kept_secret(path: Path) -> str:
+    """The installation's own secret; made by whichever process comes first."""
+    if not path.exists():
+        fresh = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(48))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(fresh, path)
+        except FileExistsError:
+            pass  # Another process was first; its secret counts.
+        finally:
+            fresh.unlink()
+    secret = path.read_text().strip()
+    if len(secret) < 32:
+        raise ConfigurationError(f"{path} does not hold a secret of at least 32 characters.")
+    return secret

@@ -1,0 +1,53 @@
+"""API key tokens: how they are made, recognised and kept.
+
+A token is a prefix that names its type, 32 random base62 characters and 6 base62 characters of
+CRC32 over all before, so that a mistyped or invented one is told without a look-up.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+import string
+import zlib
+
+ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
+PREFIXES = {"public": "svc_pub_", "search": "svc_srch_", "private": "svc_prv_"}
+_RANDOM_LENGTH = 32
+_CHECKSUM_LENGTH = 6
+_TOKEN = re.compile(r"svc_(?:pub|srch|prv)_[0-9A-Za-z]{38}", re.ASCII)
+
+
+def _checksum(text: str) -> str:
+    value = zlib.crc32(text.encode("ascii"))
+    digits = ""
+    for _ in range(_CHECKSUM_LENGTH):
+        value, remainder = divmod(value, 62)
+        digits = ALPHABET[remainder] + digits
+    return digits
+
+
+def make_token(key_type: str) -> str:
+    """A new token for a key of ``key_type`` (``public``, ``search`` or ``private``)."""
+    body = PREFIXES[key_type] + "".join(secrets.choice(ALPHABET) for _ in range(_RANDOM_LENGTH))
+    return body + _checksum(body)
+
+
+def is_well_formed(token: str) -> bool:
+    """Whether ``token`` has the form and the checksum of an API key."""
+    return _TOKEN.fullmatch(token) is not None and hmac.compare_digest(
+        _checksum(token[:-_CHECKSUM_LENGTH]), token[-_CHECKSUM_LENGTH:]
+    )
+
+
+def hash_token(token: str, secret: str) -> str:
+    """What is stored of a token: SHA-256 keyed with the server's secret, in hexadecimal."""
+    return hmac.new(secret.encode(), token.encode(), hashlib.sha256).hexdigest()
+
+
+def make_key_id() -> str:
+    """A public identifier: ``key_`` and 10 base32 characters."""
+    return "key_" + base64.b32encode(secrets.token_bytes(7)).decode("ascii")[:10].lower()
