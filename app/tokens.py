@@ -50,4 +50,4 @@ def hash_token(token: str, secret: str) -> str:
 
 def make_key_id() -> str:
     """A public identifier: ``key_`` and 10 base32 characters."""
-    return "key_" + base64.b32encode(secrets.token_bytes(7)).decode("ascii")[:10].lower()
+    return "key_" + base64.b32encode(secrets.token_bytes(7)).decode("ascii")[:10]

@@ -1,0 +1,182 @@
+"""The one maker of error bodies, and the errors the services raise."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class ErrorCode(StrEnum):
+    """Every stable error code of the API."""
+
+    INVALID_JSON = "invalid_json"
+    VALIDATION_FAILED = "validation_failed"
+    INVALID_FILTER = "invalid_filter"
+    INVALID_SORT = "invalid_sort"
+    INVALID_FACET = "invalid_facet"
+    BATCH_TOO_LARGE = "batch_too_large"
+    MISSING_API_KEY = "missing_api_key"
+    INVALID_API_KEY = "invalid_api_key"
+    KEY_DISABLED = "key_disabled"
+    KEY_EXPIRED = "key_expired"
+    INVALID_CREDENTIALS = "invalid_credentials"
+    INSUFFICIENT_PERMISSION = "insufficient_permission"
+    SITE_INACTIVE = "site_inactive"
+    KEY_LIMIT_REACHED = "key_limit_reached"
+    SITE_LIMIT_REACHED = "site_limit_reached"
+    DOCUMENT_LIMIT_REACHED = "document_limit_reached"
+    PASSWORD_INCORRECT = "password_incorrect"
+    CSRF_FAILED = "csrf_failed"
+    SITE_NOT_FOUND = "site_not_found"
+    KEY_NOT_FOUND = "key_not_found"
+    DOCUMENT_NOT_FOUND = "document_not_found"
+    INDEX_NOT_FOUND = "index_not_found"
+    NOT_FOUND = "not_found"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    PAYLOAD_TOO_LARGE = "payload_too_large"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
+    RATE_LIMIT_EXCEEDED = "rate_limit_exceeded"
+    INTERNAL_ERROR = "internal_error"
+    SEARCH_ENGINE_UNAVAILABLE = "search_engine_unavailable"
+    DATABASE_UNAVAILABLE = "database_unavailable"
+    COUNTERS_UNAVAILABLE = "counters_unavailable"
+
+
+STATUS: Mapping[ErrorCode, int] = {
+    ErrorCode.INVALID_JSON: 400,
+    ErrorCode.VALIDATION_FAILED: 400,
+    ErrorCode.INVALID_FILTER: 400,
+    ErrorCode.INVALID_SORT: 400,
+    ErrorCode.INVALID_FACET: 400,
+    ErrorCode.BATCH_TOO_LARGE: 400,
+    ErrorCode.MISSING_API_KEY: 401,
+    ErrorCode.INVALID_API_KEY: 401,
+    ErrorCode.KEY_DISABLED: 401,
+    ErrorCode.KEY_EXPIRED: 401,
+    ErrorCode.INVALID_CREDENTIALS: 401,
+    ErrorCode.INSUFFICIENT_PERMISSION: 403,
+    ErrorCode.SITE_INACTIVE: 403,
+    ErrorCode.KEY_LIMIT_REACHED: 403,
+    ErrorCode.SITE_LIMIT_REACHED: 403,
+    ErrorCode.DOCUMENT_LIMIT_REACHED: 403,
+    ErrorCode.PASSWORD_INCORRECT: 403,
+    ErrorCode.CSRF_FAILED: 403,
+    ErrorCode.SITE_NOT_FOUND: 404,
+    ErrorCode.KEY_NOT_FOUND: 404,
+    ErrorCode.DOCUMENT_NOT_FOUND: 404,
+    ErrorCode.INDEX_NOT_FOUND: 404,
+    ErrorCode.NOT_FOUND: 404,
+    ErrorCode.METHOD_NOT_ALLOWED: 405,
+    ErrorCode.PAYLOAD_TOO_LARGE: 413,
+    ErrorCode.UNSUPPORTED_MEDIA_TYPE: 415,
+    ErrorCode.RATE_LIMIT_EXCEEDED: 429,
+    ErrorCode.INTERNAL_ERROR: 500,
+    ErrorCode.SEARCH_ENGINE_UNAVAILABLE: 503,
+    ErrorCode.DATABASE_UNAVAILABLE: 503,
+    ErrorCode.COUNTERS_UNAVAILABLE: 503,
+}
+
+MAX_DETAILS = 100
+"""Most problems that one answer lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One problem of a 400.
+
+    Attributes:
+        field: A parameter's name or a path into the body, such as ``documents[3].id``.
+        code: Stable code of the problem, such as ``required``.
+        message: The problem as a sentence about the field's last name.
+        extra: ``index`` and ``id`` of a bad document, ``position`` in a bad filter.
+    """
+
+    field: str
+    code: str
+    message: str
+    extra: Mapping[str, Any] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"field": self.field, "code": self.code, "message": self.message, **(self.extra or {})}
+
+
+class ApiError(Exception):
+    """An error with an answer of its own.
+
+    Args:
+        code: What went wrong; decides the status.
+        message: For people.
+        details: Problems one by one (400 only).
+        retry_after: Seconds to wait (429 and 503).
+        headers: Further response headers.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        details: Sequence[Detail] = (),
+        retry_after: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ):
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = tuple(details)
+        self.retry_after = None if retry_after is None else max(1, math.ceil(retry_after))
+        self.headers = dict(headers or {})
+
+    @property
+    def status(self) -> int:
+        return STATUS[self.code]
+
+
+def validation_error(details: Iterable[Detail]) -> ApiError:
+    """The 400 for a list of problems; its message is the first one, in full, and how many more there are."""
+    problems = list(details)
+    first = problems[0]
+    name = first.field.rsplit(".", 1)[-1]
+    predicate = first.message.removeprefix(name).lstrip() if first.message.startswith(name) else None
+    message = f"{first.field} {predicate}" if predicate else first.message
+    if len(problems) > 1:
+        more = len(problems) - 1
+        message += f" (and {more} more problem{'s' if more > 1 else ''})"
+    return ApiError(ErrorCode.VALIDATION_FAILED, message, details=problems)
+
+
+def field_error(field: str, code: str, predicate: str, **extra: Any) -> ApiError:
+    """The 400 for one problem of one field; ``predicate`` follows the field's name, such as ``is required``."""
+    name = field.rsplit(".", 1)[-1]
+    return validation_error([Detail(field, code, f"{name} {predicate}", extra or None)])
+
+
+def error_body(error: ApiError) -> dict[str, Any]:
+    """The JSON body of an error."""
+    body: dict[str, Any] = {"error": error.code.value, "message": error.message}
+    if error.details:
+        body["details"] = [detail.as_dict() for detail in error.details[:MAX_DETAILS]]
+    if error.retry_after is not None:
+        body["retry_after"] = error.retry_after
+    return body
+
+
+def error_headers(error: ApiError) -> dict[str, str]:
+    """The headers that belong to an error."""
+    headers = dict(error.headers)
+    if error.status == 401:
+        headers.setdefault("WWW-Authenticate", "Bearer")
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    return headers
+
+
+class Unavailable(Exception):
+    """Base for a shared part that is away; answered with 503."""
+
+
+log = logging.getLogger("app.errors")

@@ -1,0 +1,176 @@
+"""Fields with this API's strictness: JSON types are taken literally, problems have codes."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from marshmallow import ValidationError, fields
+
+from schemas.problems import NULL, REQUIRED, Problem
+
+MAX_INTEGER = 2147483647
+_BASE_MESSAGES = {"required": REQUIRED, "null": NULL, "validator_failed": Problem("is not valid", "invalid")}
+
+
+class Text(fields.Field[str]):
+    """A string.
+
+    Args:
+        min_length, max_length: In characters, after trimming if ``trim``.
+        trim: Whether surrounding white space is taken off.
+        choices: The only values allowed.
+        max_bytes: In UTF-8.
+    """
+
+    default_error_messages: ClassVar[dict[str, str]] = _BASE_MESSAGES
+
+    def __init__(
+        self,
+        *,
+        min_length: int = 0,
+        max_length: int | None = None,
+        max_bytes: int | None = None,
+        trim: bool = False,
+        choices: tuple[str, ...] = (),
+        **kwargs: Any,
+    ):
+        metadata = kwargs.setdefault("metadata", {})
+        if min_length:
+            metadata.setdefault("minLength", min_length)
+        if max_length is not None:
+            metadata.setdefault("maxLength", max_length)
+        if choices:
+            metadata.setdefault("enum", list(choices))
+        super().__init__(**kwargs)
+        self.min_length = min_length
+        self.max_length = max_length
+        self.max_bytes = max_bytes
+        self.trim = trim
+        self.choices = choices
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        if not isinstance(value, str):
+            raise ValidationError([Problem("must be a string", "type")])
+        if "\x00" in value:
+            raise ValidationError([Problem("must not contain the NUL character", "invalid")])
+        try:
+            size = len(value.encode())
+        except UnicodeEncodeError as error:
+            raise ValidationError([Problem("must not contain lone surrogates", "invalid")]) from error
+        if self.trim:
+            value = value.strip()
+        if len(value) < self.min_length:
+            if not value:
+                raise ValidationError([Problem("must not be empty", "too_short")])
+            raise ValidationError([Problem(f"must have at least {self.min_length} characters", "too_short")])
+        if self.max_length is not None and len(value) > self.max_length:
+            raise ValidationError([Problem(f"must have at most {self.max_length} characters", "too_long")])
+        if self.max_bytes is not None and size > self.max_bytes:
+            raise ValidationError([Problem(f"must have at most {self.max_bytes} bytes", "too_long")])
+        if self.choices and value not in self.choices:
+            raise ValidationError([Problem(f"must be one of {', '.join(self.choices)}", "invalid_choice")])
+        return value
+
+
+class WholeNumber(fields.Field[int]):
+    """A JSON integer (``5.0`` is 5, ``true`` is none), from ``low`` to ``high``."""
+
+    default_error_messages: ClassVar[dict[str, str]] = _BASE_MESSAGES
+
+    def __init__(self, *, low: int = 0, high: int = MAX_INTEGER, **kwargs: Any):
+        metadata = kwargs.setdefault("metadata", {})
+        metadata.setdefault("minimum", low)
+        metadata.setdefault("maximum", high)
+        super().__init__(**kwargs)
+        self.low = low
+        self.high = high
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValidationError([Problem("must be an integer", "type")])
+        return self._checked(value)
+
+    def _checked(self, value: int) -> int:
+        if not self.low <= value <= self.high:
+            raise ValidationError([Problem(f"must be between {self.low} and {self.high}", "out_of_range")])
+        return value
+
+
+class QueryWholeNumber(WholeNumber):
+    """An integer in a query string: ``-?[0-9]+`` and nothing else."""
+
+    _FORM = re.compile(r"-?[0-9]+", re.ASCII)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
+        if not isinstance(value, str) or not self._FORM.fullmatch(value):
+            raise ValidationError([Problem("must be an integer", "type")])
+        if len(value) > 20:
+            raise ValidationError([Problem(f"must be between {self.low} and {self.high}", "out_of_range")])
+        return self._checked(int(value))
+
+
+class Flag(fields.Field[bool]):
+    """A JSON boolean."""
+
+    default_error_messages: ClassVar[dict[str, str]] = _BASE_MESSAGES
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
+        if not isinstance(value, bool):
+            raise ValidationError([Problem("must be true or false", "type")])
+        return value
+
+
+class QueryFlag(Flag):
+    """A boolean in a query string: ``true``, ``false``, ``1`` or ``0``."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
+        if value in ("true", "1"):
+            return True
+        if value in ("false", "0"):
+            return False
+        raise ValidationError([Problem("must be true or false", "type")])
+
+
+def parse_instant(text: str) -> datetime:
+    """An ISO 8601 date or date-time as an aware UTC time: a date is its 00:00Z, no offset is UTC.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if not _ISO.fullmatch(text):
+        raise ValueError("not an ISO 8601 date or date-time")
+    moment = datetime.fromisoformat(text.replace("z", "Z").replace("t", "T"))
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("out of range") from error
+
+
+_ISO = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:[Zz]|[+-]\d{2}(?::?\d{2})?)?)?", re.ASCII
+)
+
+
+class Instant(fields.Field[datetime]):
+    """An ISO 8601 date or date-time, read as an aware UTC time."""
+
+    default_error_messages: ClassVar[dict[str, str]] = _BASE_MESSAGES
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> datetime:
+        if not isinstance(value, str):
+            raise ValidationError([Problem("must be a string", "type")])
+        try:
+            return parse_instant(value)
+        except ValueError as error:
+            raise ValidationError([Problem("must be an ISO 8601 date or date-time", "invalid_date")]) from error
+
+    def _serialize(self, value: datetime | None, attr: str | None, obj: Any, **kwargs: Any) -> str | None:
+        if value is None:
+            return None
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
