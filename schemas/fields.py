@@ -14,7 +14,7 @@ MAX_INTEGER = 2147483647
 _BASE_MESSAGES = {"required": REQUIRED, "null": NULL, "validator_failed": Problem("is not valid", "invalid")}
 
 
-class Text(fields.Field[str]):
+class Text(fields.String):
     """A string.
 
     Args:
@@ -74,7 +74,7 @@ class Text(fields.Field[str]):
         return value
 
 
-class WholeNumber(fields.Field[int]):
+class WholeNumber(fields.Integer):
     """A JSON integer (``5.0`` is 5, ``true`` is none), from ``low`` to ``high``."""
 
     default_error_messages: ClassVar[dict[str, str]] = _BASE_MESSAGES
@@ -113,7 +113,7 @@ class QueryWholeNumber(WholeNumber):
         return self._checked(int(value))
 
 
-class Flag(fields.Field[bool]):
+class Flag(fields.Boolean):
     """A JSON boolean."""
 
     default_error_messages: ClassVar[dict[str, str]] = _BASE_MESSAGES
@@ -157,7 +157,7 @@ _ISO = re.compile(
 )
 
 
-class Instant(fields.Field[datetime]):
+class Instant(fields.DateTime):
     """An ISO 8601 date or date-time, read as an aware UTC time."""
 
     default_error_messages: ClassVar[dict[str, str]] = _BASE_MESSAGES

@@ -1,0 +1,115 @@
+"""Accounts, logins and the profile."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validates_schema
+
+from schemas.base import BodySchema, UpdateSchema
+from schemas.fields import Instant, Text
+from schemas.problems import Problem
+
+_LOCAL = re.compile(r"[^\s@\"(),:;<>\[\]\\\x00-\x1f\x7f]{1,64}")
+_LABEL = re.compile(r"[0-9A-Za-z\u0080-\U0010ffff](?:[0-9A-Za-z\u0080-\U0010ffff-]{0,61}[0-9A-Za-z\u0080-\U0010ffff])?")
+
+MIN_PASSWORD_LENGTH = 10
+MAX_PASSWORD_LENGTH = 1024
+
+
+def is_email(text: str) -> bool:
+    """Whether ``text`` has the form ``local@domain`` with a domain of at least two labels (or ``localhost``)."""
+    local, at, domain = text.rpartition("@")
+    if not at or len(text) > 254 or not _LOCAL.fullmatch(local):
+        return False
+    if local.startswith(".") or local.endswith(".") or ".." in local:
+        return False
+    labels = domain.split(".")
+    return (len(labels) > 1 or domain == "localhost") and all(_LABEL.fullmatch(label) for label in labels)
+
+
+class Email(Text):
+    """An e-mail address."""
+
+    def __init__(self, **kwargs: Any):
+        kwargs.setdefault("metadata", {}).setdefault("format", "email")
+        super().__init__(min_length=1, max_length=254, trim=True, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        email = super()._deserialize(value, attr, data, **kwargs)
+        if not is_email(email):
+            raise ValidationError([Problem("must be an e-mail address", "invalid_email")])
+        return email
+
+
+def _new_password(**kwargs: Any) -> Text:
+    metadata = {"format": "password", **kwargs.pop("metadata", {})}
+    return Text(min_length=MIN_PASSWORD_LENGTH, max_length=MAX_PASSWORD_LENGTH, metadata=metadata, **kwargs)
+
+
+def _known_password(**kwargs: Any) -> Text:
+    metadata = {"format": "password", **kwargs.pop("metadata", {})}
+    return Text(min_length=1, max_length=MAX_PASSWORD_LENGTH, metadata=metadata, **kwargs)
+
+
+class UserSchema(Schema):
+    """The person behind an account."""
+
+    id = fields.Integer(required=True)
+    name = fields.String(required=True)
+    email = fields.String(required=True)
+    plan = fields.String(required=True)
+    created_at = Instant(required=True)
+
+
+class RegisterSchema(BodySchema):
+    """A new account."""
+
+    name = Text(required=True, trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
+    email = Email(required=True, metadata={"title": "E-mail"})
+    password = _new_password(required=True, metadata={"title": "Password"})
+
+
+class LoginSchema(BodySchema):
+    """Who is logging in."""
+
+    email = Text(required=True, trim=True, min_length=1, max_length=254, metadata={"title": "E-mail", "format": "email"})
+    password = _known_password(required=True, metadata={"title": "Password"})
+
+
+class LoginAnswerSchema(Schema):
+    """The session's user; the cookie comes beside it."""
+
+    success = fields.Boolean(required=True)
+    user = fields.Nested(UserSchema, required=True)
+    csrf_token = fields.String(required=True, metadata={"description": "For `X-CSRF-Token` on writes."})
+
+
+class ProfileUpdateSchema(UpdateSchema):
+    """Changes of the profile; omitted fields stay. A new password needs the current one."""
+
+    name = Text(trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
+    email = Email(metadata={"title": "E-mail"})
+    current_password = _known_password(metadata={"title": "Current password"})
+    new_password = _new_password(metadata={"title": "New password"})
+
+    @validates_schema(skip_on_field_errors=True)
+    def _passwords_come_together(self, data: dict[str, Any], **kwargs: Any) -> None:
+        for given, missing in (("new_password", "current_password"), ("current_password", "new_password")):
+            if given in data and missing not in data:
+                raise ValidationError({missing: [Problem(f"is required with {given}", "required")]})
+
+
+class UserAnswerSchema(Schema):
+    """A user that was written."""
+
+    success = fields.Boolean(required=True)
+    user = fields.Nested(UserSchema, required=True)
+
+
+class AccountDeleteSchema(BodySchema):
+    """The end of an account."""
+
+    password = _known_password(required=True, metadata={"title": "Password"})
+    reason = Text(load_default="", max_length=2000, metadata={"title": "Reason"})

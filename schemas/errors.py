@@ -1,0 +1,25 @@
+"""The body of every error, for the API document."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields
+
+
+class ErrorDetailSchema(Schema):
+    """One problem of a request."""
+
+    field = fields.String(required=True, metadata={"description": "A parameter's name or a path into the body."})
+    code = fields.String(required=True, metadata={"description": "Stable code of the problem."})
+    message = fields.String(required=True)
+    index = fields.Integer(metadata={"description": "Position of a bad document in the batch."})
+    id = fields.String(metadata={"description": "Identifier of a bad document, where it has one."})
+    position = fields.Integer(metadata={"description": "Where a bad filter goes wrong, in characters from 0."})
+
+
+class ErrorSchema(Schema):
+    """What every error answers."""
+
+    error = fields.String(required=True, metadata={"description": "Stable error code."})
+    message = fields.String(required=True, metadata={"description": "Human-readable text."})
+    details = fields.List(fields.Nested(ErrorDetailSchema), metadata={"description": "On 400 only."})
+    retry_after = fields.Integer(metadata={"description": "Seconds to wait; on 429 and 503 only."})

@@ -1,0 +1,154 @@
+"""Search requests and results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, pre_load
+
+from schemas.base import BodySchema, QuerySchema
+from schemas.fields import Flag, QueryFlag, QueryWholeNumber, Text, WholeNumber
+from schemas.problems import REQUIRED
+
+MAX_QUERY_BYTES = 512
+MAX_FILTER_LENGTH = 2000
+MAX_NAMES_LENGTH = 2000
+MAX_INT64 = 9223372036854775807
+
+
+class QueryText(Text):
+    """What is searched for: not blank, at most 512 bytes; kept as sent."""
+
+    def __init__(self, **kwargs: Any):
+        kwargs.setdefault("metadata", {}).setdefault("minLength", 1)
+        super().__init__(max_bytes=MAX_QUERY_BYTES, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        if not text.strip():
+            raise ValidationError([REQUIRED])
+        return text
+
+
+class NamesOrList(fields.Field[str]):
+    """Names separated by commas, or a list of them; read as the former."""
+
+    default_error_messages = Text.default_error_messages
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text = Text(max_length=MAX_NAMES_LENGTH)
+        if isinstance(value, list):
+            value = ",".join(text.deserialize(member) for member in value)
+        return text.deserialize(value)
+
+
+class SearchQuerySchema(QuerySchema):
+    """Parameters of a search."""
+
+    q = QueryText(required=True, metadata={"description": "Search query; `*` matches every document."})
+    site_id = QueryWholeNumber(
+        low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None,
+        metadata={"description": "The site to search; the key's own when absent."},
+    )
+    limit = QueryWholeNumber(low=1, high=100, load_default=20, metadata={"description": "Results per page."})
+    offset = QueryWholeNumber(load_default=0, metadata={"description": "Results passed over."})
+    page = QueryWholeNumber(
+        low=1, load_default=1, metadata={"description": "Page number; above 1 it wins over `offset`."}
+    )
+    filters = Text(
+        load_default="", max_length=MAX_FILTER_LENGTH,
+        metadata={"description": "Filter expression in the engine's syntax, such as `author = Ann AND date > 2024-01-01`."},
+    )
+    sort = Text(
+        load_default="", max_length=MAX_NAMES_LENGTH,
+        metadata={"description": "At most three fields with a direction: `date:desc,title:asc`."},
+    )
+    facets = Text(
+        load_default="", max_length=MAX_NAMES_LENGTH,
+        metadata={"description": "Fields whose values are counted: `author,category`, or `*`."},
+    )
+    highlight = QueryFlag(load_default=False, metadata={"description": "Whether hits carry `_formatted`."})
+    session_id = Text(
+        load_default=None, max_length=64,
+        metadata={"description": "The visitor's session: keystrokes of one session merge in analytics."},
+    )
+
+
+class SearchBodySchema(BodySchema):
+    """The same fields as a JSON body."""
+
+    q = QueryText(required=True)
+    site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None, allow_none=True)
+    limit = WholeNumber(low=1, high=100, load_default=20)
+    offset = WholeNumber(load_default=0)
+    page = WholeNumber(low=1, load_default=1)
+    filters = Text(load_default="", max_length=MAX_FILTER_LENGTH, allow_none=True)
+    sort = NamesOrList(load_default="", allow_none=True, metadata={
+        "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+    facets = NamesOrList(load_default="", allow_none=True, metadata={
+        "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+    highlight = Flag(load_default=False)
+    session_id = Text(load_default=None, max_length=64, allow_none=True)
+
+    @pre_load
+    def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
+        if isinstance(data, dict):
+            return {name: value for name, value in data.items() if value is not None or name == "q"}
+        return data
+
+
+class HitSchema(Schema):
+    """A found document; it also has the document's own further fields."""
+
+    class Meta:
+        unknown = "include"
+
+    id = fields.String(required=True)
+    title = fields.String(required=True)
+    url = fields.String(required=True)
+    excerpt = fields.String(required=True)
+    content = fields.String(required=True)
+    author = fields.String()
+    date = fields.String()
+    formatted = fields.Dict(
+        data_key="_formatted",
+        metadata={"description": "The fields with matches in `<em>`, everything else HTML-escaped."},
+    )
+
+
+class FacetStatsSchema(Schema):
+    """Smallest and largest value of a number or a date (Unix seconds)."""
+
+    min = fields.Float(required=True)
+    max = fields.Float(required=True)
+
+
+class SearchResultsSchema(Schema):
+    """One page of hits, best first."""
+
+    hits = fields.List(fields.Nested(HitSchema), required=True)
+    estimatedTotalHits = fields.Integer(required=True)
+    processingTimeMs = fields.Integer(required=True)
+    query = fields.String(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+    facetDistribution = fields.Dict(
+        keys=fields.String(), values=fields.Dict(keys=fields.String(), values=fields.Integer()),
+        metadata={"description": "Field to value to number of matches; when facets were asked for."},
+    )
+    facetStats = fields.Dict(keys=fields.String(), values=fields.Nested(FacetStatsSchema))
+
+
+class RemainingQuotaSchema(Schema):
+    """Searches of the day."""
+
+    daily_limit = fields.Integer(required=True)
+    used_today = fields.Integer(required=True)
+    unlimited = fields.Boolean(required=True)
+
+
+class SearchAnswerSchema(Schema):
+    """A search result."""
+
+    results = fields.Nested(SearchResultsSchema, required=True)
+    remaining_quota = fields.Nested(RemainingQuotaSchema, required=True)

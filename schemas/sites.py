@@ -1,0 +1,121 @@
+"""Sites."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from marshmallow import Schema, ValidationError, fields
+
+from schemas.base import BodySchema, QuerySchema, UpdateSchema
+from schemas.fields import Flag, Instant, QueryWholeNumber, Text
+from schemas.problems import Problem
+
+
+def domain_of(url: str) -> str:
+    """The host of an absolute http(s) URL: lower case, punycode, without port.
+
+    Raises:
+        ValueError: It is no absolute http or https URL with a host.
+    """
+    if any(character.isspace() or ord(character) < 32 for character in url):
+        raise ValueError("white space")
+    parts = urlsplit(url)
+    if parts.scheme.lower() not in {"http", "https"}:
+        raise ValueError("scheme")
+    _ = parts.port  # Raises on a port that is no port.
+    host = (parts.hostname or "").rstrip(".")
+    if not host:
+        raise ValueError("no host")
+    if ":" in host:
+        return host
+    if not host.isascii():
+        host = host.encode("idna").decode("ascii")
+    host = host.lower()
+    labels = host.split(".")
+    if len(host) > 253 or any(not label or len(label) > 63 for label in labels):
+        raise ValueError("host")
+    if not all(c.isalnum() or c in "-_." for c in host):
+        raise ValueError("host")
+    return host
+
+
+class SiteUrl(Text):
+    """An absolute http or https URL of at most 2048 characters."""
+
+    def __init__(self, **kwargs: Any):
+        kwargs.setdefault("metadata", {}).setdefault("format", "uri")
+        super().__init__(min_length=1, max_length=2048, trim=True, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        url = super()._deserialize(value, attr, data, **kwargs)
+        try:
+            domain_of(url)
+        except ValueError as error:  # UnicodeError of idna is one too.
+            raise ValidationError([Problem("must be an absolute http or https URL", "invalid_url")]) from error
+        return url
+
+
+class SiteSchema(Schema):
+    """A site."""
+
+    id = fields.Integer(required=True)
+    name = fields.String(required=True)
+    url = fields.String(required=True)
+    domain = fields.String(required=True)
+    index = fields.String(required=True, metadata={"description": "Name of the site's index."})
+    active = fields.Boolean(required=True)
+    plan = fields.String(required=True)
+    indexed_pages = fields.Integer(required=True, attribute="document_count")
+    created_at = Instant(required=True)
+    updated_at = Instant(required=True)
+
+
+class SiteCreateSchema(BodySchema):
+    """A new site."""
+
+    name = Text(required=True, trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
+    url = SiteUrl(required=True, metadata={"title": "Address"})
+
+
+class SiteUpdateSchema(UpdateSchema):
+    """Changes of a site; omitted fields stay."""
+
+    name = Text(trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
+    url = SiteUrl(metadata={"title": "Address"})
+    active = Flag(metadata={"title": "Active"})
+
+
+class SiteAnswerSchema(Schema):
+    """A site that was written."""
+
+    success = fields.Boolean(required=True)
+    site = fields.Nested(SiteSchema, required=True)
+
+
+class SiteShowSchema(Schema):
+    """One site."""
+
+    site = fields.Nested(SiteSchema, required=True)
+
+
+class PageQuerySchema(QuerySchema):
+    """Paging of a list."""
+
+    limit = QueryWholeNumber(low=1, high=100, load_default=20)
+    offset = QueryWholeNumber(load_default=0)
+
+
+class SiteListSchema(Schema):
+    """Sites, oldest first."""
+
+    sites = fields.List(fields.Nested(SiteSchema), required=True)
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+
+
+class SuccessSchema(Schema):
+    """Done."""
+
+    success = fields.Boolean(required=True)

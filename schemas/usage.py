@@ -1,0 +1,85 @@
+"""Usage reports, the search log and client info."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields
+
+from schemas.base import LenientBodySchema
+from schemas.fields import Instant, Text, WholeNumber
+from schemas.search import QueryText, RemainingQuotaSchema
+
+OPERATIONS = ("search", "indexing")
+MAX_REPORT_COUNT = 10_000
+
+
+class UsageReportSchema(LenientBodySchema):
+    """Operations a client did without this service's search endpoint."""
+
+    operation = Text(required=True, choices=OPERATIONS)
+    count = WholeNumber(required=True, low=1, high=MAX_REPORT_COUNT)
+    index = Text(required=True, min_length=1, max_length=255)
+
+
+class UsageReportAnswerSchema(Schema):
+    """The report was counted, or was a repeat."""
+
+    success = fields.Boolean(required=True)
+    duplicate = fields.Boolean(metadata={"description": "Present and true when this Idempotency-Key was seen before."})
+
+
+class SearchLogSchema(LenientBodySchema):
+    """A search that a client ran without this service's search endpoint."""
+
+    query = QueryText(required=True)
+    results_count = WholeNumber(required=True)
+    session_id = Text(load_default=None, max_length=64, allow_none=True)
+    timestamp = Instant(load_default=None, allow_none=True)
+
+
+class UsageLimitsSchema(Schema):
+    """What the plan allows."""
+
+    max_indexed_pages = fields.Integer(required=True)
+    search_queries_per_month = fields.Integer(required=True)
+    unlimited = fields.Boolean(required=True)
+
+
+class ClientInfoSchema(Schema):
+    """How a client reaches the search engine, and what it may use."""
+
+    engine_host = fields.String(required=True, metadata={"format": "uri"})
+    engine_key = fields.String(required=True, metadata={"description": "A secret that can search this one index."})
+    engine_public_key = fields.String(metadata={"description": "Safe in a browser; may be absent."})
+    active = fields.Boolean(required=True)
+    index = fields.String(required=True)
+    domain = fields.String(required=True)
+    plan = fields.String(required=True)
+    limits = fields.Nested(RemainingQuotaSchema, required=True)
+    usage_limits = fields.Nested(UsageLimitsSchema, required=True)
+
+
+class DashboardUsageSchema(Schema):
+    """What was used."""
+
+    searches_this_month = fields.Integer(required=True)
+    indexed_pages = fields.Integer(required=True)
+    indexing_operations_this_month = fields.Integer(required=True)
+
+
+class DashboardLimitsSchema(Schema):
+    """What the plan allows."""
+
+    max_sites = fields.Integer(required=True)
+    max_api_keys = fields.Integer(required=True)
+    searches_per_month = fields.Integer(required=True)
+    unlimited = fields.Boolean(required=True)
+
+
+class DashboardSchema(Schema):
+    """The account at a glance."""
+
+    siteCount = fields.Integer(required=True)
+    apiKeyCount = fields.Integer(required=True)
+    plan = fields.String(required=True)
+    usage = fields.Nested(DashboardUsageSchema, required=True)
+    limits = fields.Nested(DashboardLimitsSchema, required=True)
