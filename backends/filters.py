@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
+
+from backends.errors import BackendRejected
 
 ComparisonOperator = Literal["=", "!=", ">", ">=", "<", "<="]
 
@@ -62,3 +66,211 @@ class Or:
 
 
 Filter = Comparison | Between | OneOf | Presence | Not | And | Or
+
+
+MAX_FILTER_LENGTH = 2000
+"""Longest expression accepted, in characters."""
+
+MAX_FILTER_DEPTH = 50
+"""Deepest nesting of parentheses and ``NOT`` accepted."""
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<quoted>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
+    | (?P<operator>!=|>=|<=|=|>|<)
+    | (?P<mark>[()\[\],])
+    | (?P<word>[\w\-/.:+@]+)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\([\"'\\])")
+_KEYWORDS = frozenset({"AND", "OR", "NOT", "IN", "TO", "EXISTS", "IS", "NULL", "EMPTY"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: Literal["value", "operator", "mark", "keyword", "end"]
+    text: str
+    position: int
+
+
+def parse_filter(text: str) -> Filter:
+    """Read an expression in Meilisearch's grammar.
+
+    Keywords are written in capitals; fields and values may be quoted with ``"`` or ``'``, in which
+    ``\\`` escapes a quote or itself.
+
+    Raises:
+        BackendRejected: The expression is malformed, longer than :data:`MAX_FILTER_LENGTH` or nested
+            deeper than :data:`MAX_FILTER_DEPTH`; with the position of the first character that is wrong.
+    """
+    if len(text) > MAX_FILTER_LENGTH:
+        raise _reject(f"The filter is longer than {MAX_FILTER_LENGTH} characters.", MAX_FILTER_LENGTH)
+    return _Parser(_tokens(text)).expression()
+
+
+def fields_of(expression: Filter) -> dict[str, int]:
+    """The fields an expression names, each with the position of its first mention."""
+    found: dict[str, int] = {}
+    waiting: list[Filter] = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Not):
+            waiting.append(node.operand)
+        elif isinstance(node, And | Or):
+            waiting.extend(node.operands)
+        else:
+            found[node.field] = min(node.position, found.get(node.field, node.position))
+    return found
+
+
+def _reject(message: str, position: int) -> BackendRejected:
+    return BackendRejected("filters", message, position=position)
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens: list[_Token] = []
+    at = 0
+    while True:
+        match = _TOKEN.match(text, at)
+        if match is None:
+            rest = text[at:].lstrip()
+            position = len(text) - len(rest)
+            if not rest:
+                tokens.append(_Token("end", "", len(text)))
+                return tokens
+            if rest[0] in "\"'":
+                raise _reject("A quote is never closed.", position)
+            raise _reject(f"{rest[0]!r} cannot stand here; values with such characters need quotes.", position)
+        group = match.lastgroup or ""
+        raw, position = match[group], match.start(group)
+        if group == "quoted":
+            tokens.append(_Token("value", _ESCAPE.sub(r"\1", raw[1:-1]), position))
+        elif group == "word":
+            tokens.append(_Token("keyword" if raw in _KEYWORDS else "value", raw, position))
+        elif group == "operator":
+            tokens.append(_Token("operator", raw, position))
+        else:
+            tokens.append(_Token("mark", raw, position))
+        at = match.end()
+
+
+class _Parser:
+    """Recursive descent over the tokens; ``depth`` bounds the recursion."""
+
+    def __init__(self, tokens: list[_Token]):
+        self.tokens = tokens
+        self.at = 0
+        self.depth = 0
+
+    def expression(self) -> Filter:
+        result = self.disjunction()
+        token = self.peek()
+        if token.kind != "end":
+            hint = " Keywords are written in capitals." if token.text.upper() in _KEYWORDS else ""
+            raise _reject(f"AND or OR was expected before {token.text!r}.{hint}", token.position)
+        return result
+
+    def disjunction(self) -> Filter:
+        operands = [self.conjunction()]
+        while self.accept("OR"):
+            operands.append(self.conjunction())
+        return operands[0] if len(operands) == 1 else Or(tuple(operands))
+
+    def conjunction(self) -> Filter:
+        operands = [self.negation()]
+        while self.accept("AND"):
+            operands.append(self.negation())
+        return operands[0] if len(operands) == 1 else And(tuple(operands))
+
+    def negation(self) -> Filter:
+        token = self.peek()
+        if token.kind == "keyword" and token.text == "NOT":
+            self.at += 1
+            return Not(self.nested(token, self.negation))
+        if token.kind == "mark" and token.text == "(":
+            self.at += 1
+            result = self.nested(token, self.disjunction)
+            self.expect_mark(")")
+            return result
+        return self.condition()
+
+    def nested(self, opener: _Token, rule: Callable[[], Filter]) -> Filter:
+        self.depth += 1
+        if self.depth > MAX_FILTER_DEPTH:
+            raise _reject(f"The filter is nested deeper than {MAX_FILTER_DEPTH}.", opener.position)
+        result = rule()
+        self.depth -= 1
+        return result
+
+    def condition(self) -> Filter:
+        name = self.value("A field name")
+        token = self.next()
+        if token.kind == "operator":
+            operator = cast(ComparisonOperator, token.text)
+            return Comparison(name.text, operator, self.value("A value").text, name.position)
+        if token.kind == "value":
+            if not self.accept("TO"):
+                raise _reject("An operator was expected: =, !=, >, >=, <, <=, TO, IN, EXISTS or IS.", token.position)
+            return Between(name.text, token.text, self.value("A value").text, name.position)
+        if token.kind == "keyword":
+            negated = token.text == "NOT"
+            if negated:
+                token = self.next()
+            result: Filter | None = None
+            if token.text == "IN" and token.kind == "keyword":
+                result = OneOf(name.text, self.values(), name.position)
+            elif token.text == "EXISTS" and token.kind == "keyword":
+                result = Presence(name.text, "exists", name.position)
+            elif token.text == "IS" and token.kind == "keyword" and not negated:
+                negated = self.accept("NOT")
+                token = self.next()
+                if token.kind == "keyword" and token.text == "NULL":
+                    result = Presence(name.text, "null", name.position)
+                elif token.kind == "keyword" and token.text == "EMPTY":
+                    result = Presence(name.text, "empty", name.position)
+                else:
+                    raise _reject("NULL or EMPTY was expected after IS.", token.position)
+            if result is not None:
+                return Not(result) if negated else result
+        raise _reject("An operator was expected: =, !=, >, >=, <, <=, TO, IN, EXISTS or IS.", token.position)
+
+    def values(self) -> tuple[str, ...]:
+        self.expect_mark("[")
+        found: list[str] = []
+        while not (self.peek().kind == "mark" and self.peek().text == "]"):
+            found.append(self.value("A value").text)
+            if not (self.peek().kind == "mark" and self.peek().text == ","):
+                break
+            self.at += 1
+        self.expect_mark("]")
+        return tuple(found)
+
+    def value(self, what: str) -> _Token:
+        token = self.next()
+        if token.kind == "keyword":
+            raise _reject(f"{what} was expected; the keyword {token.text} must be quoted to be one.", token.position)
+        if token.kind != "value":
+            raise _reject(f"{what} was expected.", token.position)
+        return token
+
+    def expect_mark(self, mark: str) -> None:
+        token = self.next()
+        if token.kind != "mark" or token.text != mark:
+            raise _reject(f"{mark!r} was expected.", token.position)
+
+    def accept(self, keyword: str) -> bool:
+        token = self.peek()
+        if token.kind == "keyword" and token.text == keyword:
+            self.at += 1
+            return True
+        return False
+
+    def peek(self) -> _Token:
+        return self.tokens[self.at]
+
+    def next(self) -> _Token:
+        token = self.tokens[self.at]
+        if token.kind != "end":
+            self.at += 1
+        return token

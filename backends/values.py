@@ -1,0 +1,60 @@
+"""How the values of documents and filters compare, for every engine that compiles the portable filters."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from datetime import UTC, datetime, timedelta
+
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_ISO_DATE = re.compile(r"\d{4}-?(?:\d\d|W\d\d)", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def parse_number(text: str) -> int | float | None:
+    """The number ``text`` spells, or ``None``; infinities and NaN are no numbers."""
+    if _NUMBER.fullmatch(text.strip()) is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        return number if math.isfinite(number) else None
+
+
+def parse_instant(text: str) -> int | None:
+    """The instant an ISO 8601 date or date-time means, in microseconds since the Unix epoch, or ``None``.
+
+    A date is its 00:00Z; a date-time without an offset is UTC.
+    """
+    if _ISO_DATE.match(text) is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return (moment - _EPOCH) // _MICROSECOND
+    except (ValueError, OverflowError):
+        return None
+
+
+def parse_filter_instant(text: str) -> int | None:
+    """The instant a filter's value means, in microseconds: an ISO 8601 date, or a number of Unix seconds."""
+    number = parse_number(text)
+    if number is None:
+        return parse_instant(text)
+    return round(number * 1_000_000) if abs(number) < 1e12 else None
+
+
+def fold_value(text: str) -> str:
+    """The form in which strings are equal: case and surrounding space are ignored, Unicode is composed."""
+    return unicodedata.normalize("NFC", text.strip().casefold())
+
+
+def number_text(value: int | float) -> str:
+    """A number as facet value: ``5`` for 5 and 5.0, ``0.5`` for 0.5."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
+        return str(int(value))
+    return str(value) if isinstance(value, int) else repr(value)
