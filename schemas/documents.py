@@ -1,0 +1,303 @@
+"""Documents: checked and encoded in one pass, since a batch holds up to 10,000 of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+from marshmallow import INCLUDE, Schema, ValidationError, fields
+
+from backends.base import STANDARD_FIELDS, FieldKind
+from schemas.base import BodySchema
+from schemas.fields import QueryWholeNumber, Text, WholeNumber, parse_instant
+from schemas.problems import REQUIRED, Problem
+from schemas.search import MAX_INT64
+
+RECOMMENDED_BATCH = 1_000
+MAX_BATCH = 10_000
+MAX_ID_LENGTH = 512
+MAX_URL_LENGTH = 2_048
+MAX_DOCUMENT_BYTES = 1_048_576
+MAX_FURTHER_FIELDS = 100
+
+_STANDARD = frozenset(STANDARD_FIELDS)
+_FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
+_INT64 = range(-(2**63), 2**63)
+_PLAIN_URL = re.compile(r"(?:https?://[A-Za-z0-9.-]+)?/(?!/)[!-~]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidDocument:
+    """A document that passed.
+
+    Attributes:
+        id: Its identifier, as a string.
+        source: The document as stored: JSON without null fields.
+        kinds: Its further fields and what each holds.
+    """
+
+    id: str
+    source: bytes
+    kinds: dict[str, FieldKind] = field(default_factory=dict)
+
+
+class DocumentProblems(Exception):
+    """What is wrong with one document: field name (or ``""``) and problem."""
+
+    def __init__(self, problems: list[tuple[str, Problem]]):
+        super().__init__(problems)
+        self.problems = problems
+
+
+def read_document(raw: Any) -> ValidDocument:
+    """Check one document and encode it.
+
+    Raises:
+        DocumentProblems: It is not valid.
+    """
+    if not isinstance(raw, dict):
+        raise DocumentProblems([("", Problem("must be a JSON object", "type"))])
+    problems: list[tuple[str, Problem]] = []
+    document: dict[str, Any] = {}
+    kinds: dict[str, FieldKind] = {}
+    for name, value in raw.items():
+        if name in _STANDARD:
+            if value is not None:
+                document[name] = value
+        elif not _FIELD_NAME.fullmatch(name):
+            problems.append((_shown(name), Problem("is not a field name: a letter, then letters, digits, _ and -, at most 64",
+                                                   "invalid_name")))
+        elif value is not None:
+            kind, value, problem = _further_value(value)
+            if problem is not None:
+                problems.append((name, problem))
+            elif kind is not None:
+                kinds[name] = kind
+            document[name] = value
+    problems.extend(_standard_problems(document))
+    if len(document) - len(_STANDARD & document.keys()) > MAX_FURTHER_FIELDS:
+        problems.append(("", Problem(f"must have at most {MAX_FURTHER_FIELDS} further fields", "too_many_fields")))
+    if problems:
+        raise DocumentProblems(problems)
+    try:
+        source = orjson.dumps(document)
+    except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
+        raise DocumentProblems([("", Problem("must not contain lone surrogates", "invalid"))]) from error
+    if len(source) > MAX_DOCUMENT_BYTES:
+        raise DocumentProblems([("", Problem(f"must have at most {MAX_DOCUMENT_BYTES} bytes", "too_large"))])
+    if b"\\u0000" in source:
+        problems = [(name, Problem("must not contain the NUL character", "invalid"))
+                    for name, value in document.items() if _has_nul(value)]
+        if problems:
+            raise DocumentProblems(problems)
+    return ValidDocument(document["id"], source, kinds)
+
+
+def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]]:
+    for name in ("id", "title", "content", "url"):
+        if name not in document:
+            yield name, REQUIRED
+    if "id" in document:
+        identifier = document["id"]
+        if isinstance(identifier, float) and identifier.is_integer():
+            identifier = int(identifier)
+        if isinstance(identifier, int) and not isinstance(identifier, bool):
+            identifier = document["id"] = str(identifier)
+        if not isinstance(identifier, str):
+            yield "id", Problem("must be a string", "type")
+        elif not identifier:
+            yield "id", Problem("must not be empty", "too_short")
+        elif len(identifier) > MAX_ID_LENGTH:
+            yield "id", Problem(f"must have at most {MAX_ID_LENGTH} characters", "too_long")
+    for name in ("title", "content", "excerpt", "author"):
+        if name in document and not isinstance(document[name], str):
+            yield name, Problem("must be a string", "type")
+    if "url" in document:
+        problem = _url_problem(document["url"])
+        if problem is not None:
+            yield "url", problem
+    if "date" in document:
+        date = document["date"]
+        if not isinstance(date, str):
+            yield "date", Problem("must be a string", "type")
+        else:
+            try:
+                parse_instant(date)
+            except ValueError:
+                yield "date", Problem("must be an ISO 8601 date or date-time", "invalid_date")
+
+
+def _url_problem(url: Any) -> Problem | None:
+    if not isinstance(url, str):
+        return Problem("must be a string", "type")
+    if not url:
+        return Problem("must not be empty", "too_short")
+    if len(url) > MAX_URL_LENGTH:
+        return Problem(f"must have at most {MAX_URL_LENGTH} characters", "too_long")
+    if _PLAIN_URL.fullmatch(url):
+        return None
+    invalid = Problem("must be an http or https URL, or a path that starts with one /", "invalid_url")
+    if any(ord(character) <= 32 or ord(character) == 127 for character in url):
+        return invalid
+    if url.startswith("/"):
+        return invalid if url.startswith(("//", "/\\")) else None
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return invalid
+    return None if parts.scheme.lower() in {"http", "https"} and parts.hostname else invalid
+
+
+def _further_value(value: Any) -> tuple[FieldKind | None, Any, Problem | None]:
+    """The kind of a further field's value, the value, and what is wrong with it."""
+    if isinstance(value, str):
+        return FieldKind.STRING, value, None
+    if isinstance(value, bool):
+        return FieldKind.BOOLEAN, value, None
+    if isinstance(value, int | float):
+        return FieldKind.NUMBER, value, _number_problem(value)
+    if isinstance(value, list):
+        if not value:
+            return None, value, None
+        if all(isinstance(member, str) for member in value):
+            return FieldKind.STRING_LIST, value, None
+        if all(isinstance(member, int | float) and not isinstance(member, bool) for member in value):
+            problems = (_number_problem(member) for member in value)
+            return FieldKind.NUMBER_LIST, value, next((p for p in problems if p is not None), None)
+        return None, value, Problem("must be a list of strings or a list of numbers", "type")
+    return None, value, Problem("must be a string, a number, a boolean, or a list of strings or of numbers", "type")
+
+
+def _number_problem(value: int | float) -> Problem | None:
+    if isinstance(value, float):
+        if not math.isfinite(value) or (abs(value) >= 2**63 and value.is_integer()):
+            return Problem("must be a number within 64 bits", "out_of_range")
+        return None
+    return None if value in _INT64 else Problem("must be a number within 64 bits", "out_of_range")
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\x00" in value
+    return isinstance(value, list) and any(_has_nul(member) for member in value)
+
+
+def _shown(name: str) -> str:
+    """A field name that came from outside, short enough for an error."""
+    return name.encode("utf-8", "replace").decode()[:80].replace("\x00", "\ufffd")
+
+
+class DocumentsField(fields.Field[list[ValidDocument]]):
+    """A batch of documents. All problems of all documents are reported; duplicates of an id: the last one wins."""
+
+    default_error_messages = Text.default_error_messages
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[ValidDocument]:
+        if not isinstance(value, list):
+            raise ValidationError([Problem("must be a list of documents", "type")])
+        if not value:
+            raise ValidationError([Problem("must hold at least one document", "too_short")])
+        if len(value) > MAX_BATCH:
+            raise ValidationError([Problem(f"must hold at most {MAX_BATCH} documents", "batch_too_large")])
+        errors: dict[Any, Any] = {}
+        documents: dict[str, ValidDocument] = {}
+        for position, raw in enumerate(value):
+            try:
+                document = read_document(raw)
+            except DocumentProblems as problems:
+                errors[position] = _located(problems, position, raw)
+            else:
+                documents.pop(document.id, None)
+                documents[document.id] = document
+        if errors:
+            raise ValidationError(errors)
+        return list(documents.values())
+
+
+def _located(error: DocumentProblems, position: int, raw: Any) -> dict[str, list[Problem]]:
+    extra: dict[str, Any] = {"index": position}
+    identifier = raw.get("id") if isinstance(raw, dict) else None
+    if isinstance(identifier, str | int) and not isinstance(identifier, bool):
+        extra["id"] = _shown(str(identifier)) if len(str(identifier)) > MAX_ID_LENGTH else _clean(str(identifier))
+    messages: dict[str, list[Problem]] = {}
+    for name, problem in error.problems:
+        messages.setdefault(name or "_schema", []).append(Problem(problem, problem.code, **extra))
+    return messages
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
+
+
+class DocumentSchema(Schema):
+    """A document. Further fields are kept, returned, filterable and facetable."""
+
+    class Meta:
+        unknown = INCLUDE
+
+    id = fields.String(required=True, metadata={"minLength": 1, "maxLength": MAX_ID_LENGTH})
+    title = fields.String(required=True)
+    content = fields.String(required=True)
+    url = fields.String(required=True, metadata={"minLength": 1, "maxLength": MAX_URL_LENGTH,
+                                                 "description": "An http(s) URL, or a path that starts with one `/`."})
+    excerpt = fields.String()
+    author = fields.String()
+    date = fields.String(metadata={"description": "ISO 8601 date or date-time."})
+
+
+class BulkSchema(BodySchema):
+    """A batch of documents to add or replace."""
+
+    documents = DocumentsField(required=True)
+    site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
+
+
+class SiteChoiceSchema(Schema):
+    """Which of the account's sites."""
+
+    site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None,
+                               metadata={"description": "The site; the key's own when absent."})
+
+
+class WarningSchema(Schema):
+    """Something worth knowing that was no error."""
+
+    code = fields.String(required=True)
+    message = fields.String(required=True)
+
+
+class BulkAnswerSchema(Schema):
+    """The batch is durable and searchable."""
+
+    success = fields.Boolean(required=True)
+    indexed = fields.Integer(required=True, metadata={"description": "Distinct ids written."})
+    created = fields.Integer(required=True)
+    updated = fields.Integer(required=True)
+    warnings = fields.List(fields.Nested(WarningSchema))
+
+
+class DestroySchema(BodySchema):
+    """The document to remove."""
+
+    id = Text(required=True, min_length=1, max_length=MAX_ID_LENGTH)
+    site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
+
+
+class DestroyQuerySchema(SiteChoiceSchema):
+    """The same as query parameters, for clients that drop the body of a DELETE."""
+
+    id = Text(load_default=None, min_length=1, max_length=MAX_ID_LENGTH,
+              metadata={"description": "The document's id, for clients that cannot send a body with DELETE."})
+
+
+class DestroyAnswerSchema(Schema):
+    """The document is gone."""
+
+    success = fields.Boolean(required=True)
+    deleted = fields.Integer(required=True)
