@@ -1,0 +1,41 @@
+"""What must be counted exactly, whoever asks and wherever: see :mod:`app.counters.base`."""
+
+from app.counters.base import (
+    CountersDamaged,
+    CounterStore,
+    CountersUnavailable,
+    CredentialEpoch,
+    DayUsage,
+    HitOutcome,
+    IdempotencyKey,
+    Operation,
+    ReportOutcome,
+    ReportStatus,
+    Reservation,
+    SiteUsage,
+    UsageReservation,
+    WindowHit,
+    WindowState,
+)
+from app.counters.charges import UNLIMITED
+from app.counters.registry import create_counters
+
+__all__ = [
+    "UNLIMITED",
+    "CounterStore",
+    "CountersDamaged",
+    "CountersUnavailable",
+    "CredentialEpoch",
+    "DayUsage",
+    "HitOutcome",
+    "IdempotencyKey",
+    "Operation",
+    "ReportOutcome",
+    "ReportStatus",
+    "Reservation",
+    "SiteUsage",
+    "UsageReservation",
+    "WindowHit",
+    "WindowState",
+    "create_counters",
+]

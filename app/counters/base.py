@@ -1,0 +1,386 @@
+"""The contract of the counter store: request windows, searches of a day, credential epochs. Read this first.
+
+Everything that must be exact across threads, worker processes and machines is counted here. Each
+method is one atomic step and one round trip: what a call returns was true at one instant, and no two
+calls are mixed. What a call counted is seen by every later call of any process, and outlives the
+process that counted it (not with ``memory://``, which is per process and for tests).
+
+**Time.** The caller passes ``now`` (Unix seconds); stores never read a clock to decide what counts.
+Machines that share a store must therefore agree on the time to well below a minute (NTP). Times are
+kept in whole milliseconds.
+
+**Windows** are fixed and start with their first hit: a window of ``seconds`` begun at ``t`` counts
+until ``t + seconds`` and is then as if it had never been. A window whose end lies more than twice its
+length ahead can only come from a clock that was wrong, and is begun anew.
+
+**Searches of a day** follow ``used = searches + Σ over sites of charge_of_site(…)``, see
+:func:`app.counters.charges.charge_of_site`. A day is a UTC day.
+
+**Credential epochs** tell processes that cache keys when to load them again. Whoever changes
+anything about an account's keys, sites or plan calls ``begin_credential_change``, commits, then
+calls ``end_credential_change``. Whoever reads takes the epoch first (it comes with :meth:`CounterStore.hit`),
+then loads, and keeps what was loaded together with that epoch, if it was settled. It may be used as
+long as the epoch of the moment equals the one kept.
+
+Every method may raise :class:`CountersUnavailable` within the store's time budget. The step then
+was not done, or, if only the answer was lost, may have been done once; it is never repeated.
+
+Stores are used by several threads at once. They open files and sockets only at first use in a
+process, so that an object made before ``fork`` works in every child, also if it was used before.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import date
+from enum import StrEnum
+from math import ceil
+from typing import Literal, NamedTuple
+
+from app.counters.charges import UNLIMITED
+
+Operation = Literal["search", "indexing"]
+"""Kinds of work that can be reported."""
+
+
+class CountersUnavailable(Exception):
+    """The counter store cannot be asked now: away, locked, full or too slow. The cause is kept in ``__cause__``.
+
+    The message is for the operator's log, not for callers: it may name a file.
+
+    Attributes:
+        retry_after: Seconds after which trying again makes sense.
+    """
+
+    def __init__(self, message: str = "The counter store is unavailable.", *, retry_after: int = 5):
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class CountersDamaged(CountersUnavailable):
+    """The store holds something that is not ours or is broken; an operator must act."""
+
+
+class WindowHit(NamedTuple):
+    """One request to be counted in one window.
+
+    Attributes:
+        key: Name of the bucket; equal keys share a window. It may be written to disk: put no address or
+            other personal data in it, but a keyed hash.
+        limit: Hits allowed in a window; ``None`` counts without ever refusing.
+        seconds: Length of the window, at least 1. A key is always used with the same length.
+        cost: Hits this request is worth, at least 1.
+    """
+
+    key: str
+    limit: int | None
+    seconds: int
+    cost: int = 1
+
+
+class WindowState(NamedTuple):
+    """A window as it stands after a step.
+
+    Attributes:
+        key, limit, seconds, cost: As asked.
+        count: Hits counted, this request's included if it was counted.
+        reset_ms: When the window ends, in milliseconds since the Unix epoch; for one that has not begun: when
+            it would end if it began now.
+    """
+
+    key: str
+    limit: int | None
+    seconds: int
+    cost: int
+    count: int
+    reset_ms: int
+
+    @property
+    def remaining(self) -> int:
+        """Hits left, never negative; :data:`~app.counters.charges.UNLIMITED` without a limit."""
+        return UNLIMITED if self.limit is None else max(0, self.limit - self.count)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more hit of the same cost would be counted."""
+        return self.limit is None or self.count + self.cost <= self.limit
+
+    @property
+    def reset_at(self) -> int:
+        """When the window has surely ended, in whole Unix seconds."""
+        return -(-self.reset_ms // 1000)
+
+    def retry_after(self, now: float) -> int:
+        """Whole seconds until the window ends, rounded up, at least 1."""
+        return max(1, ceil((self.reset_ms - int(now * 1000)) / 1000))
+
+
+class UsageReservation(NamedTuple):
+    """One search to be charged to an account's day before it is run.
+
+    Attributes:
+        account_id: Whose quota.
+        daily_limit: Searches a day; ``None`` for no limit.
+        gateway_site_id: The site, if the gateway serves the search (it then counts by the ``max`` rule
+            with what is reported for that site); ``None`` for a search of the service's own endpoint.
+    """
+
+    account_id: int
+    daily_limit: int | None
+    gateway_site_id: int | None = None
+
+
+class Reservation(NamedTuple):
+    """A search that was charged; what :meth:`CounterStore.give_back` needs to undo it."""
+
+    account_id: int
+    gateway_site_id: int | None
+    day: date
+
+
+class CredentialEpoch(NamedTuple):
+    """How often an account's credentials began and finished changing. Only equality has a meaning.
+
+    Numbers start at the time the store first hears of the account, so that a store that was emptied does not
+    repeat them.
+    """
+
+    started: int
+    finished: int
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no change is under way; what is loaded now may be kept with this epoch."""
+        return self.started == self.finished
+
+
+class HitOutcome(NamedTuple):
+    """What :meth:`CounterStore.hit` did or :meth:`CounterStore.peek` saw.
+
+    Attributes:
+        windows: The windows in the order asked, as they stand now.
+        refused: The window that had no room, the one with the longest wait if there are several; ``None`` if
+            all had room. When it is set, nothing was counted.
+        reservation: The receipt of the search that was charged; ``None`` if none was asked for, a window
+            refused, or the day's searches are used up.
+        used_today: Searches charged to the account on ``day``, this one included; ``None`` if neither
+            reserved nor asked for. A quota that is used up shows as ``reservation is None`` with this set.
+        day: The UTC day of ``now``.
+        epoch: The account's credential epoch, if asked for (also when refused).
+    """
+
+    windows: tuple[WindowState, ...]
+    refused: WindowState | None
+    reservation: Reservation | None
+    used_today: int | None
+    day: date
+    epoch: CredentialEpoch | None
+
+    @property
+    def allowed(self) -> bool:
+        """Whether every window had room."""
+        return self.refused is None
+
+
+class IdempotencyKey(NamedTuple):
+    """Makes a repeated report harmless.
+
+    Attributes:
+        key: What the caller sent, 1 to 255 characters; counted per account.
+        fingerprint: Stands for the body: equal for equal bodies, at most 128 characters.
+    """
+
+    key: str
+    fingerprint: str
+
+
+class ReportStatus(StrEnum):
+    """What became of a usage report."""
+
+    RECORDED = "recorded"
+    """It was added."""
+
+    DUPLICATE = "duplicate"
+    """The same key came with the same body within 24 hours; nothing was added."""
+
+    CONFLICT = "conflict"
+    """The same key came with another body within 24 hours; nothing was added."""
+
+
+class ReportOutcome(NamedTuple):
+    """What :meth:`CounterStore.report_usage` did, and the account's searches of today afterwards."""
+
+    status: ReportStatus
+    used_today: int
+
+
+class DayUsage(NamedTuple):
+    """An account's usage on one UTC day: searches charged, and indexing operations reported."""
+
+    day: date
+    used: int
+    indexing: int
+
+
+class SiteUsage(NamedTuple):
+    """What was recorded for one site on one UTC day, charged or not; see ``charge_of_site``."""
+
+    gateway: int
+    trusted: int
+    capped: int
+
+
+class CounterStore(ABC):
+    """One counter store. Built from a URL by :func:`app.counters.registry.create_counters`."""
+
+    name: str
+    """The kind of store: ``memory``, ``sqlite`` or ``redis``."""
+
+    @abstractmethod
+    def hit(
+        self,
+        windows: Sequence[WindowHit],
+        *,
+        reserve: UsageReservation | None = None,
+        credentials_of: int | None = None,
+        now: float,
+    ) -> HitOutcome:
+        """Count one request in all windows or in none, and charge the search it is about to run.
+
+        If every window has room, all are counted; then, if ``reserve`` is given and ``used`` is below its daily
+        limit, one search is charged. A search that the daily limit refuses leaves the windows counted.
+        If any window has no room, nothing is counted or charged.
+
+        Args:
+            windows: May be empty; keys are distinct.
+            reserve: The search to charge, if any.
+            credentials_of: The account whose credential epoch is to be returned.
+            now: Unix seconds.
+        """
+
+    @abstractmethod
+    def peek(
+        self,
+        windows: Sequence[WindowHit],
+        *,
+        usage_of: int | None = None,
+        credentials_of: int | None = None,
+        now: float,
+    ) -> HitOutcome:
+        """See what :meth:`hit` would find, without counting; ``refused`` is the window that would refuse.
+
+        ``used_today`` is given for the account ``usage_of``; ``reservation`` is always ``None``.
+        """
+
+    @abstractmethod
+    def give_back(
+        self,
+        *,
+        reservation: Reservation | None = None,
+        windows: Sequence[WindowState] = (),
+        now: float,
+    ) -> None:
+        """Undo a charged search (it failed: it costs nothing), or counted hits (the key was stale), or both.
+
+        A search is given back to the day it was charged to. A hit is given back only while the window it was
+        counted in runs. Counts never fall below zero. To be called at most once per receipt.
+        """
+
+    @abstractmethod
+    def reset(self, keys: Sequence[str]) -> None:
+        """Forget windows by their keys, as if they had never been hit."""
+
+    @abstractmethod
+    def report_usage(
+        self,
+        account_id: int,
+        site_id: int,
+        operation: Operation,
+        count: int,
+        *,
+        capped: bool,
+        idempotency: IdempotencyKey | None = None,
+        now: float,
+    ) -> ReportOutcome:
+        """Add work done elsewhere to the account's day. No limit refuses it.
+
+        Searches are charged by the rule of ``charge_of_site``; indexing operations are only recorded. With
+        ``idempotency``, looking the key up, remembering it and adding are the same atomic step.
+
+        Args:
+            count: At least 1.
+            capped: Whether searches beyond the gateway's count are charged only up to 10 a day and site: the
+                report came with a public key, and the gateway is the only way to the engine.
+        """
+
+    @abstractmethod
+    def usage_of_day(self, account_id: int, day: date) -> DayUsage:
+        """The account's usage on ``day``; zeros if there was none."""
+
+    @abstractmethod
+    def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
+        """Days with usage from ``first_day`` to ``last_day``, both included, oldest first.
+
+        Days are kept for at least 62 days. A calendar month's sum is the sum over its days.
+
+        Raises:
+            ValueError: The range is longer than 400 days.
+        """
+
+    @abstractmethod
+    def sites_of_day(self, account_id: int, day: date) -> Mapping[int, SiteUsage]:
+        """What gateway and reports recorded on ``day``, by site; sites without any are left out."""
+
+    @abstractmethod
+    def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+        """Say that the account's credentials are about to change: until the end, nothing cached may be used."""
+
+    @abstractmethod
+    def end_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+        """Say that a change begun before is committed, or was given up.
+
+        Harmless after the change was healed: readers load once more.
+        """
+
+    @abstractmethod
+    def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
+        """End changes whose process died before it could: accounts whose last begin is longer ago than that.
+
+        Returns:
+            How many accounts were healed.
+        """
+
+    @abstractmethod
+    def forget_account(self, account_id: int, *, now: float) -> None:
+        """Remove usage and idempotency keys of an account.
+
+        Its epoch moves on instead of going, so that keys cached anywhere are loaded, and found missing, at the
+        next request. Windows go by :meth:`reset` or end by themselves.
+        """
+
+    @abstractmethod
+    def forget_site(self, account_id: int, site_id: int, *, now: float) -> None:
+        """Remove what is recorded of a site. What it was charged stays charged to its days."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Return if the store can be read and written.
+
+        Raises:
+            CountersUnavailable: It cannot.
+        """
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget everything. For tests and operators."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back files, sockets and threads. The store can be used again afterwards."""
+
+
+def most_patient(windows: Sequence[WindowState]) -> WindowState | None:
+    """Of the windows without room, the one that ends last (the first of them on a tie); ``None`` if all have room."""
+    full = [window for window in windows if not window.has_room]
+    return max(full, key=lambda window: window.reset_ms) if full else None

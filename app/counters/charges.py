@@ -1,0 +1,58 @@
+"""What a day's searches cost an account: the one formula, and how days are counted."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+UNLIMITED = 2147483647
+"""How "no limit" is written where a number must stand."""
+
+CAPPED_REPORTS_CHARGED = 10
+"""How many capped reports beyond the gateway's count are charged, a day and site."""
+
+USAGE_DAYS_KEPT = 70
+"""Days a day's usage is kept; more than two calendar months' worth of any month sum (62)."""
+
+IDEMPOTENCY_SECONDS = 86_400
+"""How long a report's idempotency key is remembered."""
+
+_FIRST_DAY = date(1970, 1, 1).toordinal()
+
+
+def day_of(now: float) -> date:
+    """The UTC day of a Unix time."""
+    return datetime.fromtimestamp(now, UTC).date()
+
+
+def day_number(day: date) -> int:
+    """Days since 1970-01-01, as the stores write a day."""
+    return day.toordinal() - _FIRST_DAY
+
+
+def day_from_number(number: int) -> date:
+    """Inverse of :func:`day_number`."""
+    return date.fromordinal(number + _FIRST_DAY)
+
+
+def charge_of_site(gateway: int, trusted: int, capped: int) -> int:
+    """Searches charged for one site and UTC day.
+
+    The rule is ``max(gateway, reported)``: a report first uses up what the gateway has counted. Of
+    capped reports, at most :data:`CAPPED_REPORTS_CHARGED` are charged beyond what the gateway counted and
+    trusted reports claim, so that whoever holds a public key cannot spend the day's quota::
+
+        certain = max(gateway, trusted)
+        charge  = certain + min(10, max(0, trusted + capped - certain))
+
+    Trusted reports use up the gateway's count before capped ones do; otherwise capped reports could
+    push trusted ones, which tell of the same searches, beyond it. With ``capped`` at 0 the charge is
+    ``max(gateway, trusted)``. It never falls when one of the three grows, is never above
+    ``max(gateway, trusted + capped)`` and never more than 10 above ``max(gateway, trusted)``.
+
+    Args:
+        gateway: Searches the gateway served for the site.
+        trusted: Searches reported and charged in full.
+        capped: Searches reported with public keys while the gateway is the only way to the engine.
+    """
+    certain = max(gateway, trusted)
+    return certain + min(CAPPED_REPORTS_CHARGED, max(0, trusted + capped - certain))

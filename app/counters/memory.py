@@ -1,0 +1,262 @@
+"""Counters in this process' memory: for tests, and for knowing what the other stores must do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+
+from app.counters.base import (
+    CounterStore,
+    CredentialEpoch,
+    DayUsage,
+    HitOutcome,
+    IdempotencyKey,
+    Operation,
+    ReportOutcome,
+    ReportStatus,
+    Reservation,
+    SiteUsage,
+    UsageReservation,
+    WindowHit,
+    WindowState,
+    most_patient,
+)
+from app.counters.charges import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, charge_of_site, day_of
+
+_SWEEP_EVERY = 1000
+
+
+@dataclass(slots=True)
+class _Day:
+    used: int = 0
+    indexing: int = 0
+    sites: dict[int, SiteUsage] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Epoch:
+    started: int
+    finished: int
+    begun_ms: int
+
+
+class MemoryCounters(CounterStore):
+    """Counters of one process; several threads may use it."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._calls = 0
+        self.clear()
+
+    def hit(
+        self,
+        windows: Sequence[WindowHit],
+        *,
+        reserve: UsageReservation | None = None,
+        credentials_of: int | None = None,
+        now: float,
+    ) -> HitOutcome:
+        now_ms = int(now * 1000)
+        today = day_of(now)
+        with self._lock:
+            self._sweep(now_ms, today)
+            epoch = self._epoch(credentials_of, now_ms)
+            states = tuple(self._state(window, now_ms) for window in windows)
+            refused = most_patient(states)
+            if refused is not None:
+                return HitOutcome(states, refused, None, None, today, epoch)
+            states = tuple(state._replace(count=state.count + state.cost) for state in states)
+            for state in states:
+                self._windows[state.key] = (state.count, state.reset_ms)
+            if reserve is None:
+                return HitOutcome(states, None, None, None, today, epoch)
+            usage = self._days.setdefault((reserve.account_id, today), _Day())
+            reservation = None
+            if reserve.daily_limit is None or usage.used < reserve.daily_limit:
+                reservation = Reservation(reserve.account_id, reserve.gateway_site_id, today)
+                self._charge(usage, reserve.gateway_site_id, 1)
+            return HitOutcome(states, None, reservation, usage.used, today, epoch)
+
+    def peek(
+        self,
+        windows: Sequence[WindowHit],
+        *,
+        usage_of: int | None = None,
+        credentials_of: int | None = None,
+        now: float,
+    ) -> HitOutcome:
+        now_ms = int(now * 1000)
+        today = day_of(now)
+        with self._lock:
+            states = tuple(self._state(window, now_ms) for window in windows)
+            used = None if usage_of is None else self.usage_of_day(usage_of, today).used
+            return HitOutcome(states, most_patient(states), None, used, today, self._epoch(credentials_of, now_ms))
+
+    def give_back(
+        self,
+        *,
+        reservation: Reservation | None = None,
+        windows: Sequence[WindowState] = (),
+        now: float,
+    ) -> None:
+        now_ms = int(now * 1000)
+        with self._lock:
+            for window in windows:
+                count, reset_ms = self._windows.get(window.key, (0, 0))
+                if reset_ms == window.reset_ms > now_ms:
+                    self._windows[window.key] = (max(0, count - window.cost), reset_ms)
+            if reservation is not None:
+                usage = self._days.get((reservation.account_id, reservation.day))
+                if usage is not None:
+                    self._charge(usage, reservation.gateway_site_id, -1)
+
+    def reset(self, keys: Sequence[str]) -> None:
+        with self._lock:
+            for key in keys:
+                self._windows.pop(key, None)
+
+    def report_usage(
+        self,
+        account_id: int,
+        site_id: int,
+        operation: Operation,
+        count: int,
+        *,
+        capped: bool,
+        idempotency: IdempotencyKey | None = None,
+        now: float,
+    ) -> ReportOutcome:
+        now_ms = int(now * 1000)
+        today = day_of(now)
+        with self._lock:
+            usage = self._days.setdefault((account_id, today), _Day())
+            if idempotency is not None:
+                fingerprint, until_ms = self._reports.get((account_id, idempotency.key), ("", 0))
+                if until_ms > now_ms:
+                    same = fingerprint == idempotency.fingerprint
+                    return ReportOutcome(ReportStatus.DUPLICATE if same else ReportStatus.CONFLICT, usage.used)
+                until_ms = now_ms + IDEMPOTENCY_SECONDS * 1000
+                self._reports[account_id, idempotency.key] = (idempotency.fingerprint, until_ms)
+            if operation == "indexing":
+                usage.indexing += count
+            else:
+                old = usage.sites.get(site_id, SiteUsage(0, 0, 0))
+                new = old._replace(capped=old.capped + count) if capped else old._replace(trusted=old.trusted + count)
+                usage.sites[site_id] = new
+                usage.used += charge_of_site(*new) - charge_of_site(*old)
+            return ReportOutcome(ReportStatus.RECORDED, usage.used)
+
+    def usage_of_day(self, account_id: int, day: date) -> DayUsage:
+        with self._lock:
+            usage = self._days.get((account_id, day), _Day())
+            return DayUsage(day, usage.used, usage.indexing)
+
+    def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
+        if (last_day - first_day).days > 400:
+            raise ValueError("A range of usage is at most 400 days long.")
+        with self._lock:
+            return sorted(
+                DayUsage(day, usage.used, usage.indexing)
+                for (owner, day), usage in self._days.items()
+                if owner == account_id and first_day <= day <= last_day and (usage.used or usage.indexing)
+            )
+
+    def sites_of_day(self, account_id: int, day: date) -> Mapping[int, SiteUsage]:
+        with self._lock:
+            return {
+                site: usage for site, usage in self._days.get((account_id, day), _Day()).sites.items() if any(usage)
+            }
+
+    def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+        now_ms = int(now * 1000)
+        with self._lock:
+            self._epoch(account_id, now_ms)
+            epoch = self._epochs[account_id]
+            epoch.started += 1
+            epoch.begun_ms = now_ms
+            return CredentialEpoch(epoch.started, epoch.finished)
+
+    def end_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+        with self._lock:
+            self._epoch(account_id, int(now * 1000))
+            epoch = self._epochs[account_id]
+            epoch.finished += 1
+            epoch.started = max(epoch.started, epoch.finished)
+            return CredentialEpoch(epoch.started, epoch.finished)
+
+    def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
+        begun_before_ms = int((now - older_than_seconds) * 1000)
+        with self._lock:
+            stuck = [
+                epoch
+                for epoch in self._epochs.values()
+                if epoch.finished < epoch.started and epoch.begun_ms < begun_before_ms
+            ]
+            for epoch in stuck:
+                epoch.finished = epoch.started
+            return len(stuck)
+
+    def forget_account(self, account_id: int, *, now: float) -> None:
+        with self._lock:
+            self._epoch(account_id, int(now * 1000))
+            epoch = self._epochs[account_id]
+            epoch.started = epoch.finished = epoch.started + 1
+            for owned in [key for key in self._days if key[0] == account_id]:
+                del self._days[owned]
+            for kept in [key for key in self._reports if key[0] == account_id]:
+                del self._reports[kept]
+
+    def forget_site(self, account_id: int, site_id: int, *, now: float) -> None:
+        with self._lock:
+            for (owner, _), usage in self._days.items():
+                if owner == account_id:
+                    usage.sites.pop(site_id, None)
+
+    def check(self) -> None:
+        """Memory is always there."""
+
+    def clear(self) -> None:
+        with self._lock:
+            self._windows: dict[str, tuple[int, int]] = {}
+            self._days: dict[tuple[int, date], _Day] = {}
+            self._reports: dict[tuple[int, str], tuple[str, int]] = {}
+            self._epochs: dict[int, _Epoch] = {}
+
+    def close(self) -> None:
+        """Nothing is open; what was counted stays for as long as the object does."""
+
+    def _state(self, window: WindowHit, now_ms: int) -> WindowState:
+        length_ms = window.seconds * 1000
+        count, reset_ms = self._windows.get(window.key, (0, 0))
+        if not now_ms < reset_ms <= now_ms + 2 * length_ms:
+            count, reset_ms = 0, now_ms + length_ms
+        return WindowState(*window, count, reset_ms)
+
+    def _epoch(self, account_id: int | None, now_ms: int) -> CredentialEpoch | None:
+        if account_id is None:
+            return None
+        epoch = self._epochs.setdefault(account_id, _Epoch(now_ms, now_ms, 0))
+        return CredentialEpoch(epoch.started, epoch.finished)
+
+    @staticmethod
+    def _charge(usage: _Day, gateway_site_id: int | None, searches: int) -> None:
+        if gateway_site_id is None:
+            usage.used = max(0, usage.used + searches)
+            return
+        old = usage.sites.get(gateway_site_id, SiteUsage(0, 0, 0))
+        new = old._replace(gateway=max(0, old.gateway + searches))
+        usage.sites[gateway_site_id] = new
+        usage.used += charge_of_site(*new) - charge_of_site(*old)
+
+    def _sweep(self, now_ms: int, today: date) -> None:
+        self._calls += 1
+        if self._calls % _SWEEP_EVERY:
+            return
+        oldest = today - timedelta(days=USAGE_DAYS_KEPT)
+        self._windows = {key: state for key, state in self._windows.items() if state[1] > now_ms}
+        self._reports = {key: report for key, report in self._reports.items() if report[1] > now_ms}
+        self._days = {key: usage for key, usage in self._days.items() if key[1] >= oldest}
