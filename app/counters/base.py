@@ -84,7 +84,7 @@ class WindowState(NamedTuple):
 
     Attributes:
         key, limit, seconds, cost: As asked.
-        count: Hits counted, this request's included if it was counted.
+        hits: Hits counted, this request's included if it was counted.
         reset_ms: When the window ends, in milliseconds since the Unix epoch; for one that has not begun: when
             it would end if it began now.
     """
@@ -93,18 +93,18 @@ class WindowState(NamedTuple):
     limit: int | None
     seconds: int
     cost: int
-    count: int
+    hits: int
     reset_ms: int
 
     @property
     def remaining(self) -> int:
         """Hits left, never negative; :data:`~app.counters.charges.UNLIMITED` without a limit."""
-        return UNLIMITED if self.limit is None else max(0, self.limit - self.count)
+        return UNLIMITED if self.limit is None else max(0, self.limit - self.hits)
 
     @property
     def has_room(self) -> bool:
         """Whether one more hit of the same cost would be counted."""
-        return self.limit is None or self.count + self.cost <= self.limit
+        return self.limit is None or self.hits + self.cost <= self.limit
 
     @property
     def reset_at(self) -> int:

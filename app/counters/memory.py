@@ -69,9 +69,9 @@ class MemoryCounters(CounterStore):
             refused = most_patient(states)
             if refused is not None:
                 return HitOutcome(states, refused, None, None, today, epoch)
-            states = tuple(state._replace(count=state.count + state.cost) for state in states)
+            states = tuple(state._replace(hits=state.hits + state.cost) for state in states)
             for state in states:
-                self._windows[state.key] = (state.count, state.reset_ms)
+                self._windows[state.key] = (state.hits, state.reset_ms)
             if reserve is None:
                 return HitOutcome(states, None, None, None, today, epoch)
             usage = self._days.setdefault((reserve.account_id, today), _Day())
@@ -106,9 +106,9 @@ class MemoryCounters(CounterStore):
         now_ms = int(now * 1000)
         with self._lock:
             for window in windows:
-                count, reset_ms = self._windows.get(window.key, (0, 0))
+                hits, reset_ms = self._windows.get(window.key, (0, 0))
                 if reset_ms == window.reset_ms > now_ms:
-                    self._windows[window.key] = (max(0, count - window.cost), reset_ms)
+                    self._windows[window.key] = (max(0, hits - window.cost), reset_ms)
             if reservation is not None:
                 usage = self._days.get((reservation.account_id, reservation.day))
                 if usage is not None:
@@ -231,10 +231,10 @@ class MemoryCounters(CounterStore):
 
     def _state(self, window: WindowHit, now_ms: int) -> WindowState:
         length_ms = window.seconds * 1000
-        count, reset_ms = self._windows.get(window.key, (0, 0))
+        hits, reset_ms = self._windows.get(window.key, (0, 0))
         if not now_ms < reset_ms <= now_ms + 2 * length_ms:
-            count, reset_ms = 0, now_ms + length_ms
-        return WindowState(*window, count, reset_ms)
+            hits, reset_ms = 0, now_ms + length_ms
+        return WindowState(*window, hits, reset_ms)
 
     def _epoch(self, account_id: int | None, now_ms: int) -> CredentialEpoch | None:
         if account_id is None:
