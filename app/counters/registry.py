@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import urlsplit
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from app.counters.base import CounterStore
 from app.counters.memory import MemoryCounters
+from app.counters.sqlite import SqliteCounters
 
 DEFAULT_TIMEOUT_SECONDS = 0.5
 """How long a step may wait for the store before it is unavailable."""
@@ -35,6 +37,14 @@ def _memory(url: str, timeout_seconds: float) -> CounterStore:
     return MemoryCounters()
 
 
+def _sqlite(url: str, timeout_seconds: float) -> CounterStore:
+    parts = urlsplit(url)
+    if parts.netloc or len(parts.path.strip("/")) == 0 or parts.query or parts.fragment:
+        raise ValueError(f"The counter store {url!r} must look like sqlite:///absolute/path/of/the/file.")
+    return SqliteCounters(Path("/" + unquote(parts.path).lstrip("/")), timeout_seconds=timeout_seconds)
+
+
 _MAKERS: dict[str, Callable[[str, float], CounterStore]] = {
+    "sqlite": _sqlite,
     "memory": _memory,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, String
+from sqlalchemy import Index, LargeBinary, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
@@ -14,7 +14,8 @@ class StoredDocument(Base):
     __tablename__ = "documents"
     __table_args__ = (Index(None, "site_id", "revision"),)
 
-    site_id: Mapped[int] = mapped_column(BigId, ForeignKey("sites.id", ondelete="CASCADE"), primary_key=True)
+    site_id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    """No foreign key: the documents of a deleted site go in small steps, later; site ids are never reused."""
     id: Mapped[str] = mapped_column(String(512), primary_key=True)
     revision: Mapped[int] = mapped_column(BigId)
     """The site's revision that wrote it."""

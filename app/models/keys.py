@@ -18,8 +18,6 @@ class Key(Base):
     __table_args__ = (Index(None, "site_id"), Index(None, "account_id"))
 
     id: Mapped[str] = mapped_column(String(14), primary_key=True)
-    sequence: Mapped[int] = mapped_column(BigId, unique=True)
-    """Order of creation."""
     account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
     site_id: Mapped[int] = mapped_column(BigId, ForeignKey("sites.id", ondelete="CASCADE"))
     name: Mapped[str] = mapped_column(String(100))

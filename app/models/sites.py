@@ -67,7 +67,7 @@ class EngineTask(Base):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     engine: Mapped[str] = mapped_column(String(255))
     action: Mapped[str] = mapped_column(String(32))
-    """``delete_index`` or ``revoke_credential``."""
+    """``delete_index``, ``revoke_credential`` or ``purge_site``."""
     subject: Mapped[str] = mapped_column(String(255))
     attempts: Mapped[int] = mapped_column(default=0)
     due_at: Mapped[datetime]

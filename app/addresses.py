@@ -1,0 +1,66 @@
+"""Where a request comes from."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import logging
+from functools import lru_cache
+
+from flask import Request
+
+log = logging.getLogger(__name__)
+_warned = False
+
+
+def client_address(request: Request, trusted_proxies: int) -> str:
+    """The visitor's address: the TCP peer, or what ``trusted_proxies`` proxies say of it.
+
+    An IPv6 address counts by its /64 network, since a visitor has a whole one.
+    """
+    forwarded = request.headers.get("X-Forwarded-For")
+    address = request.environ.get("REMOTE_ADDR") or "unknown"
+    if forwarded is not None:
+        if trusted_proxies > 0:
+            hops = [hop.strip() for hop in forwarded.split(",")]
+            address = hops[-min(trusted_proxies, len(hops))] or address
+        else:
+            _warn_once()
+    return _network(address)
+
+
+def is_forwarded(request: Request) -> bool:
+    """Whether a proxy handed the request on."""
+    return any(name in request.headers for name in ("X-Forwarded-For", "Forwarded", "X-Forwarded-Proto", "X-Real-Ip"))
+
+
+def is_loopback(request: Request) -> bool:
+    """Whether the TCP peer is this machine."""
+    address = request.environ.get("REMOTE_ADDR") or ""
+    return address.startswith("127.") or address in ("::1", "::ffff:127.0.0.1")
+
+
+@lru_cache(maxsize=4096)
+def address_key(address: str, secret: str) -> str:
+    """What stands for an address in the counter store: a keyed hash, so that no address is kept."""
+    return hashlib.blake2b(address.encode("utf-8", "replace"), key=secret.encode()[:64], digest_size=12).hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def _network(address: str) -> str:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address[:64]
+    if parsed.version == 4:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network(f"{address.partition('%')[0]}/64", strict=False))
+
+
+def _warn_once() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        log.warning("A forwarded header arrived but TRUSTED_PROXIES is 0: all visitors count as one address.")

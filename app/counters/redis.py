@@ -1,0 +1,314 @@
+"""Counters in Redis: exact across machines."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from itertools import chain
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from app.counters import redis_scripts
+from app.counters.base import (
+    CounterStore,
+    CountersUnavailable,
+    CredentialEpoch,
+    DayUsage,
+    HitOutcome,
+    IdempotencyKey,
+    Operation,
+    ReportOutcome,
+    ReportStatus,
+    Reservation,
+    SiteUsage,
+    UsageReservation,
+    WindowHit,
+    WindowState,
+    most_patient,
+)
+from app.counters.charges import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, day_from_number, day_number
+
+_PREFIX = "sitesearch:counters:"
+_OPEN_CHANGES = f"{_PREFIX}open-changes"
+_DAY_KEPT_MS = USAGE_DAYS_KEPT * 86_400_000
+_FAILURES_BEFORE_PAUSE = 3
+_PAUSE_SECONDS = 1.0
+_STATUSES = (ReportStatus.RECORDED, ReportStatus.DUPLICATE, ReportStatus.CONFLICT)
+
+
+class RedisCounters(CounterStore):
+    """Counters in one Redis server (or its like); not for a cluster, whose scripts cannot span nodes.
+
+    Each step is one script. Nothing is ever sent twice: a step whose answer was lost may have counted. The server
+    must not evict keys (``maxmemory-policy noeviction``) and should keep an append-only file.
+
+    What counts is decided by the callers' clocks. Redis' own clock only removes what ended a minute ago.
+
+    After three failures in a row, steps fail at once for a second instead of each waiting out its time.
+
+    Args:
+        url: ``redis://``, ``rediss://`` or ``unix://``, as redis-py understands it.
+        timeout_seconds: Budget of a step: a third for connecting, a third for each answer.
+    """
+
+    name = "redis"
+
+    def __init__(self, url: str, *, timeout_seconds: float) -> None:
+        third = timeout_seconds / 3
+        self._client: redis.Redis = redis.Redis.from_url(
+            url,
+            socket_timeout=third,
+            socket_connect_timeout=third,
+            retry=Retry(NoBackoff(), 0),
+            health_check_interval=0,
+        )
+        self._address = _address(self._client)
+        self._failures = 0
+        self._paused_until = 0.0
+        self._probing = threading.Lock()
+
+    def hit(
+        self,
+        windows: Sequence[WindowHit],
+        *,
+        reserve: UsageReservation | None = None,
+        credentials_of: int | None = None,
+        now: float,
+    ) -> HitOutcome:
+        return self._hit(True, windows, reserve, None, credentials_of, now)
+
+    def peek(
+        self,
+        windows: Sequence[WindowHit],
+        *,
+        usage_of: int | None = None,
+        credentials_of: int | None = None,
+        now: float,
+    ) -> HitOutcome:
+        return self._hit(False, windows, None, usage_of, credentials_of, now)
+
+    def give_back(
+        self,
+        *,
+        reservation: Reservation | None = None,
+        windows: Sequence[WindowState] = (),
+        now: float,
+    ) -> None:
+        keys = [_window(window.key) for window in windows]
+        arguments: list[Any] = [int(now * 1000), 0, "", _DAY_KEPT_MS]
+        if reservation is None:
+            keys += [_day(0, 0), _sites(0, 0)]
+        else:
+            account_id, site_id, today = reservation
+            keys += [_day(account_id, day_number(today)), _sites(account_id, day_number(today))]
+            arguments[1:3] = [1, "" if site_id is None else site_id]
+        for window in windows:
+            arguments += [window.reset_ms, window.cost]
+        self._run(_GIVE_BACK, keys, arguments)
+
+    def reset(self, keys: Sequence[str]) -> None:
+        if keys:
+            self._do("DEL", *map(_window, keys))
+
+    def report_usage(
+        self,
+        account_id: int,
+        site_id: int,
+        operation: Operation,
+        count: int,
+        *,
+        capped: bool,
+        idempotency: IdempotencyKey | None = None,
+        now: float,
+    ) -> ReportOutcome:
+        day = int(now * 1000) // 86_400_000
+        key, fingerprint = idempotency or ("", "")
+        status, used = self._run(
+            _REPORT,
+            [_day(account_id, day), _sites(account_id, day), *_reports(account_id)],
+            [int(now * 1000), operation, count, int(capped), site_id, _DAY_KEPT_MS]
+            + [key, fingerprint, IDEMPOTENCY_SECONDS * 1000],
+        )
+        return ReportOutcome(_STATUSES[status], used)
+
+    def usage_of_day(self, account_id: int, day: date) -> DayUsage:
+        found = self.usage_between(account_id, day, day)
+        return found[0] if found else DayUsage(day, 0, 0)
+
+    def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
+        if (last_day - first_day).days > 400:
+            raise ValueError("A range of usage is at most 400 days long.")
+        days = [first_day + timedelta(days=passed) for passed in range((last_day - first_day).days + 1)]
+        counts = self._run(_DAYS, [_day(account_id, day_number(day)) for day in days], [])
+        usage = map(DayUsage, days, counts[::2], counts[1::2])
+        return [day for day in usage if day.used or day.indexing]
+
+    def sites_of_day(self, account_id: int, day: date) -> Mapping[int, SiteUsage]:
+        counts = {
+            field.decode(): int(count) for field, count in self._hash(_sites(account_id, day_number(day))).items()
+        }
+        sites = {int(field.partition(":")[0]) for field, count in counts.items() if count}
+        return {site: SiteUsage(*(counts.get(f"{site}:{kind}", 0) for kind in SiteUsage._fields)) for site in sites}
+
+    def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+        return self._change(account_id, "begin", now)
+
+    def end_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+        return self._change(account_id, "end", now)
+
+    def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
+        begun_before_ms = int((now - older_than_seconds) * 1000)
+        healed: int = self._run(_HEAL, [_OPEN_CHANGES], [begun_before_ms, _epoch("")])
+        return healed
+
+    def forget_account(self, account_id: int, *, now: float) -> None:
+        self._change(account_id, "forget", now)
+        days = _kept_days(now)
+        owned = chain((_day(account_id, day) for day in days), (_sites(account_id, day) for day in days))
+        self._do("DEL", *owned, *_reports(account_id))
+
+    def forget_site(self, account_id: int, site_id: int, *, now: float) -> None:
+        self._run(_FORGET_SITE, [_sites(account_id, day) for day in _kept_days(now)], [site_id])
+
+    def check(self) -> None:
+        self._do("SET", f"{_PREFIX}check", 1, "PX", 1000)
+
+    def clear(self) -> None:
+        for key in self._client.scan_iter(match=f"{_PREFIX}*", count=1000):
+            self._do("DEL", key)
+
+    def close(self) -> None:
+        self._client.close()
+        self._client.connection_pool.disconnect()
+
+    def _hit(
+        self,
+        counting: bool,
+        windows: Sequence[WindowHit],
+        reserve: UsageReservation | None,
+        usage_of: int | None,
+        credentials_of: int | None,
+        now: float,
+    ) -> HitOutcome:
+        now_ms = int(now * 1000)
+        day = now_ms // 86_400_000
+        today = day_from_number(day)
+        if reserve is None:
+            account_id, daily_limit, site_id = usage_of, None, None
+        else:
+            account_id, daily_limit, site_id = reserve
+        keys = [_window(window.key) for window in windows]
+        keys += [_day(account_id, day), _sites(account_id, day), _epoch(credentials_of)]
+        arguments: list[Any] = [
+            int(counting),
+            now_ms,
+            int(reserve is not None),
+            int(account_id is not None),
+            -1 if daily_limit is None else daily_limit,
+            "" if site_id is None else site_id,
+            int(credentials_of is not None),
+            _DAY_KEPT_MS,
+        ]
+        for window in windows:
+            arguments += [-1 if window.limit is None else window.limit, window.seconds * 1000, window.cost]
+        refused, reserved, used, started, finished, *counts = self._run(_HIT, keys, arguments)
+        states = tuple(map(WindowState, *zip(*windows, strict=True), counts[::2], counts[1::2])) if windows else ()
+        return HitOutcome(
+            states,
+            most_patient(states) if refused or not counting else None,
+            Reservation(reserve.account_id, site_id, today) if reserve is not None and reserved else None,
+            None if account_id is None or (refused and counting) else used,
+            today,
+            None if credentials_of is None else CredentialEpoch(started, finished),
+        )
+
+    def _change(self, account_id: int, step: str, now: float) -> CredentialEpoch:
+        answer = self._run(_CHANGE, [_epoch(account_id), _OPEN_CHANGES], [int(now * 1000), step, account_id])
+        return CredentialEpoch(*answer)
+
+    def _hash(self, key: str) -> dict[bytes, bytes]:
+        found = self._do("HGETALL", key)
+        return found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
+
+    def _run(self, script: _Script, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+        try:
+            return self._do("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        except redis.exceptions.NoScriptError:
+            return self._do("EVAL", script.text, len(keys), *keys, *arguments)
+
+    def _do(self, *command: Any) -> Any:
+        if self._failures >= _FAILURES_BEFORE_PAUSE:
+            return self._probe(command)
+        return self._send(command)
+
+    def _probe(self, command: tuple[Any, ...]) -> Any:
+        """While the server is away, let one step at a time, once a second, find out whether it is back."""
+        if time.monotonic() < self._paused_until or not self._probing.acquire(blocking=False):
+            raise CountersUnavailable(f"The counter store at {self._address} is away.")
+        try:
+            return self._send(command)
+        finally:
+            self._probing.release()
+
+    def _send(self, command: tuple[Any, ...]) -> Any:
+        try:
+            answer = self._client.execute_command(*command)
+        except redis.exceptions.NoScriptError:
+            raise
+        except (redis.exceptions.RedisError, OSError) as error:
+            self._failures += 1
+            self._paused_until = time.monotonic() + _PAUSE_SECONDS
+            raise CountersUnavailable(f"The counter store at {self._address} cannot be used: {error}") from error
+        self._failures = 0
+        return answer
+
+
+class _Script:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+_HIT = _Script(redis_scripts.HIT)
+_GIVE_BACK = _Script(redis_scripts.GIVE_BACK)
+_REPORT = _Script(redis_scripts.REPORT)
+_DAYS = _Script(redis_scripts.DAYS)
+_CHANGE = _Script(redis_scripts.CHANGE)
+_HEAL = _Script(redis_scripts.HEAL)
+_FORGET_SITE = _Script(redis_scripts.FORGET_SITE)
+
+
+def _window(key: str) -> str:
+    return f"{_PREFIX}window:{key}"
+
+
+def _day(account_id: int | None, day: int) -> str:
+    return f"{_PREFIX}day:{account_id}:{day}"
+
+
+def _sites(account_id: int | None, day: int) -> str:
+    return f"{_PREFIX}sites:{account_id}:{day}"
+
+
+def _reports(account_id: int) -> tuple[str, str]:
+    return f"{_PREFIX}reports:{account_id}", f"{_PREFIX}report-ends:{account_id}"
+
+
+def _epoch(account_id: int | str | None) -> str:
+    return f"{_PREFIX}epoch:{account_id}"
+
+
+def _kept_days(now: float) -> range:
+    today = int(now * 1000) // 86_400_000
+    return range(today - USAGE_DAYS_KEPT, today + 2)
+
+
+def _address(client: redis.Redis) -> str:
+    options = client.connection_pool.connection_kwargs
+    return str(options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}")

@@ -1,0 +1,251 @@
+"""What happens to every request before its view, in the order in which errors win.
+
+0 the address limit of callers nobody knows, 1 route and method, 2 identity, 3 request limits,
+4 CSRF, 5 kind of key. The rest (body, objects, state, quota) is the view's.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from typing import Any
+
+from flask import Flask, Response, current_app, g, request
+
+from app.addresses import address_key, client_address
+from app.auth import (
+    SESSION_COOKIE,
+    Caller,
+    access_of,
+    bearer_token,
+    identify_key,
+    identify_session,
+    missing_key,
+)
+from app.clock import now
+from app.counters.base import CountersUnavailable, CredentialEpoch, HitOutcome, UsageReservation, WindowState
+from app.errors import ApiError, ErrorCode
+from app.plans import shown
+from app.quota import (
+    ADDRESS_LIMIT,
+    MINUTE_SECONDS,
+    address_window,
+    caller_windows,
+    out_of_searches,
+    shown_window,
+    too_many_requests,
+)
+from app.runtime import Runtime, runtime
+
+log = logging.getLogger(__name__)
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+def guard(app: Flask) -> None:
+    """Put the checks in front of every view of ``app``."""
+    app.before_request(_check)
+    app.after_request(_give_back_failed)
+    app.after_request(_add_rate_headers)
+
+
+def current_caller() -> Caller:
+    """The caller of an operation that is not for anyone."""
+    caller: Caller = g.caller
+    return caller
+
+
+def address() -> str:
+    """What stands for the caller's address."""
+    part = runtime()
+    return address_key(client_address(request, part.settings.trusted_proxies), part.settings.secret_key)
+
+
+def _check() -> None:
+    g.caller = None
+    g.outcome = None
+    g.window = None
+    view = _view(request.endpoint)
+    if getattr(view, "uncounted", False):
+        return
+    part = runtime()
+    access = access_of(request.endpoint)
+    token = bearer_token(request)
+    caller, failure = _identify(part, token)
+    if caller is not None and caller.kind == "session" and not (access.session or access.anyone):
+        caller, failure = None, missing_key()
+    if caller is None:
+        _hit_address(part)
+        if request.routing_exception is not None:
+            raise request.routing_exception
+        if not access.anyone:
+            raise failure or missing_key()
+        return
+    if request.routing_exception is not None:
+        _look_at_windows(part, caller)
+        raise request.routing_exception
+    try:
+        caller = g.caller = _count(part, caller, token)
+    except ApiError as error:
+        if error.status == 401:
+            _hit_address(part)
+        raise
+    if caller.kind == "session" and request.method not in SAFE_METHODS and not getattr(view, "csrf_exempt", False):
+        check_csrf(caller)
+    if not access.allows(caller):
+        raise forbidden(caller)
+
+
+def _identify(part: Runtime, token: str | None) -> tuple[Caller | None, ApiError | None]:
+    """Who is calling, or why that is not known."""
+    try:
+        if token is not None:
+            return identify_key(part, token), None
+        cookie = request.cookies.get(SESSION_COOKIE)
+        return (None if cookie is None else identify_session(part, cookie)), None
+    except ApiError as error:
+        return None, error
+
+
+def _look_at_windows(part: Runtime, caller: Caller) -> None:
+    """For the headers of an answer that is not counted."""
+    try:
+        g.window = shown_window(part.counters.peek(caller_windows(caller, address()), now=now().timestamp()))
+    except CountersUnavailable as error:
+        log.error("the counter store is unavailable: %s", error)
+
+
+def _view(endpoint: str | None) -> Any:
+    return current_app.view_functions.get(endpoint or "")
+
+
+def _count(part: Runtime, caller: Caller, token: str | None) -> Caller:
+    """Count the request in its caller's windows; gives the caller as they are known to be at this moment."""
+    try:
+        outcome = _hit_for(part, caller)
+    except CountersUnavailable as error:
+        _refuse_write(error)
+        return caller if token is None else identify_key(part, token, _UNSETTLED)
+    if token is not None and (caller.epoch is None or caller.epoch != outcome.epoch):
+        known = caller
+        try:
+            caller = identify_key(part, token, outcome.epoch)
+        except Exception:
+            _undo(part, outcome)
+            raise
+        if (caller.account.id, caller.account.limits) != (known.account.id, known.account.limits):
+            _undo(part, outcome)
+            outcome = _hit_for(part, caller)
+    g.outcome = outcome
+    g.window = shown_window(outcome)
+    if outcome.refused is not None:
+        raise too_many_requests(outcome.refused)
+    return caller
+
+
+_UNSETTLED = CredentialEpoch(1, 0)
+
+
+def _hit_for(part: Runtime, caller: Caller) -> HitOutcome:
+    view = _view(request.endpoint)
+    windows = caller_windows(caller, address(), reports=getattr(view, "reports_usage", False))
+    reserve = None
+    if getattr(view, "charges_search", False) and request.method != "HEAD" and access_of(request.endpoint).allows(caller):
+        reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day)
+    credentials_of = None if caller.key is None else caller.account.id
+    return part.counters.hit(windows, reserve=reserve, credentials_of=credentials_of, now=now().timestamp())
+
+
+def _hit_address(part: Runtime) -> None:
+    """Count a request of somebody unknown."""
+    try:
+        outcome = part.counters.hit([address_window(address())], now=now().timestamp())
+    except CountersUnavailable as error:
+        _refuse_write(error)
+        return
+    g.window = shown_window(outcome)
+    if outcome.refused is not None:
+        raise too_many_requests(outcome.refused)
+
+
+def _undo(part: Runtime, outcome: HitOutcome) -> None:
+    if outcome.refused is None:
+        part.counters.give_back(reservation=outcome.reservation, windows=outcome.windows, now=now().timestamp())
+
+
+def _refuse_write(error: CountersUnavailable) -> None:
+    """Without counters, reading and searching go on; what writes is refused."""
+    log.error("the counter store is unavailable: %s", error)
+    if request.method not in SAFE_METHODS and not getattr(_view(request.endpoint), "searches", False):
+        raise error
+
+
+def require_search() -> None:
+    """Refuse the search if the day's searches are used up."""
+    outcome: HitOutcome | None = g.outcome
+    if outcome is not None and outcome.reservation is None and request.method != "HEAD":
+        raise out_of_searches(current_caller().account.limits)
+
+
+def used_today() -> int:
+    """Searches the account has used today, this one included."""
+    outcome: HitOutcome | None = g.outcome
+    if outcome is not None and outcome.used_today is not None:
+        return outcome.used_today
+    part = runtime()
+    caller = current_caller()
+    return part.counters.usage_of_day(caller.account.id, now().date()).used
+
+
+def check_csrf(caller: Caller) -> None:
+    """Refuse a session's write without the session's token.
+
+    Raises:
+        ApiError: 403 ``csrf_failed``.
+    """
+    sent = request.headers.get("X-CSRF-Token", "")
+    if not sent and request.mimetype in FORM_TYPES:
+        sent = request.form.get("csrf_token", "")
+    if not hmac.compare_digest(sent.encode(), caller.csrf_token.encode()):
+        raise ApiError(
+            ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (a form: in the field csrf_token)."
+        )
+
+
+def forbidden(caller: Caller) -> ApiError:
+    """The 403 for a key of the wrong kind, with what to do instead."""
+    if getattr(_view(request.endpoint), "searches", False):
+        message = (
+            "A public key cannot search here. Call GET /v1/client-info with it and search the engine it names "
+            "directly, or use a search key."
+        )
+    else:
+        message = f"A {caller.kind} key may not do this; use a private key."
+    return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
+
+
+def _give_back_failed(response: Response) -> Response:
+    """A search that failed costs nothing."""
+    outcome: HitOutcome | None = g.get("outcome")
+    if response.status_code >= 400 and outcome is not None and outcome.reservation is not None:
+        try:
+            runtime().counters.give_back(reservation=outcome.reservation, now=now().timestamp())
+        except CountersUnavailable:
+            log.exception("a failed search could not be given back")
+        g.outcome = outcome._replace(reservation=None)
+    return response
+
+
+def _add_rate_headers(response: Response) -> Response:
+    if getattr(_view(request.endpoint), "without_rate_headers", False):
+        return response
+    window: WindowState | None = g.get("window")
+    if window is None:
+        moment = int(now().timestamp())
+        limit, remaining, reset_at = ADDRESS_LIMIT, ADDRESS_LIMIT, moment + MINUTE_SECONDS
+    else:
+        limit, remaining, reset_at = shown(window.limit), window.remaining, window.reset_at
+    response.headers["X-RateLimit-Limit"] = str(limit)
+    response.headers["X-RateLimit-Remaining"] = str(remaining)
+    response.headers["X-RateLimit-Reset"] = str(reset_at)
+    return response

@@ -1,0 +1,116 @@
+"""Reading requests: bodies and query strings, strictly."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+from urllib.parse import unquote_to_bytes
+
+import orjson
+from flask import Request, current_app, request
+from marshmallow import ValidationError
+from webargs.flaskparser import FlaskParser
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from app.errors import ApiError, Detail, ErrorCode, field_error, validation_error
+from schemas.problems import walk
+
+
+def read_body(req: Request) -> bytes:
+    """The request's body.
+
+    Raises:
+        ApiError: 413 over the limit of this route, 415 for an encoded body.
+    """
+    if req.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
+        raise ApiError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Encoded bodies are not accepted; send it without Content-Encoding.")
+    limit = current_app.config["BODY_LIMITS"].get(req.endpoint, current_app.config["MAX_BODY_BYTES"])
+    req.max_content_length = limit
+    try:
+        return req.get_data()
+    except RequestEntityTooLarge as error:
+        raise too_large(limit) from error
+
+
+def too_large(limit: int) -> ApiError:
+    """The 413 that names the limit. The connection is closed: the rest of the body was not read."""
+    return ApiError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body is larger than {limit} bytes.", headers={"Connection": "close"})
+
+
+def is_json(req: Request) -> bool:
+    """Whether the request says that its body is JSON."""
+    mimetype = req.mimetype
+    return mimetype == "application/json" or (mimetype.startswith("application/") and mimetype.endswith("+json"))
+
+
+def read_json(req: Request, *, optional: bool = False) -> Any:
+    """The request's JSON body; ``None`` for an absent optional one.
+
+    Raises:
+        ApiError: 413, 415 for another or no content type, 400 ``invalid_json`` for broken JSON or UTF-8.
+    """
+    body = read_body(req)
+    if optional and not body:
+        return None
+    if not is_json(req):
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be JSON: send the header Content-Type: application/json."
+        )
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise ApiError(ErrorCode.INVALID_JSON, f"The body is not valid JSON in UTF-8 (line {error.lineno}, column {error.colno}).") from error
+
+
+def check_query_string(req: Request) -> None:
+    """Refuse query strings that are not UTF-8.
+
+    Raises:
+        ApiError: 400.
+    """
+    raw = req.query_string
+    if b"%" not in raw and raw.isascii():
+        return
+    try:
+        unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ApiError(
+            ErrorCode.VALIDATION_FAILED, "The query string is not UTF-8.",
+            details=[Detail("query string", "invalid", "query string is not UTF-8")],
+        ) from error
+
+
+def invalid(error: ValidationError) -> ApiError:
+    """The 400 for marshmallow's messages."""
+    details = []
+    for path, problem in walk(error.messages):
+        name = path.rsplit(".", 1)[-1] or "body"
+        details.append(Detail(path or "body", problem.code, f"{name} {problem}", problem.extra))
+        if problem.code == "batch_too_large":
+            return ApiError(ErrorCode.BATCH_TOO_LARGE, f"{path} {problem}", details=details[-1:])
+    return validation_error(details)
+
+
+class StrictParser(FlaskParser):
+    """webargs with this API's rules: 400 and never 422, strict JSON, unknown fields decided by the schema."""
+
+    DEFAULT_VALIDATION_STATUS = 400
+    DEFAULT_UNKNOWN_BY_LOCATION: dict[str, str | None] = {"json": None, "query": None, "json_optional": None}  # noqa: RUF012
+
+    def load_json(self, req: Request, schema: Any) -> Any:
+        return read_json(req)
+
+    def load_querystring(self, req: Request, schema: Any) -> Any:
+        check_query_string(req)
+        return super().load_querystring(req, schema)
+
+    def handle_error(self, error: ValidationError, req: Any, schema: Any, **kwargs: Any) -> NoReturn:
+        raise invalid(error) from error
+
+
+def read_optional_json() -> Any:
+    """The JSON body of an operation that works without one; ``{}`` when it is absent."""
+    body = read_json(request, optional=True)
+    return {} if body is None else body
+
+
+__all__ = ["StrictParser", "check_query_string", "field_error", "invalid", "read_body", "read_json", "read_optional_json"]

@@ -1,0 +1,104 @@
+"""Plans and what they allow: one table in one file, with overrides per account."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from app.config import UNLIMITED, ConfigurationError
+
+SHIPPED_PLANS = Path(__file__).with_name("plans.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """What an account may use; ``None`` is unlimited. Days are UTC days."""
+
+    requests_per_minute: int | None
+    requests_per_day: int | None
+    searches_per_day: int | None
+    documents: int | None
+    keys: int | None
+    sites: int | None
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> PlanLimits:
+        """These limits with an account's own ones laid over them."""
+        values = {name: getattr(self, name) for name in LIMIT_NAMES}
+        values.update({name: value for name, value in overrides.items() if name in values})
+        return PlanLimits(**values)
+
+
+LIMIT_NAMES = tuple(f.name for f in fields(PlanLimits))
+
+
+def shown(limit: int | None) -> int:
+    """A limit as clients see it: an integer also when it is unlimited."""
+    return UNLIMITED if limit is None else min(limit, UNLIMITED)
+
+
+def per_month(limit: int | None) -> int | None:
+    """A day's limit as a month's: 30 days'."""
+    return None if limit is None else limit * 30
+
+
+class PlanTable(Mapping[str, PlanLimits]):
+    """Plan name to its limits, read from a TOML file.
+
+    Raises:
+        ConfigurationError: The file is missing, malformed, or lacks a limit.
+    """
+
+    def __init__(self, path: str | Path = SHIPPED_PLANS):
+        self._plans = _read(Path(path))
+
+    def __getitem__(self, name: str) -> PlanLimits:
+        return self._plans[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plans)
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def limits_of(self, plan: str, overrides: Mapping[str, Any]) -> PlanLimits:
+        """Limits of an account on ``plan``.
+
+        Raises:
+            ConfigurationError: The plan is no longer in the file.
+        """
+        if plan not in self._plans:
+            raise ConfigurationError(f"An account has the plan {plan!r}, which is not in the plans file.")
+        return self._plans[plan].with_overrides(overrides)
+
+
+def _read(path: Path) -> dict[str, PlanLimits]:
+    try:
+        tables = tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"The plans file {path} cannot be read: {error}") from error
+    plans: dict[str, PlanLimits] = {}
+    for name, table in tables.items():
+        if not isinstance(table, dict) or set(table) != set(LIMIT_NAMES):
+            raise ConfigurationError(f"Plan {name!r} in {path} must have exactly: {', '.join(LIMIT_NAMES)}.")
+        plans[name] = PlanLimits(**{key: parse_limit(value, f"{name}.{key}") for key, value in table.items()})
+    if not plans:
+        raise ConfigurationError(f"The plans file {path} has no plan.")
+    return plans
+
+
+def parse_limit(value: object, name: str) -> int | None:
+    """A limit from a file or a command line: a whole number from 0, or ``unlimited``.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    if value == "unlimited":
+        return None
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < UNLIMITED:
+        raise ConfigurationError(f"{name} must be a whole number from 0 to {UNLIMITED - 1}, or unlimited.")
+    return value

@@ -1,0 +1,85 @@
+"""How much is allowed: which windows a request counts in, and the searches of a day."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+
+from app.auth import Caller
+from app.clock import now
+from app.counters.base import HitOutcome, WindowHit, WindowState
+from app.errors import ApiError, ErrorCode
+from app.plans import PlanLimits
+
+MINUTE_SECONDS = 60
+DAY_SECONDS = 86_400
+ADDRESS_LIMIT = 300
+"""Requests a minute of one address without a valid key or session."""
+VISITOR_LIMIT = 120
+"""Requests a minute of one visitor's address with an account's public keys."""
+REPORT_LIMIT = 30
+"""Usage reports a minute of one visitor's address with a public key."""
+
+
+def address_window(address: str) -> WindowHit:
+    """The window of callers nobody knows. ``address`` is an address key."""
+    return WindowHit(f"ip:{address}", ADDRESS_LIMIT, MINUTE_SECONDS)
+
+
+def caller_windows(caller: Caller, address: str, *, reports: bool = False) -> list[WindowHit]:
+    """The windows of a known caller's request; the first is the one that headers describe.
+
+    Args:
+        address: Address key of where it comes from.
+        reports: Whether the request is a usage report.
+    """
+    if caller.kind == "public":
+        return public_windows(caller.account.id, caller.account.limits, address, reports=reports)
+    return _account_windows("a", caller.account.id, caller.account.limits)
+
+
+def public_windows(account_id: int, limits: PlanLimits, address: str, *, reports: bool = False) -> list[WindowHit]:
+    """The windows of the public bucket: its own pair, and the visitor's."""
+    windows = _account_windows("p", account_id, limits)
+    windows.append(WindowHit(f"v{account_id}:{address}", VISITOR_LIMIT, MINUTE_SECONDS))
+    if reports:
+        windows.append(WindowHit(f"r{account_id}:{address}", REPORT_LIMIT, MINUTE_SECONDS))
+    return windows
+
+
+def _account_windows(bucket: str, account_id: int, limits: PlanLimits) -> list[WindowHit]:
+    return [
+        WindowHit(f"{bucket}{account_id}:m", limits.requests_per_minute, MINUTE_SECONDS),
+        WindowHit(f"{bucket}{account_id}:d", limits.requests_per_day, DAY_SECONDS),
+    ]
+
+
+def shown_window(outcome: HitOutcome) -> WindowState:
+    """The window that the headers describe: the per-minute one with the least left, or the one that refused."""
+    if outcome.refused is not None:
+        return outcome.refused
+    minutes = [window for window in outcome.windows if window.seconds == MINUTE_SECONDS]
+    return min(minutes, key=lambda window: window.remaining)
+
+
+def too_many_requests(window: WindowState) -> ApiError:
+    """The 429 of a window."""
+    wait = window.retry_after(now().timestamp())
+    unit = "minute" if window.seconds == MINUTE_SECONDS else "day" if window.seconds == DAY_SECONDS else "hour"
+    return rate_limited(f"More than {window.limit} requests per {unit}; try again in {wait} seconds.", wait)
+
+
+def rate_limited(message: str, wait: float) -> ApiError:
+    """A 429."""
+    return ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, message, retry_after=wait)
+
+
+def next_midnight(moment: datetime) -> datetime:
+    """When the UTC day of ``moment`` ends."""
+    return datetime.combine(moment.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
+
+
+def out_of_searches(limits: PlanLimits) -> ApiError:
+    """The 429 of a day whose searches are used up."""
+    moment = now()
+    wait = (next_midnight(moment) - moment).total_seconds()
+    return rate_limited(f"The {limits.searches_per_day} searches of the day are used up; they return at 00:00 UTC.", wait)

@@ -1,0 +1,125 @@
+"""Accounts: registration, login, profile, plan, deletion."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from argon2 import PasswordHasher
+from argon2.exceptions import VerificationError
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.errors import ApiError, ErrorCode, field_error
+from app.models import Account, DepartureReason, Site
+from app.services.sessions import end_other_sessions
+from app.services.sites import get_account, remove_site
+
+_hasher = PasswordHasher()
+_NO_ACCOUNT_HASH = _hasher.hash("no account has this password")
+"""Verified against when the e-mail is unknown, so that both cases take alike."""
+
+
+def email_key(email: str) -> str:
+    """What e-mails are compared by: trimmed, without case."""
+    return unicodedata.normalize("NFC", email.strip()).casefold()
+
+
+def find_account(session: Session, email: str) -> Account | None:
+    """The account with this e-mail."""
+    return session.scalar(select(Account).where(Account.email_key == email_key(email)))
+
+
+def hash_password(password: str) -> str:
+    """argon2id of a password. Slow on purpose: call it outside a transaction."""
+    return _hasher.hash(password)
+
+
+def check_password(account: Account | None, password: str) -> bool:
+    """Whether ``password`` is the account's; as slow for no account. Call it outside a transaction."""
+    try:
+        matches = _hasher.verify(_NO_ACCOUNT_HASH if account is None else account.password_hash, password)
+    except VerificationError:
+        return False
+    return matches and account is not None
+
+
+def create_account(session: Session, *, name: str, email: str, password_hash: str, plan: str) -> Account:
+    """Add an account.
+
+    Raises:
+        ApiError: 400 if the e-mail is taken.
+    """
+    account = Account(
+        name=name,
+        email=email.strip(),
+        email_key=email_key(email),
+        password_hash=password_hash,
+        plan=plan,
+        limit_overrides={},
+        created_at=now(),
+    )
+    session.add(account)
+    _flush_email(session)
+    return account
+
+
+def update_profile(
+    session: Session, account_id: int, changes: dict[str, Any], *, kept_session: str | None = None
+) -> Account:
+    """Change ``name``, ``email`` or ``password_hash``; the last one ends other sessions.
+
+    Raises:
+        ApiError: 400 if the e-mail is taken.
+    """
+    account = get_account(session, account_id, lock=True)
+    if "name" in changes:
+        account.name = changes["name"]
+    if "email" in changes:
+        account.email = changes["email"]
+        account.email_key = email_key(changes["email"])
+    if "password_hash" in changes:
+        account.password_hash = changes["password_hash"]
+        end_other_sessions(session, account_id, kept_session)
+    _flush_email(session)
+    return account
+
+
+def delete_account(session: Session, account_id: int, *, reason: str = "") -> None:
+    """Remove an account with everything it has; the reason is kept without identity."""
+    account = get_account(session, account_id, lock=True)
+    for site in session.scalars(select(Site).where(Site.account_id == account_id)):
+        remove_site(session, site)
+    if reason.strip():
+        session.add(DepartureReason(reason=reason, created_at=now()))
+    session.delete(account)
+    session.flush()
+
+
+def set_plan(session: Session, account_id: int, plan: str, overrides: dict[str, int | None]) -> Account:
+    """Put an account on a plan with its own limits laid over it; earlier ones are cleared."""
+    account = get_account(session, account_id, lock=True)
+    account.plan = plan
+    account.limit_overrides = dict(overrides)
+    session.flush()
+    return account
+
+
+def list_accounts(session: Session) -> Sequence[Account]:
+    """Every account, oldest first."""
+    return session.scalars(select(Account).order_by(Account.id)).all()
+
+
+def password_incorrect() -> ApiError:
+    """The 403 for a wrong password of somebody already known."""
+    return ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is not correct.")
+
+
+def _flush_email(session: Session) -> None:
+    try:
+        session.flush()
+    except IntegrityError as error:
+        raise field_error("email", "taken", "is already in use") from error

@@ -1,0 +1,52 @@
+"""The account at a glance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy.orm import Session
+
+from app.counters.base import CounterStore
+from app.plans import PlanLimits, per_month, shown
+from app.services.keys import count_keys
+from app.services.sites import count_documents, count_sites
+
+
+@dataclass(frozen=True, slots=True)
+class Dashboard:
+    """Counts and limits as the API shows them."""
+
+    siteCount: int
+    apiKeyCount: int
+    plan: str
+    usage: dict[str, int]
+    limits: dict[str, int | bool]
+
+
+def get_dashboard(
+    session: Session, counters: CounterStore, account_id: int, plan: str, limits: PlanLimits, today: date
+) -> Dashboard:
+    """What an account has and used in this calendar month (UTC).
+
+    Raises:
+        CountersUnavailable: Usage cannot be read.
+    """
+    month = counters.usage_between(account_id, today.replace(day=1), today)
+    monthly = per_month(limits.searches_per_day)
+    return Dashboard(
+        siteCount=count_sites(session, account_id),
+        apiKeyCount=count_keys(session, account_id),
+        plan=plan,
+        usage={
+            "searches_this_month": sum(day.used for day in month),
+            "indexed_pages": count_documents(session, account_id),
+            "indexing_operations_this_month": sum(day.indexing for day in month),
+        },
+        limits={
+            "max_sites": shown(limits.sites),
+            "max_api_keys": shown(limits.keys),
+            "searches_per_month": shown(monthly),
+            "unlimited": limits.sites is None and limits.keys is None and monthly is None,
+        },
+    )

@@ -1,0 +1,194 @@
+"""Documents of a site: written to SQL first, then to the index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.counters.base import CounterStore
+from app.database import Database
+from app.errors import ApiError, ErrorCode
+from app.models import Site, StoredDocument
+from app.models.base import to_microseconds
+from app.plans import PlanLimits
+from app.services.credentials import credential_change
+from app.services.indexing import Indexer
+from app.services.sites import count_documents, get_account, get_site
+from schemas.documents import ValidDocument
+
+LOOKUP_STEP = 500
+
+
+@dataclass(frozen=True, slots=True)
+class BulkOutcome:
+    """How many distinct ids were written, and which of them were new."""
+
+    indexed: int
+    created: int
+
+    @property
+    def updated(self) -> int:
+        return self.indexed - self.created
+
+
+class DocumentWriter:
+    """Writes documents so that, when a call returns, they are durable and found by the next search."""
+
+    def __init__(self, database: Database, counters: CounterStore, indexer: Indexer):
+        self._database = database
+        self._counters = counters
+        self._indexer = indexer
+
+    def put(
+        self, account_id: int, limits: PlanLimits, site_id: int, documents: Sequence[ValidDocument]
+    ) -> BulkOutcome:
+        """Add or replace documents with distinct ids, all or none.
+
+        Raises:
+            ApiError: 404 for the site; 403 when the site is paused or the plan's documents would be exceeded.
+            BackendUnavailable: They are stored but not, or perhaps not, searchable yet; they will be.
+        """
+        with self._transaction(account_id, site_id, documents) as session:
+            get_account(session, account_id, lock=True)
+            site = get_writable_site(session, account_id, site_id)
+            known = known_ids(session, site.id, [document.id for document in documents])
+            created = len(documents) - len(known)
+            _refuse_over_quota(session, account_id, limits, created)
+            site.revision += 1
+            revision = site.revision
+            site.document_count += created
+            merge_kinds(site, documents)
+            store(session, site.id, revision, documents)
+        self._indexer.apply(site_id, revision)
+        return BulkOutcome(len(documents), created)
+
+    def remove(self, account_id: int, site_id: int, document_id: str) -> None:
+        """Remove one document.
+
+        Raises:
+            ApiError: 404 for the site or the document; 403 when the site is paused.
+            BackendUnavailable: It is removed here but perhaps still found; it will not be.
+        """
+        with self._database.write() as session:
+            get_account(session, account_id, lock=True)
+            site = get_writable_site(session, account_id, site_id)
+            document = session.get(StoredDocument, (site.id, document_id))
+            if document is None or document.source is None:
+                raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "There is no such document.")
+            site.revision += 1
+            revision = site.revision
+            site.document_count -= 1
+            document.source = None
+            document.revision = revision
+            document.changed_at = to_microseconds(now())
+        self._indexer.apply(site_id, revision)
+
+    def _transaction(
+        self, account_id: int, site_id: int, documents: Sequence[ValidDocument]
+    ) -> AbstractContextManager[Session]:
+        """The transaction of a batch; other processes are told of it if it brings fields they do not know."""
+        with self._database.read() as session:
+            brings_fields = new_kinds(get_site(session, account_id, site_id), documents)
+        if brings_fields:
+            return credential_change(self._database, self._counters, account_id)
+        return self._database.write()
+
+
+def get_writable_site(session: Session, account_id: int, site_id: int) -> Site:
+    """Load and lock a site whose documents are to change.
+
+    Raises:
+        ApiError: 404; 403 ``site_inactive`` when it is paused.
+    """
+    site = get_site(session, account_id, site_id, lock=True)
+    if not site.active:
+        raise site_inactive()
+    return site
+
+
+def site_inactive() -> ApiError:
+    """The 403 for a paused site."""
+    return ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; activate it to search or index.")
+
+
+def _refuse_over_quota(session: Session, account_id: int, limits: PlanLimits, created: int) -> None:
+    if limits.documents is None or not created:
+        return
+    have = count_documents(session, account_id)
+    if have + created > limits.documents:
+        raise ApiError(
+            ErrorCode.DOCUMENT_LIMIT_REACHED,
+            f"The plan allows {limits.documents} documents; there are {have}, and this batch has {created} new ones. "
+            "Nothing was indexed.",
+        )
+
+
+def known_ids(session: Session, site_id: int, ids: Sequence[str]) -> set[str]:
+    """Which of ``ids`` the site has."""
+    known: set[str] = set()
+    for step in _steps(ids):
+        known.update(
+            session.scalars(
+                select(StoredDocument.id).where(
+                    StoredDocument.site_id == site_id, StoredDocument.id.in_(step), StoredDocument.source.is_not(None)
+                )
+            )
+        )
+    return known
+
+
+def _steps(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), LOOKUP_STEP):
+        yield ids[start : start + LOOKUP_STEP]
+
+
+def new_kinds(site: Site, documents: Sequence[ValidDocument]) -> dict[str, set[str]]:
+    """Further fields, or kinds of them, that the site's documents did not have before."""
+    fresh: dict[str, set[str]] = {}
+    for document in documents:
+        for name, kind in document.kinds.items():
+            if kind.value not in site.field_kinds.get(name, ()):
+                fresh.setdefault(name, set()).add(kind.value)
+    return fresh
+
+
+def merge_kinds(site: Site, documents: Sequence[ValidDocument]) -> None:
+    """Note the further fields of ``documents`` at the site."""
+    fresh = new_kinds(site, documents)
+    if fresh:
+        merged = {name: list(kinds) for name, kinds in site.field_kinds.items()}
+        for name, kinds in fresh.items():
+            merged[name] = sorted({*merged.get(name, ()), *kinds})
+        site.field_kinds = merged
+
+
+def store(session: Session, site_id: int, revision: int, documents: Sequence[ValidDocument]) -> None:
+    """Write documents under ``revision``."""
+    changed_at = to_microseconds(now())
+    rows: list[dict[str, Any]] = [
+        {"p_site": site_id, "p_id": d.id, "p_revision": revision, "p_changed": changed_at, "p_source": d.source}
+        for d in documents
+    ]
+    session.connection().execute(_upsert(session.get_bind().dialect.name), rows)
+
+
+def _upsert(dialect: str) -> Any:
+    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    statement = insert(StoredDocument.__table__).values(
+        site_id=bindparam("p_site"),
+        id=bindparam("p_id"),
+        revision=bindparam("p_revision"),
+        changed_at=bindparam("p_changed"),
+        source=bindparam("p_source"),
+    )
+    return statement.on_conflict_do_update(
+        index_elements=["site_id", "id"],
+        set_={name: statement.excluded[name] for name in ("revision", "changed_at", "source")},
+    )

@@ -1,0 +1,44 @@
+"""The search engines in use: the one of SEARCH_URL and, while sites move, the one of SEARCH_NEXT_URL."""
+
+from __future__ import annotations
+
+from backends.base import SearchBackend
+from backends.errors import BackendMisconfigured
+
+
+class Engines:
+    """Engines by identity.
+
+    Args:
+        current: Where new sites go.
+        upcoming: Where sites are being moved to, if anywhere.
+    """
+
+    def __init__(self, current: SearchBackend, upcoming: SearchBackend | None = None):
+        self.current = current
+        self.upcoming = upcoming
+        self._by_identity = {engine.identity: engine for engine in (current, upcoming) if engine is not None}
+
+    def get_engine(self, identity: str) -> SearchBackend:
+        """The engine that holds a site's index.
+
+        Raises:
+            BackendMisconfigured: This process was not told of that engine.
+        """
+        engine = self._by_identity.get(identity)
+        if engine is None:
+            raise BackendMisconfigured("The site's index is on an engine that SEARCH_URL does not name.")
+        return engine
+
+    def find_engine(self, identity: str) -> SearchBackend | None:
+        """The same, or ``None``."""
+        return self._by_identity.get(identity)
+
+    def all(self) -> list[SearchBackend]:
+        """Every engine in use."""
+        return list(self._by_identity.values())
+
+    def close(self) -> None:
+        """Close every engine."""
+        for engine in self.all():
+            engine.close()

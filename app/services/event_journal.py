@@ -1,0 +1,279 @@
+"""Journal files: where a process puts its search events before it answers.
+
+One file per process, one line per event: eight hexadecimal digits of CRC-32, a space, a JSON array, a newline.
+The bytes are in the operating system's hands before ``append`` returns, so they outlive the process. The process
+keeps its file locked (``flock``); a file whose lock is free was left by a dead process, and anyone may take it over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import orjson
+
+from app.models.base import to_microseconds
+
+MAX_LINE_BYTES = 65_536
+"""Longest line. A query of 512 bytes needs far less."""
+SUFFIX = ".journal"
+_STALE_SECONDS = 3600
+
+
+class EventJournalUnavailable(Exception):
+    """The journal cannot take the event: no space, no permission, an I/O error. The event is not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchEvent:
+    """One search or search-log entry.
+
+    Attributes:
+        site_id: The site searched; its account is looked up when the event is counted.
+        query: As sent; neither blank nor ``*``.
+        results_count: How many documents matched.
+        occurred_at: When it was searched, aware.
+        session_id: The visitor's session, within which keystrokes are merged; ``None`` or empty: none.
+        response_ms: How long the service took; ``None`` when it did not run the search.
+    """
+
+    site_id: int
+    query: str
+    results_count: int
+    occurred_at: datetime
+    session_id: str | None = None
+    response_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """An event as read back. Times are microseconds since the Unix epoch, ``recorded_at`` is when it arrived."""
+
+    site_id: int
+    occurred_at: int
+    recorded_at: int
+    results_count: int
+    response_ms: int | None
+    session_id: str | None
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What was read from one place of a journal.
+
+    Attributes:
+        entries: The intact events.
+        end: Where to go on reading.
+        damaged: Lines that were not intact.
+    """
+
+    entries: Sequence[JournalEntry]
+    end: int
+    damaged: int
+
+
+def encode(event: SearchEvent, recorded_at: int) -> bytes:
+    """The line of an event.
+
+    Args:
+        recorded_at: When it arrived, microseconds since the Unix epoch.
+
+    Raises:
+        ValueError: The event could never be stored: a NUL or a lone surrogate in a text, a negative count, a
+            number beyond 64 bits, a time without a zone, or far too long a query.
+    """
+    if event.results_count < 0 or (event.response_ms or 0) < 0 or event.site_id < 1:
+        raise ValueError("an event's numbers must not be negative")
+    if event.occurred_at.tzinfo is None:
+        raise ValueError("an event's time needs a zone")
+    if "\x00" in event.query or (event.session_id and "\x00" in event.session_id):
+        raise ValueError("an event's texts must not contain NUL")
+    if event.session_id and len(event.session_id) > 64:
+        raise ValueError("an event's session_id has at most 64 characters")
+    try:
+        payload = orjson.dumps(
+            (
+                event.site_id,
+                to_microseconds(event.occurred_at),
+                recorded_at,
+                event.results_count,
+                event.response_ms,
+                event.session_id or None,
+                event.query,
+            )
+        )
+    except TypeError as error:
+        raise ValueError(f"an event cannot be written: {error}") from error
+    if len(payload) > MAX_LINE_BYTES - 10:
+        raise ValueError("an event's query is too long")
+    return b"%08x %b\n" % (zlib.crc32(payload), payload)
+
+
+def decode(line: bytes) -> JournalEntry | None:
+    """The event of a line without its newline; ``None`` if the line is not intact."""
+    payload = line[9:]
+    if len(line) < 11 or line[8:9] != b" " or line[:8] != b"%08x" % zlib.crc32(payload):
+        return None
+    return JournalEntry(*orjson.loads(payload))
+
+
+class Journal:
+    """A journal file that this process holds the lock of."""
+
+    def __init__(self, path: Path, descriptor: int):
+        self.path = path
+        self.id = path.name.removesuffix(SUFFIX)
+        self._descriptor = descriptor
+        self._whole_lines_end = 0
+        """A place up to which all lines are whole; there may be more beyond."""
+
+    @classmethod
+    def create(cls, directory: Path) -> Journal:
+        """A new, empty journal.
+
+        It gets its name only when it is locked: a free lock means that the owner is dead.
+
+        Raises:
+            EventJournalUnavailable: The file cannot be made.
+        """
+        name = secrets.token_hex(16)
+        path = directory / f"{name}{SUFFIX}"
+        fresh = directory / f".{name}.new"
+        try:
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(fresh, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fresh.rename(path)
+            except BaseException:
+                os.close(descriptor)
+                raise
+        except OSError as error:
+            raise EventJournalUnavailable(f"cannot make a journal in {directory}: {error}") from error
+        return cls(path, descriptor)
+
+    def append(self, line: bytes) -> None:
+        """Write one line at the end, whole or not at all. The caller sees to it that one thread is here at a time.
+
+        Raises:
+            EventJournalUnavailable: It was not written. If ``usable`` is false now, neither will further ones be.
+        """
+        try:
+            written = os.write(self._descriptor, line)
+        except OSError as error:
+            raise EventJournalUnavailable(f"cannot write to {self.path}: {error}") from error
+        if written != len(line):
+            self._cut_torn_line()
+            raise EventJournalUnavailable(f"cannot write to {self.path}: only {written} of {len(line)} bytes fitted")
+        self._whole_lines_end += written
+
+    def _cut_torn_line(self) -> None:
+        try:
+            tail = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, self._whole_lines_end)
+            self._whole_lines_end += tail.rfind(b"\n") + 1
+            os.ftruncate(self._descriptor, self._whole_lines_end)
+        except OSError:
+            # The torn line stays at the end. Nothing may follow it: the file is given up, and taken over later.
+            self.close()
+
+    @property
+    def usable(self) -> bool:
+        """Whether lines can be appended."""
+        return self._descriptor >= 0
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        return os.fstat(self._descriptor).st_size
+
+    def read(self, position: int, limit: int, *, ended: bool) -> Portion:
+        """Whole lines from ``position``, of ``limit`` bytes at most.
+
+        Args:
+            ended: Whether nobody appends any more, so that what is torn at the end never becomes whole.
+        """
+        data = os.pread(self._descriptor, max(limit, MAX_LINE_BYTES), position)
+        end = data.rfind(b"\n") + 1
+        lines = data[:end].split(b"\n")[:-1]
+        entries = [decode(line) for line in lines]
+        if ended and end == 0 and data:
+            return Portion([], position + len(data), 1)
+        intact = [entry for entry in entries if entry is not None]
+        return Portion(intact, position + end, len(entries) - len(intact))
+
+    def close(self) -> None:
+        """Let go of the file and its lock."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def remove(self) -> None:
+        """Delete the file, then let go of it: nobody can take it over in between."""
+        self.path.unlink(missing_ok=True)
+        self.close()
+
+
+def left_journals(directory: Path) -> Iterator[Journal]:
+    """The journals in ``directory`` whose processes are dead, each locked while the caller has it."""
+    try:
+        paths = sorted(directory.iterdir())
+    except FileNotFoundError:
+        return
+    for path in paths:
+        if path.name.endswith(SUFFIX):
+            journal = _take_over(path)
+            if journal is not None:
+                try:
+                    yield journal
+                finally:
+                    journal.close()
+        elif path.name.endswith(".new"):
+            with contextlib.suppress(FileNotFoundError):  # Its maker may have renamed or another process removed it.
+                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                    path.unlink()
+
+
+def _take_over(path: Path) -> Journal | None:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    if os.fstat(descriptor).st_nlink == 0:  # Another process finished it between the two calls.
+        os.close(descriptor)
+        return None
+    return Journal(path, descriptor)
+
+
+def directory_id(directory: Path) -> str:
+    """An identity of the folder that is unlike any other machine's, made by whichever process comes first."""
+    path = directory / "id"
+    if not path.exists():
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = directory / f".{secrets.token_hex(16)}.new"
+        fresh.write_text(secrets.token_hex(16))
+        try:
+            os.link(fresh, path)
+        except FileExistsError:
+            pass  # Another process was first; its identity counts.
+        finally:
+            fresh.unlink()
+    return path.read_text()
+
+
+def finished_journal(directory: Path, journal_id: str) -> bool:
+    """Whether the file of ``journal_id`` is gone."""
+    return not (directory / f"{journal_id}{SUFFIX}").exists()

@@ -1,0 +1,176 @@
+"""Bringing a site's index up to date with its documents in SQL.
+
+Every write of documents raises the site's ``revision``. The index has everything up to
+``applied_revision``. Whoever holds the site's lock applies all that is pending, whoever wrote it,
+in one go: writers that come together share one commit of the engine, and a process that was
+killed between the two leaves work that the next writer or the background job finishes.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+import orjson
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from app.database import Database
+from app.locks import Locks
+from app.models import Site, StoredDocument
+from app.services.engines import Engines
+from backends.base import Document, FieldKind, SearchBackend
+from backends.errors import BackendUnavailable, IndexNotFound
+
+STEP = 1_000
+"""Most documents handed to an engine in one call."""
+
+FAILURE_PAUSE_SECONDS = 2.0
+"""How long after a failure those who waited for the same index are told so without trying."""
+
+log = logging.getLogger(__name__)
+
+
+class Indexer:
+    """Applies documents to indexes, one writer per site among all processes."""
+
+    def __init__(self, database: Database, locks: Locks, engines: Engines):
+        self._database = database
+        self._locks = locks
+        self._engines = engines
+        self._failures: dict[int, tuple[float, BackendUnavailable]] = {}
+        self._failures_lock = threading.Lock()
+
+    def site_lock(self, site_id: int) -> AbstractContextManager[None]:
+        """The lock under which a site's index is written."""
+        return self._locks.hold(f"site_{site_id}")
+
+    def apply(self, site_id: int, revision: int) -> None:
+        """Return when the index has everything up to ``revision``.
+
+        Raises:
+            BackendUnavailable: It has not; the background job tries again.
+        """
+        self._refuse_after_failure(site_id)
+        with self.site_lock(site_id):
+            with self._database.read() as session:
+                site = session.get(Site, site_id)
+            if site is None or (site.applied_revision >= revision and site_is_kept(self._engines, site)):
+                return
+            self._refuse_after_failure(site_id)
+            try:
+                self._apply_pending(site)
+            except BackendUnavailable as error:
+                with self._failures_lock:
+                    self._failures[site_id] = (time.monotonic() + FAILURE_PAUSE_SECONDS, error)
+                raise
+
+    def _refuse_after_failure(self, site_id: int) -> None:
+        with self._failures_lock:
+            until, error = self._failures.get(site_id, (0.0, None))
+            if error is None:
+                return
+            if time.monotonic() >= until:
+                del self._failures[site_id]
+                return
+        raise BackendUnavailable(str(error), retry_after=error.retry_after) from error
+
+    def _apply_pending(self, site: Site) -> None:
+        engine = self._engines.get_engine(site.engine)
+        try:
+            applied = self._send(engine, site, site.engine_index, site.applied_revision)
+        except IndexNotFound:
+            log.info("index %s is missing and is built from the stored documents", site.engine_index)
+            self._rebuild(engine, site)
+            return
+        self._note_applied(site, applied)
+
+    def _send(self, engine: SearchBackend, site: Site, index: str, after: int) -> int:
+        """Apply changes after revision ``after`` to ``index``; gives the revision reached."""
+        kinds = {name: frozenset(FieldKind(kind) for kind in kinds) for name, kinds in site.field_kinds.items()}
+        reached, last_id = after, ""
+        while True:
+            with self._database.read() as session:
+                rows = _changes(session, site.id, reached, last_id)
+            if not rows:
+                return reached
+            written = [Document(row.id, orjson.loads(row.source), row.changed_at) for row in rows if row.source]
+            removed = [row.id for row in rows if row.source is None]
+            if written:
+                engine.upsert(index, written, kinds)
+            if removed:
+                engine.delete(index, removed)
+            reached, last_id = rows[-1].revision, rows[-1].id
+            if len(rows) < STEP:
+                return reached
+
+    def _rebuild(self, engine: SearchBackend, site: Site) -> None:
+        """Build a missing index from the start, in its place."""
+        engine.create_index(site.engine_index)
+        self._note_applied(site, self._send(engine, site, site.engine_index, 0))
+
+    def _note_applied(self, site: Site, revision: int) -> None:
+        with self._database.write() as session:
+            session.execute(
+                update(Site)
+                .where(Site.id == site.id, Site.index_generation == site.index_generation)
+                .values(applied_revision=revision)
+            )
+            session.execute(
+                delete(StoredDocument).where(
+                    StoredDocument.site_id == site.id,
+                    StoredDocument.revision > site.applied_revision,
+                    StoredDocument.revision <= revision,
+                    StoredDocument.source.is_(None),
+                )
+            )
+
+    def restore(self, site_id: int) -> None:
+        """Build a site's index from its documents, because the engine has lost it.
+
+        Raises:
+            BackendUnavailable: The engine cannot.
+        """
+        with self.site_lock(site_id):
+            with self._database.read() as session:
+                site = session.get(Site, site_id)
+            if site is None:
+                return
+            engine = self._engines.get_engine(site.engine)
+            try:
+                engine.count(site.engine_index)
+            except IndexNotFound:
+                self._rebuild(engine, site)
+
+
+def site_is_kept(engines: Engines, site: Site) -> bool:
+    """Whether what was applied to the site's index is still there in this process: always, but for ``memory://``."""
+    engine = engines.get_engine(site.engine)
+    if engine.persistent:
+        return True
+    try:
+        engine.count(site.engine_index)
+    except IndexNotFound:
+        return False
+    return True
+
+
+def _changes(session: Session, site_id: int, revision: int, last_id: str) -> Sequence[StoredDocument]:
+    """The next changes in order of revision and id."""
+    after = (StoredDocument.revision > revision) | (
+        (StoredDocument.revision == revision) & (StoredDocument.id > last_id) if last_id else False
+    )
+    return session.scalars(
+        select(StoredDocument)
+        .where(StoredDocument.site_id == site_id, after)
+        .order_by(StoredDocument.revision, StoredDocument.id)
+        .limit(STEP)
+    ).all()
+
+
+def lagging_sites(session: Session, limit: int = 100) -> Sequence[int]:
+    """Sites whose index lacks changes."""
+    return session.scalars(select(Site.id).where(Site.applied_revision < Site.revision).limit(limit)).all()

@@ -1,0 +1,159 @@
+"""Running one search."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from app.errors import ApiError, Detail, ErrorCode
+from app.services.credentials import SiteRecord
+from app.services.engines import Engines
+from app.services.indexing import Indexer
+from backends.base import Highlight, Hit, SearchQuery, SearchResult, SortKey
+from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound
+
+MAX_SORT_KEYS = 3
+_SORT_KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]{0,63})\s*(?::\s*(asc|desc)\s*)?", re.ASCII | re.IGNORECASE)
+_REJECTED = {
+    "filters": ErrorCode.INVALID_FILTER,
+    "sort": ErrorCode.INVALID_SORT,
+    "facets": ErrorCode.INVALID_FACET,
+    "q": ErrorCode.VALIDATION_FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimedResult:
+    """A result and how long the service took for it, in milliseconds."""
+
+    result: SearchResult
+    took_ms: int
+
+
+class Searcher:
+    """Runs searches on whichever engine holds a site's index."""
+
+    def __init__(self, engines: Engines, indexer: Indexer):
+        self._engines = engines
+        self._indexer = indexer
+
+    def run(self, site: SiteRecord, query: SearchQuery) -> TimedResult:
+        """Search one site.
+
+        Raises:
+            ApiError: 400 for what the query got wrong.
+            BackendUnavailable: The engine cannot answer now.
+        """
+        started = time.perf_counter()
+        engine = self._engines.get_engine(site.engine)
+        try:
+            try:
+                result = engine.search(site.engine_index, query)
+            except IndexNotFound:
+                self._indexer.restore(site.id)
+                result = engine.search(site.engine_index, query)
+        except BackendRejected as error:
+            raise rejected(error) from error
+        except IndexNotFound as error:
+            raise BackendUnavailable("The site's index is being rebuilt.") from error
+        return TimedResult(result, round((time.perf_counter() - started) * 1000))
+
+
+def rejected(error: BackendRejected) -> ApiError:
+    """The 400 for a query that the engine cannot run."""
+    extra = None if error.position is None else {"position": error.position}
+    return ApiError(
+        _REJECTED[error.part], str(error), details=[Detail(error.part, _REJECTED[error.part].value, str(error), extra)]
+    )
+
+
+def make_query(parameters: dict[str, Any], site: SiteRecord) -> SearchQuery:
+    """The checked parameters of a request as a query.
+
+    Raises:
+        ApiError: 400 for ``sort`` or ``facets``.
+    """
+    limit = parameters["limit"]
+    offset = parameters["offset"]
+    if parameters["page"] > 1:
+        offset = (parameters["page"] - 1) * limit
+        if offset > 2147483647:
+            raise ApiError(
+                ErrorCode.VALIDATION_FAILED,
+                "page is out of range",
+                details=[Detail("page", "out_of_range", "page is out of range")],
+            )
+    return SearchQuery(
+        text=parameters["q"].strip(),
+        limit=limit,
+        offset=offset,
+        filters=parameters["filters"].strip(),
+        sort=parse_sort(parameters["sort"]),
+        facets=parse_names(parameters["facets"]),
+        highlight=Highlight() if parameters["highlight"] else None,
+        kinds=site.kinds,
+        settings=site.settings,
+    )
+
+
+def parse_sort(text: str) -> tuple[SortKey, ...]:
+    """``date:desc,title`` as sort keys.
+
+    Raises:
+        ApiError: 400 ``invalid_sort``.
+    """
+    if not text.strip():
+        return ()
+    keys: list[SortKey] = []
+    for part in text.split(","):
+        match = _SORT_KEY.fullmatch(part)
+        if match is None:
+            raise rejected(BackendRejected("sort", f"sort must be like date:desc,title:asc; {part.strip()[:80]!r} is not."))
+        keys.append(SortKey(match[1], (match[2] or "asc").lower() == "desc"))
+    if len(keys) > MAX_SORT_KEYS:
+        raise rejected(BackendRejected("sort", f"sort takes at most {MAX_SORT_KEYS} fields."))
+    if len({key.field for key in keys}) < len(keys):
+        raise rejected(BackendRejected("sort", "sort names a field twice."))
+    return tuple(keys)
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """``author,category`` as names, each once.
+
+    Raises:
+        ApiError: 400 ``invalid_facet``.
+    """
+    if not text.strip():
+        return ()
+    names = [part.strip() for part in text.split(",")]
+    if "" in names:
+        raise rejected(BackendRejected("facets", "facets must be field names separated by commas, or *."))
+    return tuple(dict.fromkeys(names))
+
+
+def encode_hit(hit: Hit) -> orjson.Fragment:
+    """A hit as JSON, ``_formatted`` included, without decoding the document."""
+    if hit.formatted is None:
+        return orjson.Fragment(hit.json)
+    return orjson.Fragment(hit.json[:-1] + b',"_formatted":' + orjson.dumps(hit.formatted) + b"}")
+
+
+def encode_results(query: SearchQuery, sent_text: str, timed: TimedResult) -> dict[str, Any]:
+    """The ``results`` member of an answer, for orjson."""
+    result = timed.result
+    results: dict[str, Any] = {
+        "hits": [encode_hit(hit) for hit in result.hits],
+        "estimatedTotalHits": result.total,
+        "processingTimeMs": timed.took_ms,
+        "query": sent_text,
+        "limit": query.limit,
+        "offset": query.offset,
+    }
+    if query.facets:
+        results["facetDistribution"] = result.facets
+        results["facetStats"] = {name: {"min": s.min, "max": s.max} for name, s in result.facet_stats.items()}
+    return results

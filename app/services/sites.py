@@ -1,0 +1,148 @@
+"""Sites of an account."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.errors import ApiError, ErrorCode
+from app.models import Account, EngineCredential, Site
+from app.plans import PlanLimits
+from app.services import engine_tasks
+from schemas.sites import domain_of
+
+MAX_INT64 = 2**63 - 1
+
+
+def site_not_found() -> ApiError:
+    """The 404 for a site that does not exist or is another account's."""
+    return ApiError(ErrorCode.SITE_NOT_FOUND, "There is no such site.")
+
+
+def get_site(session: Session, account_id: int, site_id: int, *, lock: bool = False) -> Site:
+    """The one door to a site: load it for a caller.
+
+    Args:
+        account_id: The caller's account.
+        lock: Whether nobody else may change the site until the transaction ends.
+
+    Raises:
+        ApiError: 404 if it does not exist or belongs to another account.
+    """
+    if not 0 < site_id <= MAX_INT64:
+        raise site_not_found()
+    query = select(Site).where(Site.id == site_id, Site.account_id == account_id)
+    site = session.scalar(query.with_for_update() if lock else query)
+    if site is None:
+        raise site_not_found()
+    return site
+
+
+def get_account(session: Session, account_id: int, *, lock: bool = False) -> Account:
+    """The caller's own account; locked, so that limits that races could pass are counted one after another."""
+    query = select(Account).where(Account.id == account_id)
+    account = session.scalar(query.with_for_update() if lock else query)
+    if account is None:
+        raise ApiError(ErrorCode.INVALID_API_KEY, "The account no longer exists.")
+    return account
+
+
+def list_sites(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Site], int]:
+    """One page of the account's sites, oldest first, and how many there are."""
+    sites = session.scalars(
+        select(Site).where(Site.account_id == account_id).order_by(Site.id).limit(limit).offset(offset)
+    ).all()
+    return sites, count_sites(session, account_id)
+
+
+def count_sites(session: Session, account_id: int) -> int:
+    """How many sites the account has."""
+    return session.scalar(select(func.count()).select_from(Site).where(Site.account_id == account_id)) or 0
+
+
+def count_documents(session: Session, account_id: int) -> int:
+    """How many documents the account's sites have together."""
+    return int(session.scalar(select(func.sum(Site.document_count)).where(Site.account_id == account_id)) or 0)
+
+
+def create_site(
+    session: Session, account_id: int, limits: PlanLimits, engine: str, *, name: str, url: str
+) -> Site:
+    """Add a site.
+
+    Args:
+        engine: Identity of the engine that will hold its index.
+
+    Raises:
+        ApiError: 403 at the plan's limit.
+    """
+    get_account(session, account_id, lock=True)
+    if limits.sites is not None and count_sites(session, account_id) >= limits.sites:
+        raise ApiError(
+            ErrorCode.SITE_LIMIT_REACHED, f"The plan allows {limits.sites} sites; delete one or change the plan."
+        )
+    moment = now()
+    site = Site(
+        account_id=account_id,
+        name=name,
+        url=url,
+        domain=domain_of(url),
+        engine=engine,
+        created_at=moment,
+        updated_at=moment,
+    )
+    session.add(site)
+    session.flush()
+    return site
+
+
+def update_site(session: Session, account_id: int, site_id: int, changes: dict[str, Any]) -> Site:
+    """Change a site's ``name``, ``url`` or ``active``. Pausing ends the engine keys made for it.
+
+    Raises:
+        ApiError: 404.
+    """
+    site = get_site(session, account_id, site_id, lock=True)
+    if changes.get("active") is False and site.active:
+        end_engine_credentials(session, site)
+    if "url" in changes:
+        site.domain = domain_of(changes["url"])
+    for name, value in changes.items():
+        setattr(site, name, value)
+    site.updated_at = now()
+    session.flush()
+    return site
+
+
+def delete_site(session: Session, account_id: int, site_id: int) -> None:
+    """Remove a site with its keys; its documents, events, index and engine keys follow, however long the engine is away.
+
+    Raises:
+        ApiError: 404.
+    """
+    remove_site(session, get_site(session, account_id, site_id, lock=True))
+
+
+def remove_site(session: Session, site: Site) -> None:
+    """The same for a loaded site."""
+    end_engine_credentials(session, site)
+    engine_tasks.add(session, site.engine, engine_tasks.DELETE_INDEX, site.engine_index)
+    engine_tasks.add(session, site.engine, engine_tasks.PURGE_SITE, f"{site.account_id}:{site.id}")
+    session.delete(site)
+    session.flush()
+
+
+def end_engine_credentials(session: Session, site: Site, *, key_id: str | None = None) -> None:
+    """Stop the engine keys handed out for a site, or for one of its service keys."""
+    if key_id is None:
+        site.public_epoch += 1
+    query = select(EngineCredential).where(EngineCredential.site_id == site.id)
+    if key_id is not None:
+        query = query.where(EngineCredential.key_id == key_id)
+    for credential in session.scalars(query):
+        engine_tasks.add(session, credential.engine, engine_tasks.REVOKE_CREDENTIAL, credential.reference)
+        session.delete(credential)
