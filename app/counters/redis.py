@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
@@ -68,10 +67,10 @@ class RedisCounters(CounterStore):
             retry=Retry(NoBackoff(), 0),
             health_check_interval=0,
         )
+        self._execute: Any = self._client.execute_command
         self._address = _address(self._client)
         self._failures = 0
         self._paused_until = 0.0
-        self._probing = threading.Lock()
 
     def hit(
         self,
@@ -128,12 +127,19 @@ class RedisCounters(CounterStore):
         now: float,
     ) -> ReportOutcome:
         day = int(now * 1000) // 86_400_000
-        key, fingerprint = idempotency or ("", "")
         status, used = self._run(
             _REPORT,
             [_day(account_id, day), _sites(account_id, day), *_reports(account_id)],
-            [int(now * 1000), operation, count, int(capped), site_id, _DAY_KEPT_MS]
-            + [key, fingerprint, IDEMPOTENCY_SECONDS * 1000],
+            [
+                int(now * 1000),
+                operation,
+                count,
+                int(capped),
+                site_id,
+                _DAY_KEPT_MS,
+                *(idempotency or ("", "")),
+                IDEMPOTENCY_SECONDS * 1000,
+            ],
         )
         return ReportOutcome(_STATUSES[status], used)
 
@@ -180,8 +186,11 @@ class RedisCounters(CounterStore):
         self._do("SET", f"{_PREFIX}check", 1, "PX", 1000)
 
     def clear(self) -> None:
-        for key in self._client.scan_iter(match=f"{_PREFIX}*", count=1000):
-            self._do("DEL", key)
+        cursor = -1
+        while cursor != 0:
+            cursor, keys = self._do("SCAN", max(0, cursor), "MATCH", f"{_PREFIX}*", "COUNT", 1000)
+            if keys:
+                self._do("DEL", *keys)
 
     def close(self) -> None:
         self._client.close()
@@ -221,7 +230,7 @@ class RedisCounters(CounterStore):
         states = tuple(map(WindowState, *zip(*windows, strict=True), counts[::2], counts[1::2])) if windows else ()
         return HitOutcome(
             states,
-            most_patient(states) if refused or not counting else None,
+            most_patient(states) if refused else None,
             Reservation(reserve.account_id, site_id, today) if reserve is not None and reserved else None,
             None if account_id is None or (refused and counting) else used,
             today,
@@ -233,8 +242,8 @@ class RedisCounters(CounterStore):
         return CredentialEpoch(*answer)
 
     def _hash(self, key: str) -> dict[bytes, bytes]:
-        found = self._do("HGETALL", key)
-        return found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
+        found: dict[bytes, bytes] = self._do("HGETALL", key)
+        return found
 
     def _run(self, script: _Script, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
         try:
@@ -244,21 +253,15 @@ class RedisCounters(CounterStore):
 
     def _do(self, *command: Any) -> Any:
         if self._failures >= _FAILURES_BEFORE_PAUSE:
-            return self._probe(command)
+            moment = time.monotonic()
+            if moment < self._paused_until:
+                raise CountersUnavailable(f"The counter store at {self._address} is away.")
+            self._paused_until = moment + _PAUSE_SECONDS  # the others go on failing at once while this step tries
         return self._send(command)
-
-    def _probe(self, command: tuple[Any, ...]) -> Any:
-        """While the server is away, let one step at a time, once a second, find out whether it is back."""
-        if time.monotonic() < self._paused_until or not self._probing.acquire(blocking=False):
-            raise CountersUnavailable(f"The counter store at {self._address} is away.")
-        try:
-            return self._send(command)
-        finally:
-            self._probing.release()
 
     def _send(self, command: tuple[Any, ...]) -> Any:
         try:
-            answer = self._client.execute_command(*command)
+            answer = self._execute(*command)
         except redis.exceptions.NoScriptError:
             raise
         except (redis.exceptions.RedisError, OSError) as error:

@@ -50,8 +50,8 @@ HIT = (
     _COMMON
     + """
 -- KEYS: windows..., day, sites, epoch
--- ARGV: counting (1 or 0), now, reserving (1 or 0), reading usage (1 or 0), daily limit, gateway site or '', reading epoch
---       (1 or 0), how long days are kept, then limit, length and cost of every window
+-- ARGV: counting (1 or 0), now, reserving (1 or 0), reading usage (1 or 0), daily limit, gateway site or '',
+--       reading epoch (1 or 0), how long days are kept, then limit, length and cost of every window
 -- returns: refused, reserved, used or -1, started, finished, then hits and reset of every window
 local now, kept_ms = tonumber(ARGV[2]), ARGV[8]
 local windows = #KEYS - 3
@@ -104,7 +104,8 @@ return answer
 GIVE_BACK = (
     _COMMON
     + """
--- KEYS: windows..., day, sites     ARGV: now, reserved (1 or 0), gateway site or '', how long days are kept, then end and cost
+-- KEYS: windows..., day, sites
+-- ARGV: now, reserved (1 or 0), gateway site or '', how long days are kept, then end and cost of every window
 local windows = #KEYS - 2
 local day, sites = KEYS[windows + 1], KEYS[windows + 2]
 for i = 1, windows do
@@ -131,8 +132,8 @@ REPORT = (
     _COMMON
     + """
 -- KEYS: day, sites, reports, ends of reports
--- ARGV: now, operation, count, capped (1 or 0), site, how long days are kept, idempotency key or '', fingerprint, how long
---       keys are kept
+-- ARGV: now, operation, count, capped (1 or 0), site, how long days are kept, idempotency key or '', fingerprint,
+--       how long keys are kept
 -- returns: 0 recorded, 1 duplicate, 2 conflict; used
 local day, sites, reports, ends = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, count = tonumber(ARGV[1]), tonumber(ARGV[3])

@@ -44,7 +44,20 @@ def _sqlite(url: str, timeout_seconds: float) -> CounterStore:
     return SqliteCounters(Path("/" + unquote(parts.path).lstrip("/")), timeout_seconds=timeout_seconds)
 
 
+def _redis(url: str, timeout_seconds: float) -> CounterStore:
+    try:
+        from app.counters.redis import RedisCounters
+    except ModuleNotFoundError as error:
+        if error.name != "redis":
+            raise
+        raise ValueError("A counter store in Redis needs the Python package redis; install it.") from error
+    return RedisCounters(url, timeout_seconds=timeout_seconds)
+
+
 _MAKERS: dict[str, Callable[[str, float], CounterStore]] = {
     "sqlite": _sqlite,
+    "redis": _redis,
+    "rediss": _redis,
+    "unix": _redis,
     "memory": _memory,
 }

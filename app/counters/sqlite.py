@@ -343,7 +343,7 @@ def _forget_site(execute: Execute, account_id: int, site_id: int) -> None:
 
 
 def _check(execute: Execute) -> None:
-    execute("INSERT OR REPLACE INTO windows VALUES ('check', 1, 0)")
+    execute("INSERT OR REPLACE INTO windows VALUES (' check', 1, 0)")
 
 
 def _clear(execute: Execute) -> None:

@@ -23,6 +23,7 @@ T = TypeVar("T")
 _PAGE_BYTES = 1024  # every page a step touches is written whole, so small pages make cheap steps
 _FRAMES_BEFORE_WAITING = 16_384
 _HOUSEKEEPING_SECONDS = 1.0
+_HASTE = 10
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.000_1, 0.002
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
@@ -44,7 +45,8 @@ class SharedFile:
         path: The file; its directory must exist. It is made readable for its owner only.
         schema: Statements that make an empty file ready.
         version: Number of the schema; a file with another is refused.
-        timeout_seconds: How long a step may wait for other threads and processes.
+        timeout_seconds: How long a step may wait for other threads and processes. Once one has waited in vain,
+            steps wait a tenth of it until one succeeds, so that a locked file does not hold every thread up.
         housekeep: Small piece of work to be run as a step; returns whether there is more. Must not hold the owner.
     """
 
@@ -61,6 +63,7 @@ class SharedFile:
         self._schema = schema
         self._version = version
         self._timeout_seconds = timeout_seconds
+        self._wait_seconds = timeout_seconds
         self._housekeep = housekeep
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -80,13 +83,13 @@ class SharedFile:
         """
         deadline = 0.0
         if not self._lock.acquire(blocking=False):
-            deadline = time.monotonic() + self._timeout_seconds
-            if not self._lock.acquire(timeout=self._timeout_seconds):
-                raise CountersUnavailable(f"The counter file {self.path} was busy for {self._timeout_seconds:g} s.")
+            deadline = time.monotonic() + self._wait_seconds
+            if not self._lock.acquire(timeout=self._wait_seconds):
+                raise CountersUnavailable(f"The counter file {self.path} is busy.")
         try:
             execute = self._execute
             if execute is None:
-                deadline = deadline or time.monotonic() + self._timeout_seconds
+                deadline = deadline or time.monotonic() + self._wait_seconds
                 execute = self._open(deadline)
             try:
                 execute("BEGIN" if reading else "BEGIN IMMEDIATE")
@@ -95,6 +98,7 @@ class SharedFile:
             result = step(execute, *args)
             execute("COMMIT")
             self._changes += not reading
+            self._wait_seconds = self._timeout_seconds
             return result
         except sqlite3.Error as error:
             self._close()
@@ -167,7 +171,7 @@ class SharedFile:
 
     def _begin_again(self, execute: Execute, error: sqlite3.OperationalError, deadline: float, reading: bool) -> None:
         """Ask for the turn again until another process gives it up."""
-        deadline = deadline or time.monotonic() + self._timeout_seconds
+        deadline = deadline or time.monotonic() + self._wait_seconds
         pause = _SHORTEST_PAUSE
         while True:
             if not _is_busy(error) or time.monotonic() > deadline:
@@ -183,9 +187,8 @@ class SharedFile:
     def _translated(self, error: sqlite3.Error) -> CountersUnavailable:
         code = _primary_code(error)
         if code in _BUSY:
-            return CountersUnavailable(
-                f"The counter file {self.path} was locked by another process for {self._timeout_seconds:g} s."
-            )
+            self._wait_seconds = self._timeout_seconds / _HASTE
+            return CountersUnavailable(f"The counter file {self.path} is locked by another process.")
         if code in _DAMAGED:
             return CountersDamaged(
                 f"The counter file {self.path} is damaged or not ours ({error}). Stop the service, move it away with "
@@ -273,9 +276,11 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 _files: weakref.WeakSet[SharedFile] = weakref.WeakSet()
 _forking: list[SharedFile] = []
+_one_fork = threading.Lock()
 
 
 def _before_fork() -> None:
+    _one_fork.acquire()
     for file in list(_files):
         file._prepare_fork()
         _forking.append(file)
@@ -284,6 +289,7 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     while _forking:
         _forking.pop()._finish_fork()
+    _one_fork.release()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
