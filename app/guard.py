@@ -55,6 +55,12 @@ def current_caller() -> Caller:
     return caller
 
 
+def current_session() -> str | None:
+    """The hash that names the request's session, if it has one."""
+    caller: Caller | None = g.get("caller")
+    return caller.session_hash or None if caller is not None else None
+
+
 def address() -> str:
     """What stands for the caller's address."""
     part = runtime()

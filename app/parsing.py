@@ -6,12 +6,12 @@ from typing import Any, NoReturn
 from urllib.parse import unquote_to_bytes
 
 import orjson
-from flask import Request, current_app, request
-from marshmallow import ValidationError
+from flask import Request, current_app
+from marshmallow import Schema, ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from app.errors import ApiError, Detail, ErrorCode, field_error, validation_error
+from app.errors import ApiError, Detail, ErrorCode, validation_error
 from schemas.problems import walk
 
 
@@ -103,14 +103,16 @@ class StrictParser(FlaskParser):
         check_query_string(req)
         return super().load_querystring(req, schema)
 
+    def load_body(self, schema: Schema, body: Any) -> Any:
+        """A body that was read already, through ``schema``.
+
+        Raises:
+            ApiError: 400.
+        """
+        try:
+            return schema.load(body)
+        except ValidationError as error:
+            raise invalid(error) from error
+
     def handle_error(self, error: ValidationError, req: Any, schema: Any, **kwargs: Any) -> NoReturn:
         raise invalid(error) from error
-
-
-def read_optional_json() -> Any:
-    """The JSON body of an operation that works without one; ``{}`` when it is absent."""
-    body = read_json(request, optional=True)
-    return {} if body is None else body
-
-
-__all__ = ["StrictParser", "check_query_string", "field_error", "invalid", "read_body", "read_json", "read_optional_json"]

@@ -65,12 +65,20 @@ def too_many_requests(window: WindowState) -> ApiError:
     """The 429 of a window."""
     wait = window.retry_after(now().timestamp())
     unit = "minute" if window.seconds == MINUTE_SECONDS else "day" if window.seconds == DAY_SECONDS else "hour"
-    return rate_limited(f"More than {window.limit} requests per {unit}; try again in {wait} seconds.", wait)
+    return rate_limited(f"More than {window.limit} requests per {unit}; try again in {wait} seconds.", wait, window)
 
 
-def rate_limited(message: str, wait: float) -> ApiError:
+class RateLimited(ApiError):
+    """A 429. ``window`` is the limit that was hit, for the headers."""
+
+    def __init__(self, message: str, wait: float, window: WindowState):
+        super().__init__(ErrorCode.RATE_LIMIT_EXCEEDED, message, retry_after=wait)
+        self.window = window
+
+
+def rate_limited(message: str, wait: float, window: WindowState) -> RateLimited:
     """A 429."""
-    return ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, message, retry_after=wait)
+    return RateLimited(message, wait, window)
 
 
 def next_midnight(moment: datetime) -> datetime:
@@ -81,5 +89,11 @@ def next_midnight(moment: datetime) -> datetime:
 def out_of_searches(limits: PlanLimits) -> ApiError:
     """The 429 of a day whose searches are used up."""
     moment = now()
-    wait = (next_midnight(moment) - moment).total_seconds()
-    return rate_limited(f"The {limits.searches_per_day} searches of the day are used up; they return at 00:00 UTC.", wait)
+    midnight = next_midnight(moment)
+    limit = limits.searches_per_day or 0
+    window = WindowState("searches", limit, DAY_SECONDS, 1, limit, int(midnight.timestamp()) * 1000)
+    return rate_limited(
+        f"The {limit} searches of the day are used up; they return at 00:00 UTC.",
+        (midnight - moment).total_seconds(),
+        window,
+    )

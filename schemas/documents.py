@@ -46,6 +46,14 @@ class ValidDocument:
     kinds: dict[str, FieldKind] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Valid documents with distinct ids, and how many were sent."""
+
+    documents: list[ValidDocument]
+    sent_count: int
+
+
 class DocumentProblems(Exception):
     """What is wrong with one document: field name (or ``""``) and problem."""
 
@@ -193,12 +201,12 @@ def _shown(name: str) -> str:
     return name.encode("utf-8", "replace").decode()[:80].replace("\x00", "\ufffd")
 
 
-class DocumentsField(fields.Field[list[ValidDocument]]):
+class DocumentsField(fields.Field[Batch]):
     """A batch of documents. All problems of all documents are reported; duplicates of an id: the last one wins."""
 
     default_error_messages = Text.default_error_messages
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[ValidDocument]:
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Batch:
         if not isinstance(value, list):
             raise ValidationError([Problem("must be a list of documents", "type")])
         if not value:
@@ -217,7 +225,7 @@ class DocumentsField(fields.Field[list[ValidDocument]]):
                 documents[document.id] = document
         if errors:
             raise ValidationError(errors)
-        return list(documents.values())
+        return Batch(list(documents.values()), len(value))
 
 
 def _located(error: DocumentProblems, position: int, raw: Any) -> dict[str, list[Problem]]:

@@ -38,7 +38,7 @@ from enum import StrEnum
 from math import ceil
 from typing import Literal, NamedTuple
 
-from app.counters.charges import UNLIMITED
+from app.counters.charges import UNLIMITED, day_number
 
 Operation = Literal["search", "indexing"]
 """Kinds of work that can be reported."""
@@ -292,6 +292,10 @@ class CounterStore(ABC):
         """Forget windows by their keys, as if they had never been hit."""
 
     @abstractmethod
+    def reset_all(self) -> int:
+        """Forget every window, but no usage and no epoch; returns how many windows were forgotten."""
+
+    @abstractmethod
     def report_usage(
         self,
         account_id: int,
@@ -378,6 +382,12 @@ class CounterStore(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give back files, sockets and threads. The store can be used again afterwards."""
+
+
+def quota_window(outcome: HitOutcome, daily_limit: int) -> WindowState:
+    """The day's searches as a window that ends at the next UTC midnight, to be named in a refusal."""
+    reset_ms = (day_number(outcome.day) + 1) * 86_400_000
+    return WindowState("searches", daily_limit, 86_400, 1, outcome.used_today or 0, reset_ms)
 
 
 def most_patient(windows: Sequence[WindowState]) -> WindowState | None:

@@ -119,6 +119,12 @@ class MemoryCounters(CounterStore):
             for key in keys:
                 self._windows.pop(key, None)
 
+    def reset_all(self) -> int:
+        with self._lock:
+            forgotten = len(self._windows)
+            self._windows.clear()
+            return forgotten
+
     def report_usage(
         self,
         account_id: int,

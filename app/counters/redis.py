@@ -115,6 +115,9 @@ class RedisCounters(CounterStore):
         if keys:
             self._do("DEL", *map(_window, keys))
 
+    def reset_all(self) -> int:
+        return self._delete(_window("*"))
+
     def report_usage(
         self,
         account_id: int,
@@ -186,11 +189,7 @@ class RedisCounters(CounterStore):
         self._do("SET", f"{_PREFIX}check", 1, "PX", 1000)
 
     def clear(self) -> None:
-        cursor = -1
-        while cursor != 0:
-            cursor, keys = self._do("SCAN", max(0, cursor), "MATCH", f"{_PREFIX}*", "COUNT", 1000)
-            if keys:
-                self._do("DEL", *keys)
+        self._delete(f"{_PREFIX}*")
 
     def close(self) -> None:
         self._client.close()
@@ -244,6 +243,14 @@ class RedisCounters(CounterStore):
     def _hash(self, key: str) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = self._do("HGETALL", key)
         return found
+
+    def _delete(self, pattern: str) -> int:
+        deleted, cursor = 0, -1
+        while cursor != 0:
+            cursor, keys = self._do("SCAN", max(0, cursor), "MATCH", pattern, "COUNT", 1000)
+            if keys:
+                deleted += self._do("DEL", *keys)
+        return deleted
 
     def _run(self, script: _Script, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
         try:

@@ -115,6 +115,9 @@ class SqliteCounters(CounterStore):
     def reset(self, keys: Sequence[str]) -> None:
         self._run(_reset, keys)
 
+    def reset_all(self) -> int:
+        return self._run(_reset_all)
+
     def report_usage(
         self,
         account_id: int,
@@ -256,6 +259,10 @@ def _give_back(execute: Execute, reservation: Reservation | None, windows: Seque
 def _reset(execute: Execute, keys: Sequence[str]) -> None:
     for key in keys:
         execute("DELETE FROM windows WHERE key=?", (key,))
+
+
+def _reset_all(execute: Execute) -> int:
+    return execute("DELETE FROM windows").rowcount
 
 
 def _report(

@@ -14,6 +14,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
 
+DAY_MICROSECONDS = 86_400_000_000
+
 QueryText = Text().with_variant(Text(collation="C"), "postgresql")
 """A query in normal form; sorted by code point on every database."""
 
@@ -152,9 +154,9 @@ class WindowStart(Base):
 
 
 class EventRemoval(Base):
-    """A scope whose events must still be deleted; the work is done in chunks."""
+    """A deleted site whose events must still be deleted; the work is done in chunks."""
 
     __tablename__ = "event_removals"
 
-    scope: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     account_id: Mapped[int] = mapped_column(BigId)

@@ -26,6 +26,7 @@ MAX_LINE_BYTES = 65_536
 """Longest line. A query of 512 bytes needs far less."""
 SUFFIX = ".journal"
 _STALE_SECONDS = 3600
+_MAX_INT64 = 2**63 - 1
 
 
 class EventJournalUnavailable(Exception):
@@ -88,13 +89,19 @@ def encode(event: SearchEvent, recorded_at: int) -> bytes:
         recorded_at: When it arrived, microseconds since the Unix epoch.
 
     Raises:
-        ValueError: The event could never be stored: a NUL or a lone surrogate in a text, a negative count, a
-            number beyond 64 bits, a time without a zone, or far too long a query.
+        ValueError: The event could never be stored: a blank query, a NUL or a lone surrogate in a text, a negative
+            count, a number beyond 63 bits, a time without a zone, or far too long a query.
     """
-    if event.results_count < 0 or (event.response_ms or 0) < 0 or event.site_id < 1:
-        raise ValueError("an event's numbers must not be negative")
+    if not (
+        0 < event.site_id <= _MAX_INT64
+        and 0 <= event.results_count <= _MAX_INT64
+        and 0 <= (event.response_ms or 0) <= _MAX_INT64
+    ):
+        raise ValueError("an event's numbers must fit into 63 bits")
     if event.occurred_at.tzinfo is None:
         raise ValueError("an event's time needs a zone")
+    if not event.query.strip():
+        raise ValueError("an event needs a query")
     if "\x00" in event.query or (event.session_id and "\x00" in event.session_id):
         raise ValueError("an event's texts must not contain NUL")
     if event.session_id and len(event.session_id) > 64:
@@ -178,7 +185,7 @@ class Journal:
 
     def _cut_torn_line(self) -> None:
         try:
-            tail = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, self._whole_lines_end)
+            tail = os.pread(self._descriptor, self.size - self._whole_lines_end, self._whole_lines_end)
             self._whole_lines_end += tail.rfind(b"\n") + 1
             os.ftruncate(self._descriptor, self._whole_lines_end)
         except OSError:
@@ -264,13 +271,16 @@ def directory_id(directory: Path) -> str:
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = directory / f".{secrets.token_hex(16)}.new"
-        fresh.write_text(secrets.token_hex(16))
         try:
+            with fresh.open("x") as file:
+                file.write(secrets.token_hex(16))
+                file.flush()
+                os.fsync(file.fileno())
             os.link(fresh, path)
         except FileExistsError:
             pass  # Another process was first; its identity counts.
         finally:
-            fresh.unlink()
+            fresh.unlink(missing_ok=True)
     return path.read_text()
 
 

@@ -1,0 +1,27 @@
+"""The JSON API, one blueprint per noun."""
+
+from __future__ import annotations
+
+from flask_smorest import Api
+
+from app.api import accounts, analytics, client_info, dashboard, documents, health, keys, profile, search, sites, usage
+
+BLUEPRINTS = (
+    search.blp,
+    client_info.blp,
+    documents.blp,
+    usage.blp,
+    analytics.blp,
+    sites.blp,
+    keys.blp,
+    dashboard.blp,
+    profile.blp,
+    accounts.blp,
+    health.blp,
+)
+
+
+def register(api: Api) -> None:
+    """Register every blueprint."""
+    for blueprint in BLUEPRINTS:
+        api.register_blueprint(blueprint)

@@ -1,0 +1,54 @@
+"""Registration and login."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, request
+
+from app.answers import json_answer
+from app.api.views import user_answer
+from app.errors import ErrorCode
+from app.logins import cookie_header, log_in, log_out, register
+from app.openapi import ApiBlueprint
+from schemas.accounts import LoginAnswerSchema, LoginSchema, RegisterSchema, UserSchema
+from schemas.sites import SuccessSchema
+
+blp = ApiBlueprint("accounts", __name__, description="Registration and login.")
+
+
+@blp.route("/register", methods=["POST"])
+@blp.operation("register", errors=(ErrorCode.INSUFFICIENT_PERMISSION,), body=True, csrf_exempt=True)
+@blp.arguments(RegisterSchema)
+@blp.response(201, LoginAnswerSchema)
+def register_account(fields: dict[str, Any]) -> Response:
+    """Create an account and log in."""
+    return _logged_in(*register(**fields), status=201)
+
+
+@blp.route("/login", methods=["POST"])
+@blp.operation("login", errors=(ErrorCode.INVALID_CREDENTIALS,), body=True, csrf_exempt=True)
+@blp.arguments(LoginSchema)
+@blp.response(200, LoginAnswerSchema)
+def login(fields: dict[str, Any]) -> Response:
+    """Log in; sets the session cookie."""
+    return _logged_in(*log_in(**fields), status=200)
+
+
+@blp.route("/logout", methods=["POST"])
+@blp.operation("logout", errors=(ErrorCode.CSRF_FAILED,))
+@blp.response(200, SuccessSchema)
+def logout() -> Response:
+    """End the session."""
+    log_out()
+    response = json_answer({"success": True})
+    response.headers.add("Set-Cookie", cookie_header(request, None))
+    return response
+
+
+def _logged_in(account: Any, csrf_token: str, cookie: str, *, status: int) -> Response:
+    user = UserSchema().dump(user_answer(account))
+    response = json_answer({"success": True, "user": user, "csrf_token": csrf_token}, status)
+    response.headers.add("Set-Cookie", cookie_header(request, cookie))
+    response.headers["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,31 @@
+"""Analytics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.auth import MANAGING
+from app.clock import today
+from app.errors import ErrorCode
+from app.guard import current_caller
+from app.openapi import ApiBlueprint
+from app.runtime import runtime
+from app.services.analytics import Analytics, get_analytics
+from app.services.sites import get_site
+from schemas.analytics import PERIODS, AnalyticsQuerySchema, AnalyticsSchema
+
+blp = ApiBlueprint("analytics", __name__, description="What was searched for.")
+
+
+@blp.route("/api/analytics", methods=["GET"])
+@blp.operation("showAnalytics", access=MANAGING, errors=(ErrorCode.VALIDATION_FAILED, ErrorCode.SITE_NOT_FOUND))
+@blp.arguments(AnalyticsQuerySchema, location="query")
+@blp.response(200, AnalyticsSchema)
+def show_analytics(parameters: dict[str, Any]) -> Analytics:
+    """Searches of one site or of all the account's sites over a period."""
+    account_id = current_caller().account.id
+    site_id = parameters["site_id"]
+    with runtime().database.read() as session:
+        if site_id is not None:
+            get_site(session, account_id, site_id)
+        return get_analytics(session, account_id, site_id, PERIODS[parameters["period"]], today())

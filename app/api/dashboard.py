@@ -1,0 +1,26 @@
+"""The account at a glance."""
+
+from __future__ import annotations
+
+from app.auth import MANAGING
+from app.clock import today
+from app.guard import current_caller
+from app.openapi import ApiBlueprint
+from app.runtime import runtime
+from app.services.dashboard import Dashboard, get_dashboard
+from schemas.usage import DashboardSchema
+
+blp = ApiBlueprint("dashboard", __name__, description="The account at a glance.")
+
+
+@blp.route("/dashboard", methods=["GET"])
+@blp.operation("showDashboard", access=MANAGING)
+@blp.response(200, DashboardSchema)
+def show_dashboard() -> Dashboard:
+    """Counts, usage and limits of the account."""
+    caller = current_caller()
+    part = runtime()
+    with part.database.read() as session:
+        return get_dashboard(
+            session, part.counters, caller.account.id, caller.account.plan, caller.account.limits, today()
+        )

@@ -1,0 +1,164 @@
+"""API keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import request
+
+from app.api.views import changing
+from app.auth import MANAGING
+from app.errors import ErrorCode
+from app.forms import key_form
+from app.guard import current_caller
+from app.openapi import ApiBlueprint
+from app.parsing import read_json
+from app.runtime import runtime
+from app.services import keys
+from schemas.forms import KeyFormAnswerSchema
+from schemas.keys import (
+    KeyAnswerSchema,
+    KeyCreateSchema,
+    KeyListSchema,
+    KeyRotateSchema,
+    KeyShowSchema,
+    KeyToggleSchema,
+    KeyTokenAnswerSchema,
+    KeyUpdateSchema,
+)
+from schemas.sites import PageQuerySchema, SuccessSchema
+
+blp = ApiBlueprint("keys", __name__, description="API keys of a site.")
+
+SITE_KEYS = "/api/sites/<int(signed=True):site_id>/keys"
+_ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_NOT_FOUND)
+_NO_STORE = {"Cache-Control": "no-store"}
+
+
+def _optional_body(schema: Any) -> dict[str, Any]:
+    body = read_json(request, optional=True)
+    loaded: dict[str, Any] = blp.ARGUMENTS_PARSER.load_body(schema, {} if body is None else body)
+    return loaded
+
+
+def _optional(schema: type) -> dict[str, Any]:
+    return {"required": False, "content": {"application/json": {"schema": schema}}}
+
+
+@blp.route(SITE_KEYS, methods=["GET"])
+@blp.operation("listKeys", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.VALIDATION_FAILED))
+@blp.arguments(PageQuerySchema, location="query")
+@blp.response(200, KeyListSchema)
+def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """A site's keys, oldest first."""
+    with runtime().database.read() as session:
+        found, total = keys.list_keys(session, current_caller().account.id, site_id, **page)
+        return {"keys": [keys.view(key) for key in found], "total": total, **page}
+
+
+@blp.route(SITE_KEYS, methods=["POST"])
+@blp.operation(
+    "createKey", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_LIMIT_REACHED), body=True
+)
+@blp.arguments(KeyCreateSchema)
+@blp.response(201, KeyTokenAnswerSchema)
+def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Add a key. Its token is in `api_key`, this once."""
+    caller = current_caller()
+    part = runtime()
+    with changing(caller) as session:
+        key, token = keys.create_key(
+            session, caller.account.id, caller.account.limits, part.settings.secret_key, site_id, **fields
+        )
+        answer = {"success": True, "key": keys.view(key), "api_key": token}
+    return answer, 201, {**_NO_STORE, "Location": f"/api/sites/{site_id}/keys/{key.id}"}
+
+
+@blp.route(SITE_KEYS + "/<string:key_id>", methods=["GET"])
+@blp.operation("showKey", access=MANAGING, errors=_ERRORS)
+@blp.response(200, KeyShowSchema)
+def show_key(site_id: int, key_id: str) -> dict[str, Any]:
+    """One key, without its token."""
+    with runtime().database.read() as session:
+        key = keys.get_key(session, current_caller().account.id, key_id, site_id=site_id)
+        return {"key": keys.view(key)}
+
+
+@blp.route(SITE_KEYS + "/<string:key_id>/edit", methods=["GET"])
+@blp.operation("showKeyEditForm", access=MANAGING, errors=_ERRORS)
+@blp.response(200, KeyFormAnswerSchema)
+def show_edit_form(site_id: int, key_id: str) -> dict[str, Any]:
+    """The form that edits a key, filled in."""
+    caller = current_caller()
+    with runtime().database.read() as session:
+        key = keys.get_key(session, caller.account.id, key_id, site_id=site_id)
+        return {"form": key_form(caller, site_id, key), "key": keys.view(key)}
+
+
+def _update(site_id: int, key_id: str, changes: dict[str, Any]) -> dict[str, Any]:
+    caller = current_caller()
+    with changing(caller) as session:
+        key = keys.update_key(session, caller.account.id, site_id, key_id, changes)
+        return {"success": True, "key": keys.view(key)}
+
+
+@blp.route(SITE_KEYS + "/<string:key_id>", methods=["PUT"])
+@blp.operation("updateKey", access=MANAGING, errors=_ERRORS, body=True)
+@blp.arguments(KeyUpdateSchema)
+@blp.response(200, KeyAnswerSchema)
+def update_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, Any]:
+    """Change a key's name or expiry; omitted fields stay."""
+    return _update(site_id, key_id, changes)
+
+
+@blp.route(SITE_KEYS + "/<string:key_id>", methods=["PATCH"])
+@blp.operation("patchKey", access=MANAGING, errors=_ERRORS, body=True)
+@blp.arguments(KeyUpdateSchema)
+@blp.response(200, KeyAnswerSchema)
+def patch_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, Any]:
+    """The same as PUT."""
+    return _update(site_id, key_id, changes)
+
+
+@blp.route(SITE_KEYS + "/<string:key_id>", methods=["DELETE"])
+@blp.operation("deleteKey", access=MANAGING, errors=_ERRORS)
+@blp.response(200, SuccessSchema)
+def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
+    """Remove a key; it stops at once."""
+    caller = current_caller()
+    with changing(caller) as session:
+        keys.delete_key(session, caller.account.id, site_id, key_id)
+    runtime().run_engine_tasks()
+    return {"success": True}
+
+
+@blp.route(SITE_KEYS + "/<string:key_id>/rotate", methods=["POST"])
+@blp.operation("rotateKey", access=MANAGING, errors=_ERRORS, body=True)
+@blp.doc(requestBody=_optional(KeyRotateSchema))
+@blp.response(200, KeyTokenAnswerSchema)
+def rotate_key(site_id: int, key_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Give a key a new token; the old one stops at once, or after `overlap_seconds`."""
+    caller = current_caller()
+    fields = _optional_body(KeyRotateSchema())
+    with changing(caller) as session:
+        key, token = keys.rotate_key(
+            session, caller.account.id, runtime().settings.secret_key, site_id, key_id, **fields
+        )
+        answer = {"success": True, "key": keys.view(key), "api_key": token}
+    runtime().run_engine_tasks()
+    return answer, 200, _NO_STORE
+
+
+@blp.route("/api/keys/<string:key_id>/toggle", methods=["POST"])
+@blp.operation("toggleKey", access=MANAGING, errors=(ErrorCode.KEY_NOT_FOUND,), body=True)
+@blp.doc(requestBody=_optional(KeyToggleSchema))
+@blp.response(200, KeyAnswerSchema)
+def toggle_key(key_id: str) -> dict[str, Any]:
+    """Disable an active key or enable a disabled one; `active` in the body sets which."""
+    caller = current_caller()
+    fields = _optional_body(KeyToggleSchema())
+    with changing(caller) as session:
+        key = keys.toggle_key(session, caller.account.id, key_id, active=fields["active"])
+        answer = {"success": True, "key": keys.view(key)}
+    runtime().run_engine_tasks()
+    return answer

@@ -1,0 +1,66 @@
+"""The profile of the account's user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import request
+
+from app.api.views import changing, user_answer
+from app.auth import MANAGING
+from app.clock import now
+from app.errors import ErrorCode
+from app.forms import profile_form
+from app.guard import current_caller, current_session
+from app.logins import check_own_password, cookie_header
+from app.openapi import ApiBlueprint
+from app.runtime import runtime
+from app.services import accounts
+from app.services.sites import get_account
+from schemas.accounts import AccountDeleteSchema, ProfileUpdateSchema, UserAnswerSchema
+from schemas.forms import UserFormAnswerSchema
+from schemas.sites import SuccessSchema
+
+blp = ApiBlueprint("profile", __name__, description="Name, e-mail and password; the end of an account.")
+
+
+@blp.route("/profile/edit", methods=["GET"])
+@blp.operation("showProfileEditForm", access=MANAGING)
+@blp.response(200, UserFormAnswerSchema)
+def show_edit_form() -> dict[str, Any]:
+    """The form that edits the profile, filled in."""
+    caller = current_caller()
+    with runtime().database.read() as session:
+        account = get_account(session, caller.account.id)
+    return {"form": profile_form(caller, account), "user": user_answer(account)}
+
+
+@blp.route("/profile", methods=["PUT"])
+@blp.operation("updateProfile", access=MANAGING, errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
+@blp.arguments(ProfileUpdateSchema)
+@blp.response(200, UserAnswerSchema)
+def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
+    """Change name, e-mail or password; a new password ends the other sessions."""
+    caller = current_caller()
+    if "new_password" in changes:
+        check_own_password(caller.account.id, changes["current_password"])
+        changes = {**changes, "password_hash": accounts.hash_password(changes["new_password"])}
+    with runtime().database.write() as session:
+        account = accounts.update_profile(session, caller.account.id, changes, kept_session=current_session())
+        return {"success": True, "user": user_answer(account)}
+
+
+@blp.route("/profile", methods=["DELETE"])
+@blp.operation("deleteAccount", access=MANAGING, errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
+@blp.arguments(AccountDeleteSchema)
+@blp.response(200, SuccessSchema)
+def delete_account(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Delete the account with everything it has."""
+    caller = current_caller()
+    part = runtime()
+    check_own_password(caller.account.id, fields["password"])
+    with changing(caller) as session:
+        accounts.delete_account(session, caller.account.id, reason=fields["reason"])
+    part.counters.forget_account(caller.account.id, now=now().timestamp())
+    part.run_engine_tasks()
+    return {"success": True}, 200, {"Set-Cookie": cookie_header(request, None)}

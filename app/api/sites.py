@@ -1,0 +1,119 @@
+"""Sites."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.api.views import changing, site_answer
+from app.auth import MANAGING
+from app.errors import ErrorCode
+from app.forms import site_form
+from app.guard import current_caller
+from app.openapi import ApiBlueprint
+from app.runtime import runtime
+from app.services import sites
+from schemas.forms import FormAnswerSchema, SiteFormAnswerSchema
+from schemas.sites import (
+    PageQuerySchema,
+    SiteAnswerSchema,
+    SiteCreateSchema,
+    SiteListSchema,
+    SiteShowSchema,
+    SiteUpdateSchema,
+    SuccessSchema,
+)
+
+blp = ApiBlueprint("sites", __name__, description="A customer's sites; each has its own index and keys.")
+
+
+@blp.route("/sites", methods=["GET"])
+@blp.operation("listSites", access=MANAGING, errors=(ErrorCode.VALIDATION_FAILED,))
+@blp.arguments(PageQuerySchema, location="query")
+@blp.response(200, SiteListSchema)
+def list_sites(page: dict[str, Any]) -> dict[str, Any]:
+    """The account's sites, oldest first."""
+    caller = current_caller()
+    with runtime().database.read() as session:
+        found, total = sites.list_sites(session, caller.account.id, **page)
+        return {"sites": [site_answer(site, caller) for site in found], "total": total, **page}
+
+
+@blp.route("/sites", methods=["POST"])
+@blp.operation("createSite", access=MANAGING, errors=(ErrorCode.SITE_LIMIT_REACHED,), body=True)
+@blp.arguments(SiteCreateSchema)
+@blp.response(201, SiteAnswerSchema)
+def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Add a site."""
+    caller = current_caller()
+    with changing(caller) as session:
+        site = sites.create_site(
+            session, caller.account.id, caller.account.limits, runtime().engines.current.identity, **fields
+        )
+    return {"success": True, "site": site_answer(site, caller)}, 201, {"Location": f"/sites/{site.id}"}
+
+
+@blp.route("/sites/create", methods=["GET"])
+@blp.operation("showSiteCreateForm", access=MANAGING)
+@blp.response(200, FormAnswerSchema)
+def show_create_form() -> dict[str, Any]:
+    """The form that creates a site."""
+    return {"form": site_form(current_caller(), None)}
+
+
+@blp.route("/sites/<int(signed=True):site_id>", methods=["GET"])
+@blp.operation("showSite", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.response(200, SiteShowSchema)
+def show_site(site_id: int) -> dict[str, Any]:
+    """One site."""
+    caller = current_caller()
+    with runtime().database.read() as session:
+        return {"site": site_answer(sites.get_site(session, caller.account.id, site_id), caller)}
+
+
+@blp.route("/sites/<int(signed=True):site_id>/edit", methods=["GET"])
+@blp.operation("showSiteEditForm", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.response(200, SiteFormAnswerSchema)
+def show_edit_form(site_id: int) -> dict[str, Any]:
+    """The form that edits a site, filled in."""
+    caller = current_caller()
+    with runtime().database.read() as session:
+        site = sites.get_site(session, caller.account.id, site_id)
+    return {"form": site_form(caller, site), "site": site_answer(site, caller)}
+
+
+def _update(site_id: int, changes: dict[str, Any]) -> dict[str, Any]:
+    caller = current_caller()
+    with changing(caller) as session:
+        site = sites.update_site(session, caller.account.id, site_id, changes)
+    runtime().run_engine_tasks()
+    return {"success": True, "site": site_answer(site, caller)}
+
+
+@blp.route("/sites/<int(signed=True):site_id>", methods=["PUT"])
+@blp.operation("updateSite", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.arguments(SiteUpdateSchema)
+@blp.response(200, SiteAnswerSchema)
+def update_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """Change a site; omitted fields stay. `active: false` pauses it."""
+    return _update(site_id, changes)
+
+
+@blp.route("/sites/<int(signed=True):site_id>", methods=["PATCH"])
+@blp.operation("patchSite", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.arguments(SiteUpdateSchema)
+@blp.response(200, SiteAnswerSchema)
+def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """The same as PUT."""
+    return _update(site_id, changes)
+
+
+@blp.route("/sites/<int(signed=True):site_id>", methods=["DELETE"])
+@blp.operation("deleteSite", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.response(200, SuccessSchema)
+def delete_site(site_id: int) -> dict[str, Any]:
+    """Remove a site with its keys, documents, events and index."""
+    caller = current_caller()
+    with changing(caller) as session:
+        sites.delete_site(session, caller.account.id, site_id)
+    runtime().run_engine_tasks()
+    return {"success": True}

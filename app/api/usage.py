@@ -1,0 +1,122 @@
+"""Usage reports and the search log, for clients that search the engine directly."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import timedelta
+from typing import Any
+
+import orjson
+from flask import request
+
+from app.auth import ANY_KEY, Caller
+from app.clock import now
+from app.counters.base import IdempotencyKey, ReportStatus
+from app.errors import ApiError, ErrorCode, field_error
+from app.guard import current_caller
+from app.openapi import ApiBlueprint
+from app.runtime import runtime
+from app.services.events import SearchEvent
+from app.services.usage import find_index
+from backends.base import MATCH_ALL
+from schemas.sites import SuccessSchema
+from schemas.usage import SearchLogSchema, UsageReportAnswerSchema, UsageReportSchema
+
+blp = ApiBlueprint("usage", __name__, description="For clients that search the engine directly.")
+
+_REPORT_LIMITS = {"public": 10, "search": 100}
+_IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}", re.ASCII)
+_AHEAD = timedelta(minutes=5)
+_BACK = timedelta(days=30)
+
+
+@blp.route("/v1/report-usage", methods=["POST"])
+@blp.operation("reportUsage", access=ANY_KEY, errors=(ErrorCode.INDEX_NOT_FOUND,), body=True, reports_usage=True)
+@blp.doc(
+    parameters=[
+        {
+            "in": "header",
+            "name": "Idempotency-Key",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+            "description": "Makes repeating the report within 24 hours harmless.",
+        }
+    ]
+)
+@blp.arguments(UsageReportSchema)
+@blp.response(200, UsageReportAnswerSchema)
+def report_usage(report: dict[str, Any]) -> dict[str, Any]:
+    """Add operations to the day's usage."""
+    caller = current_caller()
+    part = runtime()
+    idempotency = _idempotency_key(report)
+    with part.database.read() as session:
+        site_id = find_index(session, caller.account.id, report["index"])
+    _refuse_beyond_kind(caller, report, site_id)
+    outcome = part.counters.report_usage(
+        caller.account.id,
+        site_id,
+        report["operation"],
+        report["count"],
+        capped=caller.kind == "public" and not part.settings.search_public_url,
+        idempotency=idempotency,
+        now=now().timestamp(),
+    )
+    if outcome.status is ReportStatus.CONFLICT:
+        raise field_error("Idempotency-Key", "conflict", "was used with another body in the last 24 hours")
+    if outcome.status is ReportStatus.DUPLICATE:
+        return {"success": True, "duplicate": True}
+    return {"success": True}
+
+
+def _idempotency_key(report: dict[str, Any]) -> IdempotencyKey | None:
+    sent = request.headers.get("Idempotency-Key")
+    if sent is None:
+        return None
+    if not _IDEMPOTENCY_KEY.fullmatch(sent):
+        raise field_error("Idempotency-Key", "invalid", "must have 1 to 255 visible ASCII characters")
+    body = orjson.dumps(report, option=orjson.OPT_SORT_KEYS)
+    return IdempotencyKey(sent, hashlib.sha256(body).hexdigest())
+
+
+def _refuse_beyond_kind(caller: Caller, report: dict[str, Any], site_id: int) -> None:
+    """Public and search keys report few searches of their own index."""
+    most = _REPORT_LIMITS.get(caller.kind)
+    if most is None:
+        return
+    assert caller.key is not None
+    if report["operation"] != "search" or report["count"] > most or site_id != caller.key.site_id:
+        raise ApiError(
+            ErrorCode.INSUFFICIENT_PERMISSION,
+            f"A {caller.kind} key reports up to {most} searches of its own index at a time; use a private key.",
+        )
+
+
+@blp.route("/api/v1/search-log", methods=["POST"])
+@blp.operation("logSearch", access=ANY_KEY, body=True)
+@blp.arguments(SearchLogSchema)
+@blp.response(200, SuccessSchema)
+def log_search(entry: dict[str, Any]) -> dict[str, Any]:
+    """Add a search that the client ran to the analytics."""
+    caller = current_caller()
+    key = caller.key
+    assert key is not None
+    moment = now()
+    occurred_at = entry["timestamp"] or moment
+    if occurred_at > moment + _AHEAD:
+        raise field_error("timestamp", "out_of_range", "must be at most 5 minutes ahead")
+    if occurred_at < moment - _BACK:
+        raise field_error("timestamp", "out_of_range", "must be at most 30 days back")
+    if entry["query"].strip() != MATCH_ALL:
+        runtime().events.record(
+            SearchEvent(
+                account_id=key.account_id,
+                site_id=key.site_id,
+                query=entry["query"],
+                results_count=entry["results_count"],
+                session_id=entry["session_id"],
+                occurred_at=occurred_at,
+                response_ms=None,
+            )
+        )
+    return {"success": True}

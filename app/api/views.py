@@ -1,0 +1,46 @@
+"""What several blueprints answer with."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.auth import Caller
+from app.models import Account, Site
+from app.runtime import runtime
+from app.services.credentials import credential_change
+
+
+def changing(caller: Caller) -> AbstractContextManager[Session]:
+    """A transaction that changes the caller's account, sites or keys."""
+    part = runtime()
+    return credential_change(part.database, part.counters, caller.account.id)
+
+
+def site_answer(site: Site, caller: Caller) -> dict[str, Any]:
+    """A site as answers show it."""
+    return {
+        "id": site.id,
+        "name": site.name,
+        "url": site.url,
+        "domain": site.domain,
+        "index": site.index,
+        "active": site.active,
+        "plan": caller.account.plan,
+        "document_count": site.document_count,
+        "created_at": site.created_at,
+        "updated_at": site.updated_at,
+    }
+
+
+def user_answer(account: Account) -> dict[str, Any]:
+    """An account's user as answers show them."""
+    return {
+        "id": account.id,
+        "name": account.name,
+        "email": account.email,
+        "plan": account.plan,
+        "created_at": account.created_at,
+    }

@@ -1,0 +1,122 @@
+"""Logging people in and out, with the limits that slow guessing down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flask import Request
+from werkzeug.http import dump_cookie
+
+from app.addresses import address_key, is_forwarded, is_loopback
+from app.auth import SESSION_COOKIE
+from app.clock import now
+from app.counters.base import WindowHit
+from app.errors import ApiError, ErrorCode
+from app.guard import address, current_session
+from app.models import Account
+from app.quota import rate_limited
+from app.runtime import Runtime, runtime
+from app.services import accounts, sessions
+
+QUARTER_SECONDS = 900
+HOUR_SECONDS = 3600
+PASSWORD_FAILURES = 5
+"""Wrong passwords an hour when an account is to be deleted or its password changed."""
+REGISTRATIONS = 30
+"""Registrations an hour of one address."""
+
+
+def register(name: str, email: str, password: str) -> tuple[Account, str, str]:
+    """Create an account and a session; gives the account, the CSRF token and the cookie's value.
+
+    Raises:
+        ApiError: 400 if the e-mail is taken, 403 where registration is closed, 429 after too many.
+    """
+    part = runtime()
+    if not part.settings.registration:
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Registration is closed; ask the operator for an account.")
+    _count(part, [WindowHit(f"register:{address()}", REGISTRATIONS, HOUR_SECONDS)], "registrations")
+    password_hash = accounts.hash_password(password)
+    with part.database.write() as session:
+        account = accounts.create_account(
+            session, name=name, email=email, password_hash=password_hash, plan=part.settings.default_plan
+        )
+        login, cookie = sessions.start_session(session, account, part.settings.secret_key)
+        return account, login.csrf_token, cookie
+
+
+def log_in(email: str, password: str) -> tuple[Account, str, str]:
+    """Start a session; gives the account, the CSRF token and the cookie's value.
+
+    Raises:
+        ApiError: 401 alike for an unknown e-mail and a wrong password; 429 after too many failures.
+    """
+    part = runtime()
+    windows = _failure_windows(part, email)
+    counted = _count(part, windows, "failed logins")
+    with part.database.read() as session:
+        account = accounts.find_account(session, email)
+    if not accounts.check_password(account, password) or account is None:
+        raise ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or the password is not correct.")
+    part.counters.give_back(windows=counted, now=now().timestamp())
+    with part.database.write() as session:
+        login, cookie = sessions.start_session(session, session.merge(account), part.settings.secret_key)
+        return account, login.csrf_token, cookie
+
+
+def _failure_windows(part: Runtime, email: str) -> list[WindowHit]:
+    who = address_key(f"login:{accounts.email_key(email)}", part.settings.secret_key)
+    where = address()
+    return [
+        WindowHit(f"login:{who}:{where}", 10, QUARTER_SECONDS),
+        WindowHit(f"login:{where}", 50, QUARTER_SECONDS),
+        WindowHit(f"login:{who}", 100, HOUR_SECONDS),
+    ]
+
+
+def check_own_password(account_id: int, password: str) -> None:
+    """Make sure that somebody already known knows the account's password.
+
+    Raises:
+        ApiError: 403 if it is wrong, 429 after five wrong ones in an hour.
+    """
+    part = runtime()
+    window = WindowHit(f"password:{account_id}", PASSWORD_FAILURES, HOUR_SECONDS)
+    counted = _count(part, [window], "wrong passwords")
+    with part.database.read() as session:
+        account = session.get(Account, account_id)
+    if not accounts.check_password(account, password):
+        raise accounts.password_incorrect()
+    part.counters.give_back(windows=counted, now=now().timestamp())
+
+
+def _count(part: Runtime, windows: Sequence[WindowHit], what: str) -> tuple:  # type: ignore[type-arg]
+    """Count an attempt as if it failed; who succeeds gives it back, so that racing guesses are all counted."""
+    moment = now().timestamp()
+    outcome = part.counters.hit(windows, now=moment)
+    if outcome.refused is not None:
+        raise rate_limited(f"Too many {what}; try again later.", outcome.refused.retry_after(moment), outcome.refused)
+    return outcome.windows
+
+
+def log_out() -> None:
+    """End the request's session, if it has one."""
+    login = current_session()
+    if login is not None:
+        with runtime().database.write() as session:
+            sessions.end_session(session, login)
+
+
+def cookie_header(request: Request, value: str | None) -> str:
+    """The ``Set-Cookie`` of a session, or of its end."""
+    public_url = runtime().settings.public_url
+    secure = public_url.startswith("https:") if public_url else is_forwarded(request) or not is_loopback(request)
+    return dump_cookie(
+        SESSION_COOKIE,
+        value or "",
+        max_age=int(sessions.LONGEST.total_seconds()) if value else 0,
+        path="/",
+        secure=secure,
+        httponly=True,
+        samesite="Lax",
+    )

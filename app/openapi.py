@@ -1,0 +1,202 @@
+"""The OpenAPI document and what blueprints say of themselves for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, TypeVar
+
+from apispec.ext.marshmallow import MarshmallowPlugin, resolver
+from flask import Flask, current_app
+from flask_smorest import Api
+from flask_smorest import Blueprint as SmorestBlueprint
+
+from app.auth import ANYONE, Access
+from app.errors import STATUS, ErrorCode
+from app.parsing import StrictParser
+from schemas.documents import DocumentsField
+from schemas.errors import ErrorSchema
+from schemas.search import NamesOrList
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+SECURITY_SCHEMES = {
+    "publicKey": {"type": "http", "scheme": "bearer", "description": "A public key, `svc_pub_…`."},
+    "searchKey": {"type": "http", "scheme": "bearer", "description": "A search key, `svc_srch_…`."},
+    "privateKey": {"type": "http", "scheme": "bearer", "description": "A private key, `svc_prv_…`: acts for the whole account."},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "session",
+        "description": "A login. Writes also need its token in the header `X-CSRF-Token`.",
+    },
+    "engineKey": {"type": "http", "scheme": "bearer", "description": "`engine_key` or `engine_public_key` of client-info."},
+}
+
+_EVERYWHERE = (ErrorCode.RATE_LIMIT_EXCEEDED, ErrorCode.INTERNAL_ERROR, ErrorCode.DATABASE_UNAVAILABLE)
+_KEY_ERRORS = (ErrorCode.MISSING_API_KEY, ErrorCode.INVALID_API_KEY, ErrorCode.KEY_DISABLED, ErrorCode.KEY_EXPIRED)
+_DESCRIPTIONS = {
+    400: "Invalid parameters or malformed body",
+    401: "Missing or invalid API key",
+    403: "Known, but not allowed",
+    404: "Resource does not exist",
+    405: "Method not allowed",
+    413: "Body too large",
+    415: "Body of another content type",
+    429: "Rate or daily quota exceeded",
+    500: "Internal error",
+    503: "A part of the service is away; try again",
+}
+_RATE_HEADERS = {
+    "X-RateLimit-Limit": {"schema": {"type": "integer"}, "description": "Requests allowed in the window."},
+    "X-RateLimit-Remaining": {"schema": {"type": "integer"}, "description": "Requests left in the window."},
+    "X-RateLimit-Reset": {"schema": {"type": "integer"}, "description": "When the window ends, in Unix seconds."},
+    "X-Request-Id": {"schema": {"type": "string"}, "description": "Names this request in the logs."},
+}
+_RETRY_HEADER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
+
+
+class ApiBlueprint(SmorestBlueprint):
+    """A flask-smorest blueprint with this API's parser and its way to describe an operation."""
+
+    ARGUMENTS_PARSER = StrictParser()
+
+    def operation(
+        self,
+        operation_id: str,
+        *,
+        access: Access = ANYONE,
+        errors: tuple[ErrorCode, ...] = (),
+        body: bool = False,
+        **marks: bool,
+    ) -> Callable[[View], View]:
+        """Say whom an operation is for and what it may answer; goes below ``route`` and above the rest.
+
+        Args:
+            operation_id: Name of the operation in generated clients.
+            access: Which callers it is for.
+            errors: Error codes of its own; those of keys, limits and bodies follow from the rest.
+            body: Whether it reads a JSON body.
+            marks: Attributes of the view that :mod:`app.guard` looks at: ``charges_search``, ``searches``,
+                ``reports_usage``, ``csrf_exempt``.
+        """
+        codes = {*errors, *_EVERYWHERE, ErrorCode.COUNTERS_UNAVAILABLE}
+        if not access.anyone:
+            codes.update(_KEY_ERRORS)
+            codes.add(ErrorCode.INSUFFICIENT_PERMISSION)
+        if access.session:
+            codes.add(ErrorCode.CSRF_FAILED)
+        if body:
+            codes.update((ErrorCode.INVALID_JSON, ErrorCode.VALIDATION_FAILED, ErrorCode.PAYLOAD_TOO_LARGE,
+                          ErrorCode.UNSUPPORTED_MEDIA_TYPE))
+
+        def decorate(view: View) -> View:
+            documented = self.doc(
+                operationId=operation_id,
+                security=security_of(access),
+                responses=error_responses(codes),
+            )(view)
+            documented.access = access
+            for name, value in marks.items():
+                setattr(documented, name, value)
+            return documented
+
+        return decorate
+
+
+def security_of(access: Access) -> list[dict[str, list[str]]]:
+    """The security requirement of an operation."""
+    schemes = [("publicKey", access.public), ("searchKey", access.search), ("privateKey", access.private),
+               ("session", access.session)]
+    return [] if access.anyone else [{name: []} for name, allowed in schemes if allowed]
+
+
+def error_responses(codes: set[ErrorCode]) -> dict[str, Any]:
+    """Responses of an operation for its error codes."""
+    by_status: dict[int, list[str]] = {}
+    for code in ErrorCode:
+        if code in codes:
+            by_status.setdefault(STATUS[code], []).append(code.value)
+    responses: dict[str, Any] = {}
+    for status, names in sorted(by_status.items()):
+        headers = dict(_RATE_HEADERS)
+        if status in (429, 503):
+            headers.update(_RETRY_HEADER)
+        responses[str(status)] = {
+            "description": f"{_DESCRIPTIONS[status]}: " + ", ".join(f"`{name}`" for name in names),
+            "headers": headers,
+            "content": {"application/json": {"schema": ErrorSchema}},
+        }
+    return responses
+
+
+def _schema_name(schema: Any) -> str:
+    name: str = resolver(schema)
+    return name
+
+
+def create_api(app: Flask) -> Api:
+    """Register flask-smorest, which collects the document, on ``app``."""
+    app.config.update(
+        API_TITLE="Site Search Service",
+        API_VERSION="1.0.0",
+        OPENAPI_VERSION="3.1.0",
+    )
+    api = _QuietApi(spec_kwargs={"marshmallow_plugin": MarshmallowPlugin(schema_name_resolver=_schema_name)})
+    api.init_app(app)
+    converter = api.ma_plugin.converter
+    converter.add_attribute_function(_documents_property)
+    converter.add_attribute_function(_names_property)
+    for name, scheme in SECURITY_SCHEMES.items():
+        api.spec.components.security_scheme(name, scheme)
+    api.spec.options["info"] = {
+        "description": "Hosted site search: send documents in bulk, search them, read analytics.",
+        "license": {"name": "Proprietary"},
+    }
+    return api
+
+
+class _QuietApi(Api):
+    """flask-smorest without its error handler and its default error response: both are ours."""
+
+    ERROR_SCHEMA = ErrorSchema
+
+    def _register_error_handlers(self) -> None:
+        return
+
+
+def _documents_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    if not isinstance(field, DocumentsField):
+        return {}
+    from schemas.documents import MAX_BATCH, DocumentSchema
+
+    return {"type": "array", "items": self.resolve_nested_schema(DocumentSchema), "minItems": 1, "maxItems": MAX_BATCH}
+
+
+def _names_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    return {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]} if isinstance(field, NamesOrList) else {}
+
+
+def document() -> dict[str, Any]:
+    """The OpenAPI document of the current application."""
+    built: dict[str, Any] | None = current_app.extensions.get("openapi_document")
+    if built is None:
+        api = current_app.extensions["flask-smorest"]["apis"][""]["ext_obj"]
+        built = _finished(api.spec.to_dict())
+        current_app.extensions["openapi_document"] = built
+    return built
+
+
+def _finished(spec: dict[str, Any]) -> dict[str, Any]:
+    spec = deepcopy(spec)
+    for path in spec["paths"].values():
+        for method, operation in path.items():
+            if method == "parameters":
+                continue
+            operation.get("responses", {}).pop("default", None)
+            for status, response in operation.get("responses", {}).items():
+                if status.startswith("2"):
+                    response.setdefault("headers", {}).update(_RATE_HEADERS)
+    spec.get("components", {}).pop("responses", None)
+    spec.get("components", {}).pop("headers", None)
+    return spec

@@ -1,0 +1,98 @@
+"""Forms as JSON, derived from the schemas that validate what they send."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from schemas.accounts import UserSchema
+from schemas.fields import Flag, Instant, Text
+from schemas.keys import KeySchema
+from schemas.sites import SiteSchema
+
+
+class FormFieldSchema(Schema):
+    """One field of a form."""
+
+    name = fields.String(required=True)
+    type = fields.String(required=True, metadata={"enum": ["text", "url", "email", "password", "checkbox", "select",
+                                                           "datetime-local", "textarea"]})
+    label = fields.String(required=True)
+    required = fields.Boolean(required=True)
+    max_length = fields.Integer(required=True, allow_none=True)
+    value = fields.Raw(required=True, allow_none=True)
+    options = fields.List(fields.String(), metadata={"description": "Of a select."})
+
+
+class FormSchema(Schema):
+    """A form: where and how to send which fields."""
+
+    method = fields.String(required=True)
+    action = fields.String(required=True)
+    fields_ = fields.List(fields.Nested(FormFieldSchema), required=True, data_key="fields", attribute="fields")
+    csrf_token = fields.String(metadata={"description": "For session callers."})
+
+
+class FormAnswerSchema(Schema):
+    """A form."""
+
+    form = fields.Nested(FormSchema, required=True)
+
+
+class SiteFormAnswerSchema(FormAnswerSchema):
+    """A form and the site it edits."""
+
+    site = fields.Nested(SiteSchema, required=True)
+
+
+class KeyFormAnswerSchema(FormAnswerSchema):
+    """A form and the key it edits."""
+
+    key = fields.Nested(KeySchema, required=True)
+
+
+class UserFormAnswerSchema(FormAnswerSchema):
+    """A form and the user it edits."""
+
+    user = fields.Nested(UserSchema, required=True)
+
+
+def describe_form(schema: Schema, values: dict[str, Any], *, leave_out: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """The fields of a form that sends what ``schema`` validates.
+
+    Args:
+        values: Values to fill in; never those of passwords.
+        leave_out: Fields that the form does not offer.
+    """
+    described = []
+    for name, field in schema.fields.items():
+        if name in leave_out:
+            continue
+        kind = _input_type(field)
+        entry: dict[str, Any] = {
+            "name": name,
+            "type": kind,
+            "label": field.metadata.get("title", name),
+            "required": field.required,
+            "max_length": getattr(field, "max_length", None),
+            "value": None if kind == "password" else values.get(name),
+        }
+        if kind == "select":
+            entry["options"] = list(field.choices)  # type: ignore[attr-defined]
+        described.append(entry)
+    return described
+
+
+def _input_type(field: fields.Field[Any]) -> str:
+    if isinstance(field, Flag):
+        return "checkbox"
+    if isinstance(field, Instant):
+        return "datetime-local"
+    if isinstance(field, Text):
+        if field.choices:
+            return "select"
+        if (field.max_length or 0) > 1000 and field.metadata.get("format") is None:
+            return "textarea"
+    formats = {"uri": "url", "email": "email", "password": "password"}
+    return formats.get(str(field.metadata.get("format")), "text")
