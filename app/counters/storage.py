@@ -1,0 +1,111 @@
+"""The counter stores as a storage and a strategy of the ``limits`` library."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from limits import RateLimitItem
+from limits.errors import ConfigurationError
+from limits.storage import Storage
+from limits.strategies import STRATEGIES, FixedWindowRateLimiter
+from limits.typing import cast
+
+from app.counters.base import CounterStore, CountersUnavailable, HitOutcome, UsageReservation, WindowHit
+from app.counters.registry import create_counters
+
+STRATEGY = "counters"
+"""Name of :class:`CountersRateLimiter` among the strategies of ``limits``."""
+
+_ANY_LENGTH_SECONDS = 100 * 366 * 86_400
+
+
+class CounterStorage(Storage):
+    """A counter store for whatever speaks ``limits``: ``counters+`` before the URL of the store.
+
+    Args:
+        uri: ``counters+sqlite:///path``, ``counters+redis://…``, ``counters+memory://`` and so on.
+        store: A store that is there already, used instead of making one from ``uri``.
+    """
+
+    STORAGE_SCHEME = [  # noqa: RUF012 - the library's own declaration
+        "counters+sqlite",
+        "counters+redis",
+        "counters+rediss",
+        "counters+unix",
+        "counters+memory",
+    ]
+
+    def __init__(
+        self,
+        uri: str | None = None,
+        wrap_exceptions: bool = False,
+        store: CounterStore | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(uri, wrap_exceptions=wrap_exceptions)
+        self.store = store or create_counters((uri or "").removeprefix("counters+"), **options)
+
+    @property
+    def base_exceptions(self) -> type[Exception]:
+        return CountersUnavailable
+
+    def incr(self, key: str, expiry: int, amount: int = 1) -> int:
+        """Count ``amount`` hits in the window of ``key``, which lasts ``expiry`` seconds; returns its hits."""
+        return self.store.hit([WindowHit(key, None, expiry, amount)], now=time.time()).windows[0].hits
+
+    def get(self, key: str) -> int:
+        """Hits in the window of ``key``."""
+        return self.store.peek([WindowHit(key, None, _ANY_LENGTH_SECONDS)], now=time.time()).windows[0].hits
+
+    def get_expiry(self, key: str) -> float:
+        """When the window of ``key`` ends, in Unix seconds; now, if there is none."""
+        now = time.time()
+        window = self.store.peek([WindowHit(key, None, _ANY_LENGTH_SECONDS)], now=now).windows[0]
+        return window.reset_ms / 1000 if window.hits else now
+
+    def check(self) -> bool:
+        """Whether the store answers."""
+        try:
+            self.store.check()
+        except CountersUnavailable:
+            return False
+        return True
+
+    def reset(self) -> int:
+        """Forget all windows, but no usage; returns their number."""
+        return self.store.reset_all()
+
+    def clear(self, key: str) -> None:
+        """Forget the window of ``key``."""
+        self.store.reset([key])
+
+
+class CountersRateLimiter(FixedWindowRateLimiter):
+    """Fixed windows from the first hit, where a refused hit does not count, and many are hit in one step."""
+
+    def __init__(self, storage: Any) -> None:
+        if not isinstance(storage, CounterStorage):
+            raise ConfigurationError(f"The strategy {STRATEGY!r} needs a storage whose scheme begins with counters+.")
+        super().__init__(storage)
+
+    def hit(self, item: RateLimitItem, *identifiers: str, cost: int = 1) -> bool:
+        """Count one hit of ``cost`` if there is room."""
+        window = WindowHit(item.key_for(*identifiers), item.amount, item.get_expiry(), cost)
+        return self.hit_all([window], now=time.time()).allowed
+
+    def hit_all(
+        self,
+        windows: Sequence[WindowHit],
+        *,
+        reserve: UsageReservation | None = None,
+        credentials_of: int | None = None,
+        now: float,
+    ) -> HitOutcome:
+        """:meth:`CounterStore.hit`, in the place where ``limits`` counts."""
+        store = cast(CounterStorage, self.storage).store
+        return store.hit(windows, reserve=reserve, credentials_of=credentials_of, now=now)
+
+
+STRATEGIES[STRATEGY] = CountersRateLimiter
