@@ -1,0 +1,95 @@
+"""Credential epochs: what tells every process that cached keys are stale."""
+
+from __future__ import annotations
+
+from app.counters import CounterStore, CredentialEpoch, WindowHit
+
+NOW = 1_700_000_000.0
+
+
+def epoch(counters: CounterStore, account_id: int = 1, now: float = NOW) -> CredentialEpoch:
+    found = counters.hit([], credentials_of=account_id, now=now).epoch
+    assert found is not None
+    return found
+
+
+def test_an_epoch_stays_the_same_while_nothing_changes(counters: CounterStore) -> None:
+    first = epoch(counters)
+    assert first.is_settled
+    assert epoch(counters, now=NOW + 5) == first
+    assert counters.peek([], credentials_of=1, now=NOW + 9).epoch == first
+
+
+def test_a_change_unsettles_until_it_ends_and_leaves_another_epoch(counters: CounterStore) -> None:
+    before = epoch(counters)
+    begun = counters.begin_credential_change(1, now=NOW)
+    assert not begun.is_settled
+    assert epoch(counters) == begun
+    ended = counters.end_credential_change(1, now=NOW)
+    assert ended.is_settled
+    assert epoch(counters) == ended != before
+
+
+def test_of_two_changes_at_once_both_must_end(counters: CounterStore) -> None:
+    counters.begin_credential_change(1, now=NOW)
+    counters.begin_credential_change(1, now=NOW)
+    assert not counters.end_credential_change(1, now=NOW).is_settled
+    assert counters.end_credential_change(1, now=NOW).is_settled
+
+
+def test_accounts_change_apart(counters: CounterStore) -> None:
+    other = epoch(counters, 2)
+    counters.begin_credential_change(1, now=NOW)
+    assert epoch(counters, 2) == other
+
+
+def test_a_refused_request_still_learns_the_epoch(counters: CounterStore) -> None:
+    settled = epoch(counters)
+    refused = counters.hit([WindowHit("full", 0, 60)], credentials_of=1, now=NOW)
+    assert not refused.allowed
+    assert refused.epoch == settled
+
+
+def test_a_change_whose_process_died_is_healed_after_its_time(counters: CounterStore) -> None:
+    before = epoch(counters)
+    counters.begin_credential_change(1, now=NOW)
+    counters.begin_credential_change(2, now=NOW + 50)
+    assert counters.heal_credential_epochs(60, now=NOW + 60) == 0
+    assert counters.heal_credential_epochs(60, now=NOW + 61) == 1
+    assert epoch(counters).is_settled
+    assert epoch(counters) != before
+    assert not epoch(counters, 2).is_settled
+    assert counters.heal_credential_epochs(60, now=NOW + 61) == 0
+
+
+def test_a_settled_account_is_not_healed(counters: CounterStore) -> None:
+    epoch(counters)
+    counters.begin_credential_change(1, now=NOW)
+    counters.end_credential_change(1, now=NOW)
+    settled = epoch(counters)
+    assert counters.heal_credential_epochs(60, now=NOW + 3600) == 0
+    assert epoch(counters) == settled
+
+
+def test_a_change_that_ends_after_it_was_healed_makes_readers_load_once_more(counters: CounterStore) -> None:
+    counters.begin_credential_change(1, now=NOW)
+    counters.heal_credential_epochs(60, now=NOW + 61)
+    healed = epoch(counters)
+    counters.end_credential_change(1, now=NOW + 62)
+    assert epoch(counters).is_settled
+    assert epoch(counters) != healed
+
+
+def test_a_forgotten_account_has_another_epoch(counters: CounterStore) -> None:
+    before = epoch(counters)
+    counters.forget_account(1, now=NOW)
+    assert epoch(counters).is_settled
+    assert epoch(counters) != before
+
+
+def test_a_store_that_was_emptied_does_not_repeat_an_epoch(counters: CounterStore) -> None:
+    before = epoch(counters)
+    counters.begin_credential_change(1, now=NOW)
+    counters.end_credential_change(1, now=NOW)
+    counters.clear()
+    assert epoch(counters, now=NOW + 5) != before
