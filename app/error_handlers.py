@@ -6,15 +6,17 @@ import logging
 from collections.abc import Callable
 
 import orjson
-from flask import Flask, Response, current_app, g, request
+from flask import Flask, Response, current_app, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 from werkzeug.routing import RequestRedirect
 
 from app.counters.base import CountersUnavailable
+from app.counters.limiter import RequestLimitExceeded
 from app.database import is_unavailable
 from app.errors import ApiError, ErrorCode, error_body, error_headers
 from app.parsing import too_large
-from app.quota import RateLimited
+from app.quota import RateLimited, refusal
+from app.runtime import runtime
 from app.services.events import EventJournalUnavailable
 from backends.errors import BackendUnavailable
 
@@ -35,7 +37,7 @@ def register(app: Flask) -> None:
 def respond(error: ApiError) -> Response:
     """The answer of an error."""
     if isinstance(error, RateLimited):
-        g.window = error.window
+        runtime().limiter.show(error.window, breached=True)
     responders: list[ErrorResponder] = current_app.extensions["error_responders"]
     for responder in responders:
         response = responder(error)
@@ -53,6 +55,8 @@ def _http(error: HTTPException) -> Response:
 
 def translate_http(error: HTTPException) -> ApiError:
     """werkzeug's error as ours."""
+    if isinstance(error, RequestLimitExceeded):
+        return ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, refusal(error.window), retry_after=error.retry_after)
     if isinstance(error, RequestRedirect):
         return ApiError(ErrorCode.NOT_FOUND, "There is no such address.")
     if isinstance(error, RequestEntityTooLarge):

@@ -23,9 +23,9 @@ from app.auth import (
     missing_key,
 )
 from app.clock import now
-from app.counters.base import CountersUnavailable, CredentialEpoch, HitOutcome, UsageReservation, WindowState
+from app.counters.base import CountersUnavailable, CredentialEpoch, HitOutcome, UsageReservation
+from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
-from app.plans import shown
 from app.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
@@ -33,7 +33,6 @@ from app.quota import (
     caller_windows,
     out_of_searches,
     shown_window,
-    too_many_requests,
 )
 from app.runtime import Runtime, runtime
 
@@ -46,7 +45,7 @@ def guard(app: Flask) -> None:
     """Put the checks in front of every view of ``app``."""
     app.before_request(_check)
     app.after_request(_give_back_failed)
-    app.after_request(_add_rate_headers)
+    app.after_request(_complete_rate_headers)
 
 
 def current_caller() -> Caller:
@@ -70,7 +69,6 @@ def address() -> str:
 def _check() -> None:
     g.caller = None
     g.outcome = None
-    g.window = None
     view = _view(request.endpoint)
     if getattr(view, "uncounted", False):
         return
@@ -116,9 +114,11 @@ def _identify(part: Runtime, token: str | None) -> tuple[Caller | None, ApiError
 def _look_at_windows(part: Runtime, caller: Caller) -> None:
     """For the headers of an answer that is not counted."""
     try:
-        g.window = shown_window(part.counters.peek(caller_windows(caller, address()), now=now().timestamp()))
+        outcome = part.counters.peek(caller_windows(caller, address()), now=now().timestamp())
     except CountersUnavailable as error:
         log.error("the counter store is unavailable: %s", error)
+    else:
+        part.limiter.show(shown_window(outcome))
 
 
 def _view(endpoint: str | None) -> Any:
@@ -132,24 +132,31 @@ def _count(part: Runtime, caller: Caller, token: str | None) -> Caller:
     except CountersUnavailable as error:
         _refuse_write(error)
         return caller if token is None else identify_key(part, token, _UNSETTLED)
-    if token is not None and (caller.epoch is None or caller.epoch != outcome.epoch):
+    except RequestLimitExceeded as error:
+        if error.outcome is None or not _is_stale(caller, token, error.outcome):
+            raise
+        outcome = error.outcome
+    if token is not None and _is_stale(caller, token, outcome):
         known = caller
         try:
             caller = identify_key(part, token, outcome.epoch)
         except Exception:
             _undo(part, outcome)
             raise
-        if (caller.account.id, caller.account.limits) != (known.account.id, known.account.limits):
+        if outcome.refused is not None or caller.account.limits != known.account.limits:
             _undo(part, outcome)
             outcome = _hit_for(part, caller)
     g.outcome = outcome
-    g.window = shown_window(outcome)
-    if outcome.refused is not None:
-        raise too_many_requests(outcome.refused)
     return caller
 
 
 _UNSETTLED = CredentialEpoch(1, 0)
+"""An epoch that equals none that is kept, so that everything is read anew and nothing is kept."""
+
+
+def _is_stale(caller: Caller, token: str | None, outcome: HitOutcome) -> bool:
+    """Whether the caller's account may have changed since it was loaded. Sessions are read with every request."""
+    return token is not None and (caller.epoch is None or caller.epoch != outcome.epoch)
 
 
 def _hit_for(part: Runtime, caller: Caller) -> HitOutcome:
@@ -158,20 +165,23 @@ def _hit_for(part: Runtime, caller: Caller) -> HitOutcome:
     reserve = None
     if getattr(view, "charges_search", False) and request.method != "HEAD" and access_of(request.endpoint).allows(caller):
         reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day)
-    credentials_of = None if caller.key is None else caller.account.id
-    return part.counters.hit(windows, reserve=reserve, credentials_of=credentials_of, now=now().timestamp())
+    return part.limiter.check_request_limits(
+        RequestLimits(
+            windows=tuple(windows),
+            reserve=reserve,
+            credentials_of=None if caller.key is None else caller.account.id,
+            shown=tuple(window.key for window in windows if window.seconds == MINUTE_SECONDS),
+        ),
+        now=now().timestamp(),
+    )
 
 
 def _hit_address(part: Runtime) -> None:
     """Count a request of somebody unknown."""
     try:
-        outcome = part.counters.hit([address_window(address())], now=now().timestamp())
+        part.limiter.check_request_limits(RequestLimits((address_window(address()),)), now=now().timestamp())
     except CountersUnavailable as error:
         _refuse_write(error)
-        return
-    g.window = shown_window(outcome)
-    if outcome.refused is not None:
-        raise too_many_requests(outcome.refused)
 
 
 def _undo(part: Runtime, outcome: HitOutcome) -> None:
@@ -242,16 +252,12 @@ def _give_back_failed(response: Response) -> Response:
     return response
 
 
-def _add_rate_headers(response: Response) -> Response:
-    if getattr(_view(request.endpoint), "without_rate_headers", False):
+def _complete_rate_headers(response: Response) -> Response:
+    """Headers for answers that came before any limit was looked at: those of an untouched window."""
+    if getattr(_view(request.endpoint), "without_rate_headers", False) or g.get("preflight", False):
         return response
-    window: WindowState | None = g.get("window")
-    if window is None:
-        moment = int(now().timestamp())
-        limit, remaining, reset_at = ADDRESS_LIMIT, ADDRESS_LIMIT, moment + MINUTE_SECONDS
-    else:
-        limit, remaining, reset_at = shown(window.limit), window.remaining, window.reset_at
-    response.headers["X-RateLimit-Limit"] = str(limit)
-    response.headers["X-RateLimit-Remaining"] = str(remaining)
-    response.headers["X-RateLimit-Reset"] = str(reset_at)
+    if "X-RateLimit-Limit" not in response.headers:
+        response.headers["X-RateLimit-Limit"] = str(ADDRESS_LIMIT)
+        response.headers["X-RateLimit-Remaining"] = str(ADDRESS_LIMIT)
+        response.headers["X-RateLimit-Reset"] = str(int(now().timestamp()) + MINUTE_SECONDS)
     return response

@@ -61,11 +61,10 @@ def shown_window(outcome: HitOutcome) -> WindowState:
     return min(minutes, key=lambda window: window.remaining)
 
 
-def too_many_requests(window: WindowState) -> ApiError:
-    """The 429 of a window."""
-    wait = window.retry_after(now().timestamp())
-    unit = "minute" if window.seconds == MINUTE_SECONDS else "day" if window.seconds == DAY_SECONDS else "hour"
-    return rate_limited(f"More than {window.limit} requests per {unit}; try again in {wait} seconds.", wait, window)
+def refusal(window: WindowState) -> str:
+    """What the 429 of a request limit says."""
+    unit = {MINUTE_SECONDS: "minute", DAY_SECONDS: "day"}.get(window.seconds, f"{window.seconds} seconds")
+    return f"More than {window.limit} requests per {unit}; try again in {window.retry_after(now().timestamp())} seconds."
 
 
 class RateLimited(ApiError):

@@ -7,14 +7,21 @@ from typing import cast
 
 from flask import Flask, current_app
 
-from app.config import Settings
+from app.config import ConfigurationError, Settings
 from app.counters.base import CounterStore
+from app.counters.limiter import RequestLimiter
+from app.counters.registry import create_counters
 from app.database import Database
-from app.locks import Locks
-from app.plans import PlanTable
+from app.locks import Locks, create_locks
+from app.plans import SHIPPED_PLANS, PlanTable
+from app.services import engine_tasks
 from app.services.credentials import CredentialCache
+from app.services.documents import DocumentWriter
 from app.services.engines import Engines
 from app.services.events import EventRecorder
+from app.services.indexing import Indexer
+from app.services.search import Searcher
+from backends.registry import create_backend
 
 
 @dataclass
@@ -26,14 +33,61 @@ class Runtime:
     database: Database
     locks: Locks
     counters: CounterStore
+    limiter: RequestLimiter
     engines: Engines
     events: EventRecorder
+    indexer: Indexer
+    searcher: Searcher
+    writer: DocumentWriter
     credentials: CredentialCache = field(default_factory=CredentialCache)
 
+    def run_engine_tasks(self) -> None:
+        """Do now what a request left to be done at the engine, if the engine is there; else the jobs do it later."""
+        engine_tasks.run_due(self.database, self.engines, self.counters, limit=10)
 
-def attach(app: Flask, runtime: Runtime) -> None:
+
+def create_runtime(settings: Settings) -> Runtime:
+    """The parts for ``settings``. Opens no file and no socket.
+
+    Raises:
+        ConfigurationError: A setting cannot be used.
+    """
+    try:
+        database = Database(settings.database_url, busy_timeout_seconds=settings.database_timeout_seconds)
+        counters = create_counters(settings.limits_url, timeout_seconds=settings.limits_timeout_seconds)
+        current = create_backend(settings.search_url)
+        upcoming = create_backend(settings.search_next_url) if settings.search_next_url else None
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
+    locks = create_locks(database, settings.data_path)
+    engines = Engines(current, upcoming)
+    indexer = Indexer(database, locks, engines)
+    plans = PlanTable(settings.plans_file or SHIPPED_PLANS)
+    if settings.default_plan not in plans:
+        raise ConfigurationError(f"DEFAULT_PLAN {settings.default_plan!r} is not in the plans file.")
+    return Runtime(
+        settings=settings,
+        plans=plans,
+        database=database,
+        locks=locks,
+        counters=counters,
+        limiter=RequestLimiter(counters),
+        engines=engines,
+        events=EventRecorder(
+            settings.data_path / "events",
+            database,
+            retention_days=settings.event_retention_days,
+            background=settings.background_jobs,
+        ),
+        indexer=indexer,
+        searcher=Searcher(engines, indexer),
+        writer=DocumentWriter(database, counters, indexer),
+    )
+
+
+def attach(app: Flask, part: Runtime) -> None:
     """Give ``app`` its parts."""
-    app.extensions["runtime"] = runtime
+    app.extensions["runtime"] = part
 
 
 def runtime() -> Runtime:

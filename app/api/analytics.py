@@ -28,4 +28,4 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics:
     with runtime().database.read() as session:
         if site_id is not None:
             get_site(session, account_id, site_id)
-        return get_analytics(session, account_id, site_id, PERIODS[parameters["period"]], today())
+        return get_analytics(session, account_id, PERIODS[parameters["period"]], site_id=site_id, today=today())

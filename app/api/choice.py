@@ -54,3 +54,9 @@ def choose_written_site(caller: Caller, in_query: int | None, in_body: int | Non
         return in_body
     assert caller.key is not None
     return caller.key.site_id
+
+
+def own_site(caller: Caller) -> SiteRecord:
+    """The site of the caller's own key."""
+    assert caller.key is not None
+    return _site(caller, caller.key.site_id)

@@ -59,13 +59,15 @@ class RequestLimitExceeded(RateLimitExceeded):
     Attributes:
         window: The limit, as it stands.
         retry_after: Whole seconds until it has room, at least 1.
+        outcome: What the store said, where the limit was hit while counting.
     """
 
-    def __init__(self, window: WindowState, now: float) -> None:
+    def __init__(self, window: WindowState, now: float, outcome: HitOutcome | None = None) -> None:
         (limit,) = Limit(_limit_text(window), key_function=lambda: window.key, shared=True)
         super().__init__(limit)
         self.window = window
         self.retry_after = window.retry_after(now)
+        self.outcome = outcome
 
 
 class CountedLimit(RequestLimit):
@@ -130,7 +132,8 @@ class RequestLimiter(Limiter):
             self.show(limits.window_shown(tuple(untouched)))
             raise
         if outcome.refused is not None:
-            self.refuse(outcome.refused, now=now)
+            self.show(outcome.refused, breached=True)
+            raise RequestLimitExceeded(outcome.refused, now, outcome)
         self.show(limits.window_shown(outcome.windows))
         return outcome
 

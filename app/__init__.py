@@ -1,0 +1,60 @@
+"""The web application."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from flask import Flask
+from flask.json.provider import JSONProvider
+
+from app import api, cli, error_handlers, guard, headers, logs, metrics, openapi, pages
+from app.config import Settings, load_settings
+from app.jobs import Jobs
+from app.runtime import attach, create_runtime
+
+
+def create_app(settings: Settings | None = None) -> Flask:
+    """Build the application; opens nothing until the first request.
+
+    Args:
+        settings: Taken from the environment if not given.
+
+    Raises:
+        ConfigurationError: A setting is wrong.
+    """
+    settings = load_settings() if settings is None else settings
+    logs.configure(settings.log_level)
+    app = Flask(__name__, static_folder="static", static_url_path="/static")
+    app.json = _OrjsonProvider(app)
+    app.url_map.merge_slashes = False
+    app.config.update(
+        MAX_BODY_BYTES=settings.max_body_bytes,
+        MAX_CONTENT_LENGTH=max(settings.max_body_bytes, settings.max_bulk_body_bytes),
+        MAX_FORM_MEMORY_SIZE=settings.max_body_bytes,
+        BODY_LIMITS={"documents.index_documents": settings.max_bulk_body_bytes},
+    )
+    part = create_runtime(settings)
+    attach(app, part)
+    error_handlers.register(app)
+    logs.register(app)
+    metrics.register(app)
+    headers.register(app)
+    guard.guard(app)
+    part.limiter.init_app(app)
+    smorest = openapi.create_api(app)
+    api.register(smorest)
+    pages.register(app, smorest)
+    cli.register(app)
+    app.extensions["jobs"] = Jobs(part)
+    return app
+
+
+class _OrjsonProvider(JSONProvider):
+    """Flask's JSON through orjson."""
+
+    def dumps(self, obj: Any, **kwargs: Any) -> str:
+        return orjson.dumps(obj, option=orjson.OPT_NON_STR_KEYS).decode()
+
+    def loads(self, s: str | bytes, **kwargs: Any) -> Any:
+        return orjson.loads(s)

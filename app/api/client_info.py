@@ -1,0 +1,68 @@
+"""How a client reaches the search engine, and what it may use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import request
+
+from app.api.choice import own_site
+from app.auth import ANY_KEY
+from app.errors import ErrorCode
+from app.guard import current_caller, used_today
+from app.openapi import ApiBlueprint
+from app.plans import per_month, shown
+from app.runtime import runtime
+from app.services.engine_keys import CredentialsStopped, direct_keys, gateway_keys
+from backends.errors import BackendUnavailable
+from schemas.usage import ClientInfoSchema
+
+blp = ApiBlueprint("client-info", __name__, description="How a client reaches the search engine, and what it may use.")
+
+
+@blp.route("/v1/client-info", methods=["GET"])
+@blp.operation("showClientInfo", access=ANY_KEY, errors=(ErrorCode.SEARCH_ENGINE_UNAVAILABLE,))
+@blp.response(200, ClientInfoSchema)
+def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
+    """The engine's address and keys for this key's site, its state and the plan's limits."""
+    part = runtime()
+    caller = current_caller()
+    key = caller.key
+    assert key is not None
+    site = own_site(caller)
+    engine = part.engines.get_engine(site.engine)
+    direct = bool(part.settings.search_public_url) and engine.issues_credentials
+    if direct and site.active:
+        try:
+            engine_key, public_key = direct_keys(part.database, engine, key, site)
+        except CredentialsStopped as error:
+            raise BackendUnavailable("The key or the site changed at this moment.", retry_after=1) from error
+    else:
+        engine_key, public_key = gateway_keys(key, site, part.settings.secret_key)
+    limits = caller.account.limits
+    monthly = per_month(limits.searches_per_day)
+    answer = {
+        "engine_host": part.settings.search_public_url if direct else f"{base_url()}/engine",
+        "engine_key": engine_key,
+        "engine_public_key": public_key,
+        "active": site.active,
+        "index": site.engine_index if direct else site.index,
+        "domain": site.domain,
+        "plan": caller.account.plan,
+        "limits": {
+            "daily_limit": shown(limits.searches_per_day),
+            "used_today": used_today(),
+            "unlimited": limits.searches_per_day is None,
+        },
+        "usage_limits": {
+            "max_indexed_pages": shown(limits.documents),
+            "search_queries_per_month": shown(monthly),
+            "unlimited": limits.documents is None and monthly is None,
+        },
+    }
+    return answer, 200, {"Cache-Control": "no-store"}
+
+
+def base_url() -> str:
+    """The service's address as its users see it."""
+    return runtime().settings.public_url or request.url_root.rstrip("/")

@@ -1,0 +1,31 @@
+"""Health of the service, for supervisors and load balancers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.errors import ErrorCode
+from app.openapi import ApiBlueprint
+from app.runtime import runtime
+from app.services.readiness import check_readiness
+from schemas.health import HealthSchema, ReadinessSchema
+
+blp = ApiBlueprint("health", __name__, description="Health of the service.")
+
+
+@blp.route("/healthz", methods=["GET"])
+@blp.operation("showHealth", uncounted=True)
+@blp.response(200, HealthSchema)
+def show_health() -> dict[str, Any]:
+    """Whether the process answers."""
+    return {"status": "ok"}
+
+
+@blp.route("/readyz", methods=["GET"])
+@blp.operation("showReadiness", errors=(ErrorCode.SEARCH_ENGINE_UNAVAILABLE,), uncounted=True)
+@blp.response(200, ReadinessSchema)
+def show_readiness() -> dict[str, Any]:
+    """Whether database, counters and search engine can work."""
+    part = runtime()
+    check_readiness(part.database, part.counters, part.engines)
+    return {"status": "ok", "checks": {"database": "ok", "counters": "ok", "search": "ok"}}
