@@ -1,0 +1,119 @@
+"""Whatever arrives in whatever order, the analytics say what counting anew says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.database import Database
+from app.models.base import to_microseconds
+from app.models.events import DAY_MICROSECONDS
+from app.services.analytics import get_analytics
+from app.services.event_ingestion import ingest
+from app.services.event_journal import JournalEntry, SearchEvent
+from app.services.rollups import PERIODS, age_site
+
+from .conftest import MOMENT, SITES, delete_site, start_afresh
+from .oracle import count
+
+MIDNIGHT = MOMENT.replace(hour=0)
+QUERIES = ("a", "ab", "abc", " A  B", "ab c", "b", "B", "ba", "é", "e\u0301", "E", "Z", "zz", "日本", "-", "\U0001f600")
+
+
+@dataclass(frozen=True)
+class Age:
+    """Move one window of one site on, a few rows at a time."""
+
+    site_id: int
+    period: int
+    step: int
+
+
+@dataclass(frozen=True)
+class PassDays:
+    """The calendar goes on (or, as a machine with a slow clock sees it, back)."""
+
+    days: int
+
+
+@dataclass(frozen=True)
+class DeleteSite:
+    """A site and its events go."""
+
+    site_id: int
+
+
+events = st.builds(
+    SearchEvent,
+    site_id=st.sampled_from(sorted(SITES)),
+    query=st.sampled_from(QUERIES) | st.text("ab ", min_size=1, max_size=3).filter(str.strip),
+    results_count=st.sampled_from([0, 0, 1, 7]),
+    occurred_at=st.builds(
+        lambda days, seconds: MIDNIGHT - timedelta(days=days, seconds=seconds),
+        st.sampled_from([-1, 0, 0, 0, 1, 5, 6, 7, 28, 29, 30, 88, 89, 90, 95]),
+        st.sampled_from([0, 0, 1, 15, 29, 30, 31, 45, 60, -1, -15, -30, -31, 0.000001, -0.000001]),
+    ),
+    session_id=st.sampled_from([None, "s", "s", "t"]),
+    response_ms=st.sampled_from([None, 0, 3, 10]),
+)
+actions = st.lists(
+    st.lists(events, min_size=1, max_size=25)
+    | st.builds(Age, st.sampled_from(sorted(SITES)), st.sampled_from(PERIODS), st.integers(1, 3))
+    | st.builds(PassDays, st.sampled_from([-1, 1, 1, 2, 7, 40]))
+    | st.builds(DeleteSite, st.sampled_from(sorted(SITES))),
+    min_size=1,
+    max_size=10,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(actions)
+def test_the_analytics_equal_a_plain_count(module_database: Database, actions: list[object]) -> None:
+    database = module_database
+    start_afresh(database)
+    arrived: list[SearchEvent] = []
+    deleted: set[int] = set()
+    today = MOMENT.date()
+    for number, action in enumerate(actions):
+        day_number = (today - MOMENT.date()).days + to_microseconds(MOMENT) // DAY_MICROSECONDS
+        match action:
+            case Age(site_id, period, step):
+                with database.write() as session:
+                    age_site(session, site_id, period, day_number, step=step)
+            case PassDays(days):
+                today += timedelta(days=days)
+            case DeleteSite(site_id):
+                delete_site(database, site_id)
+                deleted.add(site_id)
+            case list(batch):
+                with database.write() as session:
+                    dropped = ingest(session, [entry(event, number) for event in batch], day_number)
+                assert dropped == sum(event.site_id in deleted for event in batch)
+                arrived += batch
+        living = [event for event in arrived if event.site_id not in deleted]
+        with database.read() as session:
+            for period in PERIODS:
+                for account_id in set(SITES.values()):
+                    site_ids = {site for site, owner in SITES.items() if owner == account_id}
+                    assert get_analytics(session, account_id, period, today=today) == count(
+                        living, site_ids, period, today
+                    )
+                    for site_id in site_ids - deleted:
+                        assert get_analytics(session, account_id, period, site_id=site_id, today=today) == count(
+                            living, {site_id}, period, today
+                        )
+
+
+def entry(event: SearchEvent, recorded_at: int) -> JournalEntry:
+    return JournalEntry(
+        site_id=event.site_id,
+        occurred_at=to_microseconds(event.occurred_at),
+        recorded_at=recorded_at,
+        results_count=event.results_count,
+        response_ms=event.response_ms,
+        session_id=event.session_id,
+        query=event.query,
+    )
