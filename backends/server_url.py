@@ -1,0 +1,97 @@
+"""The URL that names a server engine: hosts, key and time budgets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote
+
+_FORM = re.compile(
+    r"(?P<scheme>[a-z]+)(?P<tls>\+https)?://(?P<user>[^:@/?#]*):(?P<key>[^@/?#]+)@(?P<hosts>[^@/?#]+)/?(?:\?(?P<options>[^#]*))?"
+)
+_HOST = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
+
+CONNECT_TIMEOUT_SECONDS = 1.0
+"""Time to open a connection, when the URL does not say."""
+
+TIMEOUT_SECONDS = 5.0
+"""Time for one piece of work (a search, one batch of a bulk), when the URL does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUrl:
+    """Where a server engine is and how long to wait for it.
+
+    Attributes:
+        name: The engine, which is the scheme of the URL.
+        nodes: Base URLs of its nodes, such as ``http://10.0.0.5:8108``.
+        key: The operator's key; a secret, never part of ``repr`` or :attr:`identity`.
+        connect_timeout_seconds: Time to open a connection to one node.
+        timeout_seconds: Time for one piece of work, failover and retries included.
+        ca_file: Certificates to trust instead of the common ones, with ``+https``.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    key: str = field(repr=False)
+    connect_timeout_seconds: float = CONNECT_TIMEOUT_SECONDS
+    timeout_seconds: float = TIMEOUT_SECONDS
+    ca_file: str | None = None
+
+    @property
+    def identity(self) -> str:
+        """The engine's place without credentials, the same for any order of its nodes."""
+        return f"{self.name}:{','.join(sorted(self.nodes))}"
+
+    @classmethod
+    def parse(cls, url: str, *, default_port: int) -> ServerUrl:
+        """Read ``scheme://:key@host:port,host:port?timeout_seconds=5``; ``scheme+https`` for TLS.
+
+        The key is percent-decoded. Options: ``connect_timeout_seconds``, ``timeout_seconds`` (more than 0, at
+        most 600) and ``ca_file``.
+
+        Raises:
+            ValueError: The URL is not of this form. The message never repeats the key.
+        """
+        match = _FORM.fullmatch(url)
+        if match is None:
+            raise ValueError(
+                "A search server's URL has the form scheme://:KEY@host:port, several hosts with commas; "
+                "characters such as @ / ? # in the key are percent-encoded."
+            )
+        if match["user"]:
+            raise ValueError("A search server's URL has no user name: write scheme://:KEY@host.")
+        protocol = "https" if match["tls"] else "http"
+        options = dict(parse_qsl(match["options"] or "", keep_blank_values=True))
+        ca_file = options.pop("ca_file", None)
+        connect = _seconds(options, "connect_timeout_seconds", CONNECT_TIMEOUT_SECONDS)
+        total = _seconds(options, "timeout_seconds", TIMEOUT_SECONDS)
+        if options:
+            raise ValueError(f"Unknown option of a search server's URL: {', '.join(sorted(options))}.")
+        if ca_file is not None and protocol != "https":
+            raise ValueError(f"ca_file is only for {match['scheme']}+https://.")
+        nodes = tuple(_node(protocol, host, default_port) for host in match["hosts"].split(","))
+        if len(set(nodes)) != len(nodes):
+            raise ValueError("A search server's URL names one host twice.")
+        return cls(match["scheme"], nodes, unquote(match["key"]), min(connect, total), total, ca_file)
+
+
+def _node(protocol: str, text: str, default_port: int) -> str:
+    match = _HOST.fullmatch(text)
+    port = int(match["port"] or default_port) if match else 0
+    if match is None or not 0 < port < 65536:
+        raise ValueError("A search server's URL has a host that is not of the form name:port.")
+    return f"{protocol}://{match['host'].lower()}:{port}"
+
+
+def _seconds(options: dict[str, str], name: str, default: float) -> float:
+    text = options.pop(name, "")
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 600:
+        raise ValueError(f"{name} is a number of seconds above 0 and at most 600.")
+    return value

@@ -1,0 +1,76 @@
+"""What Typesense found, in the words of :mod:`backends.base`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from backends.base import FacetStats, Hit, SearchQuery
+from backends.marking import Matcher, mark
+from backends.ordered import facet_text
+from backends.typesense_query import CompiledQuery
+from backends.words import QueryPart
+
+_SHOWN_VALUES = 100
+
+
+def make_hits(found: Iterable[Mapping[str, Any]], query: SearchQuery, parts: tuple[QueryPart, ...]) -> list[Hit]:
+    """The hits of one page."""
+    hits = []
+    for item in found:
+        document = item["document"]
+        source: str = document["_doc"]
+        formatted = None
+        if query.highlight is not None:
+            words = [word for field in item.get("highlight", {}).values() for word in _matched(field)]
+            formatted = mark(orjson.loads(source), Matcher.of(parts, words), query.highlight)
+        hits.append(Hit(document["_id"], source.encode(), formatted))
+    return hits
+
+
+def make_facets(
+    counted: Iterable[Mapping[str, Any]], compiled: CompiledQuery
+) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
+    """Values and bounds of the facets that were asked for, in the order asked."""
+    by_name = {facet["field_name"]: facet for facet in counted}
+    facets: dict[str, dict[str, int]] = {}
+    stats: dict[str, FacetStats] = {}
+    for name, (values, numbers) in compiled.facets.items():
+        counts: dict[str, int] = {}
+        for item in by_name.get(values, {}).get("counts", ()):
+            text = facet_text(item["value"])
+            counts[text] = counts.get(text, 0) + int(item["count"])
+        facets[name] = dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_SHOWN_VALUES])
+        bounds = by_name.get(numbers, {}).get("stats", {})
+        if counts and "min" in bounds and "max" in bounds:
+            stats[name] = FacetStats(_shortest(bounds["min"]), _shortest(bounds["max"]))
+    return facets, stats
+
+
+def facets_unsettled(counted: Iterable[Mapping[str, Any]], asked: int) -> bool:
+    """Whether values beyond those given could belong among the 100 that are shown."""
+    for facet in counted:
+        counts = [int(item["count"]) for item in facet.get("counts", ())]
+        if len(counts) >= asked and counts[asked - 1] == counts[_SHOWN_VALUES - 1]:
+            return True
+    return False
+
+
+def _matched(field: Any) -> list[str]:
+    tokens = field.get("matched_tokens", ()) if isinstance(field, dict) else ()
+    return [token for token in tokens if isinstance(token, str)]
+
+
+def _shortest(value: float) -> float:
+    """The shortest decimal that is the same number in Typesense's 32-bit floats: 19.99 for 19.989999771118164."""
+    value = float(value)
+    if value.is_integer() or abs(value) > 3e38 or struct.unpack("f", struct.pack("f", value))[0] != value:
+        return value
+    for digits in range(1, 10):
+        short = float(f"{value:.{digits}g}")
+        if struct.pack("f", short) == struct.pack("f", value):
+            return short
+    return value

@@ -1,0 +1,109 @@
+"""Words of texts and queries, for server engines whose own splitting falls short.
+
+Typesense reads text that has no spaces (Chinese, Japanese, Korean, Thai, …) as one word per sentence, and folds only
+Latin letters. Texts with such scripts therefore carry their own list of words: every two neighbouring letters
+of a run without spaces, every single one, and the other words folded.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003134f"
+)
+_MARKS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff\u20d0-\u20ff\ufe20-\ufe2f"
+UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS}]))+")
+"""A word, or a run of letters of a script without spaces."""
+
+_BEYOND_LATIN = re.compile("[\u0370-\u1dff\u2c00-\ufaff\ufb1d-\ufdff\ufe70-\uffff\U00010000-\U0010ffff]")
+_TYPOGRAPHIC = str.maketrans({
+    "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"',
+    "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": "-", "\u2015": "-", "\u2026": ".",
+    "\u00a0": " ", "\u202f": " ", "\u200b": " ", "\u00b7": "-", "\u2022": "-", "\u00bf": "?", "\u00a1": "!",
+})  # fmt: skip
+_LETTERS = str.maketrans({"ł": "l", "đ": "d", "ø": "o", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
+MAX_WORD_BYTES = 100
+"""Longer words are cut: Typesense 0.24 crashes on very long ones."""
+
+_QUERY_PART = re.compile(r'(?P<minus>(?:(?<=\s)|^)-(?=["\w]))?(?:"(?P<phrase>[^"]*)"|(?P<plain>[^\s"]+))')
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPart:
+    """Words that belong together.
+
+    Attributes:
+        words: Folded words and runs, in order.
+        phrase: Whether they must follow each other.
+        excluded: Whether documents with them are left out.
+    """
+
+    words: tuple[str, ...]
+    phrase: bool = False
+    excluded: bool = False
+
+
+def fold_word(word: str) -> str:
+    """A word without case, accents and compatibility forms."""
+    decomposed = unicodedata.normalize("NFKD", word.casefold())
+    if decomposed.isascii():
+        return decomposed
+    # Hangul syllables and Thai vowels are letters here: only what sits on top of a letter goes.
+    bare = "".join(c for c in decomposed if not (unicodedata.combining(c) and not UNSPACED_RUN.match(c)))
+    return unicodedata.normalize("NFC", bare).translate(_LETTERS)
+
+
+def plain_punctuation(text: str) -> str:
+    """``text`` with typographic marks as ASCII ones, which Typesense can split words at; its length is kept."""
+    return text if text.isascii() else text.translate(_TYPOGRAPHIC)
+
+
+def split_words(text: str) -> list[str]:
+    """Folded words and runs of a text, in order; empty ones left out."""
+    return [word for word in (fold_word(match[0]) for match in WORD.finditer(text)) if word]
+
+
+def cut_word(word: str) -> str:
+    """``word``, at most :data:`MAX_WORD_BYTES` of it."""
+    data = word.encode()
+    return word if len(data) <= MAX_WORD_BYTES else data[:MAX_WORD_BYTES].decode(errors="ignore")
+
+
+def query_parts(text: str) -> list[QueryPart]:
+    """What a person typed: words, "phrases", and -excluded ones. A part without a letter or digit is none."""
+    parts = []
+    for match in _QUERY_PART.finditer(text.replace("\u201c", '"').replace("\u201d", '"').replace("\u201e", '"')):
+        quoted = match["phrase"] is not None
+        words = tuple(cut_word(word) for word in split_words(match["phrase"] if quoted else match["plain"]))
+        if words:
+            parts.append(QueryPart(words, quoted, match["minus"] is not None))
+    return parts
+
+
+def grams(run: str, *, single: bool) -> list[str]:
+    """ASCII tokens of a run without spaces: one for every two neighbours, and, with ``single``, for every letter."""
+    codes = [f"u{ord(letter):x}" for letter in run]
+    pairs = [first + second for first, second in zip(codes, codes[1:], strict=False)]
+    return pairs + codes if single or not pairs else pairs
+
+
+def extra_words(text: str) -> str:
+    """The words of a text with letters beyond Latin, for a field beside the text; ``""`` if it has none."""
+    if text.isascii() or _BEYOND_LATIN.search(text) is None:
+        return ""
+    tokens: list[str] = []
+    singles: list[str] = []
+    for word in split_words(text):
+        if UNSPACED_RUN.match(word):
+            pairs = grams(word, single=False)
+            tokens += pairs
+            if len(word) > 1:
+                singles += grams(word, single=True)[len(pairs) :]
+        else:
+            tokens.append(word)
+    return " ".join(tokens + list(dict.fromkeys(singles)))
