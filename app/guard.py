@@ -94,6 +94,8 @@ def _check() -> None:
         if error.status == 401:
             _hit_address(part)
         raise
+    if caller.key is not None:
+        part.key_use.note(caller.key.id)
     if caller.kind == "session" and request.method not in SAFE_METHODS and not getattr(view, "csrf_exempt", False):
         check_csrf(caller)
     if not access.allows(caller):

@@ -20,6 +20,8 @@ from app.services.documents import DocumentWriter
 from app.services.engines import Engines
 from app.services.events import EventRecorder
 from app.services.indexing import Indexer
+from app.services.key_use import KeyUse
+from app.services.reindex import Rebuilder
 from app.services.search import Searcher
 from backends.registry import create_backend
 
@@ -39,6 +41,8 @@ class Runtime:
     indexer: Indexer
     searcher: Searcher
     writer: DocumentWriter
+    rebuilder: Rebuilder
+    key_use: KeyUse
     credentials: CredentialCache = field(default_factory=CredentialCache)
 
     def run_engine_tasks(self) -> None:
@@ -82,6 +86,8 @@ def create_runtime(settings: Settings) -> Runtime:
         indexer=indexer,
         searcher=Searcher(engines, indexer),
         writer=DocumentWriter(database, counters, indexer),
+        rebuilder=Rebuilder(database, locks, counters, engines, indexer),
+        key_use=KeyUse(database),
     )
 
 

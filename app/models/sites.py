@@ -41,6 +41,8 @@ class Site(Base):
     """Identity of the engine that holds the index."""
     index_generation: Mapped[int] = mapped_column(default=1)
     """Grows with every rebuild beside the old index."""
+    rebuilding: Mapped[bool] = mapped_column(default=False)
+    """Whether an index is being built beside: deletions stay in ``documents`` until it has seen them."""
 
     @property
     def index(self) -> str:

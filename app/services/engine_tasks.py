@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
@@ -26,10 +26,10 @@ PURGE_STEP = 500
 log = logging.getLogger(__name__)
 
 
-def add(session: Session, engine: str, action: str, subject: str) -> None:
-    """Write down something to be done, due at once."""
+def add(session: Session, engine: str, action: str, subject: str, *, due_at: datetime | None = None) -> None:
+    """Write down something to be done, at once or from ``due_at`` on."""
     moment = now()
-    session.add(EngineTask(engine=engine, action=action, subject=subject, due_at=moment, created_at=moment))
+    session.add(EngineTask(engine=engine, action=action, subject=subject, due_at=due_at or moment, created_at=moment))
 
 
 def run_due(database: Database, engines: Engines, counters: CounterStore, *, limit: int = 100) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 import orjson
@@ -81,15 +81,26 @@ class Indexer:
     def _apply_pending(self, site: Site) -> None:
         engine = self._engines.get_engine(site.engine)
         try:
-            applied = self._send(engine, site, site.engine_index, site.applied_revision)
+            applied = self.send(engine, site, site.engine_index, site.applied_revision)
         except IndexNotFound:
             log.info("index %s is missing and is built from the stored documents", site.engine_index)
             self._rebuild(engine, site)
             return
         self._note_applied(site, applied)
 
-    def _send(self, engine: SearchBackend, site: Site, index: str, after: int) -> int:
-        """Apply changes after revision ``after`` to ``index``; gives the revision reached."""
+    def send(
+        self,
+        engine: SearchBackend,
+        site: Site,
+        index: str,
+        after: int,
+        progress: Callable[[int], None] = lambda count: None,
+    ) -> int:
+        """Apply changes after revision ``after`` to ``index``; gives the revision reached.
+
+        Args:
+            progress: Called with the number of changes handed over since the last call.
+        """
         kinds = {name: frozenset(FieldKind(kind) for kind in kinds) for name, kinds in site.field_kinds.items()}
         reached, last_id = after, ""
         while True:
@@ -104,13 +115,14 @@ class Indexer:
             if removed:
                 engine.delete(index, removed)
             reached, last_id = rows[-1].revision, rows[-1].id
+            progress(len(rows))
             if len(rows) < STEP:
                 return reached
 
     def _rebuild(self, engine: SearchBackend, site: Site) -> None:
         """Build a missing index from the start, in its place."""
         engine.create_index(site.engine_index)
-        self._note_applied(site, self._send(engine, site, site.engine_index, 0))
+        self._note_applied(site, self.send(engine, site, site.engine_index, 0))
 
     def _note_applied(self, site: Site, revision: int) -> None:
         with self._database.write() as session:
@@ -119,10 +131,11 @@ class Indexer:
                 .where(Site.id == site.id, Site.index_generation == site.index_generation)
                 .values(applied_revision=revision)
             )
+            if session.scalar(select(Site.rebuilding).where(Site.id == site.id)):
+                return  # The index that is built beside must learn of deletions too.
             session.execute(
                 delete(StoredDocument).where(
                     StoredDocument.site_id == site.id,
-                    StoredDocument.revision > site.applied_revision,
                     StoredDocument.revision <= revision,
                     StoredDocument.source.is_(None),
                 )
@@ -171,6 +184,7 @@ def _changes(session: Session, site_id: int, revision: int, last_id: str) -> Seq
     ).all()
 
 
-def lagging_sites(session: Session, limit: int = 100) -> Sequence[int]:
-    """Sites whose index lacks changes."""
-    return session.scalars(select(Site.id).where(Site.applied_revision < Site.revision).limit(limit)).all()
+def lagging_sites(session: Session, limit: int = 100) -> Sequence[tuple[int, int]]:
+    """Sites whose index lacks changes, and the revision it should have."""
+    rows = session.execute(select(Site.id, Site.revision).where(Site.applied_revision < Site.revision).limit(limit))
+    return [(row.id, row.revision) for row in rows]

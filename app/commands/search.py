@@ -1,0 +1,81 @@
+"""``search reindex``, ``search move`` and ``search drop-old``."""
+
+from __future__ import annotations
+
+import click
+import orjson
+from flask import current_app
+from flask.cli import AppGroup
+from sqlalchemy import select
+
+from app.models import Site
+from app.runtime import Runtime, runtime
+from app.services.reindex import RebuildUnderWay, count_site_documents, drop_kept_indexes
+from backends.base import SearchBackend
+from backends.errors import BackendError
+
+group = AppGroup("search", help="Indexes: build them anew, move them to another engine.")
+
+
+def _sites(site_id: int | None) -> list[Site]:
+    with runtime().database.read() as session:
+        query = select(Site).order_by(Site.id)
+        if site_id is not None:
+            query = query.where(Site.id == site_id)
+        sites = list(session.scalars(query))
+    if site_id is not None and not sites:
+        raise click.ClickException(f"There is no site {site_id}.")
+    return sites
+
+
+def _rebuild_all(part: Runtime, sites: list[Site], target: SearchBackend | None, *, keep_old: bool, quiet: bool) -> list[int]:
+    with part.database.read() as session:
+        total = sum(count_site_documents(session, site.id) for site in sites)
+    done: list[int] = []
+    with click.progressbar(length=total, label="Documents", hidden=quiet) as bar:
+        for site in sites:
+            try:
+                part.rebuilder.rebuild(site.id, target, keep_old=keep_old, progress=bar.update)
+            except RebuildUnderWay as error:
+                raise click.ClickException(f"Another process is building the index of site {site.id}.") from error
+            except BackendError as error:
+                raise click.ClickException(f"Site {site.id}: {error} The old index stays in use; run this again.") from error
+            done.append(site.id)
+    return done
+
+
+@group.command("reindex")
+@click.option("--site", "site_id", type=int, help="Only this site.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def reindex(site_id: int | None, as_json: bool) -> None:
+    """Build indexes anew from the stored documents, while searches go on."""
+    done = _rebuild_all(runtime(), _sites(site_id), None, keep_old=False, quiet=as_json)
+    click.echo(orjson.dumps({"reindexed": done}).decode() if as_json else f"{len(done)} indexes are new.")
+
+
+@group.command("move")
+@click.option("--site", "site_id", type=int, help="Only this site.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def move(site_id: int | None, as_json: bool) -> None:
+    """Move sites to the engine of SEARCH_NEXT_URL, while searches go on. Safe to interrupt and repeat."""
+    part = runtime()
+    target = part.engines.upcoming
+    if target is None:
+        raise click.ClickException("Set SEARCH_NEXT_URL, here and for the running service, and start it again first.")
+    waiting = [site for site in _sites(site_id) if site.engine != target.identity]
+    done = _rebuild_all(part, waiting, target, keep_old=True, quiet=as_json)
+    text = (
+        f"{len(done)} sites moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL and start the service again. "
+        "The old indexes are kept until `search drop-old`, which needs the old engine as SEARCH_NEXT_URL."
+    )
+    click.echo(orjson.dumps({"moved": done}).decode() if as_json else text)
+
+
+@group.command("drop-old")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def drop_old(as_json: bool) -> None:
+    """Delete the indexes that `search move` kept."""
+    with runtime().database.write() as session:
+        dropped = drop_kept_indexes(session)
+    current_app.extensions["jobs"].run_all()
+    click.echo(orjson.dumps({"dropped": dropped}).decode() if as_json else f"{dropped} old indexes are given up.")

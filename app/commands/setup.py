@@ -1,0 +1,44 @@
+"""``database upgrade``, ``demo`` and ``openapi``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import orjson
+from flask import current_app
+from flask.cli import AppGroup
+
+from app.demo import make_demo
+from app.openapi import document
+from app.runtime import runtime
+from app.schema import upgrade
+
+database_group = AppGroup("database", help="The SQL database.")
+
+
+@database_group.command("upgrade")
+def upgrade_database() -> None:
+    """Create the tables or bring them up to date."""
+    upgrade(runtime().database)
+    click.echo("The database is up to date.")
+
+
+@click.command("demo")
+@click.option("--base-url", default="http://127.0.0.1:8000", help="Where the service will answer.")
+def demo(base_url: str) -> None:
+    """Set up the demo account, its site, keys and documents, and print how to use them."""
+    upgrade(runtime().database)
+    click.echo(make_demo(runtime(), base_url))
+
+
+@click.command("openapi")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+def openapi(file: Path | None) -> None:
+    """Write the OpenAPI document to FILE or print it."""
+    with current_app.test_request_context():
+        text = orjson.dumps(document(), option=orjson.OPT_INDENT_2).decode() + "\n"
+    if file is None:
+        click.echo(text, nl=False)
+    else:
+        file.write_text(text)

@@ -1,0 +1,118 @@
+"""Background work of a worker process. Every process may run it; locks see to it that it is done once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from app.clock import now
+from app.counters.base import CountersUnavailable
+from app.database import is_unavailable
+from app.models import Site
+from app.runtime import Runtime
+from app.services import engine_tasks, sessions
+from app.services.indexing import lagging_sites
+from backends.errors import BackendError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Job:
+    """Something done again and again."""
+
+    name: str
+    every_seconds: float
+    run: Callable[[], None]
+    due_at: float = 0.0
+
+
+class Jobs:
+    """Runs the jobs of one process in one thread, started at the first request so that it survives ``fork``."""
+
+    def __init__(self, part: Runtime):
+        self._part = part
+        self._thread: threading.Thread | None = None
+        self._start_lock = threading.Lock()
+        self._stopping = threading.Event()
+        self.jobs = [
+            Job("engine-tasks", 1.0, self._run_engine_tasks),
+            Job("lagging-sites", 2.0, self._apply_lagging),
+            Job("key-use", 30.0, part.key_use.flush),
+            Job("credential-epochs", 60.0, self._heal_epochs),
+            Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
+            Job("sessions", 3600.0, self._delete_sessions),
+        ]
+
+    def start(self) -> None:
+        """Start the thread; harmless if it runs."""
+        with self._start_lock:
+            if self._thread is None and self._part.settings.background_jobs:
+                self._thread = threading.Thread(target=self._loop, name="jobs", daemon=True)
+                self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and write down what is only in memory."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+        self._attempt(Job("key-use", 0, self._part.key_use.flush))
+        self._part.events.stop()
+
+    def run_all(self) -> None:
+        """Run every job once, now; for tests and commands."""
+        for job in self.jobs:
+            job.run()
+
+    def _loop(self) -> None:
+        while not self._stopping.wait(0.5):
+            for job in self.jobs:
+                if time.monotonic() >= job.due_at:
+                    self._attempt(job)
+                    job.due_at = time.monotonic() + job.every_seconds
+
+    def _attempt(self, job: Job) -> None:
+        try:
+            job.run()
+        except Exception as error:  # noqa: BLE001 - a job that fails is logged and tried again; the others go on.
+            if is_unavailable(error) or isinstance(error, CountersUnavailable | BackendError):
+                log.warning("job %s waits: %s", job.name, error)
+            else:
+                log.exception("job %s failed", job.name)
+
+    def _run_engine_tasks(self) -> None:
+        part = self._part
+        with part.locks.try_hold("engine-tasks") as held:
+            if held:
+                engine_tasks.run_due(part.database, part.engines, part.counters)
+
+    def _apply_lagging(self) -> None:
+        part = self._part
+        with part.locks.try_hold("lagging-sites") as held:
+            if not held:
+                return
+            with part.database.read() as session:
+                lagging = lagging_sites(session)
+            for site_id, revision in lagging:
+                part.indexer.apply(site_id, revision)
+
+    def _heal_epochs(self) -> None:
+        self._part.counters.heal_credential_epochs(60, now=now().timestamp())
+
+    def _end_abandoned_rebuilds(self) -> None:
+        part = self._part
+        with part.database.read() as session:
+            rebuilding = session.scalars(select(Site.id).where(Site.rebuilding)).all()
+        for site_id in rebuilding:
+            part.rebuilder.end_if_abandoned(site_id)
+
+    def _delete_sessions(self) -> None:
+        with self._part.database.write() as session:
+            sessions.delete_expired_sessions(session)
+
+

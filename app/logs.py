@@ -1,0 +1,82 @@
+"""Structured logs: one JSON object a line, with the request's id and without secrets."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from flask import Flask, Response, g, has_request_context, request
+
+access = logging.getLogger("app.access")
+
+_SECRETS = re.compile(r"svc_(?:pub|srch|prv)_[0-9A-Za-z]+|(?<=://)[^/@\s]*:[^/@\s]+(?=@)|(?i:bearer)\s+\S+")
+
+
+class JsonFormatter(logging.Formatter):
+    """A record as a line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": redact(record.getMessage()),
+        }
+        if has_request_context():
+            entry["request_id"] = g.get("request_id")
+        entry.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            entry["exception"] = redact(self.formatException(record.exc_info))
+        return orjson.dumps(entry, default=str).decode()
+
+
+def redact(text: str) -> str:
+    """``text`` without API keys, passwords in URLs and bearer tokens."""
+    return _SECRETS.sub("[secret]", text)
+
+
+def configure(level: str) -> None:
+    """Send all logs of this process to stderr as JSON; harmless when repeated."""
+    root = logging.getLogger()
+    root.setLevel(level)
+    if not any(isinstance(handler.formatter, JsonFormatter) for handler in root.handlers):
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(JsonFormatter())
+        root.addHandler(handler)
+    for noisy in ("urllib3", "alembic"):
+        logging.getLogger(noisy).setLevel("WARNING")
+
+
+def register(app: Flask) -> None:
+    """Log every request of ``app`` at INFO: method, path without query string, status, time taken."""
+    app.before_request(_start)
+    app.after_request(_log)
+
+
+def _start() -> None:
+    g.started = time.perf_counter()
+
+
+def _log(response: Response) -> Response:
+    if access.isEnabledFor(logging.INFO):
+        caller = g.get("caller")
+        access.info(
+            "%s %s %s",
+            request.method,
+            request.path,
+            response.status_code,
+            extra={
+                "fields": {
+                    "status": response.status_code,
+                    "ms": round((time.perf_counter() - g.get("started", time.perf_counter())) * 1000, 1),
+                    "account": None if caller is None else caller.account.id,
+                    "key": None if caller is None or caller.key is None else caller.key.id,
+                }
+            },
+        )
+    return response

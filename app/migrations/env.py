@@ -1,0 +1,24 @@
+"""How Alembic reaches the database: through the connection it is given."""
+
+from __future__ import annotations
+
+from alembic import context
+from sqlalchemy import text
+
+from app.config import load_settings
+from app.database import Database
+from app.models import Base
+
+database = context.config.attributes.get("database")
+if database is None:
+    settings = load_settings()
+    database = Database(settings.database_url)
+
+with database.engine.execution_options(writes=True).connect() as connection:
+    context.configure(
+        connection=connection, target_metadata=Base.metadata, render_as_batch=database.is_sqlite, compare_type=True
+    )
+    with context.begin_transaction():
+        if not database.is_sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(7202611201)"))
+        context.run_migrations()

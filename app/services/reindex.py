@@ -1,0 +1,155 @@
+"""Building a site's index anew beside the old one, on the same engine or another, and switching at once.
+
+Searches see the old index until the new one has everything. The old one is kept for a while, or until
+an operator says so. A build that was interrupted leaves nothing that the next one does not clear.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.counters.base import CounterStore
+from app.database import Database
+from app.locks import Locks
+from app.models import EngineTask, Site, StoredDocument
+from app.models.base import from_microseconds
+from app.models.sites import engine_index_name
+from app.services import engine_tasks
+from app.services.credentials import credential_change
+from app.services.engines import Engines
+from app.services.indexing import Indexer
+from app.services.sites import end_engine_credentials
+from backends.base import SearchBackend
+
+OLD_INDEX_KEPT = timedelta(minutes=2)
+"""How long requests that began before the switch may still search the old index."""
+
+UNTIL_TOLD: datetime = from_microseconds(253_370_764_800_000_000)
+"""When an old index that is kept is due: in the year 9999."""
+
+log = logging.getLogger(__name__)
+
+
+class RebuildUnderWay(Exception):
+    """Another process is building this site's index."""
+
+
+class Rebuilder:
+    """Builds indexes beside the ones in use."""
+
+    def __init__(self, database: Database, locks: Locks, counters: CounterStore, engines: Engines, indexer: Indexer):
+        self._database = database
+        self._locks = locks
+        self._counters = counters
+        self._engines = engines
+        self._indexer = indexer
+
+    def rebuild(
+        self,
+        site_id: int,
+        target: SearchBackend | None = None,
+        *,
+        keep_old: bool = False,
+        progress: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        """Build a site's index anew and switch to it.
+
+        Args:
+            target: The engine it goes to; the one it is on if not given.
+            keep_old: Whether the old index stays until :func:`drop_kept_indexes`.
+            progress: Called with the number of documents handed over since the last call.
+
+        Raises:
+            RebuildUnderWay: Somebody else is at it.
+            BackendUnavailable: The engine cannot; the old index stays in use.
+        """
+        with self._locks.try_hold(f"rebuild_{site_id}") as held:
+            if not held:
+                raise RebuildUnderWay
+            site = self._begin(site_id)
+            if site is None:
+                return
+            engine = target or self._engines.get_engine(site.engine)
+            index = engine_index_name(site_id, site.index_generation + 1)
+            try:
+                engine.delete_index(index)
+                engine.create_index(index)
+                reached = self._catch_up(engine, site_id, index, 0, progress)
+                with self._indexer.site_lock(site_id):
+                    reached = self._catch_up(engine, site_id, index, reached, progress)
+                    self._switch(site_id, engine, reached, keep_old=keep_old)
+            finally:
+                self._end(site_id)
+
+    def _begin(self, site_id: int) -> Site | None:
+        """From here on deletions are remembered until the build has seen them."""
+        with self._database.write() as session:
+            session.execute(update(Site).where(Site.id == site_id).values(rebuilding=True))
+            return session.get(Site, site_id)
+
+    def _end(self, site_id: int) -> None:
+        with self._database.write() as session:
+            session.execute(update(Site).where(Site.id == site_id).values(rebuilding=False))
+
+    def end_if_abandoned(self, site_id: int) -> None:
+        """Forget a build whose process died; the next one clears what it left at the engine."""
+        with self._locks.try_hold(f"rebuild_{site_id}") as held:
+            if held:
+                self._end(site_id)
+
+    def _catch_up(
+        self, engine: SearchBackend, site_id: int, index: str, reached: int, progress: Callable[[int], None]
+    ) -> int:
+        with self._database.read() as session:
+            site = session.get(Site, site_id)
+        if site is None:
+            return reached
+        return self._indexer.send(engine, site, index, reached, progress)
+
+    def _switch(self, site_id: int, engine: SearchBackend, reached: int, *, keep_old: bool) -> None:
+        with self._database.read() as session:
+            account_id = session.scalar(select(Site.account_id).where(Site.id == site_id))
+        if account_id is None:
+            return
+        with credential_change(self._database, self._counters, account_id) as session:
+            site = session.get(Site, site_id, with_for_update=True)
+            if site is None:
+                return
+            end_engine_credentials(session, site)
+            old_engine, old_index = site.engine, site.engine_index
+            site.engine = engine.identity
+            site.index_generation += 1
+            site.applied_revision = reached
+            engine_tasks.add(
+                session,
+                old_engine,
+                engine_tasks.DELETE_INDEX,
+                old_index,
+                due_at=UNTIL_TOLD if keep_old else now() + OLD_INDEX_KEPT,
+            )
+
+
+def count_site_documents(session: Session, site_id: int) -> int:
+    """How many rows a build of this site hands over."""
+    return (
+        session.scalar(select(func.count()).select_from(StoredDocument).where(StoredDocument.site_id == site_id)) or 0
+    )
+
+
+def kept_indexes(session: Session) -> int:
+    """How many old indexes are kept until told."""
+    query = select(func.count()).select_from(EngineTask).where(EngineTask.due_at == UNTIL_TOLD)
+    return session.scalar(query) or 0
+
+
+def drop_kept_indexes(session: Session) -> int:
+    """Let the old indexes go that were kept; gives how many."""
+    kept = kept_indexes(session)
+    session.execute(update(EngineTask).where(EngineTask.due_at == UNTIL_TOLD).values(due_at=now()))
+    return kept

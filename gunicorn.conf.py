@@ -1,0 +1,61 @@
+"""gunicorn's settings as shipped: a worker per core, threads, a graceful end that flushes."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+
+_metrics_folder = tempfile.mkdtemp(prefix="metrics-")
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_folder
+os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+
+bind = f"{os.environ.get('HOST') or '127.0.0.1'}:{os.environ.get('PORT') or '8000'}"
+workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)
+worker_class = "gthread"
+threads = int(os.environ.get("WEB_THREADS") or 8)
+limit_request_line = 8190
+graceful_timeout = 30
+timeout = 60
+keepalive = 30
+preload_app = True
+control_socket_disable = True
+forwarded_allow_ips = "127.0.0.1,::1"
+loglevel = (os.environ.get("LOG_LEVEL") or "info").lower()
+
+_master = os.getpid()
+
+
+def _remove_metrics() -> None:
+    if os.getpid() == _master:
+        shutil.rmtree(_metrics_folder, ignore_errors=True)
+
+
+atexit.register(_remove_metrics)
+
+
+def post_fork(server, worker):
+    """Nothing that was opened before the fork may be used after it."""
+    from app.runtime import Runtime
+
+    part: Runtime = worker.app.wsgi().extensions["runtime"]
+    part.database.dispose(close=False)
+    worker.app.wsgi().extensions["jobs"].start()
+
+
+def worker_exit(server, worker):
+    """Write down what is only in memory, then give everything back."""
+    application = worker.app.wsgi()
+    application.extensions["jobs"].stop()
+    part = application.extensions["runtime"]
+    part.engines.close()
+    part.counters.close()
+    part.database.dispose()
+
+
+def child_exit(server, worker):
+    """A dead worker's gauges no longer count."""
+    from prometheus_client import multiprocess
+
+    multiprocess.mark_process_dead(worker.pid)
