@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from alembic import context
 from sqlalchemy import text
 
 from app.config import load_settings
 from app.database import Database
 from app.models import Base
+from app.models.base import UtcDateTime
 
 database = context.config.attributes.get("database")
 if database is None:
     settings = load_settings()
     database = Database(settings.database_url)
 
+
+
+def _render_plain_types(kind: str, item: Any, _context: Any) -> str | bool:
+    """Migrations name SQL's own types, so that they go on working when ours change."""
+    return "sa.BigInteger()" if kind == "type" and isinstance(item, UtcDateTime) else False
+
+
 with database.engine.execution_options(writes=True).connect() as connection:
     context.configure(
-        connection=connection, target_metadata=Base.metadata, render_as_batch=database.is_sqlite, compare_type=True
+        connection=connection,
+        target_metadata=Base.metadata,
+        render_as_batch=database.is_sqlite,
+        render_item=_render_plain_types,
     )
     with context.begin_transaction():
         if not database.is_sqlite:

@@ -1,0 +1,57 @@
+# `make` or `make help` lists what there is.
+PYTHON ?= python3
+VENV ?= .venv
+HOST ?= 127.0.0.1
+PORT ?= 8000
+DATA_DIR ?= var
+export HOST PORT DATA_DIR
+
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEV_STAMP := $(VENV)/.installed-dev
+FLASK := $(BIN)/flask --app wsgi
+
+.DEFAULT_GOAL := help
+.PHONY: help demo run test test-live lint bench relevance openapi clean
+
+help:  ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name it with PYTHON=…"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[redis,postgresql]'
+	touch $@
+
+$(DEV_STAMP): $(STAMP) pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[redis,postgresql,dev]'
+	touch $@
+
+demo: $(STAMP)  ## Serve with a demo account, site, keys and documents
+	@$(FLASK) demo --base-url http://$(HOST):$(PORT)
+	@$(BIN)/gunicorn wsgi:app
+
+run: $(STAMP)  ## Serve
+	@$(FLASK) database upgrade
+	@$(BIN)/gunicorn wsgi:app
+
+test: $(DEV_STAMP)  ## Run the tests
+	$(BIN)/python -m pytest $(ARGS)
+
+test-live: $(DEV_STAMP)  ## Run the engine tests against real servers (TYPESENSE_URL, MEILISEARCH_URL)
+	$(BIN)/python -m pytest -m live tests/backends $(ARGS)
+
+lint: $(DEV_STAMP)  ## Check style, types and import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(DEV_STAMP)  ## List the benchmarks
+	@ls benchmarks/*.py
+
+openapi: $(STAMP)  ## Write openapi.json
+	$(FLASK) openapi openapi.json
+
+clean:  ## Remove the virtual environment
+	rm -rf $(VENV)
