@@ -35,8 +35,12 @@ class RedisServer:
     def start(self) -> None:
         self.port = self.port or free_port()
         self.process = subprocess.Popen(
-            [redis_program(), "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
-            + ["--dir", str(self.directory), *self.options],
+            [
+                redis_program(),
+                *("--bind", "127.0.0.1", "--port", str(self.port)),
+                *("--dir", str(self.directory), "--save", ""),
+                *self.options,
+            ],
             stdout=subprocess.DEVNULL,
         )
         deadline = time.monotonic() + 10

@@ -1,0 +1,211 @@
+"""All three stores against a plain model, over random steps and a clock that passes windows and midnights."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.counters import (
+    CounterStore,
+    IdempotencyKey,
+    Reservation,
+    UsageReservation,
+    WindowHit,
+    WindowState,
+    create_counters,
+)
+from app.counters.charges import day_of
+
+START = 1_700_005_000.0
+DAY_SECONDS = 86_400
+TICK = 0.125  # a fraction that floats hold exactly
+LIMITS = {"minute": (3, 60), "hour": (6, 3600), "day": (9, DAY_SECONDS), "unlimited": (None, 60)}
+
+
+class Model:
+    """The promises, written down as simply as possible: totals are added up each time they are asked for."""
+
+    def __init__(self) -> None:
+        self.windows: dict[str, tuple[float, int]] = {}
+        self.searches: Counter[tuple[int, date]] = Counter()
+        self.settled: Counter[tuple[int, date]] = Counter()
+        self.indexing: Counter[tuple[int, date]] = Counter()
+        self.sites: dict[tuple[int, date], dict[int, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        self.keys: dict[tuple[int, str], tuple[str, float]] = {}
+
+    def used(self, account: int, day: date) -> int:
+        charges = 0
+        for site in self.sites[account, day].values():
+            certain = max(site["gateway"], site["trusted"])
+            charges += certain + min(10, max(0, site["trusted"] + site["capped"] - certain))
+        return self.searches[account, day] + self.settled[account, day] + charges
+
+    def window(self, key: str, seconds: int, now: float) -> tuple[float, int]:
+        started, hits = self.windows.get(key, (now, 0))
+        return (started, hits) if now < started + seconds else (now, 0)
+
+    def hit(self, windows: list[WindowHit], reserve: UsageReservation | None, now: float) -> tuple[Any, ...]:
+        found = {window.key: self.window(window.key, window.seconds, now) for window in windows}
+        full = [
+            (found[window.key][0] + window.seconds, window.key)
+            for window in windows
+            if window.limit is not None and found[window.key][1] + window.cost > window.limit
+        ]
+        if not full:
+            for window in windows:
+                started, hits = found[window.key]
+                self.windows[window.key] = found[window.key] = (started, hits + window.cost)
+        shown = [(found[window.key][1], found[window.key][0] + window.seconds) for window in windows]
+        if full:
+            longest = max(end for end, _ in full)
+            return shown, next(key for end, key in full if end == longest), None, None
+        if reserve is None:
+            return shown, None, None, None
+        day = day_of(now)
+        reserved = reserve.daily_limit is None or self.used(reserve.account_id, day) < reserve.daily_limit
+        if reserved:
+            if reserve.gateway_site_id is None:
+                self.searches[reserve.account_id, day] += 1
+            else:
+                self.sites[reserve.account_id, day][reserve.gateway_site_id]["gateway"] += 1
+        return shown, None, reserved, self.used(reserve.account_id, day)
+
+    def give_back(self, reservation: Reservation | None, windows: tuple[WindowState, ...], now: float) -> None:
+        for window in windows:
+            started, hits = self.windows.get(window.key, (0.0, 0))
+            if round((started + window.seconds) * 1000) == window.reset_ms and now < started + window.seconds:
+                self.windows[window.key] = (started, hits - window.cost)
+        if reservation is not None:
+            owned = (reservation.account_id, reservation.day)
+            if reservation.gateway_site_id is None:
+                self.searches[owned] -= 1
+            else:
+                self.sites[owned][reservation.gateway_site_id]["gateway"] -= 1
+
+    def report(
+        self, account: int, site: int, kind: str, count: int, key: IdempotencyKey | None, now: float
+    ) -> tuple[str, int]:
+        day = day_of(now)
+        if key is not None:
+            fingerprint, until = self.keys.get((account, key.key), ("", 0.0))
+            if now < until:
+                return "duplicate" if fingerprint == key.fingerprint else "conflict", self.used(account, day)
+            self.keys[account, key.key] = (key.fingerprint, now + DAY_SECONDS)
+        if kind == "indexing":
+            self.indexing[account, day] += count
+        else:
+            self.sites[account, day][site][kind] += count
+        return "recorded", self.used(account, day)
+
+    def forget_site(self, account: int, site: int) -> None:
+        for (owner, day), sites in list(self.sites.items()):
+            if owner == account and site in sites:
+                before = self.used(account, day)
+                del sites[site]
+                self.settled[account, day] += before - self.used(account, day)
+
+
+accounts = st.integers(1, 2)
+sites = st.integers(7, 8)
+window_hits = st.builds(
+    lambda key, cost: WindowHit(key, *LIMITS[key], cost), st.sampled_from(sorted(LIMITS)), st.sampled_from([1, 1, 1, 2])
+)
+reservations = st.none() | st.builds(UsageReservation, accounts, st.sampled_from([None, 0, 4, 12]), st.none() | sites)
+idempotency_keys = st.none() | st.builds(IdempotencyKey, st.sampled_from("kl"), st.sampled_from("ab"))
+hits = st.tuples(
+    st.just("hit"), st.lists(window_hits, min_size=1, max_size=3, unique_by=lambda window: window.key), reservations
+)
+steps = st.one_of(
+    hits,
+    hits,
+    st.tuples(st.just("wait"), st.sampled_from([TICK, 60 - TICK, 60.0, 60.0, 3600.0, DAY_SECONDS - TICK, DAY_SECONDS])),
+    st.tuples(st.just("midnight"), st.sampled_from([-TICK, 0.0])),
+    st.tuples(st.just("give back"), st.integers(0, 30), st.booleans(), st.booleans()),
+    st.tuples(
+        st.just("report"),
+        accounts,
+        sites,
+        st.sampled_from(["trusted", "capped", "indexing"]),
+        st.integers(1, 15),
+        idempotency_keys,
+    ),
+    st.tuples(st.just("forget site"), accounts, sites),
+    st.tuples(st.just("reset"), st.sampled_from(sorted(LIMITS))),
+)
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CounterStore]:
+    if request.param == "redis":
+        url = request.getfixturevalue("redis_server").url
+    elif request.param == "sqlite":
+        url = f"sqlite://{tmp_path_factory.mktemp('model')}/counters.db"
+    else:
+        url = "memory://"
+    made = create_counters(url)
+    yield made
+    made.close()
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(script=st.lists(steps, min_size=20, max_size=60))
+def test_every_step_does_what_the_model_does(store: CounterStore, script: list[tuple[Any, ...]]) -> None:
+    store.clear()
+    model = Model()
+    now = START
+    outcomes: list[Any] = []
+    for step, *details in script:
+        if step == "wait":
+            now = now + details[0]
+        elif step == "midnight":
+            now = max(now, (now // DAY_SECONDS + 1) * DAY_SECONDS + details[0])
+        elif step == "hit":
+            windows, reserve = details
+            seen = store.peek(windows, usage_of=None if reserve is None else reserve.account_id, now=now)
+            outcome = store.hit(windows, reserve=reserve, now=now)
+            shown, refused, reserved, used = model.hit(windows, reserve, now)
+            assert [(window.hits, window.reset_ms / 1000) for window in outcome.windows] == shown
+            assert (None if outcome.refused is None else outcome.refused.key) == refused
+            assert (outcome.reservation is not None) == bool(reserved)
+            assert outcome.used_today == used
+            assert outcome.day == day_of(now)
+            assert (None if seen.refused is None else seen.refused.key) == refused
+            assert [window.reset_ms for window in seen.windows] == [window.reset_ms for window in outcome.windows]
+            if outcome.allowed:
+                outcomes.append(outcome)
+        elif step == "give back" and outcomes:
+            outcome = outcomes.pop(details[0] % len(outcomes))
+            reservation = outcome.reservation if details[1] else None
+            given_back = outcome.windows if details[2] else ()
+            store.give_back(reservation=reservation, windows=given_back, now=now)
+            model.give_back(reservation, given_back, now)
+        elif step == "report":
+            account, site, kind, count, key = details
+            operation = "indexing" if kind == "indexing" else "search"
+            told = store.report_usage(
+                account, site, operation, count, capped=kind == "capped", idempotency=key, now=now
+            )
+            assert (told.status.value, told.used_today) == model.report(account, site, kind, count, key, now)
+        elif step == "forget site":
+            store.forget_site(*details, now=now)
+            model.forget_site(*details)
+            outcomes = [
+                outcome
+                for outcome in outcomes
+                if outcome.reservation is None or outcome.reservation.gateway_site_id is None
+            ]
+        elif step == "reset":
+            store.reset(details)
+            model.windows.pop(details[0], None)
+        for account in (1, 2):
+            usage = store.usage_of_day(account, day_of(now))
+            assert (usage.used, usage.indexing) == (
+                model.used(account, day_of(now)),
+                model.indexing[account, day_of(now)],
+            )
