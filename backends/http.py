@@ -18,6 +18,7 @@ import orjson
 import requests
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError as Urllib3Error
+from urllib3.exceptions import NameResolutionError, NewConnectionError
 
 from backends.errors import BackendUnavailable
 from backends.server_url import ServerUrl
@@ -73,7 +74,7 @@ class TransportFailure(Exception):
     """No answer came.
 
     Attributes:
-        kind: ``refused`` (nothing was sent), ``broken`` (the connection ended, or what came is not HTTP) or ``timeout``.
+        kind: ``refused`` (nothing was sent), ``broken`` (the connection ended, or this is no HTTP) or ``timeout``.
     """
 
     def __init__(self, kind: str, node: str):
@@ -215,7 +216,7 @@ class HttpPool:
 def _never_connected(error: BaseException) -> bool:
     seen: BaseException | None = error
     while seen is not None:
-        if isinstance(seen, ConnectionRefusedError) or type(seen).__name__ in ("NewConnectionError", "NameResolutionError"):
+        if isinstance(seen, ConnectionRefusedError | NewConnectionError | NameResolutionError):
             return True
         reason = getattr(seen, "reason", None) or (seen.args[0] if seen.args else None)
         seen = reason if isinstance(reason, BaseException) else seen.__cause__

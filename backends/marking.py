@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from backends.base import REQUIRED_HIT_FIELDS, Highlight
-from backends.words import UNSPACED_RUN, WORD, QueryPart, fold_word
+from backends.words import SIGNED, UNSPACED_RUN, WORD, QueryPart, fold_word, spell_signs
 
 _UNIT = re.compile(UNSPACED_RUN.pattern[:-1] + "|[^" + UNSPACED_RUN.pattern[1:-2] + r"\s]+")
 _SHORTEST_PREFIX = 4
+_JOINT = re.compile(r"[^\w\s<>&]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +52,30 @@ class Matcher:
         for match in WORD.finditer(text):
             if UNSPACED_RUN.match(match[0]):
                 spans += self._inside(match[0], match.start())
-            elif (word := fold_word(match[0])) in self.words or word.startswith(self.beginnings):
-                spans.append(match.span())
-        return spans
+                continue
+            start, end = match.span()
+            if (signed := SIGNED.match(text, start)) is not None:
+                end = signed.end()
+            word = fold_word(spell_signs(text[start:end]))
+            if word in self.words or word.startswith(self.beginnings):
+                spans.append((start, end))
+        return _joined(text, spans)
 
     def _inside(self, run: str, start: int) -> list[tuple[int, int]]:
         if not self.runs:
             return []
         return [(start + m.start(), start + m.end()) for m in re.finditer("|".join(map(re.escape, self.runs)), run)]
+
+
+def _joined(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Matches with nothing but a sign between them, such as the two of node.js, are one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in spans:
+        if joined and _JOINT.fullmatch(text, joined[-1][1], start):
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def mark(document: Mapping[str, Any], matcher: Matcher, wish: Highlight) -> dict[str, Any]:

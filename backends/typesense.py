@@ -9,18 +9,18 @@ and stop words are only those of the settings. Its own filter syntax compares wi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, cast
 
 import orjson
 from typesense.collections import Collections
 from typesense.documents import Documents
 from typesense.multi_search import MultiSearch
 
-from backends.base import Credential, Document, FacetStats, FieldKinds, Hit, SearchBackend, SearchQuery, SearchResult
-from backends.errors import BackendError, BackendRejected, BackendUnavailable, IndexNotFound
+from backends.base import Credential, Document, FieldKinds, Hit, SearchBackend, SearchQuery, SearchResult
+from backends.errors import BackendError, BackendUnavailable, IndexNotFound
 from backends.http import Answer, Budget
 from backends.ids import checked_index_name, encode_id
 from backends.server_url import ServerUrl
@@ -81,7 +81,7 @@ class TypesenseBackend(SearchBackend):
         name = checked_index_name(index)
         with _translated(index):
             try:
-                Collections(self._transport).create(collection_schema(name))
+                Collections(self._transport).create(cast(Any, collection_schema(name)))
             except RefusedByTypesense as error:
                 if error.status != 409:
                     raise
@@ -112,7 +112,8 @@ class TypesenseBackend(SearchBackend):
         with _translated(index):
             types = self._widen(name, kinds, documents)
             for at in range(0, len(documents), IMPORT_DOCUMENTS):
-                self._import(name, [engine_document(each, kinds, types) for each in documents[at : at + IMPORT_DOCUMENTS]])
+                batch = documents[at : at + IMPORT_DOCUMENTS]
+                self._import(name, [engine_document(each, kinds, types) for each in batch])
             if documents:
                 last = documents[-1]
                 path, changed_at = f"/collections/{name}/documents/{encode_id(last.id)}", last.changed_at
@@ -200,7 +201,7 @@ class TypesenseBackend(SearchBackend):
         return types
 
     def _widen(self, name: str, kinds: FieldKinds, documents: Sequence[Document]) -> dict[str, str]:
-        """Add the fields these documents need; the collection's fields are read each time, others may have changed them."""
+        """Add the fields these documents need. What is there is read each time: others may have changed it."""
         types = self._read_types(name)
         changes = schema_changes(types, kinds, documents)
         if changes:
@@ -219,7 +220,8 @@ class TypesenseBackend(SearchBackend):
         if failed or len(lines) != len(documents):
             missing = max(len(failed), len(documents) - len(lines))
             cause = RefusedByTypesense(400, str([line.get("error") for line in failed[:3]]))
-            raise BackendUnavailable(f"The search engine did not take {missing} of {len(documents)} documents.") from cause
+            message = f"The search engine did not take {missing} of {len(documents)} documents."
+            raise BackendUnavailable(message) from cause
 
     def _search(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> SearchResult:
         compiled = compile_query(name, query, types)
@@ -264,15 +266,17 @@ class TypesenseBackend(SearchBackend):
         return dict.fromkeys(sorted(hit["document"]["_id"] for hit in result["hits"]), 1)
 
     def _pins(self, name: str, query: SearchQuery, compiled: CompiledQuery) -> tuple[str, ...]:
-        """The pinned ids that pass the filter; Typesense itself would show them all."""
+        """The pinned ids that are there and pass the filter; Typesense would show all, with gaps for the others."""
         pins = pins_of(query)
-        if not pins or "filter_by" not in compiled.common:
-            return pins
-        wanted = f"id:=[{','.join(encode_id(each) for each in pins)}]"
+        if not pins:
+            return ()
+        wanted = [f"id:=[{','.join(encode_id(each) for each in pins)}]"]
+        if "filter_by" in compiled.common:
+            wanted.insert(0, compiled.common["filter_by"])
         search = {
             "collection": name,
             "q": "*",
-            "filter_by": f"{compiled.common['filter_by']} && {wanted}",
+            "filter_by": " && ".join(wanted),
             "include_fields": "_id",
             "per_page": "250",
         }
@@ -283,7 +287,8 @@ class TypesenseBackend(SearchBackend):
 
     def _run(self, searches: Sequence[Mapping[str, str]], query: SearchQuery) -> list[dict[str, Any]]:
         with _readable():
-            answer = MultiSearch(self._transport).perform({"searches": [dict(each) for each in searches]})
+            wanted = cast(Any, {"searches": [dict(each) for each in searches]})
+            answer = cast(Any, MultiSearch(self._transport).perform(wanted))
             results: list[dict[str, Any]] = answer["results"]
             if len(results) != len(searches):
                 raise ValueError(f"{len(results)} results for {len(searches)} searches")

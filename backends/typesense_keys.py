@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 from typesense.key import Key
 from typesense.keys import Keys
@@ -47,7 +47,7 @@ class TypesenseKeys:
         """A scoped key for ``index`` that ends at ``expires_at``, and the reference that ends all of the holder's."""
         reference = _reference(holder)
         parent = self._find_parent(index, reference) or self._make_parent(index, reference)
-        embedded = {
+        embedded: Any = {
             "collection": index,
             "expires_at": int(expires_at.timestamp()),
             "limit_multi_searches": MAX_SEARCHES_PER_REQUEST,
@@ -80,7 +80,7 @@ class TypesenseKeys:
 
     def _is_alive(self, number: int, index: str, reference: str) -> bool:
         try:
-            key = Key(self._transport, number).retrieve()
+            key = cast(Any, Key(self._transport, number).retrieve())
         except RefusedByTypesense as error:
             if error.status == 404:
                 return False
@@ -113,7 +113,7 @@ class TypesenseKeys:
         return nonce[:_PREFIX_LENGTH] + digest
 
     def _listed(self) -> list[dict[str, Any]]:
-        keys = self._keys.retrieve().get("keys")
+        keys = cast(Any, self._keys.retrieve()).get("keys")
         if not isinstance(keys, list):
             raise BackendUnavailable("The search engine gave an answer that cannot be read.")
         return keys

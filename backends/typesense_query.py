@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from backends.base import MATCH_ALL, FieldKind, SearchQuery, SortKey
 from backends.errors import BackendRejected
@@ -12,7 +11,7 @@ from backends.ids import encode_id
 from backends.text import normal_form
 from backends.typesense_filters import NOTHING, FilterCompiler
 from backends.typesense_schema import STANDARD_SORTS, TEXT_FIELDS, native_name
-from backends.words import UNSPACED_RUN, QueryPart, fold_word, grams, query_parts
+from backends.words import UNSPACED_RUN, QueryPart, fold_word, grams, has_signs, query_parts
 
 FACET_VALUES = 250
 """Facet values asked for; 100 are shown, the others settle ties."""
@@ -123,10 +122,12 @@ def _matching(parts: Sequence[QueryPart], query: SearchQuery) -> dict[str, str]:
     columns: list[tuple[str, str, str, str]] = []
     for name, point in zip(fields, points, strict=True):
         columns.append((name, point, "2", "true"))
-    if not query.text.isascii():
+    if not query.text.isascii() or has_signs(query.text):
         columns += [(f"_g_{name}", point, "0", "true") for name, point in zip(fields, points, strict=True)]
     query_by, by_weight, typos, prefix = (",".join(column) for column in zip(*columns, strict=True))
     return {
+        # A text that is a word and nothing else comes first, unless the site has its own idea of what counts.
+        "prioritize_exact_match": str(not weights).lower(),
         "q": " ".join(words),
         "query_by": query_by,
         "query_by_weights": by_weight,

@@ -15,15 +15,13 @@ _ABOUT_FILTERS = re.compile(r"filter", re.IGNORECASE)
 
 def is_missing_collection(error: RefusedByTypesense) -> bool:
     """Whether the collection does not exist."""
-    return error.status == 404 and (
-        error.message in ("Not Found", "Not found.", "Collection not found") or "collection with name" in error.message.lower()
-    )
+    return error.status == 404 and (error.message in ("Not Found", "Not found.") or "collection with" in error.message)
 
 
 def is_stale_schema(error: RefusedByTypesense) -> bool:
     """Whether a field of our own is not there, so that what we knew of the collection is out of date."""
     match = _FIELD.search(error.message) if error.status == 404 else None
-    return match is not None and match["what"] != "filter " or (match is not None and match["name"].startswith("_"))
+    return match is not None and (match["what"] != "filter " or match["name"].startswith("_"))
 
 
 def rejection_of(error: RefusedByTypesense, query: SearchQuery) -> BackendError:

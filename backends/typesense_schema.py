@@ -196,7 +196,7 @@ def _terms_of(name: str, value: Any) -> set[str]:
     if value == "" or value == [] or value == ():
         terms.add(term(name, "empty", ""))
     for item in as_list(value):
-        if isinstance(item, bool) or isinstance(item, str):
+        if isinstance(item, (bool, str)):
             terms.add(text_term(name, value_text(item)))
         else:
             terms.add(number_term(name, item))
@@ -215,9 +215,8 @@ def _fields_with_fractions(documents: Iterable[Document], kinds: FieldKinds) -> 
     found: set[str] = set()
     for document in documents:
         for name, value in document.fields.items():
-            if name in kinds and name not in found:
-                if any(_is_fraction(item) for item in as_list(value)):
-                    found.add(name)
+            if name in kinds and name not in found and any(_is_fraction(item) for item in as_list(value)):
+                found.add(name)
     return found
 
 

@@ -46,7 +46,7 @@ class RefusedByTypesense(Exception):
         self.message = message
 
 
-class TypesenseTransport(ApiCall):  # type: ignore[misc]
+class TypesenseTransport(ApiCall):
     """The typesense package's requests, sent over :class:`~backends.http.HttpPool` with failover."""
 
     def __init__(self, url: ServerUrl):

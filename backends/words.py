@@ -7,6 +7,7 @@ of a run without spaces, every single one, and the other words folded.
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -15,7 +16,10 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003134f"
 )
-_MARKS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff\u20d0-\u20ff\ufe20-\ufe2f"
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff"
+    "\u20d0-\u20ff\ufe20-\ufe2f"
+)
 UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS}]))+")
 """A word, or a run of letters of a script without spaces."""
@@ -27,6 +31,10 @@ _TYPOGRAPHIC = str.maketrans({
     "\u00a0": " ", "\u202f": " ", "\u200b": " ", "\u00b7": "-", "\u2022": "-", "\u00bf": "?", "\u00a1": "!",
 })  # fmt: skip
 _LETTERS = str.maketrans({"ł": "l", "đ": "d", "ø": "o", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
+SIGNED = re.compile(r"(?<![^\W_])[^\W\d_](?:\+\+|#)(?![^\W_])")
+"""Names that are told apart by signs only, such as C++ and C#."""
+
+_VERSION = re.compile(r"v?\d+(?:\.\d+)+")
 MAX_WORD_BYTES = 100
 """Longer words are cut: Typesense 0.24 crashes on very long ones."""
 
@@ -68,6 +76,16 @@ def split_words(text: str) -> list[str]:
     return [word for word in (fold_word(match[0]) for match in WORD.finditer(text)) if word]
 
 
+def has_signs(text: str) -> bool:
+    """Whether a text has names such as C++ and C#, whose signs belong to them."""
+    return ("+" in text or "#" in text) and SIGNED.search(text) is not None
+
+
+def spell_signs(text: str) -> str:
+    """``text`` with the signs of names such as C++ as letters."""
+    return SIGNED.sub(lambda match: match[0].replace("+", "plus").replace("#", "sharp"), text)
+
+
 def cut_word(word: str) -> str:
     """``word``, at most :data:`MAX_WORD_BYTES` of it."""
     data = word.encode()
@@ -79,24 +97,27 @@ def query_parts(text: str) -> list[QueryPart]:
     parts = []
     for match in _QUERY_PART.finditer(text.replace("\u201c", '"').replace("\u201d", '"').replace("\u201e", '"')):
         quoted = match["phrase"] is not None
-        words = tuple(cut_word(word) for word in split_words(match["phrase"] if quoted else match["plain"]))
+        written = match["phrase"] if quoted else match["plain"]
+        words = tuple(cut_word(word) for word in split_words(spell_signs(written)))
         if words:
-            parts.append(QueryPart(words, quoted, match["minus"] is not None))
+            together = quoted or _VERSION.fullmatch(written) is not None
+            parts.append(QueryPart(words, together, match["minus"] is not None))
     return parts
 
 
 def grams(run: str, *, single: bool) -> list[str]:
     """ASCII tokens of a run without spaces: one for every two neighbours, and, with ``single``, for every letter."""
     codes = [f"u{ord(letter):x}" for letter in run]
-    pairs = [first + second for first, second in zip(codes, codes[1:], strict=False)]
+    pairs = [first + second for first, second in itertools.pairwise(codes)]
     return pairs + codes if single or not pairs else pairs
 
 
 def extra_words(text: str) -> str:
-    """The words of a text with letters beyond Latin, for a field beside the text; ``""`` if it has none."""
+    """The words of a text with letters beyond Latin, and names such as C++, for a field beside the text."""
+    signed = [fold_word(spell_signs(name)) for name in dict.fromkeys(SIGNED.findall(text))] if has_signs(text) else []
     if text.isascii() or _BEYOND_LATIN.search(text) is None:
-        return ""
-    tokens: list[str] = []
+        return " ".join(signed)
+    tokens: list[str] = signed
     singles: list[str] = []
     for word in split_words(text):
         if UNSPACED_RUN.match(word):
