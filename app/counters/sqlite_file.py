@@ -156,13 +156,13 @@ class SharedFile:
         execute("BEGIN IMMEDIATE")
         try:
             found = execute("PRAGMA user_version").fetchone()[0]
-            if found == 0:
+            if found == 0 and execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
                 for statement in self._schema:
                     execute(statement)
                 execute(f"PRAGMA user_version={self._version}")
             elif found != self._version:
                 raise CountersDamaged(
-                    f"The counter file {self.path} has version {found}, this program writes version {self._version}."
+                    f"The file {self.path} holds no counters of version {self._version}, but another program's data."
                 )
             execute("COMMIT")
         except BaseException:

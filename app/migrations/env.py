@@ -18,7 +18,6 @@ if database is None:
     database = Database(settings.database_url)
 
 
-
 def _render_plain_types(kind: str, item: Any, _context: Any) -> str | bool:
     """Migrations name SQL's own types, so that they go on working when ours change."""
     return "sa.BigInteger()" if kind == "type" and isinstance(item, UtcDateTime) else False

@@ -1,7 +1,7 @@
 """first tables
 
 Revision: 0001
-Follows: 
+Follows:
 """
 
 import sqlalchemy as sa
@@ -12,6 +12,12 @@ revision = '0001'
 down_revision = None
 branch_labels = None
 depends_on = None
+
+_RANKINGS = {
+    **{f"searches_{days}": None for days in (7, 30, 90)},
+    **{f"zero_results_{days}": f"zero_results_{days} > 0" for days in (7, 30, 90)},
+}
+"""Column of ``query_windows`` to the condition of its ranking index."""
 
 
 def upgrade() -> None:
@@ -234,6 +240,16 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f('ix_engine_credentials_site_id'), ['site_id'], unique=False)
 
     # ### end Alembic commands ###
+
+    for column, condition in _RANKINGS.items():
+        where = None if condition is None else sa.text(condition)
+        op.create_index(
+            f"ix_query_windows_{column}",
+            "query_windows",
+            ["scope", sa.text(f"{column} DESC"), "query"],
+            sqlite_where=where,
+            postgresql_where=where,
+        )
 
 
 def downgrade() -> None:

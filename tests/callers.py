@@ -1,0 +1,145 @@
+"""Callers of the API in tests: browsers with a session, programs with a key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+PASSWORD = "correct horse battery"
+
+
+class ApiClient:
+    """Calls the API with one key, or with none."""
+
+    def __init__(self, app: Flask, token: str | None = None):
+        self._client = app.test_client(use_cookies=False)
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+
+    def call(self, method: str, path: str, **kwargs: Any) -> TestResponse:
+        headers = {**self._headers, **kwargs.pop("headers", {})}
+        return self._client.open(path, method=method, headers=headers, **kwargs)
+
+    def get(self, path: str, **kwargs: Any) -> TestResponse:
+        return self.call("GET", path, **kwargs)
+
+    def post(self, path: str, **kwargs: Any) -> TestResponse:
+        return self.call("POST", path, **kwargs)
+
+    def put(self, path: str, **kwargs: Any) -> TestResponse:
+        return self.call("PUT", path, **kwargs)
+
+    def delete(self, path: str, **kwargs: Any) -> TestResponse:
+        return self.call("DELETE", path, **kwargs)
+
+
+class Browser:
+    """Calls the API with a session's cookie and its CSRF token."""
+
+    def __init__(self, client: FlaskClient, csrf_token: str):
+        self.client = client
+        self.csrf_token = csrf_token
+
+    def call(self, method: str, path: str, **kwargs: Any) -> TestResponse:
+        headers = {"X-CSRF-Token": self.csrf_token, **kwargs.pop("headers", {})}
+        return self.client.open(path, method=method, headers=headers, **kwargs)
+
+    def get(self, path: str, **kwargs: Any) -> TestResponse:
+        return self.call("GET", path, **kwargs)
+
+    def post(self, path: str, **kwargs: Any) -> TestResponse:
+        return self.call("POST", path, **kwargs)
+
+    def put(self, path: str, **kwargs: Any) -> TestResponse:
+        return self.call("PUT", path, **kwargs)
+
+    def delete(self, path: str, **kwargs: Any) -> TestResponse:
+        return self.call("DELETE", path, **kwargs)
+
+
+@dataclass
+class Tenant:
+    """A customer with a site and a key of every type."""
+
+    app: Flask
+    email: str
+    account_id: int
+    browser: Browser
+    site: dict[str, Any]
+    tokens: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def site_id(self) -> int:
+        return int(self.site["id"])
+
+    def client(self, kind: str) -> ApiClient:
+        """A program with the key of this kind."""
+        return ApiClient(self.app, self.tokens[kind])
+
+    @property
+    def private(self) -> ApiClient:
+        return self.client("private")
+
+    @property
+    def search(self) -> ApiClient:
+        return self.client("search")
+
+    @property
+    def public(self) -> ApiClient:
+        return self.client("public")
+
+    def index(self, *documents: dict[str, Any]) -> dict[str, Any]:
+        """Send documents, which must be taken."""
+        response = self.private.post("/api/v1/index/bulk", json={"documents": list(documents)})
+        assert response.status_code == 200, response.get_json()
+        answer: dict[str, Any] = response.get_json()
+        return answer
+
+    def find(self, q: str, **parameters: Any) -> dict[str, Any]:
+        """Search, which must work; gives ``results``."""
+        response = self.search.get("/v1/search", query_string={"q": q, **parameters})
+        assert response.status_code == 200, response.get_json()
+        results: dict[str, Any] = response.get_json()["results"]
+        return results
+
+    def found_ids(self, q: str, **parameters: Any) -> list[str]:
+        """Ids of the hits, best first."""
+        return [hit["id"] for hit in self.find(q, **parameters)["hits"]]
+
+
+def register_browser(app: Flask, email: str, *, name: str = "Somebody") -> tuple[Browser, int]:
+    """Register; gives the browser and the account's id."""
+    client = app.test_client()
+    response = client.post("/register", json={"name": name, "email": email, "password": PASSWORD})
+    assert response.status_code == 201, response.get_json()
+    answer = response.get_json()
+    return Browser(client, answer["csrf_token"]), int(answer["user"]["id"])
+
+
+def register_tenant(app: Flask, email: str) -> Tenant:
+    """Register a customer with a site and a key of every type."""
+    browser, account_id = register_browser(app, email)
+    response = browser.post("/sites", json={"name": "Pages", "url": "https://www.example.com/"})
+    assert response.status_code == 201, response.get_json()
+    tenant = Tenant(app, email, account_id, browser, response.get_json()["site"])
+    for kind in ("public", "search", "private"):
+        response = browser.post(f"/api/sites/{tenant.site_id}/keys", json={"name": kind, "type": kind})
+        assert response.status_code == 201, response.get_json()
+        tenant.tokens[kind] = response.get_json()["api_key"]
+        tenant.keys[kind] = response.get_json()["key"]
+    return tenant
+
+
+def page(number: int | str = 1, **fields: Any) -> dict[str, Any]:
+    """A valid document."""
+    return {
+        "id": f"page-{number}",
+        "title": f"Page {number}",
+        "content": f"The content of page {number}.",
+        "url": f"/pages/{number}",
+        **fields,
+    }

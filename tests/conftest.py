@@ -1,0 +1,68 @@
+"""What all tests share: an application on the embedded engine, and callers of every kind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from app import create_app
+from app.config import Settings, load_settings
+from app.schema import upgrade
+from tests.callers import Tenant, register_tenant
+
+SECRET = "a secret of the tests that is long enough"
+
+
+def make_settings(folder: Path, **overrides: object) -> Settings:
+    """Settings of a test's own installation; TEST_… variables put it on other databases, counters and engines."""
+    values: dict[str, object] = {
+        "data_dir": str(folder),
+        "secret_key": SECRET,
+        "search_url": os.environ.get("TEST_SEARCH_URL") or "memory://",
+        "limits_url": os.environ.get("TEST_LIMITS_URL") or "",
+        "database_url": os.environ.get("TEST_DATABASE_URL") or "",
+        "default_plan": "pro",
+        "background_jobs": False,
+    }
+    values.update(overrides)
+    return load_settings({}, **values)
+
+
+def make_app(settings: Settings) -> Flask:
+    """An application with its tables."""
+    app = create_app(settings)
+    upgrade(app.extensions["runtime"].database)
+    return app
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[Flask]:
+    """An application on the embedded engine, with nobody registered."""
+    application = make_app(make_settings(tmp_path))
+    yield application
+    close_app(application)
+
+
+def close_app(application: Flask) -> None:
+    """Give back what an application opened."""
+    part = application.extensions["runtime"]
+    application.extensions["jobs"].stop()
+    part.engines.close()
+    part.counters.close()
+    part.database.dispose()
+
+
+@pytest.fixture
+def tenant(app: Flask) -> Tenant:
+    """A registered customer with a site and a key of every type."""
+    return register_tenant(app, "ann@example.com")
+
+
+@pytest.fixture
+def stranger(app: Flask, tenant: Tenant) -> Tenant:
+    """Another customer with the same."""
+    return register_tenant(app, "eve@example.com")
