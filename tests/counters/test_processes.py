@@ -1,0 +1,138 @@
+"""Counts are exact across processes and threads, and survive any of them."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
+from datetime import date
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.counters import UsageReservation, WindowHit, create_counters
+from tests.counters import hammer
+
+PROCESSES = 4
+THREADS = 8
+NOW = hammer.NOW
+TODAY = date(2023, 11, 14)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as workers:
+        yield workers
+
+
+def everywhere(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Run the same work in every process at once."""
+    return [waiting.result(60) for waiting in [pool.submit(work, *arguments) for _ in range(PROCESSES)]]
+
+
+def test_exactly_the_limit_passes_in_all_processes_together(shared_url: str, pool: ProcessPoolExecutor) -> None:
+    windows = [WindowHit("minute", 300, 60), WindowHit("day", 1000, 86_400), WindowHit("visitor", None, 60)]
+    allowed = everywhere(pool, hammer.hit_windows, shared_url, THREADS, 20, windows, NOW)
+    assert sum(allowed) == 300
+    with closing(create_counters(shared_url)) as counters:
+        assert [window.hits for window in counters.peek(windows, now=NOW).windows] == [300, 300, 300]
+
+
+def test_windows_turn_over_exactly_once(shared_url: str, pool: ProcessPoolExecutor) -> None:
+    windows = [WindowHit("minute", 100, 60)]
+    for moment, expected in ((NOW, 100), (NOW + 59, 0), (NOW + 60, 100), (NOW + 119, 0), (NOW + 120, 100)):
+        assert sum(everywhere(pool, hammer.hit_windows, shared_url, THREADS, 10, windows, moment)) == expected
+
+
+@pytest.mark.parametrize("site", [None, 7], ids=["search", "gateway"])
+def test_a_quota_of_100_lets_exactly_100_searches_through(
+    shared_url: str, pool: ProcessPoolExecutor, site: int | None
+) -> None:
+    reserve = UsageReservation(1, 100, site)
+    assert sum(everywhere(pool, hammer.search, shared_url, THREADS, 16, reserve, False)) == 100
+    with closing(create_counters(shared_url)) as counters:
+        assert counters.usage_of_day(1, TODAY).used == 100
+
+
+@pytest.mark.parametrize("site", [None, 7], ids=["search", "gateway"])
+def test_failing_searches_cost_nothing(shared_url: str, pool: ProcessPoolExecutor, site: int | None) -> None:
+    reserve = UsageReservation(1, 1000, site)
+    assert sum(everywhere(pool, hammer.search, shared_url, THREADS, 16, reserve, True)) == 512
+    with closing(create_counters(shared_url)) as counters:
+        assert counters.usage_of_day(1, TODAY).used == 0
+
+
+def test_gateway_and_reports_at_once_are_charged_by_the_rule(shared_url: str, pool: ProcessPoolExecutor) -> None:
+    reserve = UsageReservation(1, None, 7)
+    searching = [pool.submit(hammer.search, shared_url, THREADS, 12, reserve, False) for _ in range(2)]
+    reporting = [pool.submit(hammer.report, shared_url, THREADS, 20, None) for _ in range(2)]
+    assert sum(waiting.result(60) for waiting in searching) == 192
+    assert sum((waiting.result(60) for waiting in reporting), Counter()) == {"recorded": 320}
+    with closing(create_counters(shared_url)) as counters:
+        assert counters.usage_of_day(1, TODAY).used == 320
+
+
+def test_a_report_sent_many_times_at_once_is_charged_once(shared_url: str, pool: ProcessPoolExecutor) -> None:
+    statuses = sum(everywhere(pool, hammer.report, shared_url, THREADS, 5, "the same"), Counter())
+    assert statuses == {"recorded": 1, "duplicate": PROCESSES * THREADS * 5 - 1}
+    with closing(create_counters(shared_url)) as counters:
+        assert counters.usage_of_day(1, TODAY).used == 1
+
+
+def test_no_credential_change_is_lost(shared_url: str, pool: ProcessPoolExecutor) -> None:
+    with closing(create_counters(shared_url)) as counters:
+        before = counters.peek([], credentials_of=1, now=NOW).epoch
+        everywhere(pool, hammer.change_credentials, shared_url, THREADS, 10)
+        after = counters.peek([], credentials_of=1, now=NOW).epoch
+    assert before is not None
+    assert after is not None
+    assert after.is_settled
+    assert after.started - before.started == PROCESSES * THREADS * 10
+
+
+def run_hammer(*arguments: str) -> str:
+    finished = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "tests.counters.hammer", *arguments],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def test_no_answered_search_is_lost_or_counted_twice_by_killed_processes(shared_url: str, tmp_path: Path) -> None:
+    answers = tmp_path / "answers"
+    run_hammer("kill", shared_url, str(answers))
+    answered = answers.stat().st_size
+    with closing(create_counters(shared_url)) as counters:
+        counted = counters.usage_of_day(1, TODAY).used
+        hits = counters.peek([WindowHit("all", None, 86_400)], now=NOW).windows[0].hits
+    assert answered > 500
+    unanswered = 53 * 4  # each of the 53 killed processes had at most one step under way in each of its 4 threads
+    assert answered <= counted <= answered + unanswered
+    assert hits == counted
+    if shared_url.startswith("sqlite"):
+        with closing(sqlite3.connect(shared_url.removeprefix("sqlite://"))) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_a_store_in_use_can_be_forked(shared_url: str) -> None:
+    made = int(run_hammer("fork", shared_url))
+    with closing(create_counters(shared_url)) as counters:
+        assert counters.peek([WindowHit("all", None, 60)], now=NOW).windows[0].hits == made
+
+
+def test_counts_survive_a_restart_of_everything(shared_url: str) -> None:
+    for expected in (1, 2, 3):
+        with closing(create_counters(shared_url)) as counters:
+            outcome = counters.hit([WindowHit("day", 9, 86_400)], reserve=UsageReservation(1, 9), now=NOW)
+        assert (outcome.windows[0].hits, outcome.used_today) == (expected, expected)
