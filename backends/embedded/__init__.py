@@ -1,0 +1,1 @@
+"""The embedded search engine: tantivy, and what this service builds around it."""

@@ -1,0 +1,140 @@
+"""From a document of the service to a document of tantivy."""
+
+from __future__ import annotations
+
+import struct
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import tantivy
+
+from backends.base import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, Document, FieldKind, FieldKinds
+from backends.embedded.folding import prepare
+from backends.embedded.languages import recognise
+from backends.embedded.schema import (
+    ANSWER,
+    CHANGED,
+    DATE,
+    FACETS,
+    ID,
+    LANGUAGE,
+    MARKS,
+    NUMBER_KINDS,
+    PADDED,
+    SCALAR_KINDS,
+    SORTED_STANDARD_FIELDS,
+    empty_mark,
+    number_column,
+    number_mark,
+    presence_mark,
+    sort_column,
+    sortable_mark,
+    text_column,
+    text_mark,
+)
+from backends.values import number_text, parse_instant
+
+LONGEST_INDEXED_TEXT = 400_000
+"""Characters of one field that are searched; the rest is kept and shown only."""
+
+LONGEST_SORT_KEY = 300
+LONGEST_FACET_VALUE = 1000
+NO_FACETS = frozenset({"content", "excerpt", "title", "url"})
+
+
+def needs_slot(kinds: frozenset[FieldKind]) -> bool:
+    """Whether values of these kinds can be sorted by or compared by size."""
+    return bool(kinds & (SCALAR_KINDS | NUMBER_KINDS))
+
+
+def to_tantivy(document: Document, slots: Mapping[str, int]) -> tantivy.Document:
+    """The document as it is indexed; ``slots`` must cover its own fields."""
+    fields = document.fields
+    entry = tantivy.Document()
+    title, excerpt, content = (str(fields.get(name, "")) for name in ("title", "excerpt", "content"))
+    entry.add_text(ID, document.id)
+    entry.add_text("title", prepare(title[:LONGEST_INDEXED_TEXT]))
+    if excerpt:
+        entry.add_text("excerpt", prepare(excerpt[:LONGEST_INDEXED_TEXT]))
+    entry.add_text("content", prepare(content[:LONGEST_INDEXED_TEXT]))
+    entry.add_text(LANGUAGE, recognise(f"{title} {excerpt[:200]} {content[:1000]}"))
+    entry.add_integer(CHANGED, document.changed_at)
+    missing = [name for name in REQUIRED_HIT_FIELDS if name not in fields]
+    entry.add_bytes(ANSWER, orjson.dumps({**fields, **dict.fromkeys(missing, "")} if missing else dict(fields)))
+    for name in missing:
+        entry.add_text(PADDED, name)
+    facets: dict[str, list[str]] = {}
+    for name, value in fields.items():
+        _add_value(entry, facets, name, value, slots)
+    if facets:
+        entry.add_json(FACETS, facets)
+    return entry
+
+
+def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
+    """The document that was indexed, from what the index stores."""
+    fields = orjson.loads(bytes(entry.get_first(ANSWER) or b"{}"))
+    for name in entry.get_all(PADDED):
+        del fields[name]
+    return Document(str(entry.get_first(ID)), fields, changed_at)
+
+
+def sort_text(value: str | int | float | bool) -> str:
+    """A value as text in whose order values are sorted: numbers by size, then other values without case and accents."""
+    if isinstance(value, str):
+        folded = unicodedata.normalize("NFKD", value.casefold())
+        plain = "".join(char for char in folded if not unicodedata.combining(char)) if not folded.isascii() else folded
+        return f"1{plain.strip()[:LONGEST_SORT_KEY]}"
+    if isinstance(value, bool):
+        return f"1{str(value).lower()}"
+    nearest = float(value)
+    bits = int.from_bytes(struct.pack(">d", nearest + 0.0), "big")
+    ordered = bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 0x8000000000000000)
+    rest = value - int(nearest) if isinstance(value, int) else 0
+    return f"0{ordered:016x}{rest + 0x8000:04x}"
+
+
+def _add_value(
+    entry: tantivy.Document, facets: dict[str, list[str]], name: str, value: Any, slots: Mapping[str, int]
+) -> None:
+    entry.add_text(MARKS, presence_mark(name))
+    if value == "" or value == []:
+        entry.add_text(MARKS, empty_mark(name))
+    if name == DATE:
+        instant = parse_instant(value)
+        if instant is not None:
+            entry.add_integer(DATE, instant)
+            entry.add_text(MARKS, sortable_mark(name))
+    elif name in SORTED_STANDARD_FIELDS:
+        entry.add_text(sort_column(name), sort_text(value))
+        entry.add_text(MARKS, sortable_mark(name))
+    elif name not in STANDARD_FIELDS and not isinstance(value, list):
+        entry.add_text(text_column(slots[name]), sort_text(value))
+        entry.add_text(MARKS, sortable_mark(name))
+    counted: dict[str, None] = {}
+    for item in value if isinstance(value, list) else (value,):
+        if isinstance(item, bool):
+            text = "true" if item else "false"
+            entry.add_text(MARKS, text_mark(name, text))
+        elif isinstance(item, str):
+            text = item
+            if name != ID:
+                entry.add_text(MARKS, text_mark(name, item))
+        else:
+            text = number_text(item)
+            entry.add_text(MARKS, number_mark(name, item))
+            entry.add_float(number_column(slots[name]), float(item))
+        counted[text[:LONGEST_FACET_VALUE]] = None
+    if name not in NO_FACETS and name != ID:
+        facets[name] = list(counted)
+
+
+def slots_for(kinds: FieldKinds, taken: Mapping[str, int]) -> dict[str, int]:
+    """All slots given out, those of ``taken`` unchanged, and one more for every further field that needs one."""
+    slots = dict(taken)
+    for name in sorted(kinds):
+        if name not in slots and needs_slot(kinds[name]):
+            slots[name] = len(slots)
+    return slots

@@ -1,0 +1,165 @@
+"""The index terms a word of a query may stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backends.embedded.languages import stem, stems
+from backends.embedded.queries import Unit, UnitKind
+from backends.embedded.ranking import Ranking
+from backends.embedded.snapshots import Snapshot
+from backends.embedded.typos import corrections, errors_allowed
+
+_MOST_LOOKED_AT = 200
+_SHORTEST_STEMMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way a word may stand in a document.
+
+    Attributes:
+        terms: One term, or several that must follow each other.
+        worth: 1.0 for the word as typed, less for other forms.
+        errors: 0 for the word or its stem, 1 for a longer word, 2 and more for typing errors.
+    """
+
+    terms: tuple[str, ...]
+    worth: float
+    errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """All forms of a word, the best first; none when the index has nothing like it."""
+
+    forms: tuple[Form, ...]
+    frequency: int
+    completed: str | None = None
+
+
+def expand(
+    snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
+    with_typos: bool, ranking: Ranking,
+) -> Expansion:  # fmt: skip
+    """Look up what a word may stand for; remembered for the life of the snapshot."""
+    key = (unit, fields, languages, is_last, with_typos)
+    known = snapshot.remembered(key)
+    if known is None:
+        known = _expand(snapshot, unit, fields, languages, is_last, with_typos, ranking)
+        snapshot.remember(key, known)
+    assert isinstance(known, Expansion)
+    return known
+
+
+def _expand(
+    snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
+    with_typos: bool, ranking: Ranking,
+) -> Expansion:  # fmt: skip
+    if unit.kind is UnitKind.COMPOUND:
+        return _expand_compound(snapshot, unit, fields, is_last, ranking)
+    if unit.kind is UnitKind.CHARACTER:
+        return _expand_character(snapshot, unit, fields)
+    word = unit.term
+    found: dict[str, Form] = {}
+    counts: dict[str, int] = {}
+
+    def add(term: str, worth: float, errors: int) -> None:
+        if term not in found:
+            count = max(snapshot.frequency(field, term) for field in fields)
+            if count:
+                found[term] = Form((term,), worth, errors)
+                counts[term] = count
+
+    add(word, 1.0, 0)
+    if unit.kind is UnitKind.PAIR:
+        return Expansion(tuple(found.values()), sum(counts.values()))
+    if len(word) >= _SHORTEST_STEMMED:
+        for relative in _relatives(snapshot, unit, fields, languages, ranking):
+            add(relative, ranking.stem, 0)
+    frequency = sum(counts.values())
+    if is_last:
+        for term in _completions(snapshot, word, fields, ranking):
+            add(term, ranking.prefix, 1)
+    known = sum(counts.values())
+    if with_typos and known < ranking.well_known and errors_allowed(word):
+        for term, errors in corrections(snapshot, fields, word, is_last):
+            add(term, ranking.typo if errors == 1 else ranking.far_typo, 1 + errors)
+    if not found:
+        found |= _joined_or_split(snapshot, word, fields)
+        counts |= dict.fromkeys(found, 1)
+    return Expansion(
+        tuple(found.values()), min(snapshot.total, frequency or sum(counts.values())), word if is_last else None
+    )
+
+
+def _relatives(
+    snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], ranking: Ranking
+) -> list[str]:
+    """Terms that share a stem with the word in one of the languages, the most frequent first."""
+    word = unit.term
+    found: dict[str, int] = {}
+    for language in languages:
+        wanted = stems(language, word) | {stem(language, unit.surface)}
+        start = _common_start([word, *wanted])
+        if len(start) < min(_SHORTEST_STEMMED, len(word)):
+            continue
+        for field in fields:
+            for term, count in snapshot.terms(field, start, _MOST_LOOKED_AT):
+                if term not in found and term != word and not wanted.isdisjoint(stems(language, term)):
+                    found[term] = count
+    return sorted(found, key=lambda term: -found[term])[: ranking.most_stems]
+
+
+def _completions(snapshot: Snapshot, word: str, fields: tuple[str, ...], ranking: Ranking) -> list[str]:
+    found: dict[str, int] = {}
+    for field in fields if len(word) > 1 else fields[:1]:
+        for term, count in snapshot.terms(field, word, ranking.most_completions):
+            found[term] = max(count, found.get(term, 0))
+    found.pop(word, None)
+    return sorted(found, key=lambda term: -found[term])[: ranking.most_completions]
+
+
+def _expand_compound(
+    snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], is_last: bool, ranking: Ranking
+) -> Expansion:
+    """A compound is found as written; its last part may not be finished."""
+    forms = [Form(unit.terms, 1.0)]
+    known = min(max(snapshot.frequency(field, term) for field in fields) for term in unit.terms)
+    if is_last:
+        head, tail = unit.terms[:-1], unit.terms[-1]
+        for term in _completions(snapshot, tail, fields, ranking)[:10]:
+            forms.append(Form((*head, term), ranking.prefix, 1))
+    joined = "".join(unit.terms)
+    if any(snapshot.frequency(field, joined) for field in fields):
+        forms.append(Form((joined,), ranking.synonym))
+    return Expansion(tuple(forms), known, unit.terms[-1] if is_last else None)
+
+
+def _expand_character(snapshot: Snapshot, unit: Unit, fields: tuple[str, ...]) -> Expansion:
+    """A single character is in every pair that begins with it, or stands alone at the end of a run."""
+    counts: dict[str, int] = {}
+    for field in fields:
+        for term, count in snapshot.terms(field, unit.term, 300):
+            if len(term) <= 2 * len(unit.term) + 2:
+                counts[term] = max(count, counts.get(term, 0))
+    return Expansion(tuple(Form((term,), 1.0) for term in counts), min(snapshot.total, sum(counts.values())))
+
+
+def _joined_or_split(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> dict[str, Form]:
+    """An unknown word as two known ones written together."""
+    best: tuple[int, tuple[str, str]] | None = None
+    for at in range(2, len(word) - 1):
+        parts = (word[:at], word[at:])
+        count = max(min(snapshot.frequency(field, part) for part in parts) for field in fields)
+        if count and (best is None or count > best[0]):
+            best = (count, parts)
+    return {} if best is None else {word: Form(best[1], 0.8, 1)}
+
+
+def _common_start(words: list[str]) -> str:
+    first, last = min(words), max(words)
+    for at, char in enumerate(first):
+        if at >= len(last) or last[at] != char:
+            return first[:at]
+    return first

@@ -1,0 +1,137 @@
+"""From a filter tree to a query of tantivy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import tantivy
+
+from backends.base import STANDARD_FIELDS, FieldKinds
+from backends.embedded.schema import DATE, ID, MARKS, empty_mark, number_column, number_mark, presence_mark, text_mark
+from backends.errors import BackendRejected
+from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, fields_of
+from backends.values import parse_filter_instant, parse_number
+
+_I64 = 2**63 - 1
+Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
+
+
+def check_fields(expression: Filter, kinds: FieldKinds) -> None:
+    """Raise :class:`BackendRejected` at the first field that is neither standard nor in ``kinds``."""
+    unknown = sorted(
+        (position, name)
+        for name, position in fields_of(expression).items()
+        if name not in STANDARD_FIELDS and name not in kinds
+    )
+    if unknown:
+        position, name = unknown[0]
+        raise BackendRejected("filters", f"No document has a field {name!r}.", position=position)
+
+
+class FilterCompiler:
+    """Compiles filters for one index."""
+
+    def __init__(self, schema: tantivy.Schema, slots: Mapping[str, int]):
+        self.schema = schema
+        self.slots = slots
+
+    def compile(self, node: Filter) -> tantivy.Query:
+        """The query that matches what the filter keeps.
+
+        Raises:
+            BackendRejected: A value cannot be compared by size.
+        """
+        if isinstance(node, Not):
+            return self._without(self.compile(node.operand))
+        if isinstance(node, And):
+            return tantivy.Query.boolean_query([(Must, self.compile(operand)) for operand in node.operands])
+        if isinstance(node, Or):
+            return tantivy.Query.boolean_query([(Should, self.compile(operand)) for operand in node.operands])
+        if isinstance(node, OneOf):
+            choices = [self._equal(node.field, value, node.position) for value in node.values]
+            return _any(choices)
+        if isinstance(node, Between):
+            return self._range(node.field, node.position, node.low, node.high, True, True)
+        if isinstance(node, Comparison):
+            return self._comparison(node)
+        if node.test == "exists":
+            return self._mark(presence_mark(node.field))
+        if node.test == "empty":
+            return self._mark(empty_mark(node.field))
+        return tantivy.Query.empty_query()
+
+    def _comparison(self, node: Comparison) -> tantivy.Query:
+        name, value, position = node.field, node.value, node.position
+        match node.operator:
+            case "=":
+                return self._equal(name, value, position)
+            case "!=":
+                return self._without(self._equal(name, value, position))
+            case ">":
+                return self._range(name, position, value, None, False, True)
+            case ">=":
+                return self._range(name, position, value, None, True, True)
+            case "<":
+                return self._range(name, position, None, value, True, False)
+            case "<=":
+                return self._range(name, position, None, value, True, True)
+
+    def _equal(self, name: str, value: str, position: int) -> tantivy.Query:
+        if name == ID:
+            return tantivy.Query.term_query(self.schema, ID, value)
+        if name == DATE:
+            instant = self._instant(value, position)
+            return tantivy.Query.term_query(self.schema, DATE, instant)
+        choices = [self._mark(text_mark(name, value))]
+        number = parse_number(value)
+        if number is not None:
+            choices.append(self._mark(number_mark(name, number)))
+        return _any(choices)
+
+    def _range(
+        self, name: str, position: int, low: str | None, high: str | None, with_low: bool, with_high: bool
+    ) -> tantivy.Query:
+        if name == DATE:
+            bounds = [None if bound is None else self._instant(bound, position) for bound in (low, high)]
+            if bounds[0] is not None and bounds[1] is not None and bounds[0] > bounds[1]:
+                return tantivy.Query.empty_query()
+            return tantivy.Query.range_query(
+                self.schema, DATE, tantivy.FieldType.Integer, bounds[0], bounds[1], with_low, with_high
+            )
+        numbers = [None if bound is None else self._number(name, bound, position) for bound in (low, high)]
+        slot = self.slots.get(name)
+        if slot is None or (numbers[0] is not None and numbers[1] is not None and numbers[0] > numbers[1]):
+            return tantivy.Query.empty_query()
+        return tantivy.Query.range_query(
+            self.schema, number_column(slot), tantivy.FieldType.Float, numbers[0], numbers[1], with_low, with_high
+        )
+
+    def _instant(self, value: str, position: int) -> int:
+        instant = parse_filter_instant(value)
+        if instant is None:
+            raise BackendRejected(
+                "filters", f"{value!r} is no ISO 8601 date; write 2024-05-31 or '2024-05-31T12:00:00Z'.",
+                position=position,
+            )  # fmt: skip
+        return max(-_I64, min(_I64, instant))
+
+    def _number(self, name: str, value: str, position: int) -> float:
+        number = parse_number(value)
+        if number is None:
+            message = f"{name!r} can be compared with a number only, and {value!r} is none."
+            raise BackendRejected("filters", message, position=position)
+        return float(max(-(2**1000), min(2**1000, number)))
+
+    def _mark(self, mark: str) -> tantivy.Query:
+        return tantivy.Query.term_query(self.schema, MARKS, mark)
+
+    def _without(self, query: tantivy.Query) -> tantivy.Query:
+        return tantivy.Query.boolean_query([(Must, tantivy.Query.all_query()), (MustNot, query)])
+
+
+def _any(choices: list[tantivy.Query]) -> tantivy.Query:
+    if not choices:
+        return tantivy.Query.empty_query()
+    if len(choices) == 1:
+        return choices[0]
+    return tantivy.Query.boolean_query([(Should, choice) for choice in choices])

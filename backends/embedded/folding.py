@@ -1,0 +1,150 @@
+"""Words as the index knows them: composed, without case and accents, scripts without spaces cut into pairs.
+
+The same steps run over documents and queries. :func:`prepare` does in Python what tantivy's analyzer does not;
+:data:`ANALYZER` then splits, lower-cases and folds Latin letters.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
+
+import tantivy
+
+MAX_TERM_BYTES = 160
+"""Longer words are neither indexed nor searched."""
+
+TOKENIZER = "words"
+
+_UNSPACED_BASE = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+)
+_HANGUL = "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
+_CLUSTERED = "\u0e01-\u0e5b\u0e81-\u0edf\u1000-\u109f\u1780-\u17dd\uaa60-\uaa7f"
+_CLUSTER_MARKS = (
+    "\u0e30-\u0e3a\u0e45\u0e4d\u0eb0-\u0ebc\u0ecd\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064"
+    "\u1067-\u106d\u1071-\u1074\u1082-\u108d\u17b4-\u17c8"
+)
+_SILENT_MARKS = (
+    (0xE47, 0xE4C), (0xE4E, 0xE4E), (0xEC8, 0xECC), (0x1037, 0x1037), (0x1039, 0x103A), (0x17C9, 0x17D3),
+    (0x17DD, 0x17DD),
+)  # fmt: skip
+"""Tone and silencing marks of the clustered scripts; tantivy would split words at them."""
+
+RUN = re.compile(f"[{_UNSPACED_BASE}]+|[{_HANGUL}]+|[{_CLUSTERED}]+")
+"""A stretch of one script written without spaces (Korean included: particles cling to its words)."""
+
+_CLUSTER = re.compile(f".[{_CLUSTER_MARKS}]*", re.DOTALL)
+_IS_CLUSTERED = re.compile(f"[{_CLUSTERED}]")
+_PLUS_OR_SHARP = re.compile(r"(?<![^\W_])([A-Za-z])(?:(\+\+)|#(?!\w))")
+_PLUS_AFTER_WORD = re.compile(r"(?<=[^\W_]{2})\+\+(?![^\W_])")
+_DOT_NET = re.compile(r"(?<![\w.])\.(?=net(?![^\W_]))", re.IGNORECASE)
+
+
+def _fold_table() -> dict[int, str | None]:
+    table: dict[int, str | None] = {}
+    for code in (*range(0x300, 0x3100), *range(0xA600, 0xAC00), *range(0xFB00, 0xFE30), *range(0x10A00, 0x11800)):
+        char = chr(code)
+        if _IS_CLUSTERED.match(char):
+            continue
+        if unicodedata.combining(char):
+            table[code] = None
+        elif 0x370 <= code < 0x400 or 0x1F00 <= code < 0x2000:
+            base = unicodedata.normalize("NFD", char)[0]
+            if base != char and base.isalpha():
+                table[code] = base
+    for first, last in _SILENT_MARKS:
+        table |= dict.fromkeys(range(first, last + 1))
+    table |= {
+        ord("ς"): "σ", ord("ё"): "е", ord("Ё"): "Е", ord("İ"): "I", ord("ı"): "i", ord("ƒ"): "f",
+        0x640: None, 0xAD: None, 0x200C: None, 0x200D: None, 0x200E: None, 0x200F: None, 0xFEFF: None,
+        ord("أ"): "ا", ord("إ"): "ا", ord("آ"): "ا", ord("ٱ"): "ا", ord("ى"): "ي", ord("ة"): "ه", ord("ؤ"): "و",
+        ord("ئ"): "ي", ord("ی"): "ي", ord("ک"): "ك",
+    }  # fmt: skip
+    return table
+
+
+_FOLDS = _fold_table()
+
+
+def _class_of(codes: list[int]) -> str:
+    """A regular expression's character class of these code points, as ranges."""
+    parts: list[str] = []
+    codes = sorted(codes)
+    start = previous = codes[0]
+    for code in [*codes[1:], sys.maxunicode + 10]:
+        if code != previous + 1:
+            parts.append(f"{re.escape(chr(start))}-{re.escape(chr(previous))}")
+            start = code
+        previous = code
+    return f"[{''.join(parts)}]"
+
+
+_COMPATIBILITY = re.compile("[\uff61-\uff9f\U0001d400-\U0001d7ff]")
+_BEYOND_LATIN = re.compile("[^\0-\xac\xae-\u012f\u0132-\u02ff\u2010-\ufefe]|[\u2e80-\ufefe]")
+_UNSPACED = re.compile(f"[{_UNSPACED_BASE}{_HANGUL}{_CLUSTERED}]")
+_FOLDED_CHARACTER = re.compile(_class_of(list(_FOLDS)))
+
+ANALYZER = (
+    tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    .filter(tantivy.Filter.remove_long(MAX_TERM_BYTES))
+    .filter(tantivy.Filter.lowercase())
+    .filter(tantivy.Filter.ascii_fold())
+    .build()
+)
+
+
+def pieces_of(run: str) -> list[str]:
+    """The units a run of an unspaced script is cut into: characters, each with its marks."""
+    return _CLUSTER.findall(run) if _IS_CLUSTERED.match(run) else list(run)
+
+
+def _paired(match: re.Match[str]) -> str:
+    pieces = pieces_of(match.group())
+    pairs = [left + right for left, right in pairwise(pieces)]
+    return f" {' '.join(pairs)} {pieces[-1]} "
+
+
+def compose(text: str) -> str:
+    """Composed text with the marks gone that do not tell words apart."""
+    if text.isascii():
+        return text
+    form: Literal["NFC", "NFKC"] = "NFKC" if _COMPATIBILITY.search(text) else "NFC"
+    if not unicodedata.is_normalized(form, text):
+        text = unicodedata.normalize(form, text)
+    if _BEYOND_LATIN.search(text) and _FOLDED_CHARACTER.search(text):
+        text = unicodedata.normalize("NFC", text.translate(_FOLDS))
+    return text
+
+
+def spell_out(text: str) -> str:
+    """``C++``, ``C#`` and ``.NET`` as words that splitting leaves whole."""
+    if "+" in text or "#" in text:
+        text = _PLUS_OR_SHARP.sub(lambda m: m[1] + ("plusplus " if m[2] else "sharp "), text)
+        text = _PLUS_AFTER_WORD.sub(" plusplus ", text)
+    if "." in text:
+        text = _DOT_NET.sub(" dot", text)
+    return text
+
+
+def prepare(text: str) -> str:
+    """A document's text as it is given to :data:`ANALYZER`."""
+    text = spell_out(compose(text))
+    return RUN.sub(_paired, text) if _UNSPACED.search(text) else text
+
+
+@lru_cache(maxsize=65536)
+def fold(word: str) -> str:
+    """One word, folded; ``""`` if nothing of it is indexed. No pairs are made."""
+    terms = ANALYZER.analyze(spell_out(compose(word)))
+    return terms[0] if len(terms) == 1 else " ".join(terms)
+
+
+def terms_of(text: str) -> list[str]:
+    """The terms a text is indexed under, in order."""
+    return list(ANALYZER.analyze(prepare(text)))

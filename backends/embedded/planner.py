@@ -1,0 +1,256 @@
+"""From a parsed query to a query of tantivy that ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import tantivy
+
+from backends.base import SearchSettings
+from backends.embedded.expansion import Expansion, Form, expand
+from backends.embedded.folding import fold, terms_of
+from backends.embedded.languages import UNKNOWN, language_votes, stop_words
+from backends.embedded.queries import ParsedQuery, Unit, UnitKind
+from backends.embedded.ranking import RANKING, Ranking
+from backends.embedded.schema import TEXT_FIELDS
+from backends.embedded.snapshots import Snapshot
+
+Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
+_Query = tantivy.Query
+
+
+@dataclass(slots=True)
+class Marks:
+    """What highlighting marks: terms, beginnings of words, and terms to mark when they follow each other."""
+
+    terms: set[str] = field(default_factory=set)
+    prefixes: set[str] = field(default_factory=set)
+    sequences: set[tuple[str, ...]] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    unit: Unit
+    expansion: Expansion
+    needed: bool
+    query: tantivy.Query | None
+    exact: tantivy.Query | None
+    rarity: float
+
+
+class Plan:
+    """How one query is run against one snapshot.
+
+    Args:
+        fields: The text fields that are searched; all when empty.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, parsed: ParsedQuery, settings: SearchSettings, fields: Sequence[str] = (),
+        ranking: Ranking = RANKING,
+    ):  # fmt: skip
+        self.snapshot = snapshot
+        self.parsed = parsed
+        self.ranking = ranking
+        wanted = [name for name in TEXT_FIELDS if not fields or name in fields]
+        self.fields = tuple(name for name in wanted if name != "excerpt" or snapshot.has_excerpts) or tuple(wanted[:1])
+        self.weights = {
+            name: ranking.fields[name] * max(0.0, float(settings.weights.get(name, 1.0))) for name in self.fields
+        }
+        self.languages = self._languages(settings)
+        self.stops = self._stop_words(settings)
+        self.synonyms = _synonym_groups(settings)
+        self.marks = Marks()
+        self.words = self._words()
+
+    # --- what the searches run
+
+    @cached_property
+    def every_word(self) -> tantivy.Query:
+        """Documents that have every word that must match, ranked."""
+        needed = [word.query or _Query.empty_query() for word in self.words if word.needed]
+        clauses = [(Must, query) for query in needed] + self._demands()
+        if not clauses:
+            return _Query.empty_query()
+        return _Query.boolean_query(clauses + self._extras())
+
+    @cached_property
+    def some_words(self) -> tantivy.Query | None:
+        """Documents that have at least one word, ranked; ``None`` where that is the same as every word."""
+        needed = [word for word in self.words if word.needed]
+        known = [word for word in needed if word.query is not None]
+        if len(needed) < 2 or not known:
+            return None
+        matching: list[tuple[tantivy.Occur, tantivy.Query]] = [(Should, word.query) for word in known if word.query]
+        clauses = [(Must, _Query.boolean_query(matching)), *self._demands(), *self._extras()]
+        if len(known) == len(needed):
+            total = sum(word.rarity for word in known)
+            every = _Query.boolean_query([(Must, word.query) for word in known if word.query])
+            clauses.append((Should, _Query.const_score_query(every, self.ranking.every_word * total)))
+        return _Query.boolean_query(clauses)
+
+    @cached_property
+    def loose_parts(self) -> tantivy.Query | None:
+        """Documents that have parts of the compounds, for when nothing else is found."""
+        parts = [
+            self._form_query(Form((term,), 1.0), 0)
+            for word in self.words
+            if word.unit.kind is UnitKind.COMPOUND and not word.unit.strict
+            for term in word.unit.terms
+        ]
+        clauses = [(Should, part) for part in parts if part is not None]
+        if not clauses:
+            return None
+        return _Query.boolean_query([(Must, _Query.boolean_query(clauses)), *self._demands()])
+
+    # --- words
+
+    def _languages(self, settings: SearchSettings) -> tuple[str, ...]:
+        if settings.language:
+            return (settings.language,)
+        present = tuple(language for language in self.snapshot.languages if language != UNKNOWN)
+        if len(present) > 1:
+            votes = language_votes([unit.surface for unit in self.parsed.units])
+            spoken = [language for language in present if votes[language] >= 1]
+            if spoken:
+                best = max(votes[language] for language in spoken)
+                return tuple(language for language in spoken if votes[language] == best)
+        return present
+
+    def _stop_words(self, settings: SearchSettings) -> frozenset[str]:
+        if settings.stop_words is not None:
+            return frozenset(fold(word) for word in settings.stop_words)
+        found: frozenset[str] = frozenset()
+        for language in self.languages:
+            found |= stop_words(language)
+        return found
+
+    def _words(self) -> list[_Word]:
+        units = self.parsed.units
+        is_stop = [unit.kind is UnitKind.WORD and unit.term in self.stops for unit in units]
+        if all(is_stop):
+            is_stop = [False] * len(units)
+        typo_words = 0
+        synonyms = self._synonyms_of_units()
+        words: list[_Word] = []
+        for at, unit in enumerate(units):
+            is_last = at == len(units) - 1 and self.parsed.open_end
+            with_typos = not is_stop[at] and typo_words < self.ranking.most_typo_words
+            expansion = expand(
+                self.snapshot, unit, self.fields, self.languages, is_last, with_typos, self.ranking
+            )
+            if not expansion.forms or expansion.forms[0].errors > 1:
+                typo_words += 1
+            words.append(self._word(unit, expansion, not is_stop[at], synonyms[at]))
+        return words
+
+    def _word(self, unit: Unit, expansion: Expansion, needed: bool, synonyms: list[Form]) -> _Word:
+        forms = [*expansion.forms, *synonyms]
+        for form in [Form(unit.terms, 1.0)] if unit.kind is UnitKind.CHARACTER else forms:
+            if len(form.terms) == 1:
+                self.marks.terms.add(form.terms[0])
+            else:
+                self.marks.sequences.add(form.terms)
+        if expansion.completed and unit.kind is UnitKind.WORD:
+            self.marks.prefixes.add(expansion.completed)
+        rarity = self.snapshot.rarity(expansion.frequency)
+        query = self._forms_query(forms, rarity)
+        exact = None
+        return _Word(unit, expansion, needed, query, exact, rarity)
+
+    def _synonyms_of_units(self) -> list[list[Form]]:
+        """For each unit, what may stand in its place: all words of a phrase share the synonyms of the phrase."""
+        units = self.parsed.units
+        found: list[list[Form]] = [[] for _ in units]
+        longest = max((len(member) for member in self.synonyms), default=0)
+        for start in range(len(units)):
+            terms: tuple[str, ...] = ()
+            for end in range(start, len(units)):
+                terms += units[end].terms
+                if len(terms) > longest:
+                    break
+                forms = [Form(other, self.ranking.synonym) for other in self.synonyms.get(terms, ())]
+                for at in range(start, end + 1):
+                    found[at] += forms
+        return found
+
+    def _forms_query(self, forms: list[Form], rarity: float) -> tantivy.Query | None:
+        queries = [query for form in forms if (query := self._form_query(form, rarity)) is not None]
+        if not queries:
+            return None
+        return queries[0] if len(queries) == 1 else _Query.disjunction_max_query(queries, self.ranking.tie)
+
+    def _form_query(self, form: Form, rarity: float) -> tantivy.Query | None:
+        """The form in every field that has it, each weighed as if a word were equally rare in all fields."""
+        choices: list[tantivy.Query] = []
+        schema, frequency = self.snapshot.schema, self.snapshot.frequency
+        for name, weight in self.weights.items():
+            boost = weight * form.worth
+            if len(form.terms) == 1:
+                count = frequency(name, form.terms[0])
+                if not count:
+                    continue
+                query = _Query.term_query(schema, name, form.terms[0])
+                if rarity:
+                    boost *= rarity / self.snapshot.rarity(count)
+            else:
+                counts = [frequency(name, term) for term in form.terms]
+                if not min(counts):
+                    continue
+                query = _Query.phrase_query(schema, name, list(form.terms))
+            choices.append(_Query.boost_query(query, boost))
+        if not choices:
+            return None
+        return choices[0] if len(choices) == 1 else _Query.disjunction_max_query(choices, self.ranking.tie)
+
+    # --- what is not a word that must match
+
+    def _demands(self) -> list[tuple[tantivy.Occur, tantivy.Query]]:
+        """Quoted phrases, and what a minus leaves out."""
+        demands: list[tuple[tantivy.Occur, tantivy.Query]] = []
+        for phrase in self.parsed.phrases:
+            query = self._form_query(Form(phrase, 1.0), 0)
+            demands.append((Must, query or _Query.empty_query()))
+            if len(phrase) == 1:
+                self.marks.terms.add(phrase[0])
+            else:
+                self.marks.sequences.add(phrase)
+        for excluded in self.parsed.excluded:
+            query = self._form_query(Form(excluded, 1.0), 0)
+            if query is not None:
+                demands.append((MustNot, query))
+        if self.parsed.excluded and not self.parsed.units and not self.parsed.phrases:
+            demands.append((Must, _Query.all_query()))
+        return demands
+
+    def _extras(self) -> list[tuple[tantivy.Occur, tantivy.Query]]:
+        """What adds to the score and need not match: stop words, neighbours, the whole title."""
+        extras: list[tuple[tantivy.Occur, tantivy.Query]] = []
+        for word in self.words:
+            if not word.needed and word.query is not None:
+                extras.append((Should, _Query.boost_query(word.query, self.ranking.stop)))
+        extras += [(Should, query) for query in self._neighbours()]
+        return extras
+
+    def _neighbours(self) -> list[tantivy.Query]:
+        schema, frequency = self.snapshot.schema, self.snapshot.frequency
+        needed = [word.unit.term for word in self.words if word.needed and len(word.unit.terms) == 1]
+        found: list[tantivy.Query] = []
+        for left, right in pairwise(needed):
+            for name, boost in (("title", self.ranking.title_phrase), ("content", self.ranking.content_phrase)):
+                if name in self.weights and boost and frequency(name, left) and frequency(name, right):
+                    query = _Query.phrase_query(schema, name, [left, right], slop=1 if name == "title" else 3)
+                    found.append(_Query.boost_query(query, boost))
+        return found[:16]
+
+
+def _synonym_groups(settings: SearchSettings) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
+    found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for group in settings.synonyms:
+        members = [terms for word in group if (terms := tuple(terms_of(word)))]
+        for member in members:
+            found.setdefault(member, []).extend(other for other in members if other != member)
+    return found

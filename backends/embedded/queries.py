@@ -1,0 +1,150 @@
+"""What a person typed, as words, phrases and things to leave out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import pairwise
+
+from backends.embedded.folding import ANALYZER, RUN, compose, pieces_of, spell_out
+
+MAX_UNITS = 40
+"""Words of a query that are searched; the rest is ignored."""
+
+
+class UnitKind(Enum):
+    """What a unit is and so how it is looked up."""
+
+    WORD = "word"
+    COMPOUND = "compound"
+    PAIR = "pair"
+    CHARACTER = "character"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What must match as one.
+
+    Attributes:
+        terms: Index terms: one, or those of a compound (``node.js``, ``3.11.7``) in order.
+        surface: As typed, lower-case, with accents.
+        strict: A compound whose parts mean nothing elsewhere: a version, an address.
+    """
+
+    kind: UnitKind
+    terms: tuple[str, ...]
+    surface: str
+    strict: bool = False
+
+    @property
+    def term(self) -> str:
+        return self.terms[0]
+
+
+@dataclass(slots=True)
+class ParsedQuery:
+    """A query taken apart.
+
+    Attributes:
+        units: What should match, in order.
+        phrases: Quoted phrases, as terms; every one must match.
+        excluded: Words and phrases after a minus; none may match.
+        open_end: Whether the last unit is a word that may not be finished.
+    """
+
+    units: list[Unit] = field(default_factory=list)
+    phrases: list[tuple[str, ...]] = field(default_factory=list)
+    excluded: list[tuple[str, ...]] = field(default_factory=list)
+    open_end: bool = True
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.units or self.phrases or self.excluded)
+
+
+_CHUNK = re.compile(r'(?P<minus>-(?=["\w]))?(?:"(?P<quoted>[^"]*)"|(?P<plain>[^\s"]+|"))|\s+')
+_TIGHT = re.compile(r"[^\W_][._@][^\W_]|://|\d[.,:]\d")
+_STRICT = re.compile(r"\d[.,:]\w|\w[.,:]\d|@|://")
+
+
+def parse_query(text: str) -> ParsedQuery:
+    """Take a query apart; any text is a query."""
+    parsed = ParsedQuery()
+    after_space = True
+    for match in _CHUNK.finditer(text):
+        quoted, plain, minus = match["quoted"], match["plain"], match["minus"] is not None
+        if quoted is None and plain is None:
+            after_space = True
+            continue
+        excluded = minus and after_space
+        after_space = False
+        if quoted is not None:
+            terms = tuple(_terms(quoted))
+            if terms:
+                (parsed.excluded if excluded else parsed.phrases).append(terms)
+                parsed.open_end = False
+        elif excluded:
+            terms = tuple(_terms(plain))
+            if terms:
+                parsed.excluded.append(terms)
+        else:
+            before = len(parsed.units)
+            parsed.units.extend(_units(plain))
+            if len(parsed.units) > before:
+                parsed.open_end = True
+    del parsed.units[MAX_UNITS:]
+    return parsed
+
+
+def _terms(text: str) -> list[str]:
+    """Terms of a phrase: what the index has for it, but for the last character of a run, which stands alone there."""
+    found: list[str] = []
+    for piece, is_run in _split(compose(text)):
+        if is_run:
+            parts = pieces_of(piece)
+            found += [left + right for left, right in pairwise(parts)] or parts
+        else:
+            found += ANALYZER.analyze(spell_out(piece))
+    return found[:MAX_UNITS]
+
+
+def _units(chunk: str) -> Iterator[Unit]:
+    for piece, is_run in _split(compose(chunk)):
+        if is_run:
+            parts = pieces_of(piece)
+            if len(parts) == 1:
+                yield Unit(UnitKind.CHARACTER, (parts[0].lower(),), parts[0])
+            for left, right in pairwise(parts):
+                pair = left + right
+                yield Unit(UnitKind.PAIR, (pair,), pair)
+            continue
+        spelled = spell_out(piece)
+        terms = tuple(ANALYZER.analyze(spelled))
+        if len(terms) > 1 and _TIGHT.search(spelled):
+            yield Unit(UnitKind.COMPOUND, terms[:MAX_UNITS], spelled.lower(), _STRICT.search(spelled) is not None)
+        elif len(terms) == 1:
+            yield Unit(UnitKind.WORD, terms, _surface(spelled))
+        else:
+            for word in re.findall(r"[^\W_]+", spelled):
+                term = ANALYZER.analyze(word)
+                if len(term) == 1:
+                    yield Unit(UnitKind.WORD, (term[0],), word.lower())
+
+
+def _split(text: str) -> Iterator[tuple[str, bool]]:
+    """Pieces of a text, and whether each is a run of a script without spaces."""
+    at = 0
+    for match in RUN.finditer(text):
+        if match.start() > at:
+            yield text[at : match.start()], False
+        yield match.group(), True
+        at = match.end()
+    if at < len(text):
+        yield text[at:], False
+
+
+def _surface(text: str) -> str:
+    found = re.search(r"[^\W_]+", text)
+    return found.group().lower() if found else text.lower()

@@ -1,0 +1,41 @@
+"""Writing an index anew from what it stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import tantivy
+
+from backends.base import Document
+from backends.embedded.documents import from_tantivy, to_tantivy
+from backends.embedded.schema import CHANGED, ID
+
+_PAGE = 1000
+
+
+def stored_documents(searcher: tantivy.Searcher, query: tantivy.Query | None = None) -> Iterator[Document]:
+    """Every document that matches (all without a query), as it was indexed."""
+    wanted = tantivy.Query.all_query() if query is None else query
+    if searcher.num_docs == 0:
+        return
+    addresses = [address for _, address in searcher.search(wanted, limit=searcher.num_docs, count=False).hits]
+    for start in range(0, len(addresses), _PAGE):
+        page = addresses[start : start + _PAGE]
+        for address, changed_at in zip(page, searcher.fast_field_values(CHANGED, page), strict=True):
+            yield from_tantivy(searcher.doc(address), int(changed_at or 0))
+
+
+def stored_ids(searcher: tantivy.Searcher) -> Iterator[str]:
+    """The id of every document."""
+    if searcher.num_docs:
+        for _, address in searcher.search(tantivy.Query.all_query(), limit=searcher.num_docs, count=False).hits:
+            yield str(searcher.doc(address).get_first(ID))
+
+
+def copy_documents(searcher: tantivy.Searcher, writer: tantivy.IndexWriter, slots: Mapping[str, int]) -> int:
+    """Add every stored document to another index; returns their number."""
+    copied = 0
+    for document in stored_documents(searcher):
+        writer.add_document(to_tantivy(document, slots))
+        copied += 1
+    return copied

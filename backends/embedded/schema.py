@@ -1,0 +1,124 @@
+"""The fields of an index in tantivy, and where a document's own fields go.
+
+A document's own fields have any name and any kind, and tantivy's schema is fixed when an index is made. So:
+
+* what can be compared for equality is a *mark* ``name, kind, value`` in one field of exact terms;
+* what can be counted is a JSON field of texts;
+* what can be sorted by or compared by size takes a numbered *slot*, one text column and one number column, given
+  out when a field is first seen. An index that has given out all its slots is rebuilt with twice as many.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+import tantivy
+
+from backends.base import FieldKind
+from backends.embedded.folding import ANALYZER, TOKENIZER
+from backends.values import fold_value
+
+SCHEMA_VERSION: Final = 1
+"""Counts up when indexes written before cannot be read any more."""
+
+FIRST_SLOTS: Final = 32
+
+TEXT_FIELDS: Final = ("title", "excerpt", "content")
+SORTED_STANDARD_FIELDS: Final = ("id", "title", "url", "excerpt", "author")
+LONGEST_PLAIN_VALUE: Final = 200
+SCALAR_KINDS: Final = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})
+NUMBER_KINDS: Final = frozenset({FieldKind.NUMBER, FieldKind.NUMBER_LIST})
+
+ID: Final = "id"
+MARKS: Final = "marks"
+FACETS: Final = "facets"
+DATE: Final = "date"
+CHANGED: Final = "changed"
+LANGUAGE: Final = "language"
+ANSWER: Final = "answer"
+PADDED: Final = "padded"
+
+
+def build_schema(slots: int) -> tantivy.Schema:
+    """The schema of an index with so many slots."""
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field(ID, stored=True, tokenizer_name="raw", index_option="basic")
+    for name in TEXT_FIELDS:
+        builder.add_text_field(name, tokenizer_name=TOKENIZER)
+    builder.add_text_field(MARKS, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(LANGUAGE, tokenizer_name="raw", index_option="basic")
+    builder.add_json_field(FACETS, fast=True, tokenizer_name="raw", index_option="basic")
+    builder.add_integer_field(DATE, indexed=True, fast=True)
+    builder.add_integer_field(CHANGED, indexed=True, fast=True)
+    for name in SORTED_STANDARD_FIELDS:
+        builder.add_text_field(sort_column(name), fast=True, tokenizer_name="raw", index_option="basic")
+    for slot in range(slots):
+        builder.add_text_field(text_column(slot), fast=True, tokenizer_name="raw", index_option="basic")
+        builder.add_float_field(number_column(slot), indexed=True, fast=True)
+    builder.add_text_field(PADDED, stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_bytes_field(ANSWER, stored=True)
+    return builder.build()
+
+
+def register_tokenizers(index: tantivy.Index) -> None:
+    """Tell an opened index how text is split; tantivy keeps only the name."""
+    index.register_tokenizer(TOKENIZER, ANALYZER)
+
+
+def sort_column(name: str) -> str:
+    return f"sort_{name}"
+
+
+def text_column(slot: int) -> str:
+    return f"text_{slot}"
+
+
+def number_column(slot: int) -> str:
+    return f"number_{slot}"
+
+
+def column_of(name: str, slots: Mapping[str, int]) -> str | None:
+    """The column a field is sorted by, ``None`` when no document has held a value to sort by."""
+    if name == DATE:
+        return DATE
+    if name in SORTED_STANDARD_FIELDS:
+        return sort_column(name)
+    slot = slots.get(name)
+    return None if slot is None else text_column(slot)
+
+
+def facet_path(name: str) -> str:
+    return f"{FACETS}.{name}"
+
+
+def presence_mark(name: str) -> str:
+    """Marks documents that have the field, whatever it holds."""
+    return f"{name}\x1f+"
+
+
+def empty_mark(name: str) -> str:
+    """Marks documents whose field is ``""`` or ``[]``."""
+    return f"{name}\x1f-"
+
+
+def sortable_mark(name: str) -> str:
+    """Marks documents whose field holds one value to sort by."""
+    return f"{name}\x1f^"
+
+
+def text_mark(name: str, value: str) -> str:
+    """Marks documents whose field equals, or as a list holds, the text."""
+    folded = fold_value(value)
+    if len(folded) > LONGEST_PLAIN_VALUE:
+        folded = hashlib.blake2b(folded.encode(), digest_size=24).hexdigest()
+        return f"{name}\x1f~{folded}"
+    return f"{name}\x1f={folded}"
+
+
+def number_mark(name: str, value: int | float) -> str:
+    """Marks documents whose field equals, or as a list holds, the number; 5 and 5.0 are one number."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return f"{name}\x1f#{value!r}"

@@ -1,0 +1,210 @@
+"""One search of one snapshot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+import tantivy
+
+from backends.base import MATCH_ALL, Hit, SearchQuery, SearchResult, SortKey
+from backends.embedded.facets import count_facets, facet_fields
+from backends.embedded.filtering import check_fields
+from backends.embedded.highlight import Highlighter
+from backends.embedded.planner import Marks, Plan
+from backends.embedded.queries import parse_query
+from backends.embedded.ranking import RANKING, Ranking
+from backends.embedded.schema import ANSWER, CHANGED, DATE, ID
+from backends.embedded.snapshots import Snapshot, matches
+from backends.embedded.sorting import Sorter, check_sort
+from backends.filters import And, Filter, parse_filter
+from backends.text import normal_form
+
+Must, MustNot = tantivy.Occur.Must, tantivy.Occur.MustNot
+_Query = tantivy.Query
+
+RERANKED = 100
+"""How many of the best hits are ordered again by what the engine does not know."""
+
+_NEWEST_FIRST = (SortKey(DATE, descending=True),)
+_MICROSECONDS_A_DAY = 86_400_000_000
+
+
+def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKING) -> SearchResult:
+    """Run one search.
+
+    Raises:
+        BackendRejected: Filters, sort or facets cannot be run.
+    """
+    started = time.perf_counter()
+    condition = _condition(snapshot, query)
+    check_sort(query.sort, query.kinds)
+    fields = facet_fields(query.facets, query.kinds)
+    marks, base = Marks(), None
+    if query.text == MATCH_ALL:
+        base = _with(_Query.all_query(), condition)
+    else:
+        parsed = parse_query(query.text)
+        if not parsed.is_empty:
+            plan = Plan(snapshot, parsed, query.settings, query.fields, ranking)
+            base = _choose(snapshot, plan, condition, query, ranking)
+            marks = plan.marks
+    search = _Search(snapshot, query, ranking, condition)
+    if base is None:
+        return SearchResult((), 0, {name: {} for name in fields}, {}, _milliseconds_since(started))
+    addresses, total, everything = search.page(base)
+    facets, stats = count_facets(snapshot, everything, fields, query.kinds) if fields else ({}, {})
+    hits = _hits(snapshot, addresses, Highlighter(query.highlight, marks) if query.highlight else None)
+    return SearchResult(hits, total, facets, stats, _milliseconds_since(started))
+
+
+class _Search:
+    def __init__(
+        self, snapshot: Snapshot, query: SearchQuery, ranking: Ranking, condition: tantivy.Query | None
+    ):
+        self.snapshot = snapshot
+        self.query = query
+        self.ranking = ranking
+        self.condition = condition
+
+    def page(self, base: tantivy.Query) -> tuple[list[tantivy.DocAddress], int, tantivy.Query]:
+        """The documents of the page wished for, the number of all, and the query that matches all."""
+        offset, limit = self.query.offset, self.query.limit
+        pinned = self._pinned()
+        everything = base
+        if pinned:
+            ids = [id for id, _ in pinned]
+            by_id = _Query.term_set_query(self.snapshot.schema, ID, ids)
+            everything = _Query.boolean_query([(tantivy.Occur.Should, base), (tantivy.Occur.Should, by_id)])
+            base = _Query.boolean_query([(Must, base), (MustNot, by_id)])
+        found = [address for _, address in pinned[offset : offset + limit]]
+        skipped = max(0, offset - len(pinned))
+        rest, total = self._listed(base, skipped, limit - len(found))
+        return found + rest, total + len(pinned), everything
+
+    def _listed(self, base: tantivy.Query, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
+        total = self.snapshot.total
+        if limit <= 0 or offset >= total:
+            return [], self.snapshot.count(base)
+        match_all = self.query.text == MATCH_ALL
+        if not self.query.sort and not match_all:
+            return self._by_relevance(base, offset, limit)
+        keys = (*self.query.sort, *_NEWEST_FIRST) if match_all else self.query.sort
+        count = self.snapshot.count(base)
+        if offset >= count:
+            return [], count
+        last = self._by_change if match_all else self._by_score
+        return Sorter(self.snapshot, keys, last).page(base, offset, limit), count
+
+    def _by_relevance(self, base: tantivy.Query, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
+        """The best hits, of which the first few are ordered again by recency."""
+        total = self.snapshot.total
+        start = 0 if offset < RERANKED else offset
+        wanted = min(total - start, max(RERANKED, offset + limit) if offset < RERANKED else limit)
+        result = self.snapshot.searcher.search(base, limit=wanted, offset=start)
+        hits = result.hits
+        if offset < RERANKED:
+            hits = self._reranked(hits[:RERANKED]) + hits[RERANKED:]
+            hits = hits[offset : offset + limit]
+        return [address for _, address in hits], matches(result)
+
+    def _reranked(self, hits: list[tuple[float, tantivy.DocAddress]]) -> list[tuple[float, tantivy.DocAddress]]:
+        if not hits or not self.ranking.newest:
+            return hits
+        dates = self.snapshot.searcher.fast_field_values(DATE, [address for _, address in hits])
+        if not any(date is not None for date in dates):
+            return hits
+        now = time.time() * 1_000_000
+        scored = []
+        for (score, address), date in zip(hits, dates, strict=True):
+            if date is not None:
+                age = max(0.0, (now - date) / _MICROSECONDS_A_DAY)
+                score *= 1 + self.ranking.newest * 0.5 ** min(40.0, age / self.ranking.half_life_days)
+            scored.append((score, address))
+        scored.sort(key=lambda hit: -hit[0])
+        return scored
+
+    def _by_score(self, query: tantivy.Query, offset: int, limit: int) -> list[tantivy.DocAddress]:
+        if offset >= self.snapshot.total:
+            return []
+        limit = min(limit, self.snapshot.total)
+        return [hit[1] for hit in self.snapshot.searcher.search(query, limit=limit, count=False, offset=offset).hits]
+
+    def _by_change(self, query: tantivy.Query, offset: int, limit: int) -> list[tantivy.DocAddress]:
+        if offset >= self.snapshot.total:
+            return []
+        limit = min(limit, self.snapshot.total)
+        hits = self.snapshot.searcher.search(
+            query, limit=limit, count=False, offset=offset, order_by_field=CHANGED, order=tantivy.Order.Desc
+        ).hits
+        return [hit[1] for hit in hits]
+
+    def _pinned(self) -> list[tuple[str, tantivy.DocAddress]]:
+        """The documents a site wants first for this query: those that exist and pass the filter."""
+        ids = self.query.settings.pinned.get(normal_form(self.query.text), ())
+        if not ids or self.query.sort:
+            return []
+        found = []
+        for id in dict.fromkeys(ids):
+            query = _with(_Query.term_query(self.snapshot.schema, ID, id), self.condition)
+            hits = self.snapshot.searcher.search(query, limit=1, count=False).hits
+            if hits:
+                found.append((id, hits[0][1]))
+        return found
+
+
+def _condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
+    parts: list[Filter] = [] if query.filter is None else [query.filter]
+    if query.filters.strip():
+        parts.append(parse_filter(query.filters))
+    if not parts:
+        return None
+    expression = parts[0] if len(parts) == 1 else And(tuple(parts))
+    for part in parts:
+        check_fields(part, query.kinds)
+    return _Query.const_score_query(snapshot.filters.compile(expression), 0.0)
+
+
+def _with(query: tantivy.Query, condition: tantivy.Query | None) -> tantivy.Query:
+    return query if condition is None else _Query.boolean_query([(Must, query), (Must, condition)])
+
+
+def _choose(
+    snapshot: Snapshot, plan: Plan, condition: tantivy.Query | None, query: SearchQuery, ranking: Ranking
+) -> tantivy.Query:
+    """All words if enough documents have them, else some words, else parts of them.
+
+    With a sort of the caller's own, some words only where no document has all: the best would not come first.
+    """
+    every = _with(plan.every_word, condition)
+    if query.all_words:
+        return every
+    enough = 1 if query.sort else ranking.enough
+    if plan.some_words is not None:
+        if snapshot.count(every) >= enough:
+            return every
+        some = _with(plan.some_words, condition)
+        if snapshot.count(some):
+            return some
+    if plan.loose_parts is not None and not snapshot.count(every):
+        return _with(plan.loose_parts, condition)
+    return every
+
+
+def _hits(
+    snapshot: Snapshot, addresses: Sequence[tantivy.DocAddress], highlighter: Highlighter | None
+) -> tuple[Hit, ...]:
+    found = []
+    for address in addresses:
+        entry = snapshot.searcher.doc(address)
+        answer = bytes(entry.get_first(ANSWER) or b"{}")
+        hit = Hit(str(entry.get_first(ID)), answer)
+        if highlighter is not None:
+            formatted: Mapping[str, object] = highlighter.format(hit.document)
+            hit = Hit(hit.id, answer, formatted)
+        found.append(hit)
+    return tuple(found)
+
+
+def _milliseconds_since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)

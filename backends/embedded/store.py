@@ -1,0 +1,196 @@
+"""What the stores of indexes, on disk and in memory, have in common."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+
+import orjson
+import tantivy
+
+from backends.base import FieldKinds
+from backends.embedded.engine_errors import is_engine_error
+from backends.embedded.locks import Lease
+from backends.embedded.schema import FIRST_SLOTS, SCHEMA_VERSION
+from backends.embedded.snapshots import Snapshot
+
+log = logging.getLogger(__name__)
+
+SMALL_HEAP = 15_000_000
+LARGE_HEAP = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known of an index beside its documents.
+
+    Attributes:
+        generation: Name of the directory the documents are in; a rebuild makes a new one.
+        capacity: Number of slots its schema has.
+        slots: Slots given out, by field.
+    """
+
+    generation: str = "g1"
+    capacity: int = FIRST_SLOTS
+    slots: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> bytes:
+        return orjson.dumps({
+            "version": SCHEMA_VERSION, "generation": self.generation, "capacity": self.capacity,
+            "slots": dict(self.slots),
+        })  # fmt: skip
+
+    @classmethod
+    def from_json(cls, text: bytes) -> State:
+        """Read what :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: It is not a state, or of another version of the schema.
+        """
+        try:
+            values = orjson.loads(text)
+            if values["version"] != SCHEMA_VERSION:
+                raise ValueError("another version of the schema")
+            return cls(str(values["generation"]), int(values["capacity"]), dict(values["slots"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError("not the state of an index") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """An open write: what is added to ``writer`` is committed when the block ends well."""
+
+    writer: tantivy.IndexWriter
+    slots: Mapping[str, int]
+
+
+class Store(ABC):
+    """Indexes by name."""
+
+    def __init__(self) -> None:
+        self._merging: set[threading.Thread] = set()
+        self._merging_lock = threading.Lock()
+        _STORES.add(self)
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Names of all indexes, those that cannot be read any more included."""
+
+    @abstractmethod
+    def create(self, name: str) -> None:
+        """Make an empty index, or replace one that cannot be read any more."""
+
+    @abstractmethod
+    def drop(self, name: str) -> None:
+        """Remove an index; does nothing if it is not there."""
+
+    @abstractmethod
+    def snapshot(self, name: str) -> Snapshot:
+        """The index as of its last commit, whichever process made it.
+
+        Raises:
+            IndexNotFound: There is none, or it cannot be read any more.
+        """
+
+    @abstractmethod
+    def writing(self, name: str, kinds: FieldKinds, documents: int) -> AbstractContextManager[Writing]:
+        """A write of about so many documents, committed when the block ends well, undone when it raises.
+
+        Raises:
+            IndexNotFound: There is no such index, or it cannot be read any more.
+            BackendUnavailable: Others were writing for too long.
+        """
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise ``OSError`` if nothing can be stored."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Wait for what goes on and let go of everything open."""
+
+    def settle(self) -> None:
+        """Wait for the merges that go on in the background."""
+        while True:
+            with self._merging_lock:
+                waiting = [thread for thread in self._merging if thread is not threading.current_thread()]
+            if not waiting:
+                return
+            for thread in waiting:
+                thread.join()
+
+    def after_fork(self) -> None:
+        """Forget, in a child process, what only the parent's threads can finish."""
+        self._merging = set()
+        self._merging_lock = threading.Lock()
+
+    @contextmanager
+    def _written(
+        self, index: tantivy.Index, slots: Mapping[str, int], lease: Lease, documents: int
+    ) -> Iterator[Writing]:
+        """Write under a lease that is given back when the merges are done."""
+        handed_over = False
+        try:
+            writer = index.writer(LARGE_HEAP if documents > 200 else SMALL_HEAP, 1)
+            try:
+                # A killed process leaves files that the next commit would stumble over for ever.
+                writer.garbage_collect_files()
+                yield Writing(writer, slots)
+                writer.commit()
+            except BaseException:
+                _roll_back(writer)
+                raise
+            finally:
+                handed_over = True
+                self._finish(writer, lease)
+        finally:
+            if not handed_over:
+                lease.release()
+
+    def _finish(self, writer: tantivy.IndexWriter, lease: Lease) -> None:
+        def wait() -> None:
+            try:
+                writer.wait_merging_threads()
+            except BaseException as error:
+                if not is_engine_error(error):
+                    raise
+                log.warning("Merging segments of an index failed: %s", type(error).__name__)
+            finally:
+                lease.release()
+                with self._merging_lock:
+                    self._merging.discard(thread)
+
+        thread = threading.Thread(target=wait, name="index-merge")
+        with self._merging_lock:
+            self._merging.add(thread)
+        try:
+            thread.start()
+        except RuntimeError:
+            # No thread can be had (or the interpreter is ending): the caller waits instead.
+            wait()
+
+
+def _roll_back(writer: tantivy.IndexWriter) -> None:
+    try:
+        writer.rollback()
+    except BaseException as error:
+        if not is_engine_error(error):
+            raise
+        log.warning("A failed write could not be undone at once: %s", type(error).__name__)
+
+
+_STORES: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for store in list(_STORES):
+        store.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,169 @@
+"""Terms of the index that a mistyped word may mean.
+
+One error is an insertion, a deletion, a substitution or a transposition of neighbours (optimal string alignment).
+"""
+
+from __future__ import annotations
+
+import re
+
+import orjson
+import tantivy
+
+from backends.embedded.documents import LONGEST_INDEXED_TEXT
+from backends.embedded.folding import terms_of
+from backends.embedded.schema import ANSWER
+from backends.embedded.snapshots import Snapshot
+
+ONE_ERROR_FROM = 5
+TWO_ERRORS_FROM = 9
+LONGEST_CHECKED = 40
+_MOST_FOUND = 8
+_MOST_SCANNED = 4000
+
+_ALPHABETS = (
+    (re.compile("[a-z]"), "abcdefghijklmnopqrstuvwxyz"),
+    (re.compile("[а-я]"), "абвгдежзийклмнопрстуфхцчшщъыьэюя"),
+    (re.compile("[α-ω]"), "αβγδεζηθικλμνξοπρστυφχψω"),
+    (re.compile("[\u0621-\u064a]"), "ابتثجحخدذرزسشصضطظعغفقكلمنهويء"),
+    (re.compile("[\u05d0-\u05ea]"), "אבגדהוזחטיךכלםמןנסעףפץצקרשת"),
+    (re.compile("[\u0561-\u0587]"), "".join(map(chr, range(0x561, 0x588)))),
+    (re.compile("[\u10d0-\u10f0]"), "".join(map(chr, range(0x10D0, 0x10F1)))),
+    (re.compile("[\u0905-\u094c]"), "".join(map(chr, (*range(0x905, 0x93A), *range(0x93E, 0x94D))))),
+    (re.compile("[\u0b85-\u0bcc]"), "".join(map(chr, (*range(0xB85, 0xBBA), *range(0xBBE, 0xBCD))))),
+)
+
+
+def errors_allowed(word: str) -> int:
+    """How many typing errors a word of this length is forgiven; words with digits none."""
+    if len(word) < ONE_ERROR_FROM or len(word) > LONGEST_CHECKED or any(char.isdigit() for char in word):
+        return 0
+    return 2 if len(word) >= TWO_ERRORS_FROM else 1
+
+
+def corrections(snapshot: Snapshot, fields: tuple[str, ...], word: str, as_prefix: bool) -> list[tuple[str, int]]:
+    """Terms within the errors the word is forgiven, with their distance, the nearest and most frequent first.
+
+    With ``as_prefix``, a term also counts whose beginning is within them (at distance 1).
+    """
+    allowed = errors_allowed(word)
+    if not allowed:
+        return []
+    found = _one_error(snapshot, fields, word)
+    if as_prefix:
+        for term, count in _one_error_prefixes(snapshot, fields, word).items():
+            found.setdefault(term, count)
+    ranked = [(term, 1) for term, _ in sorted(found.items(), key=lambda item: -item[1])[:_MOST_FOUND]]
+    if allowed == 2 and not ranked:
+        farther = _two_errors(snapshot, fields, word)
+        ranked = [(term, 2) for term, _ in sorted(farther.items(), key=lambda item: -item[1])[:_MOST_FOUND]]
+    return ranked
+
+
+def distance(left: str, right: str, limit: int) -> int:
+    """Optimal string alignment distance of two words, or ``limit + 1`` when it is more."""
+    if abs(len(left) - len(right)) > limit:
+        return limit + 1
+    before: list[int] = []
+    row = list(range(len(right) + 1))
+    for i, a in enumerate(left, 1):
+        two_before, before, row = before, row, [i] + [0] * len(right)
+        for j, b in enumerate(right, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
+                cost = min(cost, two_before[j - 2] + 1)
+            row[j] = cost
+        if min(row) > limit:
+            return limit + 1
+    return min(row[-1], limit + 1)
+
+
+def prefix_distance(word: str, term: str, limit: int) -> int:
+    """The least distance between a word and any beginning of a term, or ``limit + 1``."""
+    return min(
+        (distance(word, term[:size], limit) for size in range(len(word) - limit, len(word) + limit + 1) if size > 0),
+        default=limit + 1,
+    )
+
+
+def edits(word: str, start: int = 0, end: int | None = None) -> set[str]:
+    """Every string one error away whose error lies between two places of the word."""
+    alphabet = next((letters for script, letters in _ALPHABETS if script.search(word)), "")
+    end = len(word) if end is None else end
+    found: set[str] = set()
+    for at in range(start, end):
+        left, right = word[:at], word[at:]
+        found.add(left + right[1:])
+        if len(right) > 1:
+            found.add(left + right[1] + right[0] + right[2:])
+        for letter in alphabet:
+            found.add(left + letter + right[1:])
+            found.add(left + letter + right)
+    if end == len(word):
+        found.update(word + letter for letter in alphabet)
+    found.discard(word)
+    return found
+
+
+def _one_error(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
+    frequency = snapshot.searcher.doc_freq
+    found: dict[str, int] = {}
+    for candidate in edits(word):
+        count = max(frequency(field, candidate) for field in fields)
+        if count:
+            found[candidate] = count
+    return found
+
+
+def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
+    """Terms that begin with the word but for one error: its first half is right, or its second is."""
+    half = (len(word) + 1) // 2
+    found: dict[str, int] = {}
+    for field in fields:
+        for term, count in snapshot.terms(field, word[:half], _MOST_SCANNED):
+            if len(term) >= len(word) - 1 and _begins_nearly(word, term, half):
+                found[term] = max(count, found.get(term, 0))
+        for candidate in edits(word, 0, half):
+            for term, count in snapshot.terms(field, candidate, 3):
+                found[term] = max(count, found.get(term, 0))
+    found.pop(word, None)
+    return found
+
+
+def _begins_nearly(word: str, term: str, known: int) -> bool:
+    """Whether a term that shares the first ``known`` letters begins with the word but for one error."""
+    size = len(word)
+    at = known
+    while at < size and at < len(term) and word[at] == term[at]:
+        at += 1
+    rest = word[at + 1 :]
+    return (
+        at >= size
+        or term.startswith(rest, at + 1)
+        or term.startswith(word[at:], at + 1)
+        or term.startswith(rest, at)
+        or (at + 1 < size and term[at : at + 2] == word[at + 1] + word[at] and term.startswith(word[at + 2 :], at + 2))
+    )
+
+
+def _two_errors(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
+    """Terms two errors away: those that begin alike by looking at them, the rest by automaton."""
+    found: dict[str, int] = {}
+    for field in fields:
+        for term, count in snapshot.terms(field, word[:3], _MOST_SCANNED):
+            if abs(len(term) - len(word)) <= 2 and distance(word, term, 2) <= 2:
+                found[term] = max(count, found.get(term, 0))
+    return found or _automaton(snapshot, fields, word)
+
+
+def _automaton(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
+    """Terms two errors away by tantivy's automaton, which finds documents; their words are then looked through."""
+    found: dict[str, int] = {}
+    for field in fields:
+        query = tantivy.Query.fuzzy_term_query(snapshot.schema, field, word, 2, True)
+        for _, address in snapshot.searcher.search(query, limit=2, count=False).hits:
+            answer = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(ANSWER) or b"{}"))
+            for term in set(terms_of(answer[field][:LONGEST_INDEXED_TEXT])):
+                if abs(len(term) - len(word)) <= 2 and distance(word, term, 2) <= 2:
+                    found[term] = snapshot.frequency(field, term)
+    return found

@@ -1,0 +1,124 @@
+"""The embedded engine: tantivy in this process, on disk or in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from backends.base import Document, FieldKinds, SearchBackend, SearchQuery, SearchResult
+from backends.embedded.disk import DiskStore
+from backends.embedded.documents import to_tantivy
+from backends.embedded.engine_errors import engine_errors
+from backends.embedded.memory import MemoryStore
+from backends.embedded.rebuild import stored_ids
+from backends.embedded.schema import ID
+from backends.embedded.search import run_search
+from backends.embedded.store import Store
+
+OPEN_INDEXES = 200
+"""Indexes a process keeps open unless the URL says otherwise."""
+
+WRITE_TIMEOUT_SECONDS = 30.0
+
+
+class TantivyBackend(SearchBackend):
+    """Searches indexes of one store.
+
+    Built by :meth:`from_url` from ``memory://`` or ``tantivy:///path?indexes=200&timeout=30``: how many indexes a
+    process keeps open, and how many seconds a write waits for another of the same index.
+    """
+
+    def __init__(self, store: Store, *, name: str, identity: str, persistent: bool):
+        self.store = store
+        self.name = name
+        self.identity = identity
+        self.persistent = persistent
+
+    @classmethod
+    def from_url(cls, url: str) -> TantivyBackend:
+        """Build the backend a URL names. Opens nothing.
+
+        Raises:
+            ValueError: The URL is not of the form above.
+        """
+        parts = urlsplit(url)
+        options = {name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()}
+        timeout = _positive(options.pop("timeout", str(WRITE_TIMEOUT_SECONDS)), "timeout")
+        if parts.scheme == "memory":
+            if options or parts.netloc or parts.path.strip("/"):
+                raise ValueError("The address of the search engine in memory is memory:// and nothing more.")
+            backend = cls(MemoryStore(timeout), name="memory", identity="", persistent=False)
+            backend.identity = f"memory:{id(backend.store):x}"
+            return backend
+        path = unquote(parts.path)
+        if parts.netloc or not path.startswith("/") or path == "/":
+            raise ValueError("The address of the embedded search engine is tantivy:///absolute/path.")
+        indexes = int(_positive(options.pop("indexes", str(OPEN_INDEXES)), "indexes"))
+        if options:
+            raise ValueError(f"The embedded search engine has no option {min(options)!r}.")
+        root = Path(path)
+        return cls(DiskStore(root, max(1, indexes), timeout), name="tantivy", identity=f"tantivy:{path.rstrip('/')}",
+                   persistent=True)  # fmt: skip
+
+    def create_index(self, index: str) -> None:
+        with engine_errors("making an index"):
+            self.store.create(index)
+
+    def delete_index(self, index: str) -> None:
+        with engine_errors("removing an index"):
+            self.store.drop(index)
+
+    def list_indexes(self) -> list[str]:
+        with engine_errors("listing the indexes"):
+            return self.store.names()
+
+    def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
+        with engine_errors("writing documents"):
+            if not documents:
+                self.store.snapshot(index)
+                return
+            with self.store.writing(index, kinds, len(documents)) as writing:
+                for document in documents:
+                    writing.writer.delete_documents_by_term(ID, document.id)
+                    writing.writer.add_document(to_tantivy(document, writing.slots))
+
+    def delete(self, index: str, ids: Sequence[str]) -> None:
+        with engine_errors("removing documents"):
+            if not ids:
+                self.store.snapshot(index)
+                return
+            with self.store.writing(index, {}, 0) as writing:
+                for id in ids:
+                    writing.writer.delete_documents_by_term(ID, id)
+
+    def search(self, index: str, query: SearchQuery) -> SearchResult:
+        with engine_errors("searching"):
+            return run_search(self.store.snapshot(index), query)
+
+    def count(self, index: str) -> int:
+        with engine_errors("counting documents"):
+            return self.store.snapshot(index).total
+
+    def document_ids(self, index: str) -> Iterator[str]:
+        with engine_errors("listing documents"):
+            yield from stored_ids(self.store.snapshot(index).searcher)
+
+    def check(self) -> None:
+        with engine_errors("checking itself"):
+            self.store.check()
+
+    def close(self) -> None:
+        with engine_errors("closing"):
+            self.store.close()
+
+
+def _positive(text: str, option: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0 < value < 1e9:
+        raise ValueError(f"The option {option!r} of the search engine must be a number above 0.")
+    return value
+
