@@ -1,0 +1,1 @@
+"""Search servers that run inside a test: they parse the real HTTP requests and answer in the servers' own words."""

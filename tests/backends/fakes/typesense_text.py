@@ -1,0 +1,143 @@
+"""How the fake Typesense splits, matches and ranks words: the parts of 0.24 that the adapter relies on."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Document = dict[str, Any]
+_QUERY = re.compile(r'(-?)(?:"([^"]*)"|([^\s"]+))')
+
+
+def fold(word: str) -> str:
+    """Latin letters without case and accents; other scripts stay as they are, as in the server."""
+    bare = "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
+    return bare.lower().replace("ß", "ss") if bare.isascii() or "ß" in bare else word
+
+
+def surface_words(text: str, separators: Sequence[str]) -> list[str]:
+    """The words of a text as written; marks that are no separators vanish inside a word."""
+    for separator in separators:
+        text = text.replace(separator, " ")
+    found = ("".join(c for c in word if c.isalnum() or not c.isascii()) for word in text.split())
+    return [word for word in found if word]
+
+
+def tokens(text: str, separators: Sequence[str]) -> list[str]:
+    """Folded words; the server cuts none at 100 bytes in texts but compares only so much."""
+    return [fold(word)[:100] for word in surface_words(text, separators)]
+
+
+def distance(left: str, right: str) -> int:
+    """Edits between two words; two neighbours that changed places are one."""
+    before: list[int] = []
+    row = list(range(len(right) + 1))
+    for i, a in enumerate(left, 1):
+        previous, row, older = row, [i], before
+        for j, b in enumerate(right, 1):
+            best = min(row[j - 1] + 1, previous[j] + 1, previous[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
+                best = min(best, older[j - 2] + 1)
+            row.append(best)
+        before = previous
+    return row[-1]
+
+
+@dataclass(frozen=True)
+class Need:
+    """One word of a query, or a phrase."""
+
+    words: tuple[str, ...]
+    excluded: bool = False
+    last: bool = False
+
+
+def parse_query(text: str, separators: Sequence[str]) -> list[Need]:
+    needs: list[Need] = []
+    for minus, phrase, plain in _QUERY.findall(text):
+        words = tokens(phrase or plain, separators)
+        if phrase:
+            needs.append(Need(tuple(words), bool(minus)))
+        else:
+            needs += [Need((word,), bool(minus)) for word in words]
+    if needs and not needs[-1].excluded and len(needs[-1].words) == 1:
+        needs[-1] = Need(needs[-1].words, last=True)
+    return needs
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The parameters of one search that are about words."""
+
+    fields: tuple[str, ...]
+    weights: tuple[int, ...]
+    typos: tuple[int, ...]
+    exact_first: bool
+    min_1: int
+    min_2: int
+    drop_threshold: int
+
+
+def _match_word(need: Need, words: Sequence[str], typos: int, wishes: Wishes) -> tuple[int, str] | None:
+    """The least cost of a word in a field and the word it is: 0 exact, 1 prefix, 2 and more typing errors."""
+    (wanted,) = need.words
+    allowed = min(typos, 0 if len(wanted) < wishes.min_1 else 1 if len(wanted) < wishes.min_2 else 2)
+    best: tuple[int, str] | None = None
+    for word in words:
+        if word == wanted:
+            return 0, word
+        cost = None
+        if need.last and word.startswith(wanted):
+            cost = 1
+        elif allowed:
+            shapes = [word, *([word[: len(wanted) + d] for d in (-1, 0, 1)] if need.last else [])]
+            edits = min(distance(wanted, shape) for shape in shapes)
+            cost = 1 + edits if edits <= allowed else None
+        if cost is not None and (best is None or cost < best[0]):
+            best = cost, word
+    return best
+
+
+def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
+    return any(list(words[at : at + len(phrase)]) == list(phrase) for at in range(len(words) - len(phrase) + 1))
+
+
+def match(
+    document: Mapping[str, Sequence[str]], needs: Sequence[Need], wishes: Wishes
+) -> tuple[tuple[int, ...], dict[str, list[str]]] | None:
+    """A score, larger is better, and the matched words of each field; ``None`` if a need is not met."""
+    cost, best_weight, exact = 0, 0, 0
+    found: dict[str, list[str]] = {}
+    for need in needs:
+        least: int | None = None
+        for name, weight, typos in zip(wishes.fields, wishes.weights, wishes.typos, strict=True):
+            words = document.get(name, ())
+            if len(need.words) > 1:
+                hit = (0, " ".join(need.words)) if _has_phrase(need.words, words) else None
+            else:
+                hit = _match_word(need, words, typos, wishes)
+            if hit is None:
+                continue
+            found.setdefault(name, []).extend(hit[1].split(" "))
+            best_weight = max(best_weight, weight)
+            exact = max(exact, int(wishes.exact_first and list(words) == [n.words[0] for n in needs]))
+            least = hit[0] if least is None else min(least, hit[0])
+        if need.excluded:
+            if least == 0:
+                return None
+            continue
+        if least is None:
+            return None
+        cost += least
+    return (sum(not n.excluded for n in needs), -cost, exact, best_weight), found
+
+
+def candidates(needs: Sequence[Need]) -> list[list[Need]]:
+    """The query, then the query with words dropped from its right and from its left end."""
+    kept = [need for need in needs if not need.excluded]
+    excluded = [need for need in needs if need.excluded]
+    shorter = [kept[:n] for n in range(len(kept) - 1, 0, -1)] + [kept[-n:] for n in range(len(kept) - 1, 0, -1)]
+    return [list(needs), *([*part, *excluded] for part in shorter)]
