@@ -115,4 +115,6 @@ class StrictParser(FlaskParser):
             raise invalid(error) from error
 
     def handle_error(self, error: ValidationError, req: Any, schema: Any, **kwargs: Any) -> NoReturn:
-        raise invalid(error) from error
+        # webargs puts the messages under the name of the location: json or query.
+        (messages,) = error.normalized_messages().values()
+        raise invalid(ValidationError(messages)) from error

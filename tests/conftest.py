@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from argon2 import PasswordHasher
 from flask import Flask
 
 from app import create_app
 from app.config import Settings, load_settings
 from app.schema import upgrade
+from app.services import accounts
 from tests.callers import Tenant, register_tenant
 
 SECRET = "a secret of the tests that is long enough"
@@ -37,6 +39,12 @@ def make_app(settings: Settings) -> Flask:
     app = create_app(settings)
     upgrade(app.extensions["runtime"].database)
     return app
+
+
+@pytest.fixture(autouse=True)
+def _cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """argon2 is slow on purpose; the tests register hundreds of accounts."""
+    monkeypatch.setattr(accounts, "_hasher", PasswordHasher(time_cost=1, memory_cost=64, parallelism=1))
 
 
 @pytest.fixture

@@ -62,7 +62,6 @@ def run_search(parameters: dict[str, Any]) -> Response:
     if query.text != MATCH_ALL:
         part.events.record(
             SearchEvent(
-                account_id=site.account_id,
                 site_id=site.id,
                 query=query.text,
                 results_count=timed.result.total,

@@ -110,7 +110,6 @@ def log_search(entry: dict[str, Any]) -> dict[str, Any]:
     if entry["query"].strip() != MATCH_ALL:
         runtime().events.record(
             SearchEvent(
-                account_id=key.account_id,
                 site_id=key.site_id,
                 query=entry["query"],
                 results_count=entry["results_count"],

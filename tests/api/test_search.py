@@ -1,0 +1,255 @@
+"""GET and POST /v1/search."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.callers import Tenant, page
+
+
+def test_a_document_is_found_by_the_next_request(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Installing the bicycle pump"), page(2))
+
+    response = tenant.search.get("/v1/search?q=bicycle")
+
+    assert response.status_code == 200
+    answer = response.get_json()
+    assert [hit["id"] for hit in answer["results"]["hits"]] == ["page-1"]
+    assert answer["results"]["estimatedTotalHits"] == 1
+    assert answer["results"]["query"] == "bicycle"
+    assert answer["results"]["limit"] == 20
+    assert answer["results"]["offset"] == 0
+    assert isinstance(answer["results"]["processingTimeMs"], int)
+    assert answer["remaining_quota"] == {"daily_limit": 10_000, "used_today": 1, "unlimited": False}
+
+
+def test_hits_always_have_the_five_strings(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Bicycle"))
+
+    (hit,) = tenant.find("bicycle")["hits"]
+
+    assert {name: type(hit[name]) for name in ("id", "title", "url", "excerpt", "content")} == dict.fromkeys(
+        ("id", "title", "url", "excerpt", "content"), str
+    )
+    assert hit["excerpt"] == ""
+    assert "author" not in hit
+    assert "_formatted" not in hit
+
+
+@pytest.mark.parametrize("kind", ["search", "private"])
+def test_search_and_private_keys_may_search(tenant: Tenant, kind: str) -> None:
+    assert tenant.client(kind).get("/v1/search?q=x").status_code == 200
+
+
+def test_a_public_key_is_told_what_to_do_instead(tenant: Tenant) -> None:
+    response = tenant.public.get("/v1/search?q=x")
+
+    assert response.status_code == 403
+    assert response.get_json()["error"] == "insufficient_permission"
+    assert "/v1/client-info" in response.get_json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("", "q"),
+        ("q=", "q"),
+        ("q=%20%20", "q"),
+        ("q=" + "x" * 513, "q"),
+        ("q=a%00b", "q"),
+        ("q=%ff", "query string"),
+        ("q=x&limit=0", "limit"),
+        ("q=x&limit=101", "limit"),
+        ("q=x&limit=ten", "limit"),
+        ("q=x&limit=1.0", "limit"),
+        ("q=x&limit=", "limit"),
+        ("q=x&limit=%2B5", "limit"),
+        ("q=x&offset=-1", "offset"),
+        ("q=x&offset=2147483648", "offset"),
+        ("q=x&page=0", "page"),
+        ("q=x&page=2147483647&limit=100", "page"),
+        ("q=x&site_id=abc", "site_id"),
+        ("q=x&site_id=99999999999999999999", "site_id"),
+        ("q=x&highlight=yes", "highlight"),
+        ("q=x&session_id=" + "s" * 65, "session_id"),
+        ("q=x&filters=" + "(" * 2001, "filters"),
+    ],
+)
+def test_bad_parameters_are_named(tenant: Tenant, query: str, field: str) -> None:
+    response = tenant.search.get(f"/v1/search?{query}")
+
+    assert response.status_code == 400
+    answer = response.get_json()
+    assert answer["error"] == "validation_failed"
+    assert answer["details"][0]["field"] == field
+    assert field in answer["message"]
+
+
+def test_unknown_query_parameters_are_ignored(tenant: Tenant) -> None:
+    assert tenant.search.get("/v1/search?q=x&utm_source=mail").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("parameters", "code"),
+    [
+        ({"filters": "author ="}, "invalid_filter"),
+        ({"filters": "nowhere = 1"}, "invalid_filter"),
+        ({"filters": "(" * 200 + "a = 1" + ")" * 200}, "invalid_filter"),
+        ({"sort": "nowhere"}, "invalid_sort"),
+        ({"sort": "date:down"}, "invalid_sort"),
+        ({"sort": "date,title,author,url"}, "invalid_sort"),
+        ({"sort": "content"}, "invalid_sort"),
+        ({"facets": "nowhere"}, "invalid_facet"),
+        ({"facets": "content"}, "invalid_facet"),
+        ({"facets": "author,,date"}, "invalid_facet"),
+    ],
+)
+def test_what_the_engine_cannot_run_is_a_400_with_its_own_code(
+    tenant: Tenant, parameters: dict[str, str], code: str
+) -> None:
+    tenant.index(page(1))
+
+    response = tenant.search.get("/v1/search", query_string={"q": "page", **parameters})
+
+    assert response.status_code == 400
+    assert response.get_json()["error"] == code
+
+
+def test_a_bad_filter_is_located(tenant: Tenant) -> None:
+    tenant.index(page(1))
+
+    response = tenant.search.get("/v1/search", query_string={"q": "page", "filters": "author = Ann AND AND"})
+
+    (detail,) = response.get_json()["details"]
+    assert detail["position"] == 17
+
+
+def test_page_wins_over_offset_only_above_one(tenant: Tenant) -> None:
+    tenant.index(*[page(number) for number in range(10)])
+
+    assert tenant.find("page", limit=3, page=2, offset=1)["offset"] == 3
+    assert tenant.find("page", limit=3, page=1, offset=4)["offset"] == 4
+
+
+def test_past_the_end_there_are_no_hits_and_the_true_total(tenant: Tenant) -> None:
+    tenant.index(*[page(number) for number in range(5)])
+
+    for offset in (5, 1_000_000, 2_147_483_647):
+        results = tenant.find("page", offset=offset)
+        assert results["hits"] == []
+        assert results["estimatedTotalHits"] == 5
+
+
+def test_paging_shows_every_hit_once(tenant: Tenant) -> None:
+    tenant.index(*[page(number) for number in range(25)])
+
+    seen = [hit for number in (1, 2, 3) for hit in tenant.found_ids("page", limit=10, page=number)]
+
+    assert sorted(seen) == sorted(f"page-{number}" for number in range(25))
+
+
+def test_the_body_form_answers_the_same(tenant: Tenant) -> None:
+    tenant.index(page(1, author="Ann"), page(2, author="Bob"))
+
+    by_query = tenant.search.get("/v1/search?q=page&facets=author&sort=title:desc&filters=author%20=%20Ann").get_json()
+    by_body = tenant.search.post(
+        "/v1/search", json={"q": "page", "facets": ["author"], "sort": ["title:desc"], "filters": "author = Ann"}
+    ).get_json()
+
+    for answer in (by_query, by_body):
+        answer["results"].pop("processingTimeMs")
+    assert by_body["results"] == by_query["results"]
+    assert by_body["results"]["facetDistribution"] == {"author": {"Ann": 1}}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [({}, "q"), ({"q": 5}, "q"), ({"q": "x", "limit": "5"}, "limit"), ({"q": "x", "limit": True}, "limit"),
+     ({"q": "x", "highlight": 1}, "highlight"), ({"q": "x", "wrong": 1}, "wrong"), ({"q": "x", "sort": [1]}, "sort")],
+)  # fmt: skip
+def test_json_types_are_taken_literally(tenant: Tenant, body: dict[str, object], field: str) -> None:
+    response = tenant.search.post("/v1/search", json=body)
+
+    assert response.status_code == 400
+    assert response.get_json()["details"][0]["field"] == field
+
+
+def test_five_point_zero_is_five(tenant: Tenant) -> None:
+    response = tenant.search.post("/v1/search", data='{"q": "x", "limit": 5.0}', content_type="application/json")
+
+    assert response.status_code == 200
+    assert response.get_json()["results"]["limit"] == 5
+
+
+def test_highlights_are_marked_and_everything_else_is_escaped(tenant: Tenant) -> None:
+    tenant.index(page(1, title="<b>Bicycle</b> & pump"))
+
+    (hit,) = tenant.find("bicycle", highlight="true")["hits"]
+
+    assert hit["_formatted"]["title"] == "&lt;b&gt;<em>Bicycle</em>&lt;/b&gt; &amp; pump"
+    assert hit["title"] == "<b>Bicycle</b> & pump"
+
+
+def test_a_star_lists_by_date_newest_first_then_the_undated_by_last_change(tenant: Tenant) -> None:
+    tenant.index(page("undated-1"))
+    tenant.index(page("undated-2"))
+    tenant.index(page("old", date="2020-01-01"), page("new", date="2024-06-01T10:00:00+02:00"))
+
+    assert tenant.found_ids("*") == ["page-new", "page-old", "page-undated-2", "page-undated-1"]
+
+
+def test_only_punctuation_finds_nothing(tenant: Tenant) -> None:
+    tenant.index(page(1))
+
+    assert tenant.find("?!")["estimatedTotalHits"] == 0
+
+
+def test_a_failed_search_is_not_charged(tenant: Tenant) -> None:
+    for query in ("q=", "q=x&limit=0", "q=x&sort=nowhere", "q=x&site_id=999999"):
+        assert tenant.search.get(f"/v1/search?{query}").status_code in (400, 404)
+
+    assert tenant.search.get("/v1/search?q=x").get_json()["remaining_quota"]["used_today"] == 1
+
+
+def test_head_answers_without_body_and_without_charge(tenant: Tenant) -> None:
+    response = tenant.search.call("HEAD", "/v1/search?q=x")
+
+    assert response.status_code == 200
+    assert response.data == b""
+    assert tenant.search.get("/v1/search?q=x").get_json()["remaining_quota"]["used_today"] == 1
+
+
+def test_a_private_key_searches_any_site_of_its_account(tenant: Tenant) -> None:
+    other = tenant.browser.post("/sites", json={"name": "Other", "url": "https://other.example/"}).get_json()["site"]
+    tenant.private.post(f"/api/v1/index/bulk?site_id={other['id']}", json={"documents": [page(7)]})
+
+    answer = tenant.private.get(f"/v1/search?q=page&site_id={other['id']}").get_json()
+
+    assert [hit["id"] for hit in answer["results"]["hits"]] == ["page-7"]
+    assert tenant.found_ids("page") == []
+
+
+def test_a_search_key_is_refused_another_site_of_its_account(tenant: Tenant) -> None:
+    other = tenant.browser.post("/sites", json={"name": "Other", "url": "https://other.example/"}).get_json()["site"]
+
+    assert tenant.search.get(f"/v1/search?q=x&site_id={other['id']}").status_code == 403
+    assert tenant.search.get(f"/v1/search?q=x&site_id={tenant.site_id}").status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["search", "private"])
+def test_a_strangers_site_is_not_found_as_if_it_did_not_exist(tenant: Tenant, stranger: Tenant, kind: str) -> None:
+    theirs = tenant.client(kind).get(f"/v1/search?q=x&site_id={stranger.site_id}")
+    nobodys = tenant.client(kind).get("/v1/search?q=x&site_id=123456789")
+
+    assert theirs.status_code == nobodys.status_code == 404
+    assert theirs.get_json() == nobodys.get_json()
+    assert theirs.get_json()["error"] == "site_not_found"
+
+
+def test_a_paused_site_is_not_searched(tenant: Tenant) -> None:
+    tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
+
+    response = tenant.search.get("/v1/search?q=x")
+
+    assert response.status_code == 403
+    assert response.get_json()["error"] == "site_inactive"
