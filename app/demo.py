@@ -34,7 +34,8 @@ def make_demo(part: Runtime, base_url: str) -> str:
         kept = _create(part, base_url)
         _write(path, kept)
     documents = list(documentation())
-    part.writer.put(kept["account_id"], _limits(part), kept["site_id"], documents)
+    if documents:
+        part.writer.put(kept["account_id"], _limits(part), kept["site_id"], documents)
     return _text(kept, base_url, len(documents))
 
 

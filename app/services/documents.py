@@ -176,7 +176,8 @@ def store(session: Session, site_id: int, revision: int, documents: Sequence[Val
         {"p_site": site_id, "p_id": d.id, "p_revision": revision, "p_changed": changed_at, "p_source": d.source}
         for d in documents
     ]
-    session.connection().execute(_upsert(session.get_bind().dialect.name), rows)
+    if rows:
+        session.connection().execute(_upsert(session.get_bind().dialect.name), rows)
 
 
 def _upsert(dialect: str) -> Any:
