@@ -17,6 +17,7 @@ from app.parsing import StrictParser
 from schemas.documents import DocumentsField
 from schemas.errors import ErrorSchema
 from schemas.search import NamesOrList
+from schemas.search_settings import ItemList
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -147,6 +148,7 @@ def create_api(app: Flask) -> Api:
     converter = api.ma_plugin.converter
     converter.add_attribute_function(_documents_property)
     converter.add_attribute_function(_names_property)
+    converter.add_attribute_function(_list_property)
     for name, scheme in SECURITY_SCHEMES.items():
         api.spec.components.security_scheme(name, scheme)
     api.spec.options["info"] = {
@@ -171,6 +173,12 @@ def _documents_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
     from schemas.documents import MAX_BATCH, DocumentSchema
 
     return {"type": "array", "items": self.resolve_nested_schema(DocumentSchema), "minItems": 1, "maxItems": MAX_BATCH}
+
+
+def _list_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    if not isinstance(field, ItemList):
+        return {}
+    return {"type": "array", "items": self.field2property(field.item), "minItems": field.low, "maxItems": field.high}
 
 
 def _names_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:

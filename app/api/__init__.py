@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask_smorest import Api
 
-from app.api import accounts, analytics, client_info, dashboard, documents, health, keys, profile, search, sites, usage
+from app.api import accounts, analytics, client_info, dashboard, documents, health, keys, profile, search, search_settings, sites, usage
 
 BLUEPRINTS = (
     search.blp,
@@ -13,6 +13,7 @@ BLUEPRINTS = (
     usage.blp,
     analytics.blp,
     sites.blp,
+    search_settings.blp,
     keys.blp,
     dashboard.blp,
     profile.blp,

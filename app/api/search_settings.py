@@ -1,0 +1,41 @@
+"""A site's search settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.api.views import changing
+from app.auth import MANAGING
+from app.errors import ErrorCode
+from app.guard import current_caller
+from app.openapi import ApiBlueprint
+from app.runtime import runtime
+from app.services.search_settings import change_settings, shown_settings
+from app.services.sites import get_site
+from schemas.search_settings import SearchSettingsAnswerSchema, SearchSettingsSchema, SearchSettingsWrittenSchema
+
+blp = ApiBlueprint("search-settings", __name__, description="Synonyms, stop words, pinned results and weights of a site.")
+
+PATH = "/sites/<int(signed=True):site_id>/search-settings"
+
+
+@blp.route(PATH, methods=["GET"])
+@blp.operation("showSearchSettings", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.response(200, SearchSettingsAnswerSchema)
+def show_search_settings(site_id: int) -> dict[str, Any]:
+    """The settings, with the defaults filled in."""
+    with runtime().database.read() as session:
+        site = get_site(session, current_caller().account.id, site_id)
+    return {"settings": shown_settings(site.search_settings)}
+
+
+@blp.route(PATH, methods=["PUT"])
+@blp.operation("updateSearchSettings", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.arguments(SearchSettingsSchema)
+@blp.response(200, SearchSettingsWrittenSchema)
+def update_search_settings(settings: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """Replace the settings; they hold from the next search on, without indexing anew."""
+    caller = current_caller()
+    with changing(caller) as session:
+        site = change_settings(session, caller.account.id, site_id, settings)
+    return {"success": True, "settings": shown_settings(site.search_settings)}

@@ -1,0 +1,135 @@
+"""A site's search settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields
+
+from backends.text import normal_form
+from schemas.base import BodySchema
+from schemas.fields import Text
+from schemas.problems import Problem
+from schemas.search import MAX_QUERY_BYTES
+
+LANGUAGES = (
+    "ar", "ca", "cs", "da", "de", "el", "en", "eo", "es", "et", "eu", "fa", "fi", "fr", "ga", "hi", "hu", "hy", "id", "it",
+    "ja", "ko", "lt", "ne", "nl", "no", "pl", "pt", "ro", "ru", "sr", "sv", "ta", "th", "tr", "yi", "zh",
+)  # fmt: skip
+"""Languages a site can be set to (ISO 639-1)."""
+
+MAX_GROUPS = 500
+MAX_GROUP_WORDS = 50
+MAX_STOP_WORDS = 1000
+MAX_WORD_LENGTH = 100
+MAX_PINNED_QUERIES = 500
+MAX_PINNED_IDS = 50
+MAX_WEIGHT = 10.0
+WEIGHTED_FIELDS = ("title", "excerpt", "content")
+
+
+class ItemList(fields.Field[list[Any]]):
+    """A JSON list whose items are read by another field, with bounds on its length."""
+
+    default_error_messages = Text.default_error_messages
+
+    def __init__(self, item: fields.Field[Any], *, low: int = 0, high: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.item = item
+        self.low = low
+        self.high = high
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise ValidationError([Problem("must be a list", "type")])
+        if not self.low <= len(value) <= self.high:
+            code = "too_short" if len(value) < self.low else "too_long"
+            raise ValidationError([Problem(f"must have {self.low} to {self.high} items", code)])
+        errors: dict[int, Any] = {}
+        items = []
+        for position, member in enumerate(value):
+            try:
+                items.append(self.item.deserialize(member))
+            except ValidationError as error:
+                errors[position] = error.messages
+        if errors:
+            raise ValidationError(errors)  # type: ignore[arg-type]
+        return items
+
+
+class Weight(fields.Float):
+    """How much a field counts, from 0 to 10."""
+
+    default_error_messages = Text.default_error_messages
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValidationError([Problem("must be a number", "type")])
+        if not 0 <= value <= MAX_WEIGHT:
+            raise ValidationError([Problem(f"must be between 0 and {MAX_WEIGHT:g}", "out_of_range")])
+        return float(value)
+
+
+def _word() -> Text:
+    return Text(min_length=1, max_length=MAX_WORD_LENGTH, trim=True)
+
+
+class PinnedQuery(Text):
+    """A query, kept in its normal form."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        query = normal_form(super()._deserialize(value, attr, data, **kwargs))
+        if not query:
+            raise ValidationError([Problem("must not be empty", "too_short")])
+        return query
+
+
+class PinnedSchema(BodySchema):
+    """Documents that come first for a query."""
+
+    query = PinnedQuery(required=True, max_bytes=MAX_QUERY_BYTES)
+    ids = ItemList(Text(min_length=1, max_length=512), low=1, high=MAX_PINNED_IDS, required=True)
+
+
+class WeightsSchema(BodySchema):
+    """How much each field counts; 1 when absent."""
+
+    title = Weight()
+    excerpt = Weight()
+    content = Weight()
+
+
+class SearchSettingsSchema(BodySchema):
+    """A site's search settings. PUT replaces all of them; what is absent is the default."""
+
+    language = Text(
+        load_default=None, allow_none=True, choices=LANGUAGES,
+        metadata={"title": "Language", "description": "ISO 639-1 code; null recognises it per document."},
+    )
+    synonyms = ItemList(
+        ItemList(_word(), low=2, high=MAX_GROUP_WORDS), high=MAX_GROUPS, load_default=list,
+        metadata={"title": "Synonyms", "description": "Groups of words or phrases that mean the same."},
+    )
+    stop_words = ItemList(
+        _word(), high=MAX_STOP_WORDS, load_default=None, allow_none=True,
+        metadata={"title": "Stop words", "description": "Words that need not match; null for the language's own."},
+    )
+    pinned = ItemList(
+        fields.Nested(PinnedSchema), high=MAX_PINNED_QUERIES, load_default=list,
+        metadata={"title": "Pinned results", "description": "Documents that come first for a query, in order."},
+    )
+    weights = fields.Nested(
+        WeightsSchema, load_default=dict, metadata={"title": "Field weights"},
+    )
+
+
+class SearchSettingsAnswerSchema(Schema):
+    """A site's search settings."""
+
+    settings = fields.Nested(SearchSettingsSchema, required=True)
+
+
+class SearchSettingsWrittenSchema(SearchSettingsAnswerSchema):
+    """The settings as they were written; the next search follows them."""
+
+    success = fields.Boolean(required=True)
