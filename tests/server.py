@@ -1,0 +1,166 @@
+"""The service as its operators run it: gunicorn with worker processes, on a free port of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+import requests
+
+PROJECT = Path(__file__).resolve().parent.parent
+START_SECONDS = 60.0
+STOP_SECONDS = 40.0
+SECRET = "a secret of the tests that is long enough"
+
+
+@dataclass
+class Server:
+    """A running service.
+
+    Attributes:
+        base_url: Where it answers, without a final slash.
+        folder: Its data directory; it outlives the server.
+        environment: What it was started with; :meth:`flask` runs commands with the same.
+    """
+
+    base_url: str
+    folder: Path
+    environment: dict[str, str]
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def pid(self) -> int:
+        """The process id of gunicorn's master."""
+        assert self.process is not None, "the server was not started"
+        return self.process.pid
+
+    @property
+    def log(self) -> str:
+        """All it has written to its standard output and error."""
+        path = self.folder / "server.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def start(self) -> None:
+        """Start gunicorn and return when the service is ready and has all its workers.
+
+        Raises:
+            RuntimeError: It ended, or is not ready within a minute; with the end of its log.
+        """
+        with (self.folder / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "gunicorn", "wsgi:app"],
+                cwd=PROJECT, env=self.environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"gunicorn ended with {self.process.returncode}:\n{self.log[-4000:]}")
+            if self._is_ready():
+                return
+            time.sleep(0.05)
+        self.kill()
+        raise RuntimeError(f"the service was not ready within {START_SECONDS:.0f} s:\n{self.log[-4000:]}")
+
+    def _is_ready(self) -> bool:
+        try:
+            ready = requests.get(f"{self.base_url}/readyz", timeout=5).status_code == 200
+        except requests.RequestException:
+            return False
+        return ready and len(self.worker_pids()) == int(self.environment["WEB_CONCURRENCY"])
+
+    def stop(self) -> int:
+        """End it as an operator does (SIGTERM); gives its exit status."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise RuntimeError(f"gunicorn did not end within {STOP_SECONDS:.0f} s:\n{self.log[-4000:]}") from None
+
+    def kill(self) -> None:
+        """End the master and every worker at once (SIGKILL), as a power cut would."""
+        assert self.process is not None
+        with suppress(ProcessLookupError):  # It is the leader of a process group of its own.
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(10)
+
+    def worker_pids(self) -> list[int]:
+        """Process ids of the workers, smallest first."""
+        assert self.process is not None
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+        pairs = (line.split() for line in listed.splitlines())
+        return sorted(int(pid) for pid, parent in pairs if int(parent) == self.process.pid)
+
+    def flask(self, *arguments: str) -> str:
+        """Run ``flask --app wsgi …`` on the same installation; gives what it prints.
+
+        Raises:
+            RuntimeError: It failed; with what it said.
+        """
+        done = subprocess.run(
+            [sys.executable, "-m", "flask", "--app", "wsgi", *arguments],
+            cwd=PROJECT, env=self.environment, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(f"flask {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def set_plan(self, email: str, plan: str, **limits: int | str) -> None:
+        """Put an account on a plan, with limits of its own."""
+        options = [text for name, value in limits.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+        orjson.loads(self.flask("account", "set-plan", email, plan, *options, "--json"))
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running_server(folder: Path, *, workers: int = 2, **settings: str | int) -> Iterator[Server]:
+    """Start the service on a free port of 127.0.0.1 and end it, by its process id, at the end.
+
+    Args:
+        folder: Its data directory; made if missing, kept afterwards.
+        workers: Worker processes.
+        settings: Further settings by their names in lower case, such as ``default_plan="pro"``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    server = _prepare(folder, workers, settings)
+    server.flask("database", "upgrade")
+    try:
+        server.start()
+        yield server
+    finally:
+        if server.process is not None and server.process.poll() is None:
+            server.stop()
+
+
+def _prepare(folder: Path, workers: int, settings: dict[str, str | int]) -> Server:
+    port = free_port()
+    inherited = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "COVERAGE_PROCESS_START")
+    environment = {name: os.environ[name] for name in inherited if name in os.environ}
+    environment.update(
+        HOST="127.0.0.1",
+        PORT=str(port),
+        DATA_DIR=str(folder),
+        SECRET_KEY=SECRET,
+        WEB_CONCURRENCY=str(workers),
+        LOG_LEVEL="WARNING",
+    )
+    environment.update({name.upper(): str(value) for name, value in settings.items()})
+    return Server(f"http://127.0.0.1:{port}", folder, environment)
