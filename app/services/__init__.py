@@ -1,0 +1,1 @@
+"""What operations mean: plain functions over a session, a store or an engine."""
