@@ -98,9 +98,7 @@ class Server:
     def worker_pids(self) -> list[int]:
         """Process ids of the workers, smallest first."""
         assert self.process is not None
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-        pairs = (line.split() for line in listed.splitlines())
-        return sorted(int(pid) for pid, parent in pairs if int(parent) == self.process.pid)
+        return sorted(pid for pid, parent in _processes() if parent == self.process.pid)
 
     def flask(self, *arguments: str) -> str:
         """Run ``flask --app wsgi …`` on the same installation; gives what it prints.
@@ -128,6 +126,17 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _processes() -> Iterator[tuple[int, int]]:
+    """Every process and its parent: from /proc, or where there is none from ``ps``."""
+    if not Path("/proc/self/stat").exists():
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+        yield from ((int(pid), int(parent)) for pid, parent in (line.split() for line in listed.splitlines()))
+        return
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # It ended meanwhile.
+            yield int(entry.name), int((entry / "stat").read_text().rpartition(")")[2].split()[1])
 
 
 @contextmanager
