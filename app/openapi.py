@@ -62,6 +62,11 @@ class ApiBlueprint(SmorestBlueprint):
 
     ARGUMENTS_PARSER = StrictParser()
 
+    def arguments(self, schema: Any, **kwargs: Any) -> Callable[[View], View]:
+        """flask-smorest's, with one instance of the schema for all requests: making one costs more than using it."""
+        reader: Callable[[View], View] = super().arguments(schema() if isinstance(schema, type) else schema, **kwargs)
+        return reader
+
     def operation(
         self,
         operation_id: str,

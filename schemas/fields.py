@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from marshmallow import ValidationError, fields
 
 from schemas.problems import NULL, REQUIRED, Problem
 
 MAX_INTEGER = 2147483647
-_BASE_MESSAGES = {"required": REQUIRED, "null": NULL, "validator_failed": Problem("is not valid", "invalid")}
+_BASE_MESSAGES: Any = {"required": REQUIRED, "null": NULL, "validator_failed": Problem("is not valid", "invalid")}
 
 
 class Text(fields.String):
@@ -24,7 +24,7 @@ class Text(fields.String):
         max_bytes: In UTF-8.
     """
 
-    default_error_messages: ClassVar[dict[str, str]] = _BASE_MESSAGES
+    default_error_messages = _BASE_MESSAGES
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Text(fields.String):
 class WholeNumber(fields.Integer):
     """A JSON integer (``5.0`` is 5, ``true`` is none), from ``low`` to ``high``."""
 
-    default_error_messages: ClassVar[dict[str, str]] = _BASE_MESSAGES
+    default_error_messages = _BASE_MESSAGES
 
     def __init__(self, *, low: int = 0, high: int = MAX_INTEGER, **kwargs: Any):
         metadata = kwargs.setdefault("metadata", {})
@@ -116,7 +116,7 @@ class QueryWholeNumber(WholeNumber):
 class Flag(fields.Boolean):
     """A JSON boolean."""
 
-    default_error_messages: ClassVar[dict[str, str]] = _BASE_MESSAGES
+    default_error_messages = _BASE_MESSAGES
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
         if not isinstance(value, bool):
@@ -160,7 +160,7 @@ _ISO = re.compile(
 class Instant(fields.DateTime):
     """An ISO 8601 date or date-time, read as an aware UTC time."""
 
-    default_error_messages: ClassVar[dict[str, str]] = _BASE_MESSAGES
+    default_error_messages = _BASE_MESSAGES
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> datetime:
         if not isinstance(value, str):

@@ -25,6 +25,10 @@ class Problem(str):
         problem.extra = extra
         return problem
 
+    def __deepcopy__(self, memo: object) -> Problem:
+        """It cannot change, so a copy of a schema may share it."""
+        return self
+
     def format(self, *args: object, **kwargs: object) -> Problem:
         """marshmallow formats every message; the code must survive it."""
         return Problem(super().format(*args, **kwargs), self.code, **self.extra)

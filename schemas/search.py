@@ -38,8 +38,8 @@ class NamesOrList(fields.Field[str]):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         text = Text(max_length=MAX_NAMES_LENGTH)
         if isinstance(value, list):
-            value = ",".join(text.deserialize(member) for member in value)
-        return text.deserialize(value)
+            value = ",".join(str(text.deserialize(member)) for member in value)
+        return str(text.deserialize(value))
 
 
 class SearchQuerySchema(QuerySchema):

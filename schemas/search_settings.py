@@ -53,7 +53,7 @@ class ItemList(fields.Field[list[Any]]):
             except ValidationError as error:
                 errors[position] = error.messages
         if errors:
-            raise ValidationError(errors)  # type: ignore[arg-type]
+            raise ValidationError(errors)
         return items
 
 

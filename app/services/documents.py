@@ -181,7 +181,7 @@ def store(session: Session, site_id: int, revision: int, documents: Sequence[Val
 
 
 def _upsert(dialect: str) -> Any:
-    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    insert: Any = sqlite.insert if dialect == "sqlite" else postgresql.insert
     statement = insert(StoredDocument.__table__).values(
         site_id=bindparam("p_site"),
         id=bindparam("p_id"),
