@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import encodings.idna  # noqa: F401 - a name's look-up would import it, and a fork during an import hangs the child
 import hashlib
+import os
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -60,17 +64,20 @@ class RedisCounters(CounterStore):
 
     def __init__(self, url: str, *, timeout_seconds: float) -> None:
         third = timeout_seconds / 3
-        self._client: redis.Redis = redis.Redis.from_url(
+        self._make_client = partial(
+            redis.Redis.from_url,
             url,
             socket_timeout=third,
             socket_connect_timeout=third,
             retry=Retry(NoBackoff(), 0),
             health_check_interval=0,
+            driver_info=None,  # naming the client costs two round trips, and imports that do not survive a fork
         )
-        self._execute: Any = self._client.execute_command
+        self._connect()
         self._address = _address(self._client)
         self._failures = 0
         self._paused_until = 0.0
+        _stores.add(self)
 
     def hit(
         self,
@@ -194,6 +201,11 @@ class RedisCounters(CounterStore):
     def close(self) -> None:
         self._client.close()
         self._client.connection_pool.disconnect()
+
+    def _connect(self) -> None:
+        """Begin with a new client: nothing is sent before the first step."""
+        self._client: redis.Redis = self._make_client()
+        self._execute: Any = self._client.execute_command
 
     def _hit(
         self,
@@ -322,3 +334,15 @@ def _kept_days(now: float) -> range:
 def _address(client: redis.Redis) -> str:
     options = client.connection_pool.connection_kwargs
     return str(options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}")
+
+
+_stores: weakref.WeakSet[RedisCounters] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    # Another thread of the parent may have held one of the client's locks; here nobody would ever release it.
+    for store in list(_stores):
+        store._connect()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

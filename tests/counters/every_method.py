@@ -1,0 +1,40 @@
+"""One call of every public method of a counter store, so that no fault is tested for some methods only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+from app.counters import CounterStore, Reservation, UsageReservation, WindowHit
+
+NOW = 1_700_000_000.0
+TODAY = date(2023, 11, 14)
+
+_CALLS: dict[str, Callable[[CounterStore], Any]] = {
+    "hit": lambda store: store.hit(
+        [WindowHit("day", 9, 86_400)], reserve=UsageReservation(1, 9), credentials_of=1, now=NOW
+    ),
+    "peek": lambda store: store.peek([WindowHit("day", 9, 86_400)], usage_of=1, credentials_of=1, now=NOW),
+    "give_back": lambda store: store.give_back(reservation=Reservation(1, None, TODAY), now=NOW),
+    "reset": lambda store: store.reset(["day"]),
+    "reset_all": lambda store: store.reset_all(),
+    "report_usage": lambda store: store.report_usage(1, 7, "search", 1, capped=False, now=NOW),
+    "usage_of_day": lambda store: store.usage_of_day(1, TODAY),
+    "usage_between": lambda store: store.usage_between(1, TODAY, TODAY),
+    "sites_of_day": lambda store: store.sites_of_day(1, TODAY),
+    "begin_credential_change": lambda store: store.begin_credential_change(1, now=NOW),
+    "end_credential_change": lambda store: store.end_credential_change(1, now=NOW),
+    "heal_credential_epochs": lambda store: store.heal_credential_epochs(60, now=NOW),
+    "forget_account": lambda store: store.forget_account(1, now=NOW),
+    "forget_site": lambda store: store.forget_site(1, 7, now=NOW),
+    "check": lambda store: store.check(),
+    "clear": lambda store: store.clear(),
+}
+
+EVERY_METHOD = sorted(CounterStore.__abstractmethods__ - {"close"})
+"""All there are; :func:`call` fails for one that has no call above."""
+
+
+def call(store: CounterStore, method: str) -> Any:
+    return _CALLS[method](store)

@@ -1,0 +1,259 @@
+"""A counter file that is locked, full, broken, foreign or gone."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.counters import (
+    CountersDamaged,
+    CounterStore,
+    CountersUnavailable,
+    UsageReservation,
+    WindowHit,
+    create_counters,
+    sqlite_file,
+)
+from tests.counters.every_method import EVERY_METHOD, call
+
+NOW = 1_700_000_000.0
+MINUTE = WindowHit("minute", 1000, 60)
+BUDGET_SECONDS = 0.2
+READING = {"usage_of_day", "usage_between", "sites_of_day"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "counters.db"
+
+
+@pytest.fixture
+def counters(path: Path) -> Iterator[CounterStore]:
+    with closing(create_counters(f"sqlite://{path}", timeout_seconds=BUDGET_SECONDS)) as store:
+        store.hit([MINUTE], now=NOW)
+        yield store
+
+
+@contextmanager
+def locked_by_another_process(path: Path) -> Iterator[None]:
+    program = """
+        import sqlite3, sys
+        connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+        connection.execute("BEGIN IMMEDIATE")
+        print("locked", flush=True)
+        sys.stdin.read()
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"locked\n"
+        try:
+            yield
+        finally:
+            holder.kill()
+
+
+@pytest.mark.parametrize("method", [name for name in EVERY_METHOD if name not in READING])
+def test_a_file_locked_by_another_process_makes_every_write_fail_in_time(
+    counters: CounterStore, path: Path, method: str
+) -> None:
+    with locked_by_another_process(path):
+        began = time.monotonic()
+        with pytest.raises(CountersUnavailable, match="locked by another process") as caught:
+            call(counters, method)
+        assert BUDGET_SECONDS <= time.monotonic() - began < BUDGET_SECONDS + 1
+        assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
+    assert counters.hit([MINUTE], now=NOW).windows[0].hits == 2
+
+
+@pytest.mark.parametrize("method", sorted(READING))
+def test_usage_can_be_read_while_the_file_is_locked(counters: CounterStore, path: Path, method: str) -> None:
+    with locked_by_another_process(path):
+        call(counters, method)
+
+
+def test_while_the_file_stays_locked_threads_do_not_wait_the_whole_time_each(
+    counters: CounterStore, path: Path
+) -> None:
+    with locked_by_another_process(path):
+        with pytest.raises(CountersUnavailable):
+            counters.hit([MINUTE], now=NOW)
+        began = time.monotonic()
+        for _ in range(3):
+            with pytest.raises(CountersUnavailable):
+                counters.hit([MINUTE], now=NOW)
+        assert time.monotonic() - began < BUDGET_SECONDS
+
+
+def test_a_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
+    with closing(create_counters(f"sqlite://{path}", timeout_seconds=20)) as counters:
+        counters.hit([MINUTE], now=NOW)
+        with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            release = threading.Timer(0.05, other.execute, ["COMMIT"])
+            release.start()
+            assert counters.hit([MINUTE], now=NOW).windows[0].hits == 2
+            release.join()
+
+
+def test_a_full_disk_makes_writes_fail_until_there_is_room(path: Path) -> None:
+    program = """
+        import resource, signal, sys
+        from app.counters import CountersUnavailable, UsageReservation, WindowHit, create_counters
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        counters = create_counters("sqlite://" + sys.argv[1])
+        passed = 0
+        counters.hit([WindowHit("first", 5, 60)], now=1.7e9)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+        try:
+            for passed in range(100_000):
+                counters.hit([WindowHit(f"visitor {passed}", 5, 60)], reserve=UsageReservation(passed, 5), now=1.7e9)
+        except CountersUnavailable as error:
+            print(type(error).__name__, type(error.__cause__).__name__)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        print(counters.hit([WindowHit("first", 5, 60)], now=1.7e9).windows[0].hits)
+        keys = [WindowHit(f"visitor {number}", 5, 60) for number in range(passed)]
+        print(all(counters.peek([key], now=1.7e9).windows[0].hits == 1 for key in keys) and len(keys) > 10)
+        print(counters.peek([WindowHit(f"visitor {passed}", 5, 60)], now=1.7e9).windows[0].hits)
+        counters.close()
+    """
+    finished = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(path)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    answers = ["CountersUnavailable OperationalError", "2", "True", "0"]
+    assert finished.stdout.splitlines() == answers, finished.stderr
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD)
+def test_a_file_that_is_no_database_is_named_by_every_method(path: Path, method: str) -> None:
+    path.write_bytes(b"This is no database. " * 500)
+    with closing(create_counters(f"sqlite://{path}")) as counters:
+        with pytest.raises(CountersDamaged, match=r"counters\.db is damaged or not ours") as caught:
+            call(counters, method)
+        assert isinstance(caught.value.__cause__, sqlite3.DatabaseError)
+    assert path.read_bytes().startswith(b"This is no database. ")
+
+
+def test_a_file_damaged_in_the_middle_is_named(path: Path) -> None:
+    with closing(create_counters(f"sqlite://{path}")) as counters:
+        for number in range(500):
+            counters.hit([WindowHit(f"visitor {number}", 5, 60)], now=NOW)
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (path.stat().st_size - 4096))
+    windows = [WindowHit(f"visitor {number}", 5, 60) for number in range(500)]
+    with (
+        closing(create_counters(f"sqlite://{path}")) as counters,
+        pytest.raises(CountersDamaged, match=r"counters\.db is damaged"),
+    ):
+        counters.hit(windows, now=NOW)
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE accounts (id INTEGER)")
+    with (
+        closing(create_counters(f"sqlite://{path}")) as counters,
+        pytest.raises(CountersDamaged, match="another program"),
+    ):
+        counters.check()
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT name FROM sqlite_schema").fetchall() == [("accounts",)]
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD)
+def test_a_missing_directory_makes_every_method_fail(tmp_path: Path, method: str) -> None:
+    with closing(create_counters(f"sqlite://{tmp_path}/missing/counters.db")) as counters:
+        with pytest.raises(CountersUnavailable, match=r"missing/counters\.db cannot be used"):
+            call(counters, method)
+        (tmp_path / "missing").mkdir()
+        call(counters, method)
+
+
+def test_the_file_is_readable_for_its_owner_only(counters: CounterStore, path: Path) -> None:
+    modes = [Path(f"{path}{suffix}").stat().st_mode & 0o777 for suffix in ("", "-wal", "-shm")]
+    assert modes == [0o600] * 3
+
+
+def wait_until(true: object) -> bool:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if true():  # type: ignore[operator]
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def test_rows_that_count_no_longer_are_swept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_file, "_HOUSEKEEPING_SECONDS", 0.01)
+
+    def rows() -> dict[str, int]:
+        with closing(sqlite3.connect(path)) as other:
+            return {
+                table: other.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                for table in ("windows", "days", "site_days", "reports")
+            }
+
+    with closing(create_counters(f"sqlite://{path}")) as counters:
+        for number in range(350):
+            counters.hit([WindowHit(f"visitor {number}", 5, 60)], reserve=UsageReservation(number, 5, 7), now=NOW)
+        later = NOW + 71 * 86_400
+        counters.hit([MINUTE], reserve=UsageReservation(1, 5, 7), now=later)
+        assert wait_until(lambda: rows() == {"windows": 1, "days": 1, "site_days": 1, "reports": 0})
+        assert counters.hit([MINUTE], reserve=UsageReservation(1, 5, 7), now=later).used_today == 2
+
+
+def test_the_write_ahead_log_does_not_grow_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_file, "_HOUSEKEEPING_SECONDS", 0.01)
+    monkeypatch.setattr(sqlite_file, "_FRAMES_BEFORE_WAITING", 100)
+    log = Path(f"{path}-wal")
+    with closing(create_counters(f"sqlite://{path}")) as counters:
+
+        def is_short() -> bool:
+            for _ in range(100):
+                counters.hit([MINUTE._replace(limit=None)], now=NOW)
+            return log.stat().st_size < 100_000
+
+        for _ in range(3):
+            counters.hit([MINUTE._replace(limit=None)], now=NOW)
+            assert wait_until(is_short)
+
+
+def test_a_store_can_be_used_again_after_it_was_closed(counters: CounterStore) -> None:
+    counters.close()
+    counters.close()
+    assert counters.hit([MINUTE], now=NOW).windows[0].hits == 2
+
+
+def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None:
+    def housekeepers() -> int:
+        return sum(thread.name == "counters-housekeeper" for thread in threading.enumerate())
+
+    before = housekeepers()
+    store = create_counters(f"sqlite://{path}")
+    store.hit([MINUTE], now=NOW)
+    assert housekeepers() == before + 1
+    del store
+    assert wait_until(lambda: housekeepers() == before)
+
+
+def test_an_interrupted_step_leaves_nothing_behind(counters: CounterStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TypeError):
+        counters.hit([MINUTE, WindowHit("broken", 5, None)], now=NOW)  # type: ignore[arg-type]
+    assert counters.hit([MINUTE], now=NOW).windows[0].hits == 2
