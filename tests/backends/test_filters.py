@@ -1,0 +1,137 @@
+"""Filters are read as Meilisearch reads them, and no text breaks the reader."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backends.errors import BackendRejected
+from backends.filters import (
+    MAX_FILTER_DEPTH,
+    MAX_FILTER_LENGTH,
+    And,
+    Between,
+    Comparison,
+    Filter,
+    Not,
+    OneOf,
+    Or,
+    Presence,
+    fields_of,
+    parse_filter,
+)
+from backends.text import normal_form
+from backends.values import fold_value, number_text, parse_filter_instant, parse_instant, parse_number
+
+
+@pytest.mark.parametrize(("text", "tree"), [
+    ("a = 1", Comparison("a", "=", "1", 0)),
+    ("a=1", Comparison("a", "=", "1", 0)),
+    (" a  !=\n'x y' ", Comparison("a", "!=", "x y", 1)),
+    ('"my field" >= "1 2"', Comparison("my field", ">=", "1 2", 0)),
+    ("a = 'it\\'s'", Comparison("a", "=", "it's", 0)),
+    ('a = "\\"x\\" \\\\ \\n"', Comparison("a", "=", '"x" \\ \\n', 0)),
+    ("a = ''", Comparison("a", "=", "", 0)),
+    ("a 1 TO 2", Between("a", "1", "2", 0)),
+    ("a IN [1, 'b c',d,]", OneOf("a", ("1", "b c", "d"), 0)),
+    ("a IN[]", OneOf("a", (), 0)),
+    ("a NOT IN [1]", Not(OneOf("a", ("1",), 0))),
+    ("a EXISTS", Presence("a", "exists", 0)),
+    ("a NOT EXISTS", Not(Presence("a", "exists", 0))),
+    ("a IS NULL", Presence("a", "null", 0)),
+    ("a IS NOT NULL", Not(Presence("a", "null", 0))),
+    ("a IS EMPTY", Presence("a", "empty", 0)),
+    ("a IS NOT EMPTY", Not(Presence("a", "empty", 0))),
+    ("a = 1 OR b = 2 AND c = 3", Or((Comparison("a", "=", "1", 0), And((Comparison("b", "=", "2", 9),
+                                                                       Comparison("c", "=", "3", 19)))))),
+    ("(a = 1 OR b = 2) AND c = 3", And((Or((Comparison("a", "=", "1", 1), Comparison("b", "=", "2", 10))),
+                                        Comparison("c", "=", "3", 21)))),
+    ("NOT a = 1 AND b = 2", And((Not(Comparison("a", "=", "1", 4)), Comparison("b", "=", "2", 14)))),
+    ("NOT (a = 1)", Not(Comparison("a", "=", "1", 5))),
+    ("date > 2024-05-01T10:00:00+02:00", Comparison("date", ">", "2024-05-01T10:00:00+02:00", 0)),
+    ("naïve = 日本", Comparison("naïve", "=", "日本", 0)),
+    ("a = 'AND'", Comparison("a", "=", "AND", 0)),
+    ("url = /docs/a.html", Comparison("url", "=", "/docs/a.html", 0)),
+])  # fmt: skip
+def test_an_expression_is_read_as_its_tree(text: str, tree: Filter) -> None:
+    assert parse_filter(text) == tree
+
+
+@pytest.mark.parametrize(("text", "position"), [
+    ("", 0), ("   ", 3), ("a", 1), ("a =", 3), ("= 1", 0), ("a == 1", 3), ("a = 1 b = 2", 6), ("(a = 1", 6),
+    ("a = 1)", 5),     ("a IN", 4), ("a IN [", 6), ("a IN [1", 7), ("a IN [1 2]", 8), ("a IN [,]", 6), ("a 1 TO", 6), ("a 1 2", 2),
+    ("a TO 1", 2), ("a IS", 4), ("a IS 1", 5), ("a NOT", 5), ("a NOT NULL", 6), ("a = 1 AND", 9), ("AND a = 1", 0),
+    ("a = 'x", 4), ("a = \"x'", 4), ("a & b", 2), ("a = 1 and b = 2", 6), ("()", 1), ("a = IN", 4), ("NOT", 3),
+    ("a = (", 4), ("a = {", 4),
+])  # fmt: skip
+def test_a_malformed_expression_is_rejected_where_it_goes_wrong(text: str, position: int) -> None:
+    with pytest.raises(BackendRejected) as caught:
+        parse_filter(text)
+    assert (caught.value.part, caught.value.position) == ("filters", position)
+
+
+def test_length_and_depth_are_bounded() -> None:
+    deep = "(" * MAX_FILTER_DEPTH + "a = 1" + ")" * MAX_FILTER_DEPTH
+    assert parse_filter(deep) == Comparison("a", "=", "1", MAX_FILTER_DEPTH)
+    long = "a = " + "x" * (MAX_FILTER_LENGTH - 4)
+    assert isinstance(parse_filter(long), Comparison)
+    for text in (f"({deep})", "NOT " * 400 + "a = 1", "(" * 1900, long + "x", "(NOT " * 300):
+        with pytest.raises(BackendRejected):
+            parse_filter(text)
+
+
+@given(st.text(alphabet="ab1 =!<>()[],'\"\\ANDORTINOXS", max_size=60) | st.text(max_size=60))
+def test_any_text_is_read_or_rejected_within_it(text: str) -> None:
+    try:
+        tree = parse_filter(text)
+    except BackendRejected as error:
+        position = error.position
+    else:
+        position = min(fields_of(tree).values())
+    assert position is not None
+    assert 0 <= position <= len(text)
+
+
+def test_fields_are_listed_with_their_first_place() -> None:
+    tree = parse_filter("a = 1 AND NOT (b EXISTS OR a IN [2]) AND c 1 TO 2")
+    assert fields_of(tree) == {"a": 0, "b": 15, "c": 41}
+
+
+@pytest.mark.parametrize(("text", "number"), [
+    ("5", 5), ("-5", -5), ("5.0", 5.0), ("1e3", 1000.0), (".5", 0.5), ("5.", 5.0), ("+5", 5), ("inf", None),
+    ("nan", None), ("", None), ("5a", None), ("1e999", None), ("٥", None), ("1_000", None), ("0x10", None), ("--5", None),
+])  # fmt: skip
+def test_numbers_are_told_from_words(text: str, number: float | None) -> None:
+    assert parse_number(text) == number
+
+
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("1970-01-01", 0), ("1970-01-02", 86400), ("1970-01-01T00:00:01", 1), ("1970-01-01T01:00:00+01:00", 0),
+    ("1969-12-31T23:59:59Z", -1), ("2024-02-30", None), ("yesterday", None), ("", None), ("0001-01-01", -62135596800),
+    ("9999-12-31T23:59:59Z", 253402300799), ("1970-01-01 00:00:02", 2),
+])  # fmt: skip
+def test_dates_are_instants(text: str, seconds: int | None) -> None:
+    assert parse_instant(text) == (None if seconds is None else seconds * 1_000_000)
+
+
+def test_a_filter_takes_unix_seconds_for_a_date() -> None:
+    assert parse_filter_instant("86400") == parse_filter_instant("1970-01-02") == 86_400_000_000
+    assert parse_filter_instant("1.5") == 1_500_000
+    assert parse_filter_instant("1e300") is None
+
+
+def test_values_are_equal_without_case() -> None:
+    assert fold_value(" STRASSE ") == fold_value("straße")
+    assert fold_value("cafe\u0301") == fold_value("CAFÉ")
+    assert fold_value("cafe") != fold_value("café")
+    assert (number_text(5), number_text(5.0), number_text(0.5), number_text(10**18)) == ("5", "5", "0.5", str(10**18))
+
+
+@pytest.mark.parametrize(("query", "normal"), [
+    ("  Hello   World ", "hello world"), ("CAFE\u0301", "caf\u00e9"), ("a\tb\n c", "a b c"), ("", ""),
+    ("\u00a0x\u3000y", "x y"),
+])  # fmt: skip
+def test_a_query_has_one_normal_form(query: str, normal: str) -> None:
+    assert normal_form(query) == normal
+    assert normal_form(normal) == normal
