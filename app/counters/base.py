@@ -38,7 +38,7 @@ from enum import StrEnum
 from math import ceil
 from typing import Literal, NamedTuple
 
-from app.counters.charges import UNLIMITED, day_number
+from app.counters.charges import UNLIMITED, day_number, milliseconds
 
 Operation = Literal["search", "indexing"]
 """Kinds of work that can be reported."""
@@ -113,7 +113,7 @@ class WindowState(NamedTuple):
 
     def retry_after(self, now: float) -> int:
         """Whole seconds until the window ends, rounded up, at least 1."""
-        return max(1, ceil((self.reset_ms - int(now * 1000)) / 1000))
+        return max(1, ceil((self.reset_ms - milliseconds(now)) / 1000))
 
 
 class UsageReservation(NamedTuple):

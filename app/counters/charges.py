@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date
 
 UNLIMITED = 2147483647
 """How "no limit" is written where a number must stand."""
@@ -19,9 +19,14 @@ IDEMPOTENCY_SECONDS = 86_400
 _FIRST_DAY = date(1970, 1, 1).toordinal()
 
 
+def milliseconds(now: float) -> int:
+    """A Unix time as all stores count it; rounded, since floats miss most fractions by a little."""
+    return round(now * 1000)
+
+
 def day_of(now: float) -> date:
     """The UTC day of a Unix time."""
-    return datetime.fromtimestamp(now, UTC).date()
+    return day_from_number(milliseconds(now) // 86_400_000)
 
 
 def day_number(day: date) -> int:

@@ -26,7 +26,7 @@ from app.counters.base import (
     WindowHit,
     WindowState,
 )
-from app.counters.charges import UNLIMITED
+from app.counters.charges import UNLIMITED, milliseconds
 from app.counters.storage import STRATEGY, CountersRateLimiter
 
 
@@ -128,7 +128,9 @@ class RequestLimiter(Limiter):
                 limits.windows, reserve=limits.reserve, credentials_of=limits.credentials_of, now=now
             )
         except CountersUnavailable:
-            untouched = (WindowState(*window, 0, int(now * 1000) + window.seconds * 1000) for window in limits.windows)
+            untouched = (
+                WindowState(*window, 0, milliseconds(now) + window.seconds * 1000) for window in limits.windows
+            )
             self.show(limits.window_shown(tuple(untouched)))
             raise
         if outcome.refused is not None:

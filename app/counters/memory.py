@@ -23,7 +23,7 @@ from app.counters.base import (
     WindowState,
     most_patient,
 )
-from app.counters.charges import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, charge_of_site, day_of
+from app.counters.charges import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, charge_of_site, day_of, milliseconds
 
 _SWEEP_EVERY = 1000
 
@@ -60,7 +60,7 @@ class MemoryCounters(CounterStore):
         credentials_of: int | None = None,
         now: float,
     ) -> HitOutcome:
-        now_ms = int(now * 1000)
+        now_ms = milliseconds(now)
         today = day_of(now)
         with self._lock:
             self._sweep(now_ms, today)
@@ -89,7 +89,7 @@ class MemoryCounters(CounterStore):
         credentials_of: int | None = None,
         now: float,
     ) -> HitOutcome:
-        now_ms = int(now * 1000)
+        now_ms = milliseconds(now)
         today = day_of(now)
         with self._lock:
             states = tuple(self._state(window, now_ms) for window in windows)
@@ -103,7 +103,7 @@ class MemoryCounters(CounterStore):
         windows: Sequence[WindowState] = (),
         now: float,
     ) -> None:
-        now_ms = int(now * 1000)
+        now_ms = milliseconds(now)
         with self._lock:
             for window in windows:
                 hits, reset_ms = self._windows.get(window.key, (0, 0))
@@ -136,7 +136,7 @@ class MemoryCounters(CounterStore):
         idempotency: IdempotencyKey | None = None,
         now: float,
     ) -> ReportOutcome:
-        now_ms = int(now * 1000)
+        now_ms = milliseconds(now)
         today = day_of(now)
         with self._lock:
             usage = self._days.setdefault((account_id, today), _Day())
@@ -178,7 +178,7 @@ class MemoryCounters(CounterStore):
             }
 
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
-        now_ms = int(now * 1000)
+        now_ms = milliseconds(now)
         with self._lock:
             self._epoch(account_id, now_ms)
             epoch = self._epochs[account_id]
@@ -188,14 +188,14 @@ class MemoryCounters(CounterStore):
 
     def end_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
         with self._lock:
-            self._epoch(account_id, int(now * 1000))
+            self._epoch(account_id, milliseconds(now))
             epoch = self._epochs[account_id]
             epoch.finished += 1
             epoch.started = max(epoch.started, epoch.finished)
             return CredentialEpoch(epoch.started, epoch.finished)
 
     def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
-        begun_before_ms = int((now - older_than_seconds) * 1000)
+        begun_before_ms = milliseconds(now - older_than_seconds)
         with self._lock:
             stuck = [
                 epoch
@@ -208,7 +208,7 @@ class MemoryCounters(CounterStore):
 
     def forget_account(self, account_id: int, *, now: float) -> None:
         with self._lock:
-            self._epoch(account_id, int(now * 1000))
+            self._epoch(account_id, milliseconds(now))
             epoch = self._epochs[account_id]
             epoch.started = epoch.finished = epoch.started + 1
             for owned in [key for key in self._days if key[0] == account_id]:

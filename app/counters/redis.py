@@ -35,7 +35,7 @@ from app.counters.base import (
     WindowState,
     most_patient,
 )
-from app.counters.charges import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, day_from_number, day_number
+from app.counters.charges import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, day_from_number, day_number, milliseconds
 
 _PREFIX = "sitesearch:counters:"
 _OPEN_CHANGES = f"{_PREFIX}open-changes"
@@ -107,7 +107,7 @@ class RedisCounters(CounterStore):
         now: float,
     ) -> None:
         keys = [_window(window.key) for window in windows]
-        arguments: list[Any] = [int(now * 1000), 0, "", _DAY_KEPT_MS]
+        arguments: list[Any] = [milliseconds(now), 0, "", _DAY_KEPT_MS]
         if reservation is None:
             keys += [_day(0, 0), _sites(0, 0)]
         else:
@@ -136,12 +136,12 @@ class RedisCounters(CounterStore):
         idempotency: IdempotencyKey | None = None,
         now: float,
     ) -> ReportOutcome:
-        day = int(now * 1000) // 86_400_000
+        day = milliseconds(now) // 86_400_000
         status, used = self._run(
             _REPORT,
             [_day(account_id, day), _sites(account_id, day), *_reports(account_id)],
             [
-                int(now * 1000),
+                milliseconds(now),
                 operation,
                 count,
                 int(capped),
@@ -179,7 +179,7 @@ class RedisCounters(CounterStore):
         return self._change(account_id, "end", now)
 
     def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
-        begun_before_ms = int((now - older_than_seconds) * 1000)
+        begun_before_ms = milliseconds(now - older_than_seconds)
         healed: int = self._run(_HEAL, [_OPEN_CHANGES], [begun_before_ms, _epoch("")])
         return healed
 
@@ -216,7 +216,7 @@ class RedisCounters(CounterStore):
         credentials_of: int | None,
         now: float,
     ) -> HitOutcome:
-        now_ms = int(now * 1000)
+        now_ms = milliseconds(now)
         day = now_ms // 86_400_000
         today = day_from_number(day)
         if reserve is None:
@@ -249,7 +249,7 @@ class RedisCounters(CounterStore):
         )
 
     def _change(self, account_id: int, step: str, now: float) -> CredentialEpoch:
-        answer = self._run(_CHANGE, [_epoch(account_id), _OPEN_CHANGES], [int(now * 1000), step, account_id])
+        answer = self._run(_CHANGE, [_epoch(account_id), _OPEN_CHANGES], [milliseconds(now), step, account_id])
         return CredentialEpoch(*answer)
 
     def _hash(self, key: str) -> dict[bytes, bytes]:
@@ -327,7 +327,7 @@ def _epoch(account_id: int | str | None) -> str:
 
 
 def _kept_days(now: float) -> range:
-    today = int(now * 1000) // 86_400_000
+    today = milliseconds(now) // 86_400_000
     return range(today - USAGE_DAYS_KEPT, today + 2)
 
 

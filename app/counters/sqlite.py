@@ -24,7 +24,14 @@ from app.counters.base import (
     WindowState,
     most_patient,
 )
-from app.counters.charges import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, charge_of_site, day_from_number, day_number
+from app.counters.charges import (
+    IDEMPOTENCY_SECONDS,
+    USAGE_DAYS_KEPT,
+    charge_of_site,
+    day_from_number,
+    day_number,
+    milliseconds,
+)
 from app.counters.sqlite_file import Execute, SharedFile
 
 _VERSION = 1
@@ -89,7 +96,7 @@ class SqliteCounters(CounterStore):
         credentials_of: int | None = None,
         now: float,
     ) -> HitOutcome:
-        now_ms = int(now * 1000)
+        now_ms = milliseconds(now)
         self._latest.now_ms = now_ms
         return self._run(_hit, windows, reserve, credentials_of, now_ms)
 
@@ -101,7 +108,7 @@ class SqliteCounters(CounterStore):
         credentials_of: int | None = None,
         now: float,
     ) -> HitOutcome:
-        return self._run(_peek, windows, usage_of, credentials_of, int(now * 1000))
+        return self._run(_peek, windows, usage_of, credentials_of, milliseconds(now))
 
     def give_back(
         self,
@@ -110,7 +117,7 @@ class SqliteCounters(CounterStore):
         windows: Sequence[WindowState] = (),
         now: float,
     ) -> None:
-        self._run(_give_back, reservation, windows, int(now * 1000))
+        self._run(_give_back, reservation, windows, milliseconds(now))
 
     def reset(self, keys: Sequence[str]) -> None:
         self._run(_reset, keys)
@@ -129,7 +136,7 @@ class SqliteCounters(CounterStore):
         idempotency: IdempotencyKey | None = None,
         now: float,
     ) -> ReportOutcome:
-        return self._run(_report, account_id, site_id, operation, count, capped, idempotency, int(now * 1000))
+        return self._run(_report, account_id, site_id, operation, count, capped, idempotency, milliseconds(now))
 
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
         found = self.usage_between(account_id, day, day)
@@ -145,16 +152,16 @@ class SqliteCounters(CounterStore):
         return self._run(_read_sites, account_id, day_number(day), reading=True)
 
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
-        return self._run(_begin_change, account_id, int(now * 1000))
+        return self._run(_begin_change, account_id, milliseconds(now))
 
     def end_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
-        return self._run(_end_change, account_id, int(now * 1000))
+        return self._run(_end_change, account_id, milliseconds(now))
 
     def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
-        return self._run(_heal, int((now - older_than_seconds) * 1000))
+        return self._run(_heal, milliseconds(now - older_than_seconds))
 
     def forget_account(self, account_id: int, *, now: float) -> None:
-        self._run(_forget_account, account_id, int(now * 1000))
+        self._run(_forget_account, account_id, milliseconds(now))
 
     def forget_site(self, account_id: int, site_id: int, *, now: float) -> None:
         self._run(_forget_site, account_id, site_id)

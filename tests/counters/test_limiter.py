@@ -1,0 +1,169 @@
+"""Flask-Limiter over the counter store: one step for all limits of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import flask
+import pytest
+import time_machine
+from flask_limiter import Limiter, RateLimitExceeded
+
+from app.counters import CounterStore, CountersUnavailable, UsageReservation, WindowHit, create_counters
+from app.counters.base import quota_window
+from app.counters.limiter import RequestLimiter, RequestLimitExceeded, RequestLimits
+from app.counters.storage import CounterStorage
+
+NOW = 1_700_000_000.25
+MINUTE = WindowHit("account minute", 3, 60)
+DAY = WindowHit("account day", 5, 86_400)
+VISITOR = WindowHit("visitor", 2, 60)
+
+
+class Site:
+    """An application whose requests pass ``limits``."""
+
+    def __init__(self, counters: CounterStore) -> None:
+        self.limits = RequestLimits((MINUTE, DAY))
+        self.outcome: Any = None
+        self.refusal: Any = None
+        self.app = flask.Flask("site")
+        self.limiter = RequestLimiter(counters)
+        self.limiter.init_app(self.app)
+        self.app.before_request(self.check)
+        self.app.add_url_rule("/", view_func=lambda: "fine", endpoint="home")
+        self.app.register_error_handler(RateLimitExceeded, self.explain)
+        self.app.register_error_handler(CountersUnavailable, lambda error: ("away", 503))
+        self.client = self.app.test_client()
+
+    def check(self) -> None:
+        self.outcome = self.limiter.check_request_limits(self.limits)
+        reserve = self.limits.reserve
+        if reserve is not None and reserve.daily_limit is not None and self.outcome.reservation is None:
+            self.limiter.refuse(quota_window(self.outcome, reserve.daily_limit))
+
+    def explain(self, error: Exception) -> tuple[str, int, dict[str, str]]:
+        assert isinstance(error, RequestLimitExceeded)
+        self.refusal = error
+        return error.description or "", 429, {"Retry-After": str(error.retry_after)}
+
+    def get(self, path: str = "/") -> tuple[int, tuple[str | None, ...], str | None]:
+        response = self.client.get(path)
+        shown = tuple(response.headers.get(f"X-RateLimit-{name}") for name in ("Limit", "Remaining", "Reset"))
+        return response.status_code, shown, response.headers.get("Retry-After")
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Traveller]:
+    with time_machine.travel(NOW, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def site(counters: CounterStore, clock: time_machine.Traveller) -> Site:
+    return Site(counters)
+
+
+def test_limits_hold_and_every_answer_shows_them(site: Site, clock: time_machine.Traveller) -> None:
+    assert [site.get() for _ in range(4)] == [
+        (200, ("3", "2", "1700000061"), None),
+        (200, ("3", "1", "1700000061"), None),
+        (200, ("3", "0", "1700000061"), None),
+        (429, ("3", "0", "1700000061"), "60"),
+    ]
+    clock.shift(59.5)
+    assert site.get() == (429, ("3", "0", "1700000061"), "1")
+    clock.shift(0.5)
+    assert site.get() == (200, ("3", "2", "1700000121"), None)
+
+
+def test_a_refusal_shows_the_limit_that_was_hit(site: Site, clock: time_machine.Traveller) -> None:
+    for _ in range(3):
+        site.get()
+    clock.shift(60)
+    assert [site.get()[0] for _ in range(2)] == [200, 200]
+    assert site.get() == (429, ("5", "0", "1700086401"), "86340")
+    assert site.refusal.window.key == DAY.key
+    assert site.refusal.limit.limit.amount == 5
+    assert site.refusal.description == "5 per 1 day"
+
+
+def test_of_several_windows_the_one_with_less_left_is_shown(site: Site) -> None:
+    site.limits = RequestLimits((MINUTE, VISITOR, DAY), shown=(MINUTE.key, VISITOR.key))
+    assert site.get() == (200, ("2", "1", "1700000061"), None)
+    site.limits = RequestLimits((MINUTE, VISITOR._replace(key="another visitor"), DAY), shown=(MINUTE.key, VISITOR.key))
+    assert site.get() == (200, ("3", "1", "1700000061"), None)
+
+
+def test_errors_and_unknown_routes_show_the_limits_too(site: Site) -> None:
+    assert site.get("/nowhere") == (404, ("3", "2", "1700000061"), None)
+
+
+def test_a_request_without_limits_shows_none(site: Site) -> None:
+    site.limits = RequestLimits(())
+    assert site.get() == (200, (None, None, None), None)
+
+
+def test_a_used_up_quota_is_a_refusal_until_midnight(site: Site) -> None:
+    site.limits = RequestLimits((MINUTE,), reserve=UsageReservation(1, 1))
+    assert site.get() == (200, ("3", "2", "1700000061"), None)
+    assert site.get() == (429, ("1", "0", "1700006400"), "6400")
+
+
+def test_one_request_is_one_step_of_the_store(
+    site: Site, counters: CounterStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    for method in sorted(CounterStore.__abstractmethods__):
+        original = getattr(counters, method)
+
+        def counted(*arguments: Any, method: str = method, original: Any = original, **named: Any) -> Any:
+            steps.append(method)
+            return original(*arguments, **named)
+
+        monkeypatch.setattr(counters, method, counted)
+    site.limits = RequestLimits((MINUTE, DAY, VISITOR), reserve=UsageReservation(1, 9), credentials_of=1)
+    site.get()
+    assert steps == ["hit"]
+    assert site.outcome.used_today == 1
+    assert site.outcome.epoch.is_settled
+
+
+def test_flask_limiter_is_in_the_path(site: Site, counters: CounterStore) -> None:
+    assert site.app.extensions["limiter"] == {site.limiter}
+    assert isinstance(site.limiter, Limiter)
+    assert isinstance(site.limiter.storage, CounterStorage)
+    assert site.limiter.storage.store is counters
+    with site.app.test_request_context("/"):
+        site.app.preprocess_request()
+        current = site.limiter.current_limit
+        assert current is not None
+        assert (current.limit.amount, current.remaining, current.reset_at) == (3, 2, 1_700_000_061)
+        assert current.breached is False
+
+
+def test_decorated_views_and_blueprints_are_limited_as_well(site: Site) -> None:
+    def page() -> str:
+        return "page"
+
+    def view() -> str:
+        return "view"
+
+    pages = flask.Blueprint("pages", __name__)
+    pages.add_url_rule("/page", view_func=page)
+    site.limiter.limit("1/minute")(pages)
+    site.app.register_blueprint(pages)
+    site.app.add_url_rule("/view", view_func=site.limiter.limit("2/minute", key_func=lambda: "everyone")(view))
+    site.limits = RequestLimits(())
+    site.app.register_error_handler(RateLimitExceeded, lambda error: ("limited", 429))
+    assert [site.get("/view")[0] for _ in range(3)] == [200, 200, 429]
+    assert [site.get("/page")[0] for _ in range(2)] == [200, 429]
+
+
+def test_a_store_that_is_away_is_the_callers_to_decide(
+    tmp_path_factory: pytest.TempPathFactory, clock: time_machine.Traveller
+) -> None:
+    missing = tmp_path_factory.mktemp("empty") / "missing" / "counters.db"
+    site = Site(create_counters(f"sqlite://{missing}"))
+    assert site.get() == (503, ("3", "3", "1700000061"), None)

@@ -1,0 +1,43 @@
+"""Which store a URL means."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.counters import create_counters
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("memory://", "memory"),
+        ("sqlite:///var/lib/counters.db", "sqlite"),
+        ("sqlite:////var/lib/counters.db", "sqlite"),
+        ("redis://127.0.0.1:6379/3", "redis"),
+        ("rediss://user:secret@cache.example:6380", "redis"),
+        ("unix:///run/redis.sock", "redis"),
+    ],
+)
+def test_the_scheme_chooses_and_nothing_is_opened(url: str, name: str) -> None:
+    store = create_counters(url)
+    assert store.name == name
+    store.close()
+
+
+@pytest.mark.parametrize("scheme", ["mysql", "memcached", "counters+redis"])
+def test_an_unknown_scheme_is_named_without_the_password(scheme: str) -> None:
+    with pytest.raises(ValueError, match=f"Unknown counter store '{scheme.replace('+', '.')}'") as caught:
+        create_counters(f"{scheme}://user:secret@host/db")
+    assert "secret" not in str(caught.value)
+    assert "sqlite://" in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite://host/file", "sqlite:///file?mode=ro"])
+def test_a_file_url_must_be_an_absolute_path(url: str) -> None:
+    with pytest.raises(ValueError, match="sqlite:///absolute/path"):
+        create_counters(url)
+
+
+def test_text_that_is_no_url_is_named() -> None:
+    with pytest.raises(ValueError, match="Unknown counter store 'redis'"):
+        create_counters("redis")

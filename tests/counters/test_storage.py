@@ -1,0 +1,86 @@
+"""The stores as storages of the limits library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import time_machine
+from limits import RateLimitItemPerMinute
+from limits.errors import ConfigurationError, StorageError
+from limits.storage import MemoryStorage, storage_from_string
+from limits.strategies import STRATEGIES, FixedWindowRateLimiter
+
+from app.counters import CountersUnavailable
+from app.counters.storage import STRATEGY, CountersRateLimiter, CounterStorage
+
+NOW = 1_700_000_000.25
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Traveller]:
+    with time_machine.travel(NOW, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def storage(counters_url: str, clock: time_machine.Traveller) -> Iterator[CounterStorage]:
+    made = storage_from_string(f"counters+{counters_url}")
+    assert isinstance(made, CounterStorage)
+    yield made
+    made.store.close()
+
+
+def test_a_storage_counts_until_the_window_ends(storage: CounterStorage, clock: time_machine.Traveller) -> None:
+    assert [storage.incr("key", 60), storage.incr("key", 60, amount=3)] == [1, 4]
+    assert (storage.get("key"), storage.get("other")) == (4, 0)
+    assert storage.get_expiry("key") == NOW + 60
+    assert abs(storage.get_expiry("other") - NOW) < 0.001
+    clock.shift(60)
+    assert storage.get("key") == 0
+    assert storage.incr("key", 60) == 1
+
+
+def test_a_storage_can_be_cleared_and_reset(storage: CounterStorage) -> None:
+    for key in ("a", "b", "c"):
+        storage.incr(key, 60)
+    storage.clear("a")
+    assert [storage.get(key) for key in ("a", "b", "c")] == [0, 1, 1]
+    assert storage.reset() == 2
+    assert [storage.get(key) for key in ("a", "b", "c")] == [0, 0, 0]
+
+
+def test_the_library_own_strategy_works_over_it(storage: CounterStorage) -> None:
+    limiter, limit = FixedWindowRateLimiter(storage), RateLimitItemPerMinute(2)
+    assert [limiter.hit(limit, "caller") for _ in range(3)] == [True, True, False]
+    assert limiter.get_window_stats(limit, "caller") == (NOW + 60, 0)
+
+
+def test_our_strategy_does_not_count_a_refused_hit(storage: CounterStorage) -> None:
+    limiter, limit = STRATEGIES[STRATEGY](storage), RateLimitItemPerMinute(3)
+    assert [limiter.hit(limit, "caller", cost=cost) for cost in (2, 2, 1, 1)] == [True, False, True, False]
+    assert limiter.test(limit, "caller") is False
+    assert limiter.get_window_stats(limit, "caller") == (NOW + 60, 0)
+    limiter.clear(limit, "caller")
+    assert limiter.test(limit, "caller") is True
+
+
+def test_a_storage_says_whether_its_store_answers(
+    storage: CounterStorage, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert storage.check() is True
+    away = storage_from_string(f"counters+sqlite://{tmp_path_factory.mktemp('empty')}/missing/counters.db")
+    assert away.check() is False
+    with pytest.raises(CountersUnavailable):
+        away.get("key")
+
+
+def test_errors_can_be_wrapped_as_the_library_does(tmp_path_factory: pytest.TempPathFactory) -> None:
+    away = f"counters+sqlite://{tmp_path_factory.mktemp('empty')}/missing/counters.db"
+    with pytest.raises(StorageError):
+        storage_from_string(away, wrap_exceptions=True).get("key")
+
+
+def test_our_strategy_refuses_a_storage_of_another_kind() -> None:
+    with pytest.raises(ConfigurationError, match=r"counters\+"):
+        CountersRateLimiter(MemoryStorage())
