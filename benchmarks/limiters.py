@@ -1,0 +1,199 @@
+"""What counting costs per request: our counter stores beside Flask-Limiter's own memory and Redis storages.
+
+    python -m benchmarks.limiters [--requests N] [--redis URL]
+
+First table: a whole Flask request with two limits (a minute, a day) and the X-RateLimit headers, less the same
+request without any limit. Second table: one step of a store alone, with everything a search needs: three windows, a
+search charged to the day's quota, and the account's credential epoch. CPU is this process' own; a Redis server's is not
+in it, the waiting for it is in the wall time. Each figure is the best of several rounds, taken in turns.
+
+Without --redis, a redis-server found on the PATH is started on a port of its own and ended afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import flask
+from flask_limiter import Limiter
+
+from app.counters import CounterStore, UsageReservation, WindowHit, create_counters
+from app.counters.limiter import RequestLimiter, RequestLimits
+
+ROUNDS = 7
+ACCOUNTS = 200
+PLENTY = 10**9
+
+
+class Cost(NamedTuple):
+    """Microseconds per call."""
+
+    cpu: float
+    wall: float
+
+    def less(self, other: Cost) -> Cost:
+        return Cost(self.cpu - other.cpu, self.wall - other.wall)
+
+
+def measure(calls: dict[str, Callable[[int], None]], repeats: int) -> dict[str, Cost]:
+    """Best round of each call; the rounds are interleaved, so that a busy moment of the machine hits all alike."""
+    best = {name: Cost(float("inf"), float("inf")) for name in calls}
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            cpu, wall = time.process_time(), time.perf_counter()
+            for number in range(repeats):
+                call(number)
+            spent = Cost((time.process_time() - cpu) * 1e6 / repeats, (time.perf_counter() - wall) * 1e6 / repeats)
+            best[name] = Cost(min(best[name].cpu, spent.cpu), min(best[name].wall, spent.wall))
+    return best
+
+
+def request(prepare: Callable[[flask.Flask], None]) -> Callable[[int], None]:
+    """One request to a small application that ``prepare`` has put a limiter on."""
+    app = flask.Flask(__name__)
+    app.add_url_rule("/", view_func=lambda: "fine", endpoint="home")
+    prepare(app)
+    environment = app.test_request_context("/").request.environ
+
+    def call(number: int) -> None:
+        environ = dict(environment, REMOTE_ADDR=f"10.0.{number % ACCOUNTS}.1")
+        environ.pop("werkzeug.request", None)
+        app.wsgi_app(environ, lambda status, headers: None)
+
+    return call
+
+
+def with_flask_limiter(storage_uri: str) -> Callable[[flask.Flask], None]:
+    def prepare(app: flask.Flask) -> None:
+        Limiter(
+            lambda: flask.request.remote_addr or "",
+            app=app,
+            application_limits=[f"{PLENTY}/minute", f"{PLENTY}/day"],
+            storage_uri=storage_uri,
+            headers_enabled=True,
+        )
+
+    return prepare
+
+
+def with_counters(store: CounterStore) -> Callable[[flask.Flask], None]:
+    def prepare(app: flask.Flask) -> None:
+        limiter = RequestLimiter(store)
+        limiter.init_app(app)
+
+        @app.before_request
+        def check() -> None:
+            address = flask.request.remote_addr
+            windows = (WindowHit(f"{address}:minute", PLENTY, 60), WindowHit(f"{address}:day", PLENTY, 86_400))
+            limiter.check_request_limits(RequestLimits(windows))
+
+    return prepare
+
+
+def search_step(store: CounterStore) -> Callable[[int], None]:
+    """One step as a search with a public key needs it."""
+    steps = [
+        (
+            (
+                WindowHit(f"account:{account}:minute", PLENTY, 60),
+                WindowHit(f"account:{account}:day", PLENTY, 86_400),
+                WindowHit(f"visitor:{account * 7919 % ACCOUNTS:032x}", PLENTY, 60),
+            ),
+            UsageReservation(account, PLENTY),
+        )
+        for account in range(ACCOUNTS)
+    ]
+
+    def call(number: int) -> None:
+        windows, reserve = steps[number % ACCOUNTS]
+        store.hit(windows, reserve=reserve, credentials_of=reserve.account_id, now=time.time())
+
+    return call
+
+
+@contextlib.contextmanager
+def redis_url(given: str | None, directory: Path) -> Iterator[str | None]:
+    program = shutil.which("redis-server")
+    if given is not None or program is None:
+        yield given
+        return
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(
+        [program, "--bind", "127.0.0.1", "--port", str(port), "--dir", str(directory), "--save", ""],
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def print_table(title: str, costs: dict[str, Cost], reference: str) -> None:
+    print(f"\n{title}\n")
+    print(f"| {'':42} | CPU µs | wall µs | CPU, as a multiple of {reference} |")
+    print(f"|{'-' * 44}|-------:|--------:|{'-' * (len(reference) + 24)}:|")
+    for name, cost in costs.items():
+        ratio = cost.cpu / costs[reference].cpu
+        print(f"| {name:42} | {cost.cpu:6.1f} | {cost.wall:7.1f} | {ratio:{len(reference) + 23}.2f} |")
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    arguments.add_argument("--requests", type=int, default=1000, help="requests in a round (default 1000)")
+    arguments.add_argument("--redis", metavar="URL", help="a Redis to use; its counters are cleared")
+    options = arguments.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        redis_url(options.redis, Path(directory)) as redis,
+        contextlib.ExitStack() as opened,
+    ):
+        urls = {"memory": "memory://", "SQLite": f"sqlite://{directory}/counters.db"}
+        if redis is None:
+            print("No redis-server found and no --redis given: Redis is not measured.")
+        else:
+            urls["Redis"] = redis
+        stores = {name: create_counters(url, timeout_seconds=5) for name, url in urls.items()}
+        for store in stores.values():
+            opened.callback(store.close)
+            store.clear()
+
+        def nothing(app: flask.Flask) -> None:
+            """No limiter."""
+
+        requests = {"bare": request(nothing), "Flask-Limiter, memory": request(with_flask_limiter("memory://"))}
+        if redis is not None:
+            requests["Flask-Limiter, Redis"] = request(with_flask_limiter(redis))
+        requests |= {f"ours, {name}": request(with_counters(store)) for name, store in stores.items()}
+        costs = measure(requests, options.requests)
+        bare = costs.pop("bare")
+        print(f"A bare Flask request costs {bare.cpu:.0f} µs of CPU here.")
+        added = {name: cost.less(bare) for name, cost in costs.items()}
+        print_table("Two limits and headers, added to a Flask request:", added, "Flask-Limiter, memory")
+
+        steps = measure({f"{name} step": search_step(store) for name, store in stores.items()}, options.requests)
+        print_table("One step of the store: 3 windows, 1 search charged, 1 epoch:", steps, "SQLite step")
+
+
+if __name__ == "__main__":
+    main()
