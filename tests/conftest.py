@@ -14,6 +14,7 @@ from app import create_app
 from app.config import Settings, load_settings
 from app.schema import upgrade
 from app.services import accounts
+from tests.answers import CheckedClient
 from tests.callers import Tenant, register_tenant
 
 SECRET = "a secret of the tests that is long enough"
@@ -35,8 +36,9 @@ def make_settings(folder: Path, **overrides: object) -> Settings:
 
 
 def make_app(settings: Settings) -> Flask:
-    """An application with its tables."""
+    """An application with its tables, whose test clients check every answer (see tests/answers.py)."""
     app = create_app(settings)
+    app.test_client_class = CheckedClient
     upgrade(app.extensions["runtime"].database)
     return app
 

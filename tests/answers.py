@@ -1,0 +1,150 @@
+"""What every answer must look like, checked in one place: our own API document, and the one shape of errors.
+
+Tests talk to the application through :class:`CheckedClient`, so nothing of this is asked for: an answer that the
+document does not describe fails the test that received it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from flask.testing import FlaskClient
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+from werkzeug.test import TestResponse
+
+from app.errors import MAX_DETAILS, STATUS, ErrorCode
+from app.openapi import document
+
+Document = dict[str, Any]
+UNDESCRIBED_STATUSES = (404, 405)
+"""What an address may answer that no operation speaks of."""
+WITHOUT_RATE_HEADERS = ("/healthz", "/readyz", "/metrics")
+
+
+class CheckedClient(FlaskClient):
+    """A test client that checks every answer."""
+
+    def open(self, *args: Any, **kwargs: Any) -> TestResponse:
+        response = super().open(*args, **kwargs)
+        request = response.request
+        check_answer(self.application, request.method, request.path, response)
+        return response
+
+
+def check_answer(app: Any, method: str, path: str, response: TestResponse) -> None:
+    """Fail unless the answer is one that the document describes, with the headers all answers have."""
+    if path.startswith("/static/"):
+        return
+    _check_headers(method, path, response)
+    if path.startswith("/engine"):
+        return
+    if response.status_code >= 400 and response.mimetype == "application/json" and method != "HEAD":
+        check_error(response)
+    with app.app_context():
+        described = document()
+    operation = find_operation(described, method, path)
+    if operation is None:
+        return
+    template, verb = operation
+    responses = described["paths"][template][verb]["responses"]
+    status = str(response.status_code)
+    if response.status_code in UNDESCRIBED_STATUSES and status not in responses:
+        return
+    if response.mimetype == "text/html" or response.status_code in (302, 303):
+        return  # The page of the same address; see tests/pages.
+    assert status in responses, f"{verb.upper()} {template} may not answer {status}: {response.get_data(as_text=True)[:500]}"
+    if method == "HEAD" or not response.data:
+        assert method == "HEAD" or "content" not in responses[status], f"{verb.upper()} {template} {status} has no body"
+        return
+    assert response.mimetype in responses[status]["content"], f"{response.mimetype} is not described"
+    if response.mimetype == "application/json":
+        errors = sorted(_validator(app, template, verb, status).iter_errors(response.get_json()), key=str)
+        assert not errors, f"{verb.upper()} {template} {status}: {errors[0].json_path} {errors[0].message[:500]}"
+
+
+def find_operation(described: Document, method: str, path: str) -> tuple[str, str] | None:
+    """Template and method of the operation that answers ``method path``, if there is one."""
+    verb = "get" if method == "HEAD" else method.lower()
+    matching = [
+        template
+        for template in described["paths"]
+        if re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", template), path) and verb in described["paths"][template]
+    ]
+    return (min(matching, key=lambda template: template.count("{")), verb) if matching else None
+
+
+@lru_cache(maxsize=512)
+def _validator(app: Any, template: str, verb: str, status: str) -> Draft202012Validator:
+    with app.app_context():
+        contents = document()
+    registry: Registry[Any] = Registry().with_resource(
+        "urn:openapi", Resource(contents=contents, specification=DRAFT202012)
+    )
+    pointer = "/".join(
+        part.replace("~", "~0").replace("/", "~1")
+        for part in ("paths", template, verb, "responses", status, "content", "application/json", "schema")
+    )
+    return Draft202012Validator({"$ref": f"urn:openapi#/{pointer}"}, registry=registry)
+
+
+def _check_headers(method: str, path: str, response: TestResponse) -> None:
+    headers = response.headers
+    assert re.fullmatch(r"[A-Za-z0-9._:+/=-]{1,128}", headers["X-Request-Id"])
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    is_preflight = method == "OPTIONS" and "Access-Control-Max-Age" in headers
+    if path in WITHOUT_RATE_HEADERS or is_preflight:
+        return
+    numbers = [int(headers[f"X-RateLimit-{name}"]) for name in ("Limit", "Remaining", "Reset")]
+    assert all(number >= 0 for number in numbers), numbers
+    assert numbers[1] <= numbers[0], numbers
+
+
+def check_error(response: TestResponse) -> dict[str, Any]:
+    """Fail unless the answer has the one shape of errors; gives its body."""
+    body: dict[str, Any] = response.get_json()
+    status = response.status_code
+    assert {"error", "message"} <= set(body) <= {"error", "message", "details", "retry_after"}, body
+    assert STATUS[ErrorCode(body["error"])] == status, body
+    assert isinstance(body["message"], str)
+    assert body["message"]
+    if status == 429:
+        assert set(body) == {"error", "message", "retry_after"}
+    if status in (429, 503):
+        assert body["retry_after"] >= 1
+    assert response.headers.get("Retry-After") == (str(body["retry_after"]) if "retry_after" in body else None)
+    assert ("retry_after" in body) == (status in (429, 503))
+    if status == 401:
+        assert response.headers["WWW-Authenticate"] == "Bearer"
+    if status == 405:
+        assert response.headers["Allow"]
+    if "details" in body:
+        assert status == 400
+        assert 1 <= len(body["details"]) <= MAX_DETAILS
+        for detail in body["details"]:
+            assert {"field", "code", "message"} <= set(detail) <= {"field", "code", "message", "index", "id", "position"}
+            assert all(isinstance(detail[name], str) and detail[name] for name in ("field", "code", "message"))
+    for secret in ("Traceback", "sqlalchemy", "SELECT ", "tantivy", ".py"):
+        assert secret not in response.get_data(as_text=True)
+    return body
+
+
+def assert_error(response: TestResponse, status: int, code: str, *, field: str | None = None) -> dict[str, Any]:
+    """The answer is this error, about this field if one is named; gives its body."""
+    text = response.get_data(as_text=True)[:500]
+    assert response.status_code == status, f"{response.status_code} instead of {status}: {text}"
+    body = check_error(response)
+    assert body["error"] == code, text
+    if field is not None:
+        assert field in [detail["field"] for detail in body["details"]], text
+    return body
+
+
+def assert_ok(response: TestResponse, status: int = 200) -> dict[str, Any]:
+    """The answer is a success; gives its body."""
+    assert response.status_code == status, f"{response.status_code}: {response.get_data(as_text=True)[:500]}"
+    body: dict[str, Any] = response.get_json()
+    return body
