@@ -15,7 +15,7 @@ from backends.embedded.folding import fold, terms_of
 from backends.embedded.languages import UNKNOWN, language_votes, stop_words
 from backends.embedded.queries import ParsedQuery, Unit, UnitKind
 from backends.embedded.ranking import RANKING, Ranking
-from backends.embedded.schema import TEXT_FIELDS
+from backends.embedded.schema import MARKS, TEXT_FIELDS, text_mark
 from backends.embedded.snapshots import Snapshot
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
@@ -50,8 +50,9 @@ class Plan:
 
     def __init__(
         self, snapshot: Snapshot, parsed: ParsedQuery, settings: SearchSettings, fields: Sequence[str] = (),
-        ranking: Ranking = RANKING,
+        ranking: Ranking = RANKING, text: str = "",
     ):  # fmt: skip
+        self.text = text
         self.snapshot = snapshot
         self.parsed = parsed
         self.ranking = ranking
@@ -89,7 +90,8 @@ class Plan:
         if len(known) == len(needed):
             total = sum(word.rarity for word in known)
             every = _Query.boolean_query([(Must, word.query) for word in known if word.query])
-            clauses.append((Should, _Query.const_score_query(every, self.ranking.every_word * total)))
+            share = self.ranking.every_of_few if len(needed) <= self.ranking.few else self.ranking.every_word
+            clauses.append((Should, _Query.const_score_query(every, share * total)))
         return _Query.boolean_query(clauses)
 
     @cached_property
@@ -159,6 +161,11 @@ class Plan:
         rarity = self.snapshot.rarity(expansion.frequency)
         query = self._forms_query(forms, rarity)
         exact = None
+        literal = [form for form in forms if not form.errors]
+        if self.ranking.exact_word and needed and literal and len(literal) < len(forms):
+            matching = self._forms_query(literal, 0)
+            if matching is not None:
+                exact = _Query.const_score_query(matching, self.ranking.exact_word * rarity)
         return _Word(unit, expansion, needed, query, exact, rarity)
 
     def _synonyms_of_units(self) -> list[list[Form]]:
@@ -181,7 +188,7 @@ class Plan:
         queries = [query for form in forms if (query := self._form_query(form, rarity)) is not None]
         if not queries:
             return None
-        return queries[0] if len(queries) == 1 else _Query.disjunction_max_query(queries, self.ranking.tie)
+        return queries[0] if len(queries) == 1 else _Query.disjunction_max_query(queries, self.ranking.form_tie)
 
     def _form_query(self, form: Form, rarity: float) -> tantivy.Query | None:
         """The form in every field that has it, each weighed as if a word were equally rare in all fields."""
@@ -195,7 +202,7 @@ class Plan:
                     continue
                 query = _Query.term_query(schema, name, form.terms[0])
                 if rarity:
-                    boost *= rarity / self.snapshot.rarity(count)
+                    boost *= (rarity / self.snapshot.rarity(count)) ** (1 - self.ranking.own_rarity)
             else:
                 counts = [frequency(name, term) for term in form.terms]
                 if not min(counts):
@@ -204,7 +211,7 @@ class Plan:
             choices.append(_Query.boost_query(query, boost))
         if not choices:
             return None
-        return choices[0] if len(choices) == 1 else _Query.disjunction_max_query(choices, self.ranking.tie)
+        return choices[0] if len(choices) == 1 else _Query.disjunction_max_query(choices, self.ranking.field_tie)
 
     # --- what is not a word that must match
 
@@ -232,12 +239,18 @@ class Plan:
         for word in self.words:
             if not word.needed and word.query is not None:
                 extras.append((Should, _Query.boost_query(word.query, self.ranking.stop)))
+            if word.exact is not None:
+                extras.append((Should, word.exact))
         extras += [(Should, query) for query in self._neighbours()]
+        if self.ranking.whole_title and "title" in self.weights:
+            title = _Query.term_query(self.snapshot.schema, MARKS, text_mark("title", self.text))
+            total = sum(word.rarity for word in self.words)
+            extras.append((Should, _Query.const_score_query(title, self.ranking.whole_title * total)))
         return extras
 
     def _neighbours(self) -> list[tantivy.Query]:
         schema, frequency = self.snapshot.schema, self.snapshot.frequency
-        needed = [word.unit.term for word in self.words if word.needed and len(word.unit.terms) == 1]
+        needed = [word.unit.term for word in self.words if word.needed and word.unit.kind is UnitKind.WORD]
         found: list[tantivy.Query] = []
         for left, right in pairwise(needed):
             for name, boost in (("title", self.ranking.title_phrase), ("content", self.ranking.content_phrase)):

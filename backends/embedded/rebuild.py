@@ -32,6 +32,19 @@ def stored_ids(searcher: tantivy.Searcher) -> Iterator[str]:
             yield str(searcher.doc(address).get_first(ID))
 
 
+def changes_by_id(searcher: tantivy.Searcher) -> dict[str, int]:
+    """Every document's id, and when it was changed."""
+    if searcher.num_docs == 0:
+        return {}
+    hits = searcher.search(tantivy.Query.all_query(), limit=searcher.num_docs, count=False).hits
+    addresses = [address for _, address in hits]
+    moments = searcher.fast_field_values(CHANGED, addresses)
+    return {
+        str(searcher.doc(address).get_first(ID)): int(moment or 0)
+        for address, moment in zip(addresses, moments, strict=True)
+    }
+
+
 def copy_documents(searcher: tantivy.Searcher, writer: tantivy.IndexWriter, slots: Mapping[str, int]) -> int:
     """Add every stored document to another index; returns their number."""
     copied = 0

@@ -46,7 +46,7 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
     else:
         parsed = parse_query(query.text)
         if not parsed.is_empty:
-            plan = Plan(snapshot, parsed, query.settings, query.fields, ranking)
+            plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
             base = _choose(snapshot, plan, condition, query, ranking)
             marks = plan.marks
     search = _Search(snapshot, query, ranking, condition)

@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
@@ -19,6 +19,7 @@ from backends.embedded.engine_errors import is_engine_error
 from backends.embedded.locks import Lease
 from backends.embedded.schema import FIRST_SLOTS, SCHEMA_VERSION
 from backends.embedded.snapshots import Snapshot
+from backends.errors import BackendError
 
 log = logging.getLogger(__name__)
 
@@ -132,8 +133,9 @@ class Store(ABC):
 
     @contextmanager
     def _written(
-        self, index: tantivy.Index, slots: Mapping[str, int], lease: Lease, documents: int
-    ) -> Iterator[Writing]:
+        self, index: tantivy.Index, slots: Mapping[str, int], lease: Lease, documents: int,
+        afterwards: Callable[[], None] | None = None,
+    ) -> Iterator[Writing]:  # fmt: skip
         """Write under a lease that is given back when the merges are done."""
         handed_over = False
         try:
@@ -148,21 +150,27 @@ class Store(ABC):
                 raise
             finally:
                 handed_over = True
-                self._finish(writer, lease)
+                self._finish(writer, lease, afterwards)
         finally:
             if not handed_over:
                 lease.release()
 
-    def _finish(self, writer: tantivy.IndexWriter, lease: Lease) -> None:
+    def _finish(self, writer: tantivy.IndexWriter, lease: Lease, afterwards: Callable[[], None] | None) -> None:
+        """Wait for the merges in the background, then give the lock back and do what is to be done at rest."""
+
         def wait() -> None:
             try:
-                writer.wait_merging_threads()
+                try:
+                    writer.wait_merging_threads()
+                finally:
+                    lease.release()
+                if afterwards is not None:
+                    afterwards()
             except BaseException as error:
-                if not is_engine_error(error):
+                if not isinstance(error, BackendError) and not is_engine_error(error):
                     raise
-                log.warning("Merging segments of an index failed: %s", type(error).__name__)
+                log.warning("Tidying an index up failed: %s: %s", type(error).__name__, error)
             finally:
-                lease.release()
                 with self._merging_lock:
                     self._merging.discard(thread)
 
