@@ -7,9 +7,10 @@ document does not describe fails the test that received it.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
+from flask import Flask
 from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
@@ -22,6 +23,7 @@ from app.openapi import document
 Document = dict[str, Any]
 UNDESCRIBED_STATUSES = (404, 405)
 """What an address may answer that no operation speaks of."""
+DETAIL_MEMBERS = {"field", "code", "message", "index", "id", "position"}
 WITHOUT_RATE_HEADERS = ("/healthz", "/readyz", "/metrics")
 
 
@@ -35,7 +37,7 @@ class CheckedClient(FlaskClient):
         return response
 
 
-def check_answer(app: Any, method: str, path: str, response: TestResponse) -> None:
+def check_answer(app: Flask, method: str, path: str, response: TestResponse) -> None:
     """Fail unless the answer is one that the document describes, with the headers all answers have."""
     if path.startswith("/static/"):
         return
@@ -44,8 +46,7 @@ def check_answer(app: Any, method: str, path: str, response: TestResponse) -> No
         return
     if response.status_code >= 400 and response.mimetype == "application/json" and method != "HEAD":
         check_error(response)
-    with app.app_context():
-        described = document()
+    described = _described(app)
     operation = find_operation(described, method, path)
     if operation is None:
         return
@@ -56,13 +57,15 @@ def check_answer(app: Any, method: str, path: str, response: TestResponse) -> No
         return
     if response.mimetype == "text/html" or response.status_code in (302, 303):
         return  # The page of the same address; see tests/pages.
-    assert status in responses, f"{verb.upper()} {template} may not answer {status}: {response.get_data(as_text=True)[:500]}"
+    assert status in responses, (
+        f"{verb.upper()} {template} may not answer {status}: {response.get_data(as_text=True)[:500]}"
+    )
     if method == "HEAD" or not response.data:
         assert method == "HEAD" or "content" not in responses[status], f"{verb.upper()} {template} {status} has no body"
         return
     assert response.mimetype in responses[status]["content"], f"{response.mimetype} is not described"
     if response.mimetype == "application/json":
-        errors = sorted(_validator(app, template, verb, status).iter_errors(response.get_json()), key=str)
+        errors = sorted(_validator(template, verb, status).iter_errors(response.get_json()), key=str)
         assert not errors, f"{verb.upper()} {template} {status}: {errors[0].json_path} {errors[0].message[:500]}"
 
 
@@ -77,12 +80,21 @@ def find_operation(described: Document, method: str, path: str) -> tuple[str, st
     return (min(matching, key=lambda template: template.count("{")), verb) if matching else None
 
 
-@lru_cache(maxsize=512)
-def _validator(app: Any, template: str, verb: str, status: str) -> Draft202012Validator:
-    with app.app_context():
-        contents = document()
+_documents: list[Document] = []
+
+
+def _described(app: Flask) -> Document:
+    """The API document; the same for every application, so it is made once."""
+    if not _documents:
+        with app.app_context():
+            _documents.append(document())
+    return _documents[0]
+
+
+@cache
+def _validator(template: str, verb: str, status: str) -> Draft202012Validator:
     registry: Registry[Any] = Registry().with_resource(
-        "urn:openapi", Resource(contents=contents, specification=DRAFT202012)
+        "urn:openapi", Resource(contents=_documents[0], specification=DRAFT202012)
     )
     pointer = "/".join(
         part.replace("~", "~0").replace("/", "~1")
@@ -125,7 +137,9 @@ def check_error(response: TestResponse) -> dict[str, Any]:
         assert status == 400
         assert 1 <= len(body["details"]) <= MAX_DETAILS
         for detail in body["details"]:
-            assert {"field", "code", "message"} <= set(detail) <= {"field", "code", "message", "index", "id", "position"}
+            assert (
+                {"field", "code", "message"} <= set(detail) <= {"field", "code", "message", "index", "id", "position"}
+            )
             assert all(isinstance(detail[name], str) and detail[name] for name in ("field", "code", "message"))
     for secret in ("Traceback", "sqlalchemy", "SELECT ", "tantivy", ".py"):
         assert secret not in response.get_data(as_text=True)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,7 @@ from flask import Flask
 
 from app import create_app
 from app.config import Settings, load_settings
+from app.database import Database
 from app.schema import upgrade
 from app.services import accounts
 from tests.answers import CheckedClient
@@ -39,8 +44,25 @@ def make_app(settings: Settings) -> Flask:
     """An application with its tables, whose test clients check every answer (see tests/answers.py)."""
     app = create_app(settings)
     app.test_client_class = CheckedClient
-    upgrade(app.extensions["runtime"].database)
+    database = app.extensions["runtime"].database
+    if settings.database_url == f"sqlite:///{settings.data_path / 'service.db'}":
+        shutil.copyfile(_migrated_file(), settings.data_path / "service.db")
+    else:
+        upgrade(database)
     return app
+
+
+@cache
+def _migrated_file() -> Path:
+    """A SQLite file with all tables and no rows, made once by the migrations: each test's own one is a copy."""
+    path = Path(tempfile.mkdtemp(prefix="migrated-")) / "service.db"
+    atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
+    database = Database(f"sqlite:///{path}")
+    upgrade(database)
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.dispose()
+    return path
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,431 @@
+"""Who may do what: every operation by every kind of caller, on their own things and on a stranger's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from app.openapi import document
+from app.tokens import make_token
+from tests.answers import assert_error, assert_ok
+from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page, register_browser, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+
+KINDS = ("nobody", "public", "search", "private", "session")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        path: With ``{site}``, ``{key}`` and ``{index}`` for objects of the account.
+        allowed: The kinds of caller it is for; of the rest, keys get 403, sessions and nobody 401.
+        answer: What it answers to them: a status, or the error that only those get who were let in.
+    """
+
+    method: str
+    path: str
+    allowed: tuple[str, ...]
+    body: Any = None
+    answer: int | tuple[int, str] = 200
+
+    @property
+    def template(self) -> str:
+        return self.path.partition("?")[0].replace("{site}", "{site_id}").replace("{key}", "{key_id}")
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+SEARCHING = ("search", "private")
+ANY_KEY = ("public", "search", "private")
+INDEXING = ("private",)
+MANAGING = ("private", "session")
+KEYS = "/api/sites/{site}/keys"
+REPORT = {"operation": "search", "count": 1, "index": "{index}"}
+SITE = {"name": "Another", "url": "https://another.example/"}
+
+TABLE = [
+    Row("GET", "/v1/search?q=x", SEARCHING),
+    Row("POST", "/v1/search", SEARCHING, {"q": "x"}),
+    Row("GET", "/v1/client-info", ANY_KEY),
+    Row("POST", "/api/v1/index/bulk", INDEXING, {"documents": [page(1)]}),
+    Row("DELETE", "/api/v1/index/destroy", INDEXING, {"id": "no such document"}, (404, "document_not_found")),
+    Row("POST", "/api/v1/search-log", ANY_KEY, {"query": "x", "results_count": 1}),
+    Row("POST", "/v1/report-usage", ANY_KEY, REPORT),
+    Row("GET", "/api/analytics", MANAGING),
+    Row("GET", "/dashboard", MANAGING),
+    Row("GET", "/sites", MANAGING),
+    Row("POST", "/sites", MANAGING, SITE, 201),
+    Row("GET", "/sites/create", MANAGING),
+    Row("GET", "/sites/{site}", MANAGING),
+    Row("GET", "/sites/{site}/edit", MANAGING),
+    Row("PUT", "/sites/{site}", MANAGING, {"name": "Renamed"}),
+    Row("PATCH", "/sites/{site}", MANAGING, {"name": "Renamed"}),
+    Row("DELETE", "/sites/{site}", MANAGING),
+    Row("GET", "/sites/{site}/search-settings", MANAGING),
+    Row("PUT", "/sites/{site}/search-settings", MANAGING, {}),
+    Row("GET", KEYS, MANAGING),
+    Row("POST", KEYS, MANAGING, {"name": "New"}, 201),
+    Row("GET", KEYS + "/{key}", MANAGING),
+    Row("GET", KEYS + "/{key}/edit", MANAGING),
+    Row("PUT", KEYS + "/{key}", MANAGING, {"name": "Renamed"}),
+    Row("PATCH", KEYS + "/{key}", MANAGING, {"name": "Renamed"}),
+    Row("DELETE", KEYS + "/{key}", MANAGING),
+    Row("POST", KEYS + "/{key}/rotate", MANAGING),
+    Row("POST", "/api/keys/{key}/toggle", MANAGING),
+    Row("GET", "/profile/edit", MANAGING),
+    Row("PUT", "/profile", MANAGING, {"name": "Renamed"}),
+    Row("DELETE", "/profile", MANAGING, {"password": "not this one"}, (403, "password_incorrect")),
+]
+OPEN = {"POST /register", "POST /login", "POST /logout", "GET /healthz", "GET /readyz", "GET /openapi.json"}
+OWNED = [row for row in TABLE if "{site}" in row.path or "{key}" in row.path]
+
+
+@pytest.fixture(scope="module")
+def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+    with pytest.MonkeyPatch.context() as patch:
+        from argon2 import PasswordHasher
+
+        from app.services import accounts
+
+        patch.setattr(accounts, "_hasher", PasswordHasher(time_cost=1, memory_cost=64, parallelism=1))
+        app = make_app(make_settings(tmp_path_factory.mktemp("access"), default_plan="enterprise"))
+        yield app
+        close_app(app)
+
+
+@pytest.fixture(scope="module")
+def ann(shared_app: Flask) -> Tenant:
+    return register_tenant(shared_app, "ann@example.com")
+
+
+@pytest.fixture(scope="module")
+def eve(shared_app: Flask) -> Tenant:
+    return register_tenant(shared_app, "eve@example.com")
+
+
+@pytest.fixture(autouse=True)
+def _room_in_every_window(request: pytest.FixtureRequest) -> None:
+    if "shared_app" in request.fixturenames:
+        request.getfixturevalue("shared_app").extensions["runtime"].counters.reset_all()
+
+
+def caller(tenant: Tenant, kind: str) -> ApiClient | Browser:
+    if kind == "nobody":
+        return ApiClient(tenant.app)
+    return tenant.browser if kind == "session" else tenant.client(kind)
+
+
+def new_site(tenant: Tenant) -> int:
+    return int(assert_ok(tenant.browser.post("/sites", json=SITE), 201)["site"]["id"])
+
+
+def new_key(tenant: Tenant, site_id: int, kind: str = "search") -> tuple[str, str]:
+    """Identifier and token."""
+    answer = assert_ok(tenant.browser.post(f"/api/sites/{site_id}/keys", json={"name": "One", "type": kind}), 201)
+    return answer["key"]["id"], answer["api_key"]
+
+
+def filled(row: Row, owner: Tenant) -> tuple[str, Any]:
+    """Path and body with fresh objects of ``owner``, so that deleting them spoils nothing."""
+    site, key = "", ""
+    if "{site}" in row.path or "{key}" in row.path:
+        site = str(new_site(owner))
+    if "{key}" in row.path:
+        key, _ = new_key(owner, int(site))
+    body = row.body
+    if isinstance(body, dict) and body.get("index") == "{index}":
+        body = {**body, "index": owner.site["index"]}
+    return row.path.replace("{site}", site).replace("{key}", key), body
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("row", TABLE, ids=str)
+def test_the_table_of_access(ann: Tenant, row: Row, kind: str) -> None:
+    path, body = filled(row, ann)
+
+    response = (
+        caller(ann, kind).call(row.method, path, json=body)
+        if body is not None
+        else caller(ann, kind).call(row.method, path)
+    )
+
+    if kind in row.allowed:
+        if isinstance(row.answer, tuple):
+            assert_error(response, *row.answer)
+        else:
+            assert_ok(response, row.answer)
+    elif kind in ("nobody", "session"):
+        assert_error(response, 401, "missing_api_key")
+    else:
+        assert_error(response, 403, "insufficient_permission")
+
+
+def test_the_table_has_every_operation(shared_app: Flask) -> None:
+    with shared_app.app_context():
+        described = document()["paths"]
+    operations = {
+        f"{method.upper()} {path}"
+        for path, item in described.items()
+        for method in item
+        if method != "parameters" and not path.startswith("/engine")
+    }
+
+    assert operations - OPEN == {f"{row.method} {row.template}" for row in TABLE}
+
+
+@pytest.mark.parametrize("kind", MANAGING)
+@pytest.mark.parametrize("row", OWNED, ids=str)
+def test_a_strangers_things_are_as_if_they_did_not_exist(ann: Tenant, eve: Tenant, row: Row, kind: str) -> None:
+    path, body = filled(row, eve)
+    nowhere = row.path.replace("{site}", "987654321").replace("{key}", "key_AAAAAAAAAA")
+
+    theirs = caller(ann, kind).call(row.method, path, **({} if body is None else {"json": body}))
+    nobodys = caller(ann, kind).call(row.method, nowhere, **({} if body is None else {"json": body}))
+
+    assert_error(theirs, 404, "site_not_found" if "{site}" in row.path else "key_not_found")
+    assert theirs.get_json() == nobodys.get_json()
+
+
+@pytest.mark.parametrize("row", [row for row in OWNED if "{site}" in row.path and "{key}" in row.path], ids=str)
+def test_a_key_is_found_below_its_own_site_only(ann: Tenant, eve: Tenant, row: Row) -> None:
+    key_id, _ = new_key(ann, new_site(ann))
+    other_site, her_key = new_site(ann), new_key(eve, new_site(eve))[0]
+
+    for key in (key_id, her_key):
+        path = row.path.replace("{site}", str(other_site)).replace("{key}", key)
+        response = ann.browser.call(row.method, path, **({} if row.body is None else {"json": row.body}))
+        assert_error(response, 404, "key_not_found")
+
+
+@pytest.mark.parametrize("name", ["bulk", "destroy"])
+@pytest.mark.parametrize("place", ["query", "body"])
+def test_a_private_key_indexes_into_any_site_of_its_account_and_no_other(
+    ann: Tenant, eve: Tenant, name: str, place: str
+) -> None:
+    method, body = {"bulk": ("POST", {"documents": [page(1)]}), "destroy": ("DELETE", {"id": "page-1"})}[name]
+    mine = new_site(ann)
+    assert_ok(ann.private.post(f"/api/v1/index/bulk?site_id={mine}", json={"documents": [page(1)]}))
+
+    def send(site_id: int) -> Any:
+        if place == "query":
+            return ann.private.call(method, f"/api/v1/index/{name}?site_id={site_id}", json=body)
+        return ann.private.call(method, f"/api/v1/index/{name}", json={**body, "site_id": site_id})
+
+    assert_ok(send(mine))
+    assert_error(send(eve.site_id), 404, "site_not_found")
+    assert_error(send(987654321), 404, "site_not_found")
+    assert_error(send(-1), 404, "site_not_found")
+
+
+def test_a_site_named_twice_must_be_the_same(ann: Tenant) -> None:
+    path = f"/api/v1/index/bulk?site_id={ann.site_id}"
+
+    assert_ok(ann.private.post(path, json={"documents": [page(1)], "site_id": ann.site_id}))
+    assert_error(
+        ann.private.post(path, json={"documents": [page(1)], "site_id": ann.site_id + 1}),
+        400, "validation_failed", field="site_id",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_site_of_a_search(ann: Tenant, eve: Tenant, method: str) -> None:
+    other = new_site(ann)
+
+    def search(kind: str, site_id: int) -> Any:
+        client = ann.client(kind)
+        if method == "GET":
+            return client.get(f"/v1/search?q=x&site_id={site_id}")
+        return client.post("/v1/search", json={"q": "x", "site_id": site_id})
+
+    for kind in SEARCHING:
+        assert_ok(search(kind, ann.site_id))
+        assert_error(search(kind, eve.site_id), 404, "site_not_found")
+        assert_error(search(kind, 987654321), 404, "site_not_found")
+        assert_error(search(kind, 0), 404, "site_not_found")
+    assert_ok(search("private", other))
+    assert_error(search("search", other), 403, "insufficient_permission")
+
+
+@pytest.mark.parametrize("kind", ["private", "session"])
+def test_analytics_are_of_ones_own_sites(ann: Tenant, eve: Tenant, kind: str) -> None:
+    assert_ok(caller(ann, kind).get(f"/api/analytics?site_id={new_site(ann)}"))
+    assert_error(caller(ann, kind).get(f"/api/analytics?site_id={eve.site_id}"), 404, "site_not_found")
+    assert_error(caller(ann, kind).get("/api/analytics?site_id=x"), 400, "validation_failed", field="site_id")
+
+
+REPORTS = [
+    ("public", {"count": 10}, None),
+    ("public", {"count": 11}, (403, "insufficient_permission")),
+    ("public", {"operation": "indexing"}, (403, "insufficient_permission")),
+    ("public", {"index": "other"}, (403, "insufficient_permission")),
+    ("public", {"index": "hers"}, (404, "index_not_found")),
+    ("search", {"count": 100}, None),
+    ("search", {"count": 101}, (403, "insufficient_permission")),
+    ("search", {"operation": "indexing"}, (403, "insufficient_permission")),
+    ("search", {"index": "other"}, (403, "insufficient_permission")),
+    ("search", {"index": "hers"}, (404, "index_not_found")),
+    ("private", {"count": 10_000}, None),
+    ("private", {"operation": "indexing", "count": 10_000}, None),
+    ("private", {"index": "other"}, None),
+    ("private", {"index": "hers"}, (404, "index_not_found")),
+    ("private", {"index": "nowhere"}, (404, "index_not_found")),
+    ("public", {"count": 10_001}, (400, "validation_failed")),
+    ("private", {"count": 10_001}, (400, "validation_failed")),
+    ("private", {"count": 0}, (400, "validation_failed")),
+]
+
+
+@pytest.mark.parametrize(("kind", "report", "error"), REPORTS, ids=str)
+def test_who_may_report_how_much(
+    ann: Tenant, eve: Tenant, kind: str, report: dict[str, Any], error: tuple[int, str] | None
+) -> None:
+    indexes = {"own": ann.site["index"], "other": f"site_{new_site(ann)}", "hers": eve.site["index"]}
+    name = str(report.get("index", "own"))
+    body = {"operation": "search", "count": 1, **report, "index": indexes.get(name, name)}
+
+    response = ann.client(kind).post("/v1/report-usage", json=body)
+
+    if error is None:
+        assert assert_ok(response) == {"success": True}
+    else:
+        assert_error(response, *error)
+
+
+def test_a_private_key_manages_itself_and_may_delete_itself(ann: Tenant) -> None:
+    site = new_site(ann)
+    key_id, token = new_key(ann, site, "private")
+    client = ApiClient(ann.app, token)
+
+    assert_ok(client.put(f"/api/sites/{site}/keys/{key_id}", json={"name": "Mine"}))
+    assert_ok(client.delete(f"/api/sites/{site}/keys/{key_id}"))
+    assert_error(client.get("/dashboard"), 401, "invalid_api_key")
+
+
+class TestTokens:
+    """What is taken for a key."""
+
+    @pytest.mark.parametrize(
+        ("header", "code"),
+        [
+            (None, "missing_api_key"),
+            ("", "missing_api_key"),
+            ("Bearer", "missing_api_key"),
+            ("Bearer ", "missing_api_key"),
+            ("Basic {token}", "missing_api_key"),
+            ("Token {token}", "missing_api_key"),
+            ("{token}", "missing_api_key"),
+            ("Bearer x", "invalid_api_key"),
+            ("Bearer {token}x", "invalid_api_key"),
+            ("Bearer {unknown}", "invalid_api_key"),
+            ("Bearer svc_srch_{rest}", "invalid_api_key"),
+            ("Bearer \u00fc", "invalid_api_key"),
+            ("Bearer {token}, Bearer {token}", "invalid_api_key"),
+        ],
+    )
+    def test_what_is_no_key(self, ann: Tenant, header: str | None, code: str) -> None:
+        token = ann.tokens["private"]
+        headers = {}
+        if header is not None:
+            filled_in = header.format(token=token, unknown=make_token("private"), rest=token.removeprefix("svc_prv_"))
+            headers["Authorization"] = filled_in.encode().decode("latin-1")
+
+        assert_error(ApiClient(ann.app).get("/v1/client-info", headers=headers), 401, code)
+
+    @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
+    def test_the_scheme_is_in_any_case(self, ann: Tenant, scheme: str) -> None:
+        headers = {"Authorization": f"{scheme} {ann.tokens['search']}"}
+
+        assert_ok(ApiClient(ann.app).get("/v1/client-info", headers=headers))
+
+    def test_the_token_decides_over_the_cookie(self, ann: Tenant, eve: Tenant) -> None:
+        def authorized(token: str) -> dict[str, str]:
+            return {"Authorization": f"Bearer {token}"}
+
+        assert_error(ann.browser.get("/dashboard", headers=authorized("nonsense")), 401, "invalid_api_key")
+        assert_error(
+            ann.browser.get("/dashboard", headers=authorized(ann.tokens["public"])), 403, "insufficient_permission"
+        )
+        shown = assert_ok(ann.browser.get("/profile/edit", headers=authorized(eve.tokens["private"])))
+        assert shown["user"]["email"] == eve.email
+
+    def test_a_token_needs_no_csrf_token_even_beside_a_cookie(self, ann: Tenant) -> None:
+        headers = {"Authorization": f"Bearer {ann.tokens['private']}", "X-CSRF-Token": ""}
+
+        assert_ok(ann.browser.put("/profile", json={"name": "Ann"}, headers=headers))
+
+    def test_a_key_that_was_disabled_deleted_or_has_expired_is_told_so(self, ann: Tenant) -> None:
+        site = new_site(ann)
+        key_id, token = new_key(ann, site)
+        client = ApiClient(ann.app, token)
+        assert_ok(client.get("/v1/client-info"))
+
+        ann.browser.post(f"/api/keys/{key_id}/toggle")
+        assert_error(client.get("/v1/client-info"), 401, "key_disabled")
+        ann.browser.post(f"/api/keys/{key_id}/toggle")
+        assert_ok(client.get("/v1/client-info"))
+        ann.browser.delete(f"/api/sites/{site}/keys/{key_id}")
+        assert_error(client.get("/v1/client-info"), 401, "invalid_api_key")
+
+    def test_the_keys_of_a_deleted_site_and_account_are_invalid(self, shared_app: Flask) -> None:
+        tenant = register_tenant(shared_app, "gone@example.com")
+        site = new_site(tenant)
+        _, token = new_key(tenant, site)
+        assert_ok(ApiClient(shared_app, token).get("/v1/client-info"))
+
+        tenant.browser.delete(f"/sites/{site}")
+        assert_error(ApiClient(shared_app, token).get("/v1/client-info"), 401, "invalid_api_key")
+        assert_ok(tenant.browser.delete("/profile", json={"password": PASSWORD}))
+        assert_error(tenant.private.get("/v1/client-info"), 401, "invalid_api_key")
+
+
+class TestSessions:
+    """What a cookie is good for."""
+
+    @pytest.fixture
+    def browser(self, shared_app: Flask, request: pytest.FixtureRequest) -> Browser:
+        return register_browser(shared_app, f"{abs(hash(request.node.name))}@example.com")[0]
+
+    @pytest.mark.parametrize("token", [None, "", "wrong", "\u00fc"])
+    def test_a_write_without_the_sessions_token_is_refused(self, browser: Browser, token: str | None) -> None:
+        headers = {} if token is None else {"X-CSRF-Token": token.encode().decode("latin-1")}
+
+        response = browser.client.put("/profile", json={"name": "Mallory"}, headers=headers)
+
+        assert_error(response, 403, "csrf_failed")
+        assert browser.get("/profile/edit").get_json()["user"]["name"] == "Somebody"
+
+    def test_another_sessions_token_is_not_enough(self, browser: Browser, ann: Tenant) -> None:
+        headers = {"X-CSRF-Token": ann.browser.csrf_token}
+
+        assert_error(browser.client.put("/profile", json={"name": "M"}, headers=headers), 403, "csrf_failed")
+
+    def test_reading_needs_no_token(self, browser: Browser) -> None:
+        assert_ok(browser.client.get("/dashboard"))
+
+    def test_logging_out_needs_the_token_and_ends_the_session(self, browser: Browser) -> None:
+        assert_error(browser.client.post("/logout"), 403, "csrf_failed")
+        cookie = browser.client.get_cookie("session")
+        assert cookie is not None
+        assert_ok(browser.post("/logout"))
+        assert browser.client.get_cookie("session") is None
+
+        browser.client.set_cookie("session", cookie.value)
+        assert_error(browser.get("/dashboard"), 401, "missing_api_key")
+
+    def test_logging_out_without_a_session_is_harmless(self, shared_app: Flask) -> None:
+        assert assert_ok(ApiClient(shared_app).post("/logout")) == {"success": True}
+
+    @pytest.mark.parametrize("cookie", ["", "x", "a" * 43, "\u00fc" * 30, "a" * 5000])
+    def test_a_cookie_that_is_none_of_ours_is_nobody(self, shared_app: Flask, cookie: str) -> None:
+        client: FlaskClient = shared_app.test_client(use_cookies=False)
+        header = f"session={cookie.encode().decode('latin-1')}"
+
+        assert_error(client.get("/dashboard", headers={"Cookie": header}), 401, "missing_api_key")
