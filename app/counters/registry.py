@@ -10,7 +10,7 @@ from app.counters.base import CounterStore
 from app.counters.memory import MemoryCounters
 from app.counters.sqlite import SqliteCounters
 
-DEFAULT_TIMEOUT_SECONDS = 0.5
+DEFAULT_TIMEOUT_SECONDS = 1.0
 """How long a step may wait for the store before it is unavailable."""
 
 

@@ -24,7 +24,8 @@ _PAGE_BYTES = 1024  # every page a step touches is written whole, so small pages
 _FRAMES_BEFORE_WAITING = 16_384
 _HOUSEKEEPING_SECONDS = 1.0
 _HASTE = 10
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.000_1, 0.002
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.000_1, 0.000_5
+_PATIENT_PAUSE = 0.002
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
@@ -131,7 +132,7 @@ class SharedFile:
                 except sqlite3.OperationalError as error:
                     if not _is_busy(error) or time.monotonic() > deadline:
                         raise
-                    time.sleep(_LONGEST_PAUSE)
+                    time.sleep(_PATIENT_PAUSE)
         except BaseException:
             connection.close()
             raise
@@ -255,7 +256,7 @@ class _Housekeeper:
             connection.execute("BEGIN IMMEDIATE")
             more = housekeep(connection.execute)
             connection.execute("COMMIT")
-            time.sleep(_LONGEST_PAUSE)
+            time.sleep(_PATIENT_PAUSE)
         _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         if frames > _FRAMES_BEFORE_WAITING:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

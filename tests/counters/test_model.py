@@ -80,7 +80,7 @@ class Model:
         for window in windows:
             started, hits = self.windows.get(window.key, (0.0, 0))
             if round((started + window.seconds) * 1000) == window.reset_ms and now < started + window.seconds:
-                self.windows[window.key] = (started, hits - window.cost)
+                self.windows[window.key] = (started, max(0, hits - window.cost))
         if reservation is not None:
             owned = (reservation.account_id, reservation.day)
             if reservation.gateway_site_id is None:

@@ -116,7 +116,7 @@ def test_no_answered_search_is_lost_or_counted_twice_by_killed_processes(shared_
     with closing(create_counters(shared_url)) as counters:
         counted = counters.usage_of_day(1, TODAY).used
         hits = counters.peek([WindowHit("all", None, 86_400)], now=NOW).windows[0].hits
-    assert answered > 500
+    assert answered > 100
     unanswered = 53 * 4  # each of the 53 killed processes had at most one step under way in each of its 4 threads
     assert answered <= counted <= answered + unanswered
     assert hits == counted

@@ -89,10 +89,10 @@ def test_while_the_file_stays_locked_threads_do_not_wait_the_whole_time_each(
         with pytest.raises(CountersUnavailable):
             counters.hit([MINUTE], now=NOW)
         began = time.monotonic()
-        for _ in range(3):
+        for _ in range(20):
             with pytest.raises(CountersUnavailable):
                 counters.hit([MINUTE], now=NOW)
-        assert time.monotonic() - began < BUDGET_SECONDS
+        assert time.monotonic() - began < 10 * BUDGET_SECONDS
 
 
 def test_a_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
