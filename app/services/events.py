@@ -139,13 +139,13 @@ class EventRecorder:
             if thread.is_alive():
                 log.warning("search events: still busy after %s s; the next start moves the rest", timeout_seconds)
                 return
-        self._flush_or_log()
-        with self._flush_lock, self._append_lock:
+        if self._flush_or_log():
+            with self._flush_lock:
+                self._retire()
+        with self._append_lock:
             journal, self._journal = self._journal, None
-            if journal is not None and journal.usable:
-                if journal.size == self._moved:
-                    journal.remove()
-                journal.close()
+        if journal is not None:
+            journal.close()
 
     def flush(self) -> int:
         """Move this process's events and those dead processes left.
@@ -226,16 +226,17 @@ class EventRecorder:
                 break  # Only a line that is being written.
             self._moved = end
         if self._moved >= ROTATION_BYTES:
-            self._rotate()
+            self._retire()
         return moved
 
-    def _rotate(self) -> None:
+    def _retire(self) -> None:
+        """Give up the journal if it is moved completely; the next event starts a new one."""
         with self._append_lock:
             journal = self._journal
             if journal is None or not journal.usable or journal.size != self._moved:
                 return
             self._journal = None
-            self._finish(journal)
+        self._finish(journal)
 
     def _flush_left(self) -> int:
         moved = 0
@@ -285,10 +286,13 @@ class EventRecorder:
         """Delete a moved journal, then what is known of it: a file without its place would be moved twice."""
         journal.remove()
         identity = self._identity()
-        with self._database.write() as session:
-            known = session.scalars(select(EventJournal.id).where(EventJournal.directory_id == identity))
-            gone = [journal_id for journal_id in known if finished_journal(self._directory, journal_id)]
-            session.execute(delete(EventJournal).where(EventJournal.id.in_(gone)))
+        try:
+            with self._database.write() as session:
+                known = session.scalars(select(EventJournal.id).where(EventJournal.directory_id == identity))
+                gone = [journal_id for journal_id in known if finished_journal(self._directory, journal_id)]
+                session.execute(delete(EventJournal).where(EventJournal.id.in_(gone)))
+        except SQLAlchemyError as error:
+            log.warning("search events: what is known of %s goes with the next one: %s", journal.path.name, error)
 
 
 def _report(journal: Journal, damaged: int, dropped: int) -> None:
