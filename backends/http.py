@@ -128,7 +128,7 @@ class HttpPool:
         """Read a long answer of lines as it comes; an answer other than 200 is given whole as the only item.
 
         Args:
-            idle_seconds: Longest time without a byte.
+            idle_seconds: Longest time without a line.
 
         Raises:
             TransportFailure: The answer ended early or paused too long.
@@ -142,6 +142,10 @@ class HttpPool:
             for chunk in self._chunks(response, node, None):
                 *whole, rest = (rest + chunk).split(b"\n")
                 yield from (line for line in whole if line)
+                if whole:
+                    deadline = time.monotonic() + idle_seconds
+                elif time.monotonic() > deadline:
+                    raise TransportFailure("timeout", node)
             if rest:
                 yield rest
 

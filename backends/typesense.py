@@ -79,9 +79,10 @@ class TypesenseBackend(SearchBackend):
 
     def create_index(self, index: str) -> None:
         name = checked_index_name(index)
-        with _translated(index):
+        with _translated(index), _readable():
             try:
-                Collections(self._transport).create(cast(Any, collection_schema(name)))
+                made = cast(Any, Collections(self._transport).create(cast(Any, collection_schema(name))))
+                _expect(made["name"] == name)
             except RefusedByTypesense as error:
                 if error.status != 409:
                     raise
@@ -91,9 +92,9 @@ class TypesenseBackend(SearchBackend):
         name = checked_index_name(index)
         self._types.pop(index, None)
         self._synonyms.forget(index)
-        with _translated(index):
+        with _translated(index), _readable():
             try:
-                self._transport.delete(_path(name), dict)
+                _expect(self._transport.delete(_path(name), dict)["name"] == name)
             except RefusedByTypesense as error:
                 if not is_missing_collection(error):
                     raise
@@ -127,7 +128,8 @@ class TypesenseBackend(SearchBackend):
                 self._transport.get(_path(name), dict)
             for at in range(0, len(keys), _DELETE_IDS):
                 wanted = f"id:=[{','.join(keys[at : at + _DELETE_IDS])}]"
-                Documents(self._transport, name).delete({"filter_by": wanted})
+                gone = cast(Any, Documents(self._transport, name).delete({"filter_by": wanted}))
+                _expect(isinstance(gone["num_deleted"], int))
                 path = f"/collections/{name}/documents/search?q=*&per_page=0&filter_by={wanted}"
                 self._transport.await_everywhere(lambda ask, path=path: _finds_nothing(ask(path)))  # type: ignore[misc]
 
@@ -138,8 +140,12 @@ class TypesenseBackend(SearchBackend):
     def document_ids(self, index: str) -> Iterator[str]:
         path = f"/collections/{checked_index_name(index)}/documents/export"
         with _translated(index), _readable():
+            empty = True
             for line in self._transport.lines(path, {"include_fields": "_id"}):
+                empty = False
                 yield str(orjson.loads(line)["_id"])
+            if empty:
+                _expect(self.count(index) == 0)
 
     # --- searching
 
@@ -316,6 +322,11 @@ def _has_change(answer: Answer, changed_at: int) -> bool:
 
 def _finds_nothing(answer: Answer) -> bool:
     return answer.status == 404 or (answer.status == 200 and answer.json().get("found") == 0)
+
+
+def _expect(holds: bool) -> None:
+    if not holds:
+        raise ValueError("not what was asked for")
 
 
 @contextmanager

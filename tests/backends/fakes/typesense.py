@@ -73,7 +73,6 @@ class Collection:
                 return f"Field `{name}` must be an array of {field['type'].removesuffix('[]')}."
             if not many and not fits(value):
                 return f"Field `{name}` must be {what}."
-        self.documents.pop(document["id"], None)
         self.documents[document["id"]] = document
         self.words[document["id"]] = {
             name: tokens(document[name], self.separators)
@@ -165,7 +164,7 @@ class FakeTypesense:
         if collection is None:
             if method == "DELETE" and len(names) == 1:
                 raise Refusal(404, f"No collection with name `{names[0]}` found.")
-            raise Refusal(404, "Not Found")
+            raise Refusal(404, "Not found." if names[-1] == "search" else "Not Found")
         match (method, names[1:]):
             case ("GET", []):
                 return _json(200, collection.summary())
@@ -174,7 +173,7 @@ class FakeTypesense:
             case ("PATCH", []):
                 return self.alter(collection, json.loads(body)["fields"])
             case ("POST", ["documents", "import"]):
-                return self.import_lines(collection, body)
+                return self.import_lines(collection, body, query.get("return_id") == "true")
             case ("POST", ["documents"]):
                 return self.put_one(collection, body)
             case ("DELETE", ["documents"]):
@@ -226,15 +225,16 @@ class FakeTypesense:
                 collection.add_field(field)
         return _json(200, {"fields": fields})
 
-    def import_lines(self, collection: Collection, body: str) -> Reply:
-        answers = []
+    def import_lines(self, collection: Collection, body: str, with_ids: bool) -> Reply:
+        answers: list[dict[str, Any]] = []
         for line in body.split("\n"):
             if not line.strip():
                 continue
             error = collection.put(line)
-            answers.append(
-                {"success": True} if error is None else {"code": 400, "document": line, "error": error, "success": False}
-            )
+            if error is not None:
+                answers.append({"code": 400, "document": line, "error": error, "success": False})
+            else:
+                answers.append({"success": True, **({"id": json.loads(line)["id"]} if with_ids else {})})
         self.committed_index += 1
         return 200, {"Content-Type": "text/plain; charset=utf8"}, "\n".join(map(json.dumps, answers)).encode()
 

@@ -1,0 +1,68 @@
+"""Whatever a server does, every method of a backend raises the right error, in time and in our own words."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from backends.base import Document, SearchBackend, SearchQuery
+from backends.errors import BackendError, BackendMisconfigured, BackendUnavailable, IndexNotFound
+from backends.registry import create_backend
+from tests.backends.fakes.broken import WAYS, broken_server
+
+KEY = "k3y-that-nobody-may-see"
+BUDGET = 0.3
+DOCUMENT = Document("a", {"id": "a", "title": "t", "content": "c", "url": "/a"}, 1)
+SOON = datetime.now(UTC) + timedelta(hours=1)
+
+CALLS: dict[str, Callable[[SearchBackend], object]] = {
+    "create_index": lambda b: b.create_index("site_1"),
+    "delete_index": lambda b: b.delete_index("site_1"),
+    "list_indexes": lambda b: b.list_indexes(),
+    "upsert": lambda b: b.upsert("site_1", [DOCUMENT], {}),
+    "delete": lambda b: b.delete("site_1", ["a"]),
+    "search": lambda b: b.search("site_1", SearchQuery("word", facets=("author",))),
+    "count": lambda b: b.count("site_1"),
+    "document_ids": lambda b: list(b.document_ids("site_1")),
+    "check": lambda b: b.check(),
+    "issue_credential": lambda b: b.issue_credential("site_1", "holder", SOON),
+    "revoke_credential": lambda b: b.revoke_credential("6f4b2a8c-0000-4000-8000-000000000000"),
+}
+
+
+def test_every_public_method_is_tried() -> None:
+    public = {name for name, _ in inspect.getmembers(SearchBackend, inspect.isfunction) if not name.startswith("_")}
+    assert public - {"close"} == set(CALLS)
+
+
+@pytest.mark.parametrize("scheme", ["typesense", "meilisearch"])
+@pytest.mark.parametrize("nodes", [1, 3])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_broken_server_is_unavailable_in_time_and_in_our_words(scheme: str, way: str, nodes: int) -> None:
+    if scheme == "meilisearch" and nodes > 1:
+        nodes = 1
+    with broken_server(way) as one, broken_server(way) as two, broken_server(way) as three:
+        hosts = ",".join(f"127.0.0.1:{port}" for port in (one, two, three)[:nodes])
+        backend = create_backend(f"{scheme}://:{KEY}@{hosts}?timeout_seconds={BUDGET}&connect_timeout_seconds=0.2")
+        for name, call in CALLS.items():
+            began = time.monotonic()
+            with pytest.raises(BackendError) as caught:
+                call(backend)
+            spent = time.monotonic() - began
+            told = f"{scheme} {name} on a server that says {way!r}"
+            assert isinstance(caught.value, BackendUnavailable), f"{told}: {caught.value!r}"
+            assert not isinstance(caught.value, IndexNotFound)
+            assert isinstance(caught.value, BackendMisconfigured) == (way in ("401", "403")), f"{told}: {caught.value!r}"
+            assert spent < 2 * BUDGET + 0.5, f"{told} took {spent:.1f} s"
+            assert caught.value.retry_after > 0
+            for secret in (KEY, "secret words", "http", "127.0.0.1"):
+                assert secret not in str(caught.value)
+            assert KEY not in "".join(traceback.format_exception(caught.value))
+        assert KEY not in repr(backend)
+        assert KEY not in backend.identity
+        backend.close()
