@@ -58,8 +58,6 @@ def _expand(
 ) -> Expansion:  # fmt: skip
     if unit.kind is UnitKind.COMPOUND:
         return _expand_compound(snapshot, unit, fields, is_last, ranking)
-    if unit.kind is UnitKind.CHARACTER:
-        return _expand_character(snapshot, unit, fields)
     word = unit.term
     found: dict[str, Form] = {}
     counts: dict[str, int] = {}
@@ -72,7 +70,7 @@ def _expand(
                 counts[term] = count
 
     add(word, 1.0, 0)
-    if unit.kind is UnitKind.PAIR:
+    if unit.kind is not UnitKind.WORD:
         return Expansion(tuple(found.values()), sum(counts.values()))
     if len(word) >= _SHORTEST_STEMMED:
         for relative in _relatives(snapshot, unit, fields, languages, ranking):
@@ -134,16 +132,6 @@ def _expand_compound(
     if any(snapshot.frequency(field, joined) for field in fields):
         forms.append(Form((joined,), ranking.synonym))
     return Expansion(tuple(forms), known, unit.terms[-1] if is_last else None)
-
-
-def _expand_character(snapshot: Snapshot, unit: Unit, fields: tuple[str, ...]) -> Expansion:
-    """A single character is in every pair that begins with it, or stands alone at the end of a run."""
-    counts: dict[str, int] = {}
-    for field in fields:
-        for term, count in snapshot.terms(field, unit.term, 300):
-            if len(term) <= 2 * len(unit.term) + 2:
-                counts[term] = max(count, counts.get(term, 0))
-    return Expansion(tuple(Form((term,), 1.0) for term in counts), min(snapshot.total, sum(counts.values())))
 
 
 def _joined_or_split(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> dict[str, Form]:

@@ -105,9 +105,12 @@ def pieces_of(run: str) -> list[str]:
 
 
 def _paired(match: re.Match[str]) -> str:
+    """A run as its pairs of neighbours, then its pieces: words are found by pairs, single characters by themselves."""
     pieces = pieces_of(match.group())
-    pairs = [left + right for left, right in pairwise(pieces)]
-    return f" {' '.join(pairs)} {pieces[-1]} "
+    alone = " ".join(pieces)
+    if len(pieces) == 1:
+        return f" {alone} "
+    return f" {' '.join([left + right for left, right in pairwise(pieces)])} {alone} "
 
 
 def compose(text: str) -> str:

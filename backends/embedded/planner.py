@@ -90,7 +90,7 @@ class Plan:
         if len(known) == len(needed):
             total = sum(word.rarity for word in known)
             every = _Query.boolean_query([(Must, word.query) for word in known if word.query])
-            share = self.ranking.every_of_few if len(needed) <= self.ranking.few else self.ranking.every_word
+            share = self.ranking.every_of_few if self.is_short else self.ranking.every_word
             clauses.append((Should, _Query.const_score_query(every, share * total)))
         return _Query.boolean_query(clauses)
 
@@ -138,6 +138,7 @@ class Plan:
         typo_words = 0
         synonyms = self._synonyms_of_units()
         words: list[_Word] = []
+        self.is_short = is_stop.count(False) <= self.ranking.few
         for at, unit in enumerate(units):
             is_last = at == len(units) - 1 and self.parsed.open_end
             with_typos = not is_stop[at] and typo_words < self.ranking.most_typo_words
@@ -151,7 +152,7 @@ class Plan:
 
     def _word(self, unit: Unit, expansion: Expansion, needed: bool, synonyms: list[Form]) -> _Word:
         forms = [*expansion.forms, *synonyms]
-        for form in [Form(unit.terms, 1.0)] if unit.kind is UnitKind.CHARACTER else forms:
+        for form in forms:
             if len(form.terms) == 1:
                 self.marks.terms.add(form.terms[0])
             else:
@@ -162,7 +163,7 @@ class Plan:
         query = self._forms_query(forms, rarity)
         exact = None
         literal = [form for form in forms if not form.errors]
-        if self.ranking.exact_word and needed and literal and len(literal) < len(forms):
+        if self.ranking.exact_word and self.is_short and needed and literal and len(literal) < len(forms):
             matching = self._forms_query(literal, 0)
             if matching is not None:
                 exact = _Query.const_score_query(matching, self.ranking.exact_word * rarity)
@@ -241,6 +242,11 @@ class Plan:
                 extras.append((Should, _Query.boost_query(word.query, self.ranking.stop)))
             if word.exact is not None:
                 extras.append((Should, word.exact))
+        for piece in self.parsed.characters:
+            count = max(self.snapshot.frequency(name, piece) for name in self.fields)
+            query = self._form_query(Form((piece,), self.ranking.character), self.snapshot.rarity(count))
+            if query is not None:
+                extras.append((Should, query))
         extras += [(Should, query) for query in self._neighbours()]
         if self.ranking.whole_title and "title" in self.weights:
             title = _Query.term_query(self.snapshot.schema, MARKS, text_mark("title", self.text))

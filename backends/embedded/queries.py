@@ -51,12 +51,14 @@ class ParsedQuery:
         units: What should match, in order.
         phrases: Quoted phrases, as terms; every one must match.
         excluded: Words and phrases after a minus; none may match.
+        characters: Characters of runs longer than one; they add to the score only.
         open_end: Whether the last unit is a word that may not be finished.
     """
 
     units: list[Unit] = field(default_factory=list)
     phrases: list[tuple[str, ...]] = field(default_factory=list)
     excluded: list[tuple[str, ...]] = field(default_factory=list)
+    characters: list[str] = field(default_factory=list)
     open_end: bool = True
 
     @property
@@ -95,11 +97,13 @@ def parse_query(text: str) -> ParsedQuery:
             if len(parsed.units) > before:
                 parsed.open_end = True
     del parsed.units[MAX_UNITS:]
+    seen = dict.fromkeys(piece for unit in parsed.units if unit.kind is UnitKind.PAIR for piece in pieces_of(unit.term))
+    parsed.characters = list(seen)
     return parsed
 
 
 def _terms(text: str) -> list[str]:
-    """Terms of a phrase: what the index has for it, but for the last character of a run, which stands alone there."""
+    """Terms of a phrase, in the order the index has them; the single characters of a run are left out."""
     found: list[str] = []
     for piece, is_run in _split(compose(text)):
         if is_run:

@@ -14,6 +14,7 @@ class Ranking:
         fields: Worth of a match in each field.
         stem, prefix, typo, far_typo, synonym: Worth of a match that is not exact.
         tie: What the weaker fields and forms add to the best one.
+        character: Worth of a single character of a script without spaces.
         stop: Worth of a stop word; it never has to match.
         title_phrase, content_phrase: Worth of neighbours in the query standing near each other in a document.
         every_word: Added when every word that must match does, in units of the query's own weight.
@@ -23,24 +24,25 @@ class Ranking:
         half_life_days: Age at which half of it is left.
     """
 
-    fields: Mapping[str, float] = field(default_factory=lambda: {"title": 3.0, "excerpt": 1.5, "content": 1.0})
+    fields: Mapping[str, float] = field(default_factory=lambda: {"title": 2.5, "excerpt": 1.5, "content": 1.0})
     stem: float = 0.9
     prefix: float = 0.7
     typo: float = 0.4
     far_typo: float = 0.3
     synonym: float = 0.9
-    field_tie: float = 0.5
+    field_tie: float = 0.7
     form_tie: float = 0.3
-    own_rarity: float = 0.0
-    whole_title: float = 0.0
-    stop: float = 0.5
+    own_rarity: float = 0.4
+    whole_title: float = 1.0
+    stop: float = 0.8
+    character: float = 0.7
     title_phrase: float = 0.7
     content_phrase: float = 0.25
     every_word: float = 1.0
-    every_of_few: float = 1.0
+    every_of_few: float = 1.5
     few: int = 3
-    exact_word: float = 0.0
-    enough: int = 20
+    exact_word: float = 1.0
+    enough: int = 100
     newest: float = 0.05
     half_life_days: float = 730.0
     well_known: int = 20

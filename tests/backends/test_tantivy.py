@@ -1,4 +1,4 @@
-"""The engine on disk keeps every promise of the contract, and those of files and processes."""
+"""The engine on disk keeps every promise of the contract."""
 
 from __future__ import annotations
 
@@ -21,3 +21,28 @@ def backend(tmp_path: Path) -> Iterator[SearchBackend]:
 
 class TestTantivy(BackendContract, MatchingContract):
     pass
+
+
+@pytest.mark.parametrize("url", [
+    "tantivy://", "tantivy:///", "tantivy://host/path", "tantivy:///p?indexes=0", "tantivy:///p?indexes=x",
+    "tantivy:///p?timeout=-1", "tantivy:///p?unknown=1", "memory://host", "memory:///path", "memory://?indexes=3",
+])  # fmt: skip
+def test_an_address_that_is_not_of_the_form_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="search engine"):
+        create_backend(url)
+
+
+def test_two_backends_share_their_indexes_when_their_identity_is_the_same(tmp_path: Path) -> None:
+    first, second = (create_backend(f"tantivy://{tmp_path}/a{tail}") for tail in ("", "/?indexes=5"))
+    assert first.identity == second.identity
+    assert create_backend("memory://").identity != create_backend("memory://").identity
+    assert (first.name, first.persistent) == ("tantivy", True)
+    assert (create_backend("memory://").name, create_backend("memory://").persistent) == ("memory", False)
+
+
+def test_nothing_is_opened_or_made_before_the_first_use(tmp_path: Path) -> None:
+    backend = create_backend(f"tantivy://{tmp_path}/indexes")
+    assert backend.list_indexes() == []
+    assert not (tmp_path / "indexes").exists()
+    backend.check()
+    assert (tmp_path / "indexes").is_dir()
