@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from apispec.ext.marshmallow import MarshmallowPlugin, resolver
 from flask import Flask, current_app
 from flask_smorest import Api
 from flask_smorest import Blueprint as SmorestBlueprint
+from marshmallow import Schema
 
 from app.auth import ANYONE, Access
 from app.errors import STATUS, ErrorCode
 from app.parsing import StrictParser
 from schemas.documents import DocumentsField
-from schemas.errors import ErrorSchema
+from schemas.errors import ErrorSchema, RateLimitErrorSchema
 from schemas.search import NamesOrList
 from schemas.search_settings import ItemList
 
@@ -29,12 +31,18 @@ SECURITY_SCHEMES = {
         "type": "apiKey",
         "in": "cookie",
         "name": "session",
-        "description": "A login. Writes also need its token in the header `X-CSRF-Token`.",
+        "description": "A login.",
+    },
+    "csrfToken": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-CSRF-Token",
+        "description": "A login's `csrf_token`; writes with a session need it.",
     },
     "engineKey": {"type": "http", "scheme": "bearer", "description": "`engine_key` or `engine_public_key` of client-info."},
 }
 
-_EVERYWHERE = (ErrorCode.RATE_LIMIT_EXCEEDED, ErrorCode.INTERNAL_ERROR, ErrorCode.DATABASE_UNAVAILABLE)
+_COUNTED = (ErrorCode.RATE_LIMIT_EXCEEDED, ErrorCode.DATABASE_UNAVAILABLE, ErrorCode.COUNTERS_UNAVAILABLE)
 _KEY_ERRORS = (ErrorCode.MISSING_API_KEY, ErrorCode.INVALID_API_KEY, ErrorCode.KEY_DISABLED, ErrorCode.KEY_EXPIRED)
 _DESCRIPTIONS = {
     400: "Invalid parameters or malformed body",
@@ -52,8 +60,8 @@ _RATE_HEADERS = {
     "X-RateLimit-Limit": {"schema": {"type": "integer"}, "description": "Requests allowed in the window."},
     "X-RateLimit-Remaining": {"schema": {"type": "integer"}, "description": "Requests left in the window."},
     "X-RateLimit-Reset": {"schema": {"type": "integer"}, "description": "When the window ends, in Unix seconds."},
-    "X-Request-Id": {"schema": {"type": "string"}, "description": "Names this request in the logs."},
 }
+_HEADERS = {"X-Request-Id": {"schema": {"type": "string"}, "description": "Names this request in the logs."}}
 _RETRY_HEADER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
 
 
@@ -61,6 +69,10 @@ class ApiBlueprint(SmorestBlueprint):
     """A flask-smorest blueprint with this API's parser and its way to describe an operation."""
 
     ARGUMENTS_PARSER = StrictParser()
+    DEFAULT_LOCATION_CONTENT_TYPE_MAPPING: dict[str, str] = {  # noqa: RUF012
+        **SmorestBlueprint.DEFAULT_LOCATION_CONTENT_TYPE_MAPPING,
+        "json_optional": "application/json",
+    }
 
     def arguments(self, schema: Any, **kwargs: Any) -> Callable[[View], View]:
         """flask-smorest's, with one instance of the schema for all requests: making one costs more than using it."""
@@ -84,9 +96,11 @@ class ApiBlueprint(SmorestBlueprint):
             errors: Error codes of its own; those of keys, limits and bodies follow from the rest.
             body: Whether it reads a JSON body.
             marks: Attributes of the view that :mod:`app.guard` looks at: ``charges_search``, ``searches``,
-                ``reports_usage``, ``csrf_exempt``.
+                ``reports_usage``, ``csrf_exempt``, ``uncounted``.
         """
-        codes = {*errors, *_EVERYWHERE, ErrorCode.COUNTERS_UNAVAILABLE}
+        codes = {*errors, ErrorCode.INTERNAL_ERROR}
+        if not marks.get("uncounted"):
+            codes.update(_COUNTED)
         if not access.anyone:
             codes.update(_KEY_ERRORS)
             codes.add(ErrorCode.INSUFFICIENT_PERMISSION)
@@ -100,7 +114,7 @@ class ApiBlueprint(SmorestBlueprint):
             documented = self.doc(
                 operationId=operation_id,
                 security=security_of(access),
-                responses=error_responses(codes),
+                responses=error_responses(codes, counted=not marks.get("uncounted")),
             )(view)
             documented.access = access
             for name, value in marks.items():
@@ -113,25 +127,36 @@ class ApiBlueprint(SmorestBlueprint):
 def security_of(access: Access) -> list[dict[str, list[str]]]:
     """The security requirement of an operation."""
     schemes = [("publicKey", access.public), ("searchKey", access.search), ("privateKey", access.private),
-               ("session", access.session)]
+               ("session", access.session), ("engineKey", access.engine)]
     return [] if access.anyone else [{name: []} for name, allowed in schemes if allowed]
 
 
-def error_responses(codes: set[ErrorCode]) -> dict[str, Any]:
-    """Responses of an operation for its error codes."""
+def error_responses(codes: set[ErrorCode], *, counted: bool) -> dict[str, Any]:
+    """Responses of an operation for its error codes, with rate headers if requests of it are counted."""
     by_status: dict[int, list[str]] = {}
     for code in ErrorCode:
         if code in codes:
             by_status.setdefault(STATUS[code], []).append(code.value)
+    return described_errors(by_status, ErrorSchema, {429: RateLimitErrorSchema}, counted=counted)
+
+
+def described_errors(
+    by_status: Mapping[int, Sequence[str]],
+    schema: type[Schema],
+    own_schemas: Mapping[int, type[Schema]] = MappingProxyType({}),
+    *,
+    counted: bool = True,
+) -> dict[str, Any]:
+    """Responses for the codes of each status, with the schema of their bodies."""
     responses: dict[str, Any] = {}
     for status, names in sorted(by_status.items()):
-        headers = dict(_RATE_HEADERS)
+        headers = {**_HEADERS, **(_RATE_HEADERS if counted else {})}
         if status in (429, 503):
             headers.update(_RETRY_HEADER)
         responses[str(status)] = {
             "description": f"{_DESCRIPTIONS[status]}: " + ", ".join(f"`{name}`" for name in names),
             "headers": headers,
-            "content": {"application/json": {"schema": ErrorSchema}},
+            "content": {"application/json": {"schema": own_schemas.get(status, schema)}},
         }
     return responses
 
@@ -183,11 +208,14 @@ def _documents_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
 def _list_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
     if not isinstance(field, ItemList):
         return {}
-    return {"type": "array", "items": self.field2property(field.item), "minItems": field.low, "maxItems": field.high}
+    kind = ["array", "null"] if field.allow_none else "array"
+    return {"type": kind, "items": self.field2property(field.item), "minItems": field.low, "maxItems": field.high}
 
 
 def _names_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
-    return {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]} if isinstance(field, NamesOrList) else {}
+    if not isinstance(field, NamesOrList):
+        return {}
+    return {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 
 
 def document() -> dict[str, Any]:
@@ -201,15 +229,56 @@ def document() -> dict[str, Any]:
 
 
 def _finished(spec: dict[str, Any]) -> dict[str, Any]:
+    """The collected document as it is served."""
     spec = deepcopy(spec)
-    for path in spec["paths"].values():
-        for method, operation in path.items():
-            if method == "parameters":
-                continue
-            operation.get("responses", {}).pop("default", None)
-            for status, response in operation.get("responses", {}).items():
-                if status.startswith("2"):
-                    response.setdefault("headers", {}).update(_RATE_HEADERS)
-    spec.get("components", {}).pop("responses", None)
-    spec.get("components", {}).pop("headers", None)
+    for item in spec["paths"].values():
+        for method, operation in item.items():
+            if method != "parameters":
+                _finish_operation(method, operation)
+    components = spec["components"]
+    for name in ("responses", "headers"):
+        components.pop(name, None)
+    components["schemas"].pop("PaginationMetadata", None)
+    for schema in components["schemas"].values():
+        _finish_schema(schema)
     return spec
+
+
+def _finish_operation(method: str, operation: dict[str, Any]) -> None:
+    responses = operation["responses"]
+    responses.pop("default", None)
+    operation["responses"] = dict(sorted(responses.items()))
+    counted = "429" in responses
+    for status, response in operation["responses"].items():
+        if status.startswith("2"):
+            response.setdefault("headers", {}).update({**_HEADERS, **(_RATE_HEADERS if counted else {})})
+    if method not in ("get", "head"):
+        operation["security"] = [
+            {**scheme, "csrfToken": []} if "session" in scheme else scheme for scheme in operation["security"]
+        ]
+    for parameter in operation.get("parameters", ()):
+        _finish_schema(parameter["schema"])
+        if parameter["in"] == "query":
+            _forbid_null(parameter["schema"])
+
+
+def _finish_schema(schema: Any) -> None:
+    """Leave out defaults that only say "absent", and name null among the values of what may be null."""
+    if isinstance(schema, list):
+        for member in schema:
+            _finish_schema(member)
+    if not isinstance(schema, dict):
+        return
+    if "default" in schema and schema["default"] is None:
+        del schema["default"]
+    if isinstance(schema.get("enum"), list) and "null" in schema.get("type", ()) and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+    for member in schema.values():
+        _finish_schema(member)
+
+
+def _forbid_null(schema: dict[str, Any]) -> None:
+    """A query parameter is absent or has a value; there is no null in a query string."""
+    kinds = schema.get("type")
+    if isinstance(kinds, list):
+        schema["type"] = next(kind for kind in kinds if kind != "null")

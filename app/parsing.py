@@ -7,7 +7,7 @@ from urllib.parse import unquote_to_bytes
 
 import orjson
 from flask import Request, current_app
-from marshmallow import Schema, ValidationError
+from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import RequestEntityTooLarge
 
@@ -95,24 +95,19 @@ class StrictParser(FlaskParser):
 
     DEFAULT_VALIDATION_STATUS = 400
     DEFAULT_UNKNOWN_BY_LOCATION: dict[str, str | None] = {"json": None, "query": None, "json_optional": None}  # noqa: RUF012
+    __location_map__: dict[str, str] = {**FlaskParser.__location_map__, "json_optional": "load_json_optional"}  # noqa: RUF012
 
     def load_json(self, req: Request, schema: Any) -> Any:
         return read_json(req)
 
+    def load_json_optional(self, req: Request, schema: Any) -> Any:
+        """A body that may be absent, without a Content-Type then; as if it were empty."""
+        body = read_json(req, optional=True)
+        return {} if body is None else body
+
     def load_querystring(self, req: Request, schema: Any) -> Any:
         check_query_string(req)
         return super().load_querystring(req, schema)
-
-    def load_body(self, schema: Schema, body: Any) -> Any:
-        """A body that was read already, through ``schema``.
-
-        Raises:
-            ApiError: 400.
-        """
-        try:
-            return schema.load(body)
-        except ValidationError as error:
-            raise invalid(error) from error
 
     def handle_error(self, error: ValidationError, req: Any, schema: Any, **kwargs: Any) -> NoReturn:
         # webargs puts the messages under the name of the location: json or query.

@@ -293,7 +293,8 @@ class BulkAnswerSchema(Schema):
 class DestroySchema(BodySchema):
     """The document to remove."""
 
-    id = Text(required=True, min_length=1, max_length=MAX_ID_LENGTH)
+    id = Text(load_default=None, min_length=1, max_length=MAX_ID_LENGTH,
+              metadata={"description": "The document's id. Required, unless it is in the query."})
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
 
 

@@ -23,3 +23,11 @@ class ErrorSchema(Schema):
     message = fields.String(required=True, metadata={"description": "Human-readable text."})
     details = fields.List(fields.Nested(ErrorDetailSchema), metadata={"description": "On 400 only."})
     retry_after = fields.Integer(metadata={"description": "Seconds to wait; on 429 and 503 only."})
+
+
+class RateLimitErrorSchema(Schema):
+    """What a 429 answers."""
+
+    error = fields.String(required=True, metadata={"enum": ["rate_limit_exceeded"]})
+    message = fields.String(required=True, metadata={"description": "Human-readable text."})
+    retry_after = fields.Integer(required=True, metadata={"minimum": 1, "description": "Seconds to wait."})

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import request
-
 from app.api.choice import choose_written_site
 from app.auth import INDEXING
 from app.errors import ErrorCode, field_error
 from app.guard import current_caller
 from app.openapi import ApiBlueprint
-from app.parsing import read_json
 from app.runtime import runtime
 from schemas.documents import (
     RECOMMENDED_BATCH,
@@ -35,10 +32,10 @@ _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_E
     errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.DOCUMENT_LIMIT_REACHED),
     body=True,
 )
-@blp.arguments(SiteChoiceSchema, location="query")
 @blp.arguments(BulkSchema)
+@blp.arguments(SiteChoiceSchema, location="query")
 @blp.response(200, BulkAnswerSchema)
-def index_documents(query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
     """Add documents, or replace those whose id is known. All or none; searchable when this answers."""
     caller = current_caller()
     site_id = choose_written_site(caller, query["site_id"], body["site_id"])
@@ -59,20 +56,22 @@ def index_documents(query: dict[str, Any], body: dict[str, Any]) -> dict[str, An
 
 @blp.route("/api/v1/index/destroy", methods=["DELETE"])
 @blp.operation("deleteDocument", access=INDEXING, errors=(*_ERRORS, ErrorCode.DOCUMENT_NOT_FOUND), body=True)
+@blp.arguments(DestroySchema, location="json_optional", required=False)
 @blp.arguments(DestroyQuerySchema, location="query")
-@blp.doc(requestBody={"required": False, "content": {"application/json": {"schema": DestroySchema}}})
 @blp.response(200, DestroyAnswerSchema)
-def delete_document(query: dict[str, Any]) -> dict[str, Any]:
+def delete_document(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
     """Remove the document whose id is in the body, or in `?id=`."""
     caller = current_caller()
-    body: dict[str, Any] = {"id": None, "site_id": None}
-    raw = read_json(request, optional=query["id"] is not None)
-    if raw is not None:
-        schema = DestroySchema(partial=("id",) if query["id"] is not None else None)
-        body.update(blp.ARGUMENTS_PARSER.load_body(schema, raw))
-    if query["id"] is not None and body["id"] is not None and query["id"] != body["id"]:
-        raise field_error("id", "conflict", "in the query and in the body differ")
-    document_id = query["id"] if body["id"] is None else body["id"]
+    document_id = _document_id(query["id"], body["id"])
     site_id = choose_written_site(caller, query["site_id"], body["site_id"])
     runtime().writer.remove(caller.account.id, site_id, document_id)
     return {"success": True, "deleted": 1}
+
+
+def _document_id(in_query: str | None, in_body: str | None) -> str:
+    document_id = in_query if in_body is None else in_body
+    if document_id is None:
+        raise field_error("id", "required", "is required")
+    if in_query is not None and in_query != document_id:
+        raise field_error("id", "conflict", "in the query and in the body differ")
+    return document_id

@@ -22,7 +22,11 @@ def show_health() -> dict[str, Any]:
 
 
 @blp.route("/readyz", methods=["GET"])
-@blp.operation("showReadiness", errors=(ErrorCode.SEARCH_ENGINE_UNAVAILABLE,), uncounted=True)
+@blp.operation(
+    "showReadiness",
+    errors=(ErrorCode.DATABASE_UNAVAILABLE, ErrorCode.COUNTERS_UNAVAILABLE, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
+    uncounted=True,
+)
 @blp.response(200, ReadinessSchema)
 def show_readiness() -> dict[str, Any]:
     """Whether database, counters and search engine can work."""

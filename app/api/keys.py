@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import request
-
-from app.api.views import changing
+from app import actions
 from app.auth import MANAGING
 from app.errors import ErrorCode
 from app.forms import key_form
 from app.guard import current_caller
 from app.openapi import ApiBlueprint
-from app.parsing import read_json
 from app.runtime import runtime
 from app.services import keys
 from schemas.forms import KeyFormAnswerSchema
@@ -35,16 +32,6 @@ _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_NOT_FOUND)
 _NO_STORE = {"Cache-Control": "no-store"}
 
 
-def _optional_body(schema: Any) -> dict[str, Any]:
-    body = read_json(request, optional=True)
-    loaded: dict[str, Any] = blp.ARGUMENTS_PARSER.load_body(schema, {} if body is None else body)
-    return loaded
-
-
-def _optional(schema: type) -> dict[str, Any]:
-    return {"required": False, "content": {"application/json": {"schema": schema}}}
-
-
 @blp.route(SITE_KEYS, methods=["GET"])
 @blp.operation("listKeys", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.VALIDATION_FAILED))
 @blp.arguments(PageQuerySchema, location="query")
@@ -64,13 +51,8 @@ def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.response(201, KeyTokenAnswerSchema)
 def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Add a key. Its token is in `api_key`, this once."""
-    caller = current_caller()
-    part = runtime()
-    with changing(caller) as session:
-        key, token = keys.create_key(
-            session, caller.account.id, caller.account.limits, part.settings.secret_key, site_id, **fields
-        )
-        answer = {"success": True, "key": keys.view(key), "api_key": token}
+    key, token = actions.create_key(current_caller(), site_id, fields)
+    answer = {"success": True, "key": key, "api_key": token}
     return answer, 201, {**_NO_STORE, "Location": f"/api/sites/{site_id}/keys/{key.id}"}
 
 
@@ -96,10 +78,7 @@ def show_edit_form(site_id: int, key_id: str) -> dict[str, Any]:
 
 
 def _update(site_id: int, key_id: str, changes: dict[str, Any]) -> dict[str, Any]:
-    caller = current_caller()
-    with changing(caller) as session:
-        key = keys.update_key(session, caller.account.id, site_id, key_id, changes)
-        return {"success": True, "key": keys.view(key)}
+    return {"success": True, "key": actions.update_key(current_caller(), site_id, key_id, changes)}
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["PUT"])
@@ -125,40 +104,24 @@ def patch_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, A
 @blp.response(200, SuccessSchema)
 def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
     """Remove a key; it stops at once."""
-    caller = current_caller()
-    with changing(caller) as session:
-        keys.delete_key(session, caller.account.id, site_id, key_id)
-    runtime().run_engine_tasks()
+    actions.delete_key(current_caller(), site_id, key_id)
     return {"success": True}
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/rotate", methods=["POST"])
 @blp.operation("rotateKey", access=MANAGING, errors=_ERRORS, body=True)
-@blp.doc(requestBody=_optional(KeyRotateSchema))
+@blp.arguments(KeyRotateSchema, location="json_optional", required=False)
 @blp.response(200, KeyTokenAnswerSchema)
-def rotate_key(site_id: int, key_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
+def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Give a key a new token; the old one stops at once, or after `overlap_seconds`."""
-    caller = current_caller()
-    fields = _optional_body(KeyRotateSchema())
-    with changing(caller) as session:
-        key, token = keys.rotate_key(
-            session, caller.account.id, runtime().settings.secret_key, site_id, key_id, **fields
-        )
-        answer = {"success": True, "key": keys.view(key), "api_key": token}
-    runtime().run_engine_tasks()
-    return answer, 200, _NO_STORE
+    key, token = actions.rotate_key(current_caller(), site_id, key_id, fields)
+    return {"success": True, "key": key, "api_key": token}, 200, _NO_STORE
 
 
 @blp.route("/api/keys/<string:key_id>/toggle", methods=["POST"])
 @blp.operation("toggleKey", access=MANAGING, errors=(ErrorCode.KEY_NOT_FOUND,), body=True)
-@blp.doc(requestBody=_optional(KeyToggleSchema))
+@blp.arguments(KeyToggleSchema, location="json_optional", required=False)
 @blp.response(200, KeyAnswerSchema)
-def toggle_key(key_id: str) -> dict[str, Any]:
+def toggle_key(fields: dict[str, Any], key_id: str) -> dict[str, Any]:
     """Disable an active key or enable a disabled one; `active` in the body sets which."""
-    caller = current_caller()
-    fields = _optional_body(KeyToggleSchema())
-    with changing(caller) as session:
-        key = keys.toggle_key(session, caller.account.id, key_id, active=fields["active"])
-        answer = {"success": True, "key": keys.view(key)}
-    runtime().run_engine_tasks()
-    return answer
+    return {"success": True, "key": actions.toggle_key(current_caller(), key_id, fields["active"])}
