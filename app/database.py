@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import sqlite3
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +15,10 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session, sessionmaker
+
+_HASTE = 10
+"""Once a writer has waited in vain, writers wait this part of the time until one succeeds."""
+_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.000_5, 0.004
 
 UNAVAILABLE_ERRORS: tuple[type[Exception], ...] = (OperationalError, InterfaceError, PoolTimeoutError)
 """What SQLAlchemy raises when the database is away, locked for too long or out of space."""
@@ -36,6 +44,7 @@ class Database:
         self.url: URL = normalized_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._busy_timeout_seconds = busy_timeout_seconds
+        self._turns = _WriterTurns(busy_timeout_seconds)
         self.engine = self._create_engine(pool_size)
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
         self._writing_sessions = sessionmaker(
@@ -51,7 +60,7 @@ class Database:
                 max_overflow=pool_size,
             )
             event.listen(engine, "connect", _prepare_sqlite)
-            event.listen(engine, "begin", _begin_sqlite)
+            event.listen(engine, "begin", self._begin_sqlite)
             return engine
         milliseconds = int(self._busy_timeout_seconds * 1000)
         return create_engine(
@@ -78,12 +87,86 @@ class Database:
 
         On SQLite it takes the write lock at once, so that what was read in it cannot have changed by the commit.
         """
-        with self._writing_sessions() as session, session.begin():
+        if not self.is_sqlite:
+            with self._writing_sessions() as session, session.begin():
+                yield session
+            return
+        with self._turns.take(), self._writing_sessions() as session, session.begin():
             yield session
+
+    def _begin_sqlite(self, connection: Connection) -> None:
+        if connection.get_execution_options().get("writes", False):
+            self._turns.begin(connection)
+        else:
+            connection.exec_driver_sql("BEGIN")
 
     def dispose(self, *, close: bool = True) -> None:
         """Forget all pooled connections; ``close=False`` in a forked child, whose parent still uses them."""
         self.engine.dispose(close=close)
+        if not close:
+            self._turns = _WriterTurns(self._busy_timeout_seconds)
+
+
+class _WriterTurns:
+    """Writers of a SQLite file take turns, so that none starves.
+
+    SQLite lets every waiting connection ask again after ever longer pauses, up to a tenth of a second, and whoever asks
+    at the right moment wins: among many writers, one can lose for seconds. Here the threads of a process wait on a
+    lock, which wakes one at once, and only the one whose turn it is asks for the file, every few milliseconds.
+    """
+
+    def __init__(self, timeout_seconds: float):
+        self._timeout_seconds = timeout_seconds
+        self._wait_seconds = timeout_seconds
+        self._lock = threading.Lock()
+        self._taken = threading.local()
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """Be the only writing thread of this process.
+
+        Raises:
+            PoolTimeoutError: Others were for too long.
+        """
+        deadline = time.monotonic() + self._wait_seconds
+        if not self._lock.acquire(timeout=self._wait_seconds):
+            raise PoolTimeoutError("Other threads were writing to the database for too long.")
+        self._taken.deadline = deadline
+        try:
+            yield
+        finally:
+            self._taken.deadline = None
+            self._lock.release()
+
+    def begin(self, connection: Connection) -> None:
+        """Begin a transaction that may write.
+
+        Raises:
+            OperationalError: Another process was writing for too long.
+        """
+        file: Any = connection.connection.dbapi_connection
+        deadline = getattr(self._taken, "deadline", None) or time.monotonic() + self._wait_seconds
+        pause = _SHORTEST_PAUSE_SECONDS
+        file.execute("PRAGMA busy_timeout=0")
+        try:
+            while time.monotonic() < deadline:
+                try:
+                    file.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                        break
+                    time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads processes, guards no secret
+                    pause = min(_LONGEST_PAUSE_SECONDS, pause * 1.5)
+                else:
+                    self._wait_seconds = self._timeout_seconds
+                    return
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            except OperationalError:
+                self._wait_seconds = self._timeout_seconds / _HASTE
+                raise
+        finally:
+            file.execute(f"PRAGMA busy_timeout={int(self._timeout_seconds * 1000)}")
 
 
 def normalized_url(url: str) -> URL:
@@ -112,8 +195,3 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.execute("PRAGMA cache_size=-16384")
     cursor.close()
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,124 @@
+"""A PostgreSQL server of the tests' own, from the programs that are installed here."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.server import free_port
+
+START_SECONDS = 30.0
+
+
+@dataclass
+class PostgresServer:
+    """A PostgreSQL server on a loopback port, in a new directory below the system's temporary one.
+
+    PostgreSQL does not run as root; where the tests do, it runs as the user ``postgres`` or ``nobody``.
+    """
+
+    port: int = 0
+    directory: Path | None = None
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        """The server's own database, with a password that no log may show."""
+        return f"postgresql://tests:postgres-password@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        """Start it, with a new cluster at the first time, and return when it answers."""
+        if self.directory is None:
+            self.directory = _new_cluster()
+        self.port = self.port or free_port()
+        command = [_program("postgres"), "-D", str(self.directory / "cluster"), "-p", str(self.port)]
+        options = {
+            "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "300",
+            "shared_buffers": "64MB", "fsync": "off", "full_page_writes": "off", "jit": "off",
+        }  # fmt: skip
+        command += [text for name, value in options.items() for text in ("-c", f"{name}={value}")]
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.directory, **_as_user())
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL did not start:\n{(self.directory / 'log').read_text()[-4000:]}")
+            time.sleep(0.02)
+
+    def _answers(self) -> bool:
+        asked = subprocess.run(
+            [_program("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)], check=False, timeout=10
+        )
+        return asked.returncode == 0
+
+    def stop(self) -> None:
+        """End it at once, without waiting for its clients; :meth:`start` starts it again with the same data."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(30)
+            self.process = None
+
+    def remove(self) -> None:
+        """End it and delete its data."""
+        self.stop()
+        if self.directory is not None:
+            shutil.rmtree(self.directory)
+            self.directory = None
+
+    def create_database(self, name: str, template: str = "template1") -> str:
+        """Make a database; gives its URL."""
+        self._run_sql(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        return self.url.removesuffix("/postgres") + f"/{name}"
+
+    def _run_sql(self, statement: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement)  # type: ignore[arg-type]  # our own text
+
+
+def _program(name: str) -> str:
+    """Path of one of PostgreSQL's programs; without them the test is skipped, and fails in CI."""
+    found = shutil.which(name)
+    if found is None:
+        versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
+        found = str(versions[-1]) if versions else None
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail("PostgreSQL is missing; CI must have it.")
+        pytest.skip("PostgreSQL is not installed.")
+    return found
+
+
+def _as_user() -> dict[str, int]:
+    if os.getuid() != 0:
+        return {}
+    names = {entry.pw_name: entry for entry in pwd.getpwall()}
+    user = names.get("postgres") or names["nobody"]
+    return {"user": user.pw_uid, "group": user.pw_gid}
+
+
+def _new_cluster() -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="postgres-"))
+    as_user = _as_user()
+    if as_user:
+        os.chown(directory, as_user["user"], as_user["group"])
+    password = directory / "password"
+    password.write_text("postgres-password")
+    password.chmod(0o644)
+    subprocess.run(
+        [_program("initdb"), "-D", str(directory / "cluster"), "-U", "tests", "--auth=scram-sha-256",
+         f"--pwfile={password}", "--no-sync", "--encoding=UTF8", "--locale=C"],
+        check=True, stdout=subprocess.DEVNULL, cwd=directory, timeout=120, **as_user,
+    )  # fmt: skip
+    return directory

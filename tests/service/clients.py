@@ -1,0 +1,263 @@
+"""Clients of a running service that never repeat a request by themselves, alone and in crowds."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import orjson
+
+from tests.server import Server
+
+T = TypeVar("T")
+
+
+class NoAnswer(Exception):
+    """The connection was refused or ended before the whole answer was there."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer, and when it was asked for and there (``time.monotonic``)."""
+
+    status: int
+    headers: dict[str, str]
+    body: Any
+    asked_at: float
+    answered_at: float
+
+    @property
+    def seconds(self) -> float:
+        return self.answered_at - self.asked_at
+
+    @property
+    def error(self) -> str:
+        """The error's code; empty if there is none."""
+        return str(self.body.get("error", "")) if isinstance(self.body, dict) else ""
+
+
+class Caller:
+    """Calls the service with one key, each time over a new connection, at its servers in turn.
+
+    New connections go to whichever worker is quickest, so that consecutive calls meet different ones.
+    """
+
+    def __init__(self, servers: Sequence[Server], token: str | None = None, headers: dict[str, str] | None = None):
+        self.servers = list(servers)
+        self._turn = itertools.count()
+        self.headers = dict(headers or {})
+        if token is not None:
+            self.headers["Authorization"] = f"Bearer {token}"
+
+    def call(self, method: str, path: str, body: Any = None, *, timeout: float = 60, **headers: str) -> Answer:
+        """One request.
+
+        Raises:
+            NoAnswer: There was none.
+        """
+        server = self.servers[next(self._turn) % len(self.servers)]
+        return self.call_at(server, method, path, body, timeout=timeout, **headers)
+
+    def call_at(
+        self, server: Server, method: str, path: str, body: Any = None, *, timeout: float = 60, **headers: str
+    ) -> Answer:
+        """One request to one of the servers."""
+        sent = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        data = None
+        if body is not None:
+            data = orjson.dumps(body)
+            sent["Content-Type"] = "application/json"
+        host, port = server.base_url.removeprefix("http://").split(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
+        asked_at = time.monotonic()
+        try:
+            connection.request(method, path, data, {**sent, "Connection": "close"})
+            response = connection.getresponse()
+            content = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise NoAnswer(str(error)) from error
+        finally:
+            connection.close()
+        answered_at = time.monotonic()
+        is_json = "json" in response.headers.get("Content-Type", "")
+        return Answer(
+            response.status, dict(response.headers), orjson.loads(content) if is_json else content, asked_at, answered_at
+        )
+
+    def must(self, method: str, path: str, body: Any = None) -> Any:
+        """One request that must succeed; gives the answer's body."""
+        answer = self.call(method, path, body)
+        assert answer.status in (200, 201), (method, path, answer.status, answer.body)
+        return answer.body
+
+    def search(self, q: str, **parameters: Any) -> Answer:
+        """One search."""
+        query = "&".join(f"{name}={quote(str(value))}" for name, value in {"q": q, **parameters}.items())
+        return self.call("GET", f"/v1/search?{query}")
+
+    def found_ids(self, q: str, **parameters: Any) -> set[str]:
+        """Ids of all hits of a search that must succeed."""
+        answer = self.search(q, limit=100, **parameters)
+        assert answer.status == 200, answer.body
+        return {hit["id"] for hit in answer.body["results"]["hits"]}
+
+    def index(self, *documents: dict[str, Any], site_id: int | None = None) -> Answer:
+        """Send documents."""
+        path = "/api/v1/index/bulk" + (f"?site_id={site_id}" if site_id else "")
+        return self.call("POST", path, {"documents": documents})
+
+
+@dataclass
+class Customer:
+    """A registered customer with a site and keys."""
+
+    email: str
+    account_id: int
+    site_id: int
+    session: Caller
+    tokens: dict[str, str]
+    keys: dict[str, str]
+    """Kind of key to its public id."""
+
+    @property
+    def search(self) -> Caller:
+        return self.with_key("search")
+
+    @property
+    def private(self) -> Caller:
+        return self.with_key("private")
+
+    def with_key(self, kind: str) -> Caller:
+        """A program with the key of this kind."""
+        return Caller(self.session.servers, self.tokens[kind])
+
+    def used_today(self) -> int:
+        """Searches charged to the account, which is new."""
+        return int(self.private.must("GET", "/dashboard")["usage"]["searches_this_month"])
+
+
+PASSWORD = "correct horse battery"
+
+
+def register(servers: Sequence[Server], email: str, kinds: Sequence[str] = ("search", "private")) -> Customer:
+    """Register a customer with a site and keys of these kinds."""
+    nobody = Caller(servers)
+    answer = nobody.call("POST", "/register", {"name": "Somebody", "email": email, "password": PASSWORD})
+    assert answer.status == 201, answer.body
+    session = Caller(
+        servers,
+        headers={
+            "Cookie": answer.headers["Set-Cookie"].partition(";")[0],
+            "X-CSRF-Token": answer.body["csrf_token"],
+        },
+    )
+    site = session.must("POST", "/sites", {"name": "Pages", "url": "https://www.example.com/"})["site"]
+    customer = Customer(email, int(answer.body["user"]["id"]), int(site["id"]), session, {}, {})
+    for kind in kinds:
+        made = session.must("POST", f"/api/sites/{customer.site_id}/keys", {"name": kind, "type": kind})
+        customer.tokens[kind] = made["api_key"]
+        customer.keys[kind] = made["key"]["id"]
+    return customer
+
+
+def together(clients: int, count: int, do: Callable[[int], T]) -> list[T]:
+    """Run ``do(0)`` to ``do(count - 1)`` by so many clients at once; gives what they returned, in order."""
+    with ThreadPoolExecutor(clients) as pool:
+        return list(pool.map(do, range(count)))
+
+
+def statuses(answers: Sequence[Answer]) -> Counter[int]:
+    """How many answers have which status."""
+    return Counter(answer.status for answer in answers)
+
+
+@dataclass
+class Crowd:
+    """Clients that go on and on.
+
+    Attributes:
+        answers: Number of the request and its answer, as they came.
+        unanswered: Numbers of requests that got none.
+    """
+
+    answers: list[tuple[int, Answer]] = field(default_factory=list)
+    unanswered: list[int] = field(default_factory=list)
+    failures: list[BaseException] = field(default_factory=list)
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def asked(self) -> int:
+        return len(self.answers) + len(self.unanswered)
+
+    def wait_for(self, count: int, seconds: float = 30) -> None:
+        """Return when so many further answers have come."""
+        wanted = len(self.answers) + count
+        deadline = time.monotonic() + seconds
+        while len(self.answers) < wanted and not self.failures:
+            assert time.monotonic() < deadline, f"only {len(self.answers)} of {wanted} answers came"
+            time.sleep(0.005)
+
+
+@contextmanager
+def crowd(clients: int, do: Callable[[int], Answer], *, pause_seconds: float = 0) -> Iterator[Crowd]:
+    """Run ``do(0)``, ``do(1)`` … by so many clients for as long as the block lasts.
+
+    A call that gets no answer is noted; any other exception fails the test at the end of the block.
+    """
+    made = Crowd()
+    numbers = itertools.count()
+
+    def work() -> None:
+        while not made.stopping.is_set():
+            number = next(numbers)
+            try:
+                made.answers.append((number, do(number)))
+            except NoAnswer:
+                made.unanswered.append(number)
+                made.stopping.wait(0.01)
+            except BaseException as error:  # noqa: BLE001 - raised again below
+                made.failures.append(error)
+                return
+            if pause_seconds:
+                made.stopping.wait(pause_seconds)
+
+    threads = [threading.Thread(target=work, name=f"client-{number}") for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield made
+    finally:
+        made.stopping.set()
+        for thread in threads:
+            thread.join()
+    if made.failures:
+        raise made.failures[0]
+
+
+def eventually(check: Callable[[], T], *, seconds: float = 10) -> T:
+    """Run ``check`` until it raises no AssertionError; its last one after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return check()
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
+
+
+def page(number: int | str, **fields: Any) -> dict[str, Any]:
+    """A valid document."""
+    return {
+        "id": f"page-{number}", "title": f"Page {number}", "content": f"The content of page {number}.",
+        "url": f"/pages/{number}", **fields,
+    }  # fmt: skip

@@ -1,0 +1,92 @@
+"""Installations: one machine with files, or two with PostgreSQL and Redis."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.counters.conftest import RedisServer
+from tests.postgres import PostgresServer
+from tests.server import Server, running_server
+from tests.service.clients import Customer, register
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    server = PostgresServer()
+    server.start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis as a careful operator runs it: every write is on disk before it is answered."""
+    server = RedisServer(
+        tmp_path_factory.mktemp("redis"),
+        options=("--appendonly", "yes", "--appendfsync", "always", "--databases", "200"),
+    )
+    server.start()
+    yield server
+    server.stop()
+
+
+@contextmanager
+def two_machines(
+    folder: Path, postgres: PostgresServer, redis: RedisServer, *, workers: int = 2, **settings: str | int
+) -> Iterator[list[Server]]:
+    """Two gunicorn masters that share a PostgreSQL database, a Redis database and the index."""
+    number = next(_numbers)
+    shared: dict[str, str | int] = {
+        "database_url": postgres.create_database(f"service_{number}"),
+        "limits_url": redis.url.removesuffix("/0") + f"/{number}",
+        "search_url": f"tantivy://{folder / 'indexes'}",
+        "default_plan": "business",
+        **settings,
+    }
+    with ExitStack() as stack:
+        yield [stack.enter_context(running_server(folder / name, workers=workers, **shared)) for name in ("a", "b")]
+
+
+@contextmanager
+def one_machine(folder: Path, *, workers: int = 4, **settings: str | int) -> Iterator[list[Server]]:
+    """One gunicorn master over files."""
+    with running_server(folder / "data", workers=workers, **{"default_plan": "business", **settings}) as server:
+        yield [server]
+
+
+BACKINGS = ("one machine", "two machines")
+"""Four workers: of one master over SQLite files, and of two masters over PostgreSQL and Redis."""
+
+
+@pytest.fixture(scope="session")
+def one_machine_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
+    with one_machine(tmp_path_factory.mktemp("one")) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def two_machines_servers(
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, redis: RedisServer
+) -> Iterator[list[Server]]:
+    with two_machines(tmp_path_factory.mktemp("two"), postgres, redis) as made:
+        yield made
+
+
+@pytest.fixture(params=BACKINGS)
+def servers(request: pytest.FixtureRequest) -> list[Server]:
+    """Four workers of each kind in turn, shared by the tests: each registers a customer of its own and breaks nothing."""
+    found: list[Server] = request.getfixturevalue(f"{request.param.replace(' ', '_')}_servers")
+    return found
+
+
+@pytest.fixture
+def customer(servers: list[Server]) -> Customer:
+    """A new customer of :func:`servers`."""
+    return register(servers, f"customer-{next(_numbers)}@example.com")

@@ -1,0 +1,114 @@
+"""Limits are exact across worker processes and machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.server import Server
+from tests.service.clients import Answer, Customer, page, statuses, together
+
+pytestmark = pytest.mark.service
+
+CLIENTS = 32
+REQUESTS = 500
+
+
+@pytest.fixture(autouse=True)
+def _one_page(customer: Customer) -> None:
+    assert customer.private.index(page(1)).status == 200
+
+
+def test_of_500_concurrent_searches_exactly_the_quota_succeeds(servers: list[Server], customer: Customer) -> None:
+    servers[0].set_plan(customer.email, "business", searches_per_day=100)
+
+    answers = together(CLIENTS, REQUESTS, lambda number: customer.search.search(f"page {number}"))
+
+    assert statuses(answers) == {200: 100, 429: 400}
+    used = sorted(a.body["remaining_quota"]["used_today"] for a in answers if a.status == 200)
+    assert used == list(range(1, 101))
+    refused = next(answer for answer in answers if answer.status == 429)
+    assert refused.body.keys() == {"error", "message", "retry_after"}
+    assert refused.headers["Retry-After"] == str(refused.body["retry_after"])
+    assert refused.headers["X-RateLimit-Limit"] == "100"
+    assert customer.used_today() == 100
+
+
+def test_of_500_concurrent_requests_exactly_the_limit_per_minute_succeeds(
+    servers: list[Server], customer: Customer
+) -> None:
+    servers[0].set_plan(customer.email, "business", requests_per_minute=150)
+    left = int(customer.search.search("page").headers["X-RateLimit-Remaining"])
+    assert 100 < left < 150
+
+    answers = together(CLIENTS, REQUESTS, lambda number: customer.search.search(f"page {number}"))
+
+    assert statuses(answers) == {200: left, 429: REQUESTS - left}
+    remaining = [int(answer.headers["X-RateLimit-Remaining"]) for answer in answers if answer.status == 200]
+    assert sorted(remaining) == list(range(left))
+    assert {int(answer.headers["Retry-After"]) for answer in answers if answer.status == 429} <= set(range(1, 61))
+
+
+def test_500_failing_searches_cost_nothing(servers: list[Server], customer: Customer) -> None:
+    servers[0].set_plan(customer.email, "business", searches_per_day=100, requests_per_minute="unlimited")
+    wrong = ("sort=nowhere", "filters=author+%3D", "limit=0", "site_id=999999", "facets=content")
+
+    def fail(number: int) -> Answer:
+        return customer.search.call("GET", f"/v1/search?q=page&{wrong[number % len(wrong)]}")
+
+    answers = together(CLIENTS, REQUESTS, fail)
+
+    assert statuses(answers) == {400: 400, 404: 100}
+    assert customer.used_today() == 0
+    assert customer.search.search("page").body["remaining_quota"]["used_today"] == 1
+
+
+def test_failing_searches_take_no_place_that_a_good_one_needs(servers: list[Server], customer: Customer) -> None:
+    """Good and bad ones race; all places are there again when the bad ones are answered."""
+    servers[0].set_plan(customer.email, "business", searches_per_day=50, requests_per_minute="unlimited")
+
+    def alternate(number: int) -> Answer:
+        if number % 2:
+            return customer.search.call("GET", "/v1/search?q=page&sort=nowhere")
+        return customer.search.search("page")
+
+    raced = together(CLIENTS, 60, alternate)
+    rest = together(CLIENTS, 100, lambda number: customer.search.search("page"))
+
+    good = statuses(raced)[200] + statuses(rest)[200]
+    assert good == 50
+    assert customer.used_today() == 50
+
+
+def test_of_500_concurrent_documents_exactly_the_limit_is_taken(servers: list[Server], customer: Customer) -> None:
+    servers[0].set_plan(customer.email, "business", documents=100, requests_per_minute="unlimited")
+
+    answers = together(CLIENTS, 300, lambda number: customer.private.index(page(f"one-{number}")))
+
+    assert statuses(answers) == {200: 99, 403: 201}
+    assert {answer.error for answer in answers if answer.status == 403} == {"document_limit_reached"}
+    (site,) = customer.private.must("GET", "/sites")["sites"]
+    assert site["indexed_pages"] == 100
+    assert customer.search.search("page", limit=1).body["results"]["estimatedTotalHits"] == 100
+    assert customer.private.index(page(1, title="Replaced")).body["updated"] == 1
+
+
+def test_of_many_concurrent_keys_exactly_the_limit_is_made(servers: list[Server], customer: Customer) -> None:
+    servers[0].set_plan(customer.email, "business", keys=10)
+    path = f"/api/sites/{customer.site_id}/keys"
+
+    answers = together(CLIENTS, 64, lambda number: customer.private.call("POST", path, {"name": f"key {number}"}))
+
+    assert statuses(answers) == {201: 8, 403: 56}
+    assert {answer.error for answer in answers if answer.status == 403} == {"key_limit_reached"}
+    assert customer.private.must("GET", path)["total"] == 10
+
+
+def test_of_many_concurrent_sites_exactly_the_limit_is_made(servers: list[Server], customer: Customer) -> None:
+    servers[0].set_plan(customer.email, "business", sites=10)
+    body = {"name": "Pages", "url": "https://www.example.com/"}
+
+    answers = together(CLIENTS, 64, lambda number: customer.private.call("POST", "/sites", body))
+
+    assert statuses(answers) == {201: 9, 403: 55}
+    assert {answer.error for answer in answers if answer.status == 403} == {"site_limit_reached"}
+    assert customer.private.must("GET", "/sites")["total"] == 10
