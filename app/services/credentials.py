@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -73,9 +73,12 @@ class AccountRecord:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A key with its account, and the epoch they were loaded under (``None``: not to be kept)."""
+    """A key with its account, and the epoch they were loaded under (``None``: not to be kept).
 
-    key: KeyRecord
+    A site's public engine key belongs to no service key.
+    """
+
+    key: KeyRecord | None
     account: AccountRecord
     epoch: CredentialEpoch | None
 
@@ -117,9 +120,37 @@ def load_credentials(
     if was_rotated:
         limits = [moment for moment in (key.expires_at, key.previous_expires_at) if moment is not None]
         usable_until = min(limits)
-    record = KeyRecord(
+    return _credentials(plans, account, key.site, _key_record(key, usable_until, was_rotated), epoch)
+
+
+def load_engine_credentials(
+    session: Session, plans: PlanTable, account_id: int, site_id: int, key_id: str | None, epoch: CredentialEpoch | None
+) -> Credentials | None:
+    """What an engine key was made for: a site with its account and, unless it is the site's public one, a service key.
+
+    ``None`` if any of them is gone. The arguments are as in :func:`load_credentials`.
+    """
+    row = session.execute(
+        select(Site, Account)
+        .join(Account, Account.id == Site.account_id)
+        .where(Site.id == site_id, Site.account_id == account_id)
+    ).first()
+    if row is None:
+        return None
+    site, account = row
+    record = None
+    if key_id is not None:
+        key = session.scalar(select(Key).where(Key.id == key_id, Key.site_id == site_id))
+        if key is None:
+            return None
+        record = _key_record(key, key.expires_at, was_rotated=False)
+    return _credentials(plans, account, site, record, epoch)
+
+
+def _key_record(key: Key, usable_until: datetime | None, was_rotated: bool) -> KeyRecord:
+    return KeyRecord(
         id=key.id,
-        account_id=account.id,
+        account_id=key.account_id,
         site_id=key.site_id,
         type=key.type,
         active=key.active,
@@ -127,14 +158,19 @@ def load_credentials(
         was_rotated=was_rotated,
         token_version=key.token_version,
     )
-    account_record = AccountRecord(account.id, account.plan, plans.limits_of(account.plan, account.limit_overrides))
-    account_record.sites[key.site_id] = site_record(key.site)
+
+
+def _credentials(
+    plans: PlanTable, account: Account, site: Site, key: KeyRecord | None, epoch: CredentialEpoch | None
+) -> Credentials:
+    record = AccountRecord(account.id, account.plan, plans.limits_of(account.plan, account.limit_overrides))
+    record.sites[site.id] = site_record(site)
     settled = epoch if epoch is not None and epoch.is_settled else None
-    return Credentials(record, account_record, settled)
+    return Credentials(key, record, settled)
 
 
 class CredentialCache:
-    """Least recently used credentials by token hash.
+    """Least recently used credentials by token hash, those of engine keys by what they were made for.
 
     Args:
         size: Most entries kept.
@@ -175,13 +211,17 @@ def credential_change(database: Database, counters: CounterStore, account_id: in
         CountersUnavailable: Other processes could not be told; nothing was changed, unless the message came
             after the commit (their caches then stay unused until the change is healed).
     """
-    begun = False
+    with ExitStack() as after_commit, database.write() as session:
+        yield session
+        session.flush()
+        after_commit.enter_context(changed_credentials(counters, account_id))
+
+
+@contextmanager
+def changed_credentials(counters: CounterStore, account_id: int) -> Iterator[None]:
+    """Put the commit of a change inside: other processes are told before and after it."""
+    counters.begin_credential_change(account_id, now=now().timestamp())
     try:
-        with database.write() as session:
-            yield session
-            session.flush()
-            counters.begin_credential_change(account_id, now=now().timestamp())
-            begun = True
+        yield
     finally:
-        if begun:
-            counters.end_credential_change(account_id, now=now().timestamp())
+        counters.end_credential_change(account_id, now=now().timestamp())

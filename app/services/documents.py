@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from app.errors import ApiError, ErrorCode
 from app.models import Site, StoredDocument
 from app.models.base import to_microseconds
 from app.plans import PlanLimits
-from app.services.credentials import credential_change
+from app.services.group_commit import GroupCommit, Written
 from app.services.indexing import Indexer
 from app.services.sites import count_documents, get_account, get_site
 from schemas.documents import ValidDocument
@@ -39,11 +38,13 @@ class BulkOutcome:
 
 
 class DocumentWriter:
-    """Writes documents so that, when a call returns, they are durable and found by the next search."""
+    """Writes documents so that, when a call returns, they are durable and found by the next search.
+
+    Writers that come together share a transaction, and then a commit of the engine.
+    """
 
     def __init__(self, database: Database, counters: CounterStore, indexer: Indexer):
-        self._database = database
-        self._counters = counters
+        self._transactions = GroupCommit(database, counters)
         self._indexer = indexer
 
     def put(
@@ -55,17 +56,20 @@ class DocumentWriter:
             ApiError: 404 for the site; 403 when the site is paused or the plan's documents would be exceeded.
             BackendUnavailable: They are stored but not, or perhaps not, searchable yet; they will be.
         """
-        with self._transaction(account_id, site_id, documents) as session:
+
+        def write(session: Session) -> Written[tuple[int, int]]:
             get_account(session, account_id, lock=True)
             site = get_writable_site(session, account_id, site_id)
-            known = known_ids(session, site.id, [document.id for document in documents])
-            created = len(documents) - len(known)
+            created = len(documents) - len(known_ids(session, site.id, [document.id for document in documents]))
             _refuse_over_quota(session, account_id, limits, created)
             site.revision += 1
-            revision = site.revision
             site.document_count += created
-            merge_kinds(site, documents)
-            store(session, site.id, revision, documents)
+            brings_fields = merge_kinds(site, documents)
+            store(session, site.id, site.revision, documents)
+            session.flush()
+            return Written((site.revision, created), account_id if brings_fields else None)
+
+        revision, created = self._transactions.run(account_id, write)
         self._indexer.apply(site_id, revision)
         return BulkOutcome(len(documents), created)
 
@@ -76,29 +80,24 @@ class DocumentWriter:
             ApiError: 404 for the site or the document; 403 when the site is paused.
             BackendUnavailable: It is removed here but perhaps still found; it will not be.
         """
-        with self._database.write() as session:
+
+        def write(session: Session) -> Written[int]:
             get_account(session, account_id, lock=True)
             site = get_writable_site(session, account_id, site_id)
             document = session.get(StoredDocument, (site.id, document_id))
             if document is None or document.source is None:
                 raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "There is no such document.")
             site.revision += 1
-            revision = site.revision
             site.document_count -= 1
             document.source = None
-            document.revision = revision
+            document.revision = site.revision
             document.changed_at = to_microseconds(now())
-        self._indexer.apply(site_id, revision)
+            session.flush()
+            session.expunge(document)  # Others in this transaction write documents past the session.
+            return Written(site.revision)
 
-    def _transaction(
-        self, account_id: int, site_id: int, documents: Sequence[ValidDocument]
-    ) -> AbstractContextManager[Session]:
-        """The transaction of a batch; other processes are told of it if it brings fields they do not know."""
-        with self._database.read() as session:
-            brings_fields = new_kinds(get_site(session, account_id, site_id), documents)
-        if brings_fields:
-            return credential_change(self._database, self._counters, account_id)
-        return self._database.write()
+        revision = self._transactions.run(account_id, write)
+        self._indexer.apply(site_id, revision)
 
 
 def get_writable_site(session: Session, account_id: int, site_id: int) -> Site:
@@ -159,14 +158,15 @@ def new_kinds(site: Site, documents: Sequence[ValidDocument]) -> dict[str, set[s
     return fresh
 
 
-def merge_kinds(site: Site, documents: Sequence[ValidDocument]) -> None:
-    """Note the further fields of ``documents`` at the site."""
+def merge_kinds(site: Site, documents: Sequence[ValidDocument]) -> bool:
+    """Note the further fields of ``documents`` at the site; gives whether any was new."""
     fresh = new_kinds(site, documents)
     if fresh:
         merged = {name: list(kinds) for name, kinds in site.field_kinds.items()}
         for name, kinds in fresh.items():
             merged[name] = sorted({*merged.get(name, ()), *kinds})
         site.field_kinds = merged
+    return bool(fresh)
 
 
 def store(session: Session, site_id: int, revision: int, documents: Sequence[ValidDocument]) -> None:

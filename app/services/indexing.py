@@ -43,6 +43,9 @@ class Indexer:
         self._engines = engines
         self._failures: dict[int, tuple[float, BackendUnavailable]] = {}
         self._failures_lock = threading.Lock()
+        self._turns: dict[int, threading.Lock] = {}
+        self._applied: dict[int, int] = {}
+        """Site to a revision its index is known to have; only for engines whose indexes last."""
 
     def site_lock(self, site_id: int) -> AbstractContextManager[None]:
         """The lock under which a site's index is written."""
@@ -55,18 +58,26 @@ class Indexer:
             BackendUnavailable: It has not; the background job tries again.
         """
         self._refuse_after_failure(site_id)
-        with self.site_lock(site_id):
-            with self._database.read() as session:
-                site = session.get(Site, site_id)
-            if site is None or (site.applied_revision >= revision and site_is_kept(self._engines, site)):
-                return
+        with self._turns.setdefault(site_id, threading.Lock()):
+            if self._applied.get(site_id, 0) < revision:
+                with self.site_lock(site_id):
+                    self._apply(site_id, revision)
+
+    def _apply(self, site_id: int, revision: int) -> None:
+        with self._database.read() as session:
+            site = session.get(Site, site_id)
+        if site is None:
+            return
+        if site.applied_revision < revision or not site_is_kept(self._engines, site):
             self._refuse_after_failure(site_id)
             try:
-                self._apply_pending(site)
+                site.applied_revision = self._apply_pending(site)
             except BackendUnavailable as error:
                 with self._failures_lock:
                     self._failures[site_id] = (time.monotonic() + FAILURE_PAUSE_SECONDS, error)
                 raise
+        if self._engines.get_engine(site.engine).persistent:
+            self._applied[site_id] = site.applied_revision
 
     def _refuse_after_failure(self, site_id: int) -> None:
         with self._failures_lock:
@@ -78,15 +89,16 @@ class Indexer:
                 return
         raise BackendUnavailable(str(error), retry_after=error.retry_after) from error
 
-    def _apply_pending(self, site: Site) -> None:
+    def _apply_pending(self, site: Site) -> int:
+        """Bring the index up to date; gives the revision it has."""
         engine = self._engines.get_engine(site.engine)
         try:
             applied = self.send(engine, site, site.engine_index, site.applied_revision)
         except IndexNotFound:
             log.info("index %s is missing and is built from the stored documents", site.engine_index)
-            self._rebuild(engine, site)
-            return
+            return self._rebuild(engine, site)
         self._note_applied(site, applied)
+        return applied
 
     def send(
         self,
@@ -119,10 +131,12 @@ class Indexer:
             if len(rows) < STEP:
                 return reached
 
-    def _rebuild(self, engine: SearchBackend, site: Site) -> None:
-        """Build a missing index from the start, in its place."""
+    def _rebuild(self, engine: SearchBackend, site: Site) -> int:
+        """Build a missing index from the start, in its place; gives the revision it has."""
         engine.create_index(site.engine_index)
-        self._note_applied(site, self.send(engine, site, site.engine_index, 0))
+        applied = self.send(engine, site, site.engine_index, 0)
+        self._note_applied(site, applied)
+        return applied
 
     def _note_applied(self, site: Site, revision: int) -> None:
         with self._database.write() as session:

@@ -1,0 +1,135 @@
+"""Writers that share a transaction."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event, select
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from app.counters.memory import MemoryCounters
+from app.database import Database
+from app.models import Base, DepartureReason
+from app.models.base import from_microseconds
+from app.services.group_commit import GroupCommit, Written
+
+NOW = from_microseconds(1_700_000_000_000_000)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    made = Database(f"sqlite:///{tmp_path / 'test.db'}", busy_timeout_seconds=0.2)
+    Base.metadata.create_all(made.engine)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def counters() -> MemoryCounters:
+    return MemoryCounters()
+
+
+def reasons(database: Database) -> list[str]:
+    with database.read() as session:
+        return sorted(session.scalars(select(DepartureReason.reason)))
+
+
+def run_together(group: GroupCommit, works: list) -> list:  # type: ignore[type-arg]
+    """Hold the first writer until all others wait, so that these share the next transaction."""
+    gate, entered = threading.Event(), threading.Event()
+    outcomes: list = [None] * len(works)  # type: ignore[type-arg]
+
+    def hold(session: Session) -> Written[None]:
+        entered.set()
+        assert gate.wait(10)
+        return Written(None)
+
+    def run(place: int) -> None:
+        try:
+            outcomes[place] = group.run(1, works[place])
+        except Exception as error:  # noqa: BLE001 - looked at by the test.
+            outcomes[place] = error
+
+    first = threading.Thread(target=group.run, args=(1, hold))
+    first.start()
+    assert entered.wait(10)
+    threads = [threading.Thread(target=run, args=(place,)) for place in range(len(works))]
+    for thread in threads:
+        thread.start()
+    while len(group._queue) < len(works):
+        pass
+    gate.set()
+    for thread in [first, *threads]:
+        thread.join(10)
+    return outcomes
+
+
+def write(reason: str):  # type: ignore[no-untyped-def]
+    def work(session: Session) -> Written[str]:
+        session.add(DepartureReason(reason=reason, created_at=NOW))
+        session.flush()
+        return Written(reason.upper())
+
+    return work
+
+
+def test_every_writer_gets_its_own_result(database: Database, counters: MemoryCounters) -> None:
+    outcomes = run_together(GroupCommit(database, counters), [write("a"), write("b"), write("c")])
+
+    assert sorted(outcomes) == ["A", "B", "C"]
+    assert reasons(database) == ["a", "b", "c"]
+
+
+def test_writers_that_wait_share_one_commit(database: Database, counters: MemoryCounters) -> None:
+    commits = []
+    event.listen(database.engine, "commit", lambda connection: commits.append(1))
+
+    run_together(GroupCommit(database, counters), [write(str(number)) for number in range(10)])
+
+    assert len(commits) == 1, "the first one, which was held, wrote nothing"
+
+
+def test_a_writer_that_fails_is_undone_alone(database: Database, counters: MemoryCounters) -> None:
+    def fail(session: Session) -> Written[None]:
+        session.add(DepartureReason(reason="half done", created_at=NOW))
+        session.flush()
+        raise ValueError("no")
+
+    outcomes = run_together(GroupCommit(database, counters), [write("a"), fail, write("b")])
+
+    assert [str(outcome) for outcome in outcomes] == ["A", "no", "B"]
+    assert isinstance(outcomes[1], ValueError)
+    assert reasons(database) == ["a", "b"]
+
+
+def test_all_hear_of_it_when_the_commit_fails_and_the_next_ones_go_on(
+    database: Database, counters: MemoryCounters
+) -> None:
+    group = GroupCommit(database, counters)
+    other = database.engine.execution_options(writes=True).connect()
+    other.begin()
+    try:
+        with pytest.raises(OperationalError):
+            group.run(1, write("locked out"))
+    finally:
+        other.rollback()
+        other.close()
+
+    assert group.run(1, write("later")) == "LATER"
+    assert reasons(database) == ["later"]
+
+
+def test_a_change_of_credentials_is_announced_around_the_commit(database: Database, counters: MemoryCounters) -> None:
+    before = counters.peek([], credentials_of=7, now=NOW.timestamp()).epoch
+
+    GroupCommit(database, counters).run(7, lambda session: Written(None, changed_account=7))
+
+    after = counters.peek([], credentials_of=7, now=NOW.timestamp()).epoch
+    assert before is not None
+    assert after is not None
+    assert after.is_settled
+    assert after != before
