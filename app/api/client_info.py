@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import request
-
+from app.actions import base_url
 from app.api.choice import own_site
 from app.auth import ANY_KEY
 from app.errors import ErrorCode
@@ -61,8 +60,3 @@ def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
         },
     }
     return answer, 200, {"Cache-Control": "no-store"}
-
-
-def base_url() -> str:
-    """The service's address as its users see it."""
-    return runtime().settings.public_url or request.url_root.rstrip("/")

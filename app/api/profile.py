@@ -6,16 +6,16 @@ from typing import Any
 
 from flask import request
 
-from app.api.views import changing, user_answer
+from app.actions import delete_account as delete_own_account
+from app.actions import update_profile as update_own_profile
+from app.api.views import user_answer
 from app.auth import MANAGING
-from app.clock import now
 from app.errors import ErrorCode
 from app.forms import profile_form
-from app.guard import current_caller, current_session
-from app.logins import check_own_password, cookie_header
+from app.guard import current_caller
+from app.logins import cookie_header
 from app.openapi import ApiBlueprint
 from app.runtime import runtime
-from app.services import accounts
 from app.services.sites import get_account
 from schemas.accounts import AccountDeleteSchema, ProfileUpdateSchema, UserAnswerSchema
 from schemas.forms import UserFormAnswerSchema
@@ -41,13 +41,7 @@ def show_edit_form() -> dict[str, Any]:
 @blp.response(200, UserAnswerSchema)
 def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
     """Change name, e-mail or password; a new password ends the other sessions."""
-    caller = current_caller()
-    if "new_password" in changes:
-        check_own_password(caller.account.id, changes["current_password"])
-        changes = {**changes, "password_hash": accounts.hash_password(changes["new_password"])}
-    with runtime().database.write() as session:
-        account = accounts.update_profile(session, caller.account.id, changes, kept_session=current_session())
-        return {"success": True, "user": user_answer(account)}
+    return {"success": True, "user": user_answer(update_own_profile(current_caller(), changes))}
 
 
 @blp.route("/profile", methods=["DELETE"])
@@ -56,11 +50,5 @@ def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
 @blp.response(200, SuccessSchema)
 def delete_account(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Delete the account with everything it has."""
-    caller = current_caller()
-    part = runtime()
-    check_own_password(caller.account.id, fields["password"])
-    with changing(caller) as session:
-        accounts.delete_account(session, caller.account.id, reason=fields["reason"])
-    part.counters.forget_account(caller.account.id, now=now().timestamp())
-    part.run_engine_tasks()
+    delete_own_account(current_caller(), **fields)
     return {"success": True}, 200, {"Set-Cookie": cookie_header(request, None)}

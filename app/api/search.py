@@ -6,18 +6,15 @@ from typing import Any
 
 from flask import Response
 
+from app.actions import search_site
 from app.answers import json_answer
 from app.api.choice import choose_searched_site
 from app.auth import SEARCHING
-from app.clock import now
 from app.errors import ErrorCode
-from app.guard import current_caller, require_search, used_today
+from app.guard import current_caller, used_today
 from app.openapi import ApiBlueprint
 from app.plans import shown
-from app.runtime import runtime
-from app.services.events import SearchEvent
-from app.services.search import encode_results, make_query
-from backends.base import MATCH_ALL
+from app.services.search import encode_results
 from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySchema
 
 blp = ApiBlueprint("search", __name__, description="Ranked, typo-tolerant full-text search.")
@@ -53,27 +50,12 @@ def search_by_body(parameters: dict[str, Any]) -> Response:
 
 def run_search(parameters: dict[str, Any]) -> Response:
     """Choose the site, search it, write the search down and answer."""
-    part = runtime()
     caller = current_caller()
-    site = choose_searched_site(caller, parameters["site_id"])
-    query = make_query(parameters, site)
-    require_search()
-    timed = part.searcher.run(site, query)
-    if query.text != MATCH_ALL:
-        part.events.record(
-            SearchEvent(
-                site_id=site.id,
-                query=query.text,
-                results_count=timed.result.total,
-                session_id=parameters["session_id"],
-                occurred_at=now(),
-                response_ms=timed.took_ms,
-            )
-        )
+    found = search_site(choose_searched_site(caller, parameters["site_id"]), parameters)
     limit = caller.account.limits.searches_per_day
     return json_answer(
         {
-            "results": encode_results(query, parameters["q"], timed),
+            "results": encode_results(found.query, parameters["q"], found.timed),
             "remaining_quota": {
                 "daily_limit": shown(limit),
                 "used_today": used_today(),

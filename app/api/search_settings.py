@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api.views import changing
+from app.actions import changing
 from app.auth import MANAGING
 from app.errors import ErrorCode
 from app.guard import current_caller

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api.views import changing, site_answer
+from app import actions
+from app.api.views import site_answer
 from app.auth import MANAGING
 from app.errors import ErrorCode
 from app.forms import site_form
@@ -45,10 +46,7 @@ def list_sites(page: dict[str, Any]) -> dict[str, Any]:
 def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Add a site."""
     caller = current_caller()
-    with changing(caller) as session:
-        site = sites.create_site(
-            session, caller.account.id, caller.account.limits, runtime().engines.current.identity, **fields
-        )
+    site = actions.create_site(caller, fields)
     return {"success": True, "site": site_answer(site, caller)}, 201, {"Location": f"/sites/{site.id}"}
 
 
@@ -83,10 +81,7 @@ def show_edit_form(site_id: int) -> dict[str, Any]:
 
 def _update(site_id: int, changes: dict[str, Any]) -> dict[str, Any]:
     caller = current_caller()
-    with changing(caller) as session:
-        site = sites.update_site(session, caller.account.id, site_id, changes)
-    runtime().run_engine_tasks()
-    return {"success": True, "site": site_answer(site, caller)}
+    return {"success": True, "site": site_answer(actions.update_site(caller, site_id, changes), caller)}
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["PUT"])
@@ -112,8 +107,5 @@ def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.response(200, SuccessSchema)
 def delete_site(site_id: int) -> dict[str, Any]:
     """Remove a site with its keys, documents, events and index."""
-    caller = current_caller()
-    with changing(caller) as session:
-        sites.delete_site(session, caller.account.id, site_id)
-    runtime().run_engine_tasks()
+    actions.delete_site(current_caller(), site_id)
     return {"success": True}

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import Any
-
-from sqlalchemy.orm import Session
 
 from app.auth import Caller
 from app.models import Account, Site
-from app.runtime import runtime
-from app.services.credentials import credential_change
-
-
-def changing(caller: Caller) -> AbstractContextManager[Session]:
-    """A transaction that changes the caller's account, sites or keys."""
-    part = runtime()
-    return credential_change(part.database, part.counters, caller.account.id)
 
 
 def site_answer(site: Site, caller: Caller) -> dict[str, Any]:
