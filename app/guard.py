@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from flask import Flask, Response, current_app, g, request
@@ -18,8 +19,8 @@ from app.auth import (
     Caller,
     access_of,
     bearer_token,
-    identify_key,
     identify_session,
+    identify_token,
     missing_key,
 )
 from app.clock import now
@@ -90,9 +91,9 @@ def _check() -> None:
         raise request.routing_exception
     try:
         caller = g.caller = _count(part, caller, token)
-    except ApiError as error:
-        if error.status == 401:
-            _hit_address(part)
+    except ApiError:
+        # What they were known as has ended: they are nobody.
+        _hit_address(part)
         raise
     if caller.key is not None:
         part.key_use.note(caller.key.id)
@@ -106,7 +107,7 @@ def _identify(part: Runtime, token: str | None) -> tuple[Caller | None, ApiError
     """Who is calling, or why that is not known."""
     try:
         if token is not None:
-            return identify_key(part, token), None
+            return identify_token(part, request.path, token), None
         cookie = request.cookies.get(SESSION_COOKIE)
         return (None if cookie is None else identify_session(part, cookie)), None
     except ApiError as error:
@@ -133,7 +134,7 @@ def _count(part: Runtime, caller: Caller, token: str | None) -> Caller:
         outcome = _hit_for(part, caller)
     except CountersUnavailable as error:
         _refuse_write(error)
-        return caller if token is None else identify_key(part, token, _UNSETTLED)
+        return caller if token is None else identify_token(part, request.path, token, _UNSETTLED)
     except RequestLimitExceeded as error:
         if error.outcome is None or not _is_stale(caller, token, error.outcome):
             raise
@@ -141,7 +142,7 @@ def _count(part: Runtime, caller: Caller, token: str | None) -> Caller:
     if token is not None and _is_stale(caller, token, outcome):
         known = caller
         try:
-            caller = identify_key(part, token, outcome.epoch)
+            caller = identify_token(part, request.path, token, outcome.epoch)
         except Exception:
             _undo(part, outcome)
             raise
@@ -165,17 +166,24 @@ def _hit_for(part: Runtime, caller: Caller) -> HitOutcome:
     view = _view(request.endpoint)
     windows = caller_windows(caller, address(), reports=getattr(view, "reports_usage", False))
     reserve = None
-    if getattr(view, "charges_search", False) and request.method != "HEAD" and access_of(request.endpoint).allows(caller):
-        reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day)
+    if _charges(view) and access_of(request.endpoint).allows(caller):
+        gateway_site_id = None if caller.site is None else caller.site.id
+        reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
     return part.limiter.check_request_limits(
         RequestLimits(
             windows=tuple(windows),
             reserve=reserve,
-            credentials_of=None if caller.key is None else caller.account.id,
+            credentials_of=None if caller.kind == "session" else caller.account.id,
             shown=tuple(window.key for window in windows if window.seconds == MINUTE_SECONDS),
         ),
         now=now().timestamp(),
     )
+
+
+def _charges(view: Any) -> bool:
+    """Whether the request is a search to be charged: all of a view's are, or those it recognises itself."""
+    charges: bool | Callable[[], bool] = getattr(view, "charges_search", False)
+    return request.method not in ("HEAD", "OPTIONS") and (charges() if callable(charges) else charges)
 
 
 def _hit_address(part: Runtime) -> None:

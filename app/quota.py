@@ -32,7 +32,7 @@ def caller_windows(caller: Caller, address: str, *, reports: bool = False) -> li
         address: Address key of where it comes from.
         reports: Whether the request is a usage report.
     """
-    if caller.kind == "public":
+    if caller.kind in ("public", "engine"):
         return public_windows(caller.account.id, caller.account.limits, address, reports=reports)
     return _account_windows("a", caller.account.id, caller.account.limits)
 

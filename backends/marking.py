@@ -91,7 +91,7 @@ def _value(name: str, value: Any, matcher: Matcher, wish: Highlight, marked: boo
     if not isinstance(value, str):
         return value
     spans = matcher.spans(value) if marked and name not in ("id", "url", "date") else []
-    start, end = _window(value, spans, wish.crop_fields[name]) if name in wish.crop_fields else (0, len(value))
+    start, end = crop_window(value, spans, wish.crop_fields[name]) if name in wish.crop_fields else (0, len(value))
     escape = html.escape if wish.escape else str
     pieces = [wish.crop_marker] if start else []
     at = start
@@ -105,7 +105,7 @@ def _value(name: str, value: Any, matcher: Matcher, wish: Highlight, marked: boo
     return "".join(pieces)
 
 
-def _window(text: str, spans: list[tuple[int, int]], words: int) -> tuple[int, int]:
+def crop_window(text: str, spans: list[tuple[int, int]], words: int) -> tuple[int, int]:
     """The part of a text, in words, that has the most matches; a third of it comes before the first of them."""
     units = [match.span() for match in _UNIT.finditer(text)]
     if len(units) <= words or words <= 0:

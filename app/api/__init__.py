@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from flask_smorest import Api
 
-from app.api import accounts, analytics, client_info, dashboard, documents, health, keys, profile, search, search_settings, sites, usage
+from app.api import (
+    accounts,
+    analytics,
+    client_info,
+    dashboard,
+    documents,
+    engine,
+    health,
+    keys,
+    profile,
+    search,
+    search_settings,
+    sites,
+    usage,
+)
 
 BLUEPRINTS = (
     search.blp,
@@ -18,6 +32,7 @@ BLUEPRINTS = (
     dashboard.blp,
     profile.blp,
     accounts.blp,
+    engine.blp,
     health.blp,
 )
 

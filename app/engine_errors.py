@@ -1,0 +1,83 @@
+"""Errors below ``/engine``, in the shape of Meilisearch: ``{message, code, type, link}``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.errors import ApiError, Detail, ErrorCode
+
+PREFIX = "/engine"
+
+_CODES = {
+    ErrorCode.INVALID_JSON: "bad_request",
+    ErrorCode.VALIDATION_FAILED: "bad_request",
+    ErrorCode.INVALID_FILTER: "invalid_search_filter",
+    ErrorCode.INVALID_SORT: "invalid_search_sort",
+    ErrorCode.INVALID_FACET: "invalid_search_facets",
+    ErrorCode.MISSING_API_KEY: "missing_authorization_header",
+    ErrorCode.UNSUPPORTED_MEDIA_TYPE: "missing_content_type",
+    ErrorCode.INTERNAL_ERROR: "internal",
+}
+"""Our codes in Meilisearch's words; the others are called the same, or have no counterpart there."""
+
+_OWN_CODES = frozenset(
+    {
+        ErrorCode.METHOD_NOT_ALLOWED,
+        ErrorCode.RATE_LIMIT_EXCEEDED,
+        ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
+        ErrorCode.DATABASE_UNAVAILABLE,
+        ErrorCode.COUNTERS_UNAVAILABLE,
+    }
+)
+_TYPES = {401: "auth", 403: "auth", 429: "system", 500: "internal", 503: "system"}
+
+
+class EngineError(ApiError):
+    """An error with a code of Meilisearch's that none of ours stands for."""
+
+    def __init__(
+        self,
+        engine_code: str,
+        message: str,
+        *,
+        code: ErrorCode = ErrorCode.VALIDATION_FAILED,
+        details: Sequence[Detail] = (),
+    ):
+        super().__init__(code, message, details=details)
+        self.engine_code = engine_code
+
+
+def is_below_engine(path: str) -> bool:
+    """Whether a path is the gateway's."""
+    return path == PREFIX or path.startswith(f"{PREFIX}/")
+
+
+def invalid_engine_key(
+    message: str = "The key is not valid here, or no longer; GET /v1/client-info gives fresh ones.",
+) -> EngineError:
+    """The 403 for a key that may not search what was asked for."""
+    return EngineError("invalid_api_key", message, code=ErrorCode.INSUFFICIENT_PERMISSION)
+
+
+def code_of(error: ApiError) -> str:
+    """The code below ``/engine``."""
+    return error.engine_code if isinstance(error, EngineError) else _CODES.get(error.code, error.code.value)
+
+
+def inside(error: ApiError, place: str) -> ApiError:
+    """The same error of one of several queries, with its place in front of the message."""
+    return EngineError(code_of(error), f"Inside `{place}`: {error.message}", code=error.code, details=error.details)
+
+
+def engine_error_body(error: ApiError, base_url: str) -> dict[str, Any]:
+    """The JSON body of an error below ``/engine``."""
+    code = code_of(error)
+    link = f"{base_url}/docs" if error.code in _OWN_CODES else f"https://docs.meilisearch.com/errors#{code}"
+    positions = [detail.extra["position"] for detail in error.details if detail.extra and "position" in detail.extra]
+    return {
+        "message": f"{error.message} (At character {positions[0]}.)" if positions else error.message,
+        "code": code,
+        "type": _TYPES.get(error.status, "invalid_request"),
+        "link": link,
+    }

@@ -1,0 +1,339 @@
+"""Requests and answers of the gateway, Meilisearch's search API. Names are Meilisearch's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from marshmallow import Schema, ValidationError, fields, pre_load
+
+from schemas.base import BodySchema, LenientBodySchema
+from schemas.fields import Flag, Text, WholeNumber
+from schemas.problems import Problem, walk
+from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES, FacetStatsSchema, HitSchema
+
+MAX_QUERIES = 10
+MAX_HITS = 101
+"""Most hits of a page: widgets ask for one more than they show, to know whether there is another page."""
+
+MAX_NAMES = 100
+MAX_TAG_LENGTH = 200
+_NAME_LENGTH = 200
+
+FilterValue = str | list[str | list[str]]
+
+
+class Names(fields.Field[list[str]]):
+    """A list of strings.
+
+    Args:
+        alone: A string that is also taken outside of a list.
+    """
+
+    default_error_messages = Text.default_error_messages
+
+    def __init__(self, *, alone: str | None = None, **kwargs: Any):
+        listed: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "maxItems": MAX_NAMES}
+        shape = listed if alone is None else {"oneOf": [listed, {"const": alone}]}
+        super().__init__(metadata={**shape, **kwargs.pop("metadata", {})}, **kwargs)
+        self.alone = alone
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str]:
+        if self.alone is not None and value == self.alone:
+            return [self.alone]
+        if not isinstance(value, list):
+            raise ValidationError([Problem("must be an array of strings", "type")])
+        if len(value) > MAX_NAMES:
+            raise ValidationError([Problem(f"must have at most {MAX_NAMES} members", "too_long")])
+        text = Text(max_length=_NAME_LENGTH)
+        return [str(text.deserialize(member)) for member in value]
+
+
+class FilterField(fields.Field[FilterValue]):
+    """An expression, or an array of expressions that all hold; an array among them holds if one of its members does."""
+
+    default_error_messages = Text.default_error_messages
+
+    def __init__(self, **kwargs: Any):
+        text = {"type": "string"}
+        either = {"oneOf": [text, {"type": "array", "items": text}]}
+        super().__init__(metadata={"oneOf": [text, {"type": "array", "items": either}]}, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> FilterValue:
+        text = Text()
+        if isinstance(value, str):
+            found: FilterValue = str(text.deserialize(value))
+            length = len(found)
+        elif isinstance(value, list):
+            found = [
+                [str(text.deserialize(inner)) for inner in member] if isinstance(member, list)
+                else str(text.deserialize(member))
+                for member in value
+            ]  # fmt: skip
+            length = sum(len(member) if isinstance(member, str) else sum(map(len, member)) for member in found)
+        else:
+            raise ValidationError([Problem("must be a string or an array", "type")])
+        if length > MAX_FILTER_LENGTH:
+            raise ValidationError([Problem(f"must have at most {MAX_FILTER_LENGTH} characters", "too_long")])
+        return found
+
+
+def _drop_null(data: Any) -> Any:
+    """A ``null`` is as if absent."""
+    return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
+
+
+class EngineSearchSchema(BodySchema):
+    """One search. With `page` or `hitsPerPage` the answer counts pages; else it has `limit` and `offset`."""
+
+    q = Text(
+        load_default="", max_bytes=MAX_QUERY_BYTES,
+        metadata={"description": "What is searched for; empty for every document."},
+    )
+    limit = WholeNumber(high=MAX_HITS, load_default=20, metadata={"description": "Most hits."})
+    offset = WholeNumber(load_default=0, metadata={"description": "Hits passed over."})
+    page = WholeNumber(load_default=None, metadata={"description": "Page number, from 1."})
+    hitsPerPage = WholeNumber(high=MAX_HITS, load_default=None, metadata={"description": "Hits of a page."})
+    filter = FilterField(load_default="")
+    facets = Names(load_default=None, alone="*", metadata={"description": "Fields to count values of, or `*`."})
+    sort = Names(load_default=[], metadata={"description": "At most three of `field:asc` or `field:desc`."})
+    attributesToRetrieve = Names(load_default=["*"], alone="*")
+    attributesToHighlight = Names(load_default=[], alone="*")
+    highlightPreTag = Text(load_default="<em>", max_length=MAX_TAG_LENGTH)
+    highlightPostTag = Text(load_default="</em>", max_length=MAX_TAG_LENGTH)
+    attributesToCrop = Names(
+        load_default=[], alone="*", metadata={"description": "Such as `content`, `content:20` or `*`."}
+    )
+    cropLength = WholeNumber(load_default=10, metadata={"description": "Length of a crop in words; 0 for no crop."})
+    cropMarker = Text(load_default="…", max_length=MAX_TAG_LENGTH)
+    attributesToSearchOn = Names(load_default=[], alone="*")
+    matchingStrategy = Text(
+        load_default="last", choices=("last", "all"),
+        metadata={"description": "Whether documents that lack some of the words follow those that have all."},
+    )
+    showMatchesPosition = Flag(load_default=False)
+    showRankingScore = Flag(load_default=False, metadata={"enum": [False], "description": "Scores are not given."})
+
+    @pre_load
+    def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
+        return _drop_null(data)
+
+
+class EngineQuerySchema(EngineSearchSchema):
+    """One search of several."""
+
+    indexUid = Text(required=True, max_length=_NAME_LENGTH)
+
+
+class Queries(fields.Field[list[dict[str, Any]]]):
+    """The queries of a multi-search."""
+
+    default_error_messages = Text.default_error_messages
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[dict[str, Any]]:
+        if not isinstance(value, list):
+            raise ValidationError([Problem("must be an array", "type")])
+        if len(value) > MAX_QUERIES:
+            raise ValidationError([Problem(f"must have at most {MAX_QUERIES} members", "too_long")])
+        schema = EngineQuerySchema()
+        found: list[dict[str, Any]] = []
+        for position, member in enumerate(value):
+            try:
+                found.append(schema.load(member))
+            except ValidationError as error:
+                raise ValidationError({position: error.messages}) from error
+        return found
+
+
+class EngineMultiSearchSchema(BodySchema):
+    """Several searches, answered in their order."""
+
+    queries = Queries(required=True)
+
+
+class EngineFacetSearchSchema(LenientBodySchema):
+    """A search among the values of one facet. Further fields of a search are ignored."""
+
+    facetName = Text(required=True, max_length=_NAME_LENGTH)
+    facetQuery = Text(
+        load_default=None, max_bytes=MAX_QUERY_BYTES,
+        metadata={"description": "Beginning of a word of the values; without it, the most frequent values."},
+    )
+    q = Text(load_default="", max_bytes=MAX_QUERY_BYTES)
+    filter = FilterField(load_default="")
+    attributesToSearchOn = Names(load_default=[], alone="*")
+    matchingStrategy = Text(load_default="last", choices=("last", "all"))
+
+    @pre_load
+    def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
+        return _drop_null(data)
+
+
+# --- searches in a query string
+
+_WHOLE = re.compile(r"-?[0-9]{1,20}", re.ASCII)
+
+
+def read_query_string(arguments: Mapping[str, str]) -> dict[str, Any]:
+    """A query string's parameters as the JSON they stand for; what stands for nothing is left for the schema to refuse.
+
+    Lists are names separated by commas; a filter may also be a JSON array.
+    """
+    known = EngineSearchSchema._declared_fields
+    return {name: _typed(known.get(name), text) for name, text in arguments.items()}
+
+
+def _typed(field: Any, text: str) -> Any:
+    if isinstance(field, WholeNumber):
+        return int(text) if _WHOLE.fullmatch(text) else text
+    if isinstance(field, Flag):
+        return {"true": True, "false": False}.get(text, text)
+    if isinstance(field, Names):
+        return [part.strip() for part in text.split(",")] if text else []
+    if isinstance(field, FilterField) and text.lstrip().startswith("["):
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return text
+    return text
+
+
+def query_parameters() -> list[dict[str, Any]]:
+    """The query string's parameters for the API document."""
+    found = []
+    for name, field in EngineSearchSchema._declared_fields.items():
+        shape: dict[str, Any] = {"type": "string"}
+        note = field.metadata.get("description", "")
+        if isinstance(field, WholeNumber):
+            shape = {"type": "integer", "minimum": field.low, "maximum": field.high}
+        elif isinstance(field, Flag):
+            shape = {"type": "boolean", **{key: field.metadata[key] for key in ("enum",) if key in field.metadata}}
+        elif isinstance(field, Names):
+            note = f"{note} Names separated by commas.".strip()
+        elif isinstance(field, FilterField):
+            note = "An expression, or a JSON array of them."
+        elif isinstance(field, Text):
+            shape |= {key: field.metadata[key] for key in ("maxLength", "enum") if key in field.metadata}
+        found.append({"in": "query", "name": name, "schema": shape, **({"description": note} if note else {})})
+    return found
+
+
+# --- problems in Meilisearch's words
+
+_OWN_CODES = {
+    ("indexUid", "required"): "missing_index_uid",
+    ("indexUid", ""): "invalid_index_uid",
+    ("facetName", "required"): "missing_facet_search_facet_name",
+    ("facetName", ""): "invalid_facet_search_facet_name",
+    ("facetQuery", ""): "invalid_facet_search_facet_query",
+    ("queries", ""): "bad_request",
+    ("", ""): "bad_request",
+}
+_PATH = re.compile(r"(?P<place>queries\[\d+\])?\.?(?P<field>[^.\[]*)(?P<rest>.*)", re.DOTALL)
+
+
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """Meilisearch's code and a message for the first thing that is wrong."""
+    path, problem = next(walk(error.messages))
+    match = _PATH.fullmatch(path)
+    place, field = ("", path) if match is None else (match["place"] or "", match["field"])
+    within = f" inside `.{place}`" if place else ""
+    if problem.code == "unknown":
+        return "bad_request", f"Unknown field `{field[:100]}`{within}."
+    code = _OWN_CODES.get((field, problem.code)) or _OWN_CODES.get((field, "")) or f"invalid_search_{_snake(field)}"
+    if problem.code == "required":
+        return code, f"Missing field `{field}`{within}."
+    where = f" at `.{path}`" if path else ""
+    return code, f"Invalid value{where}: it {problem}."
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
+
+# --- answers
+
+
+class EngineErrorSchema(Schema):
+    """What every error below `/engine` answers."""
+
+    message = fields.String(required=True)
+    code = fields.String(required=True)
+    type = fields.String(required=True, metadata={"enum": ["invalid_request", "auth", "internal", "system"]})
+    link = fields.String(required=True)
+
+
+class EngineHealthSchema(Schema):
+    """The gateway is there."""
+
+    status = fields.String(required=True, metadata={"enum": ["available"]})
+
+
+class EngineHitSchema(HitSchema):
+    """A found document, as far as it was to be retrieved."""
+
+    class Meta:
+        unknown = "include"
+
+    id = fields.String()
+    title = fields.String()
+    url = fields.String()
+    excerpt = fields.String()
+    content = fields.String()
+    formatted = fields.Dict(
+        data_key="_formatted",
+        metadata={"description": "The fields as strings, matches marked, long ones cropped. **Not escaped.**"},
+    )
+    matchesPosition = fields.Dict(
+        data_key="_matchesPosition",
+        metadata={"description": "Field to the matches in it: `start` and `length` in bytes, `indices` in a list."},
+    )
+
+
+class EngineAnswerSchema(Schema):
+    """Hits, best first, with `limit`, `offset` and `estimatedTotalHits`, or with what counts pages."""
+
+    hits = fields.List(fields.Nested(EngineHitSchema), required=True)
+    query = fields.String(required=True)
+    processingTimeMs = fields.Integer(required=True)
+    requestUid = fields.String(required=True)
+    limit = fields.Integer()
+    offset = fields.Integer()
+    estimatedTotalHits = fields.Integer()
+    page = fields.Integer()
+    hitsPerPage = fields.Integer()
+    totalPages = fields.Integer()
+    totalHits = fields.Integer()
+    facetDistribution = fields.Dict(
+        keys=fields.String(), values=fields.Dict(keys=fields.String(), values=fields.Integer())
+    )
+    facetStats = fields.Dict(keys=fields.String(), values=fields.Nested(FacetStatsSchema))
+
+
+class EngineQueryAnswerSchema(EngineAnswerSchema):
+    """The same, with the index it is of."""
+
+    indexUid = fields.String(required=True)
+
+
+class EngineMultiAnswerSchema(Schema):
+    """An answer for each query."""
+
+    results = fields.List(fields.Nested(EngineQueryAnswerSchema), required=True)
+
+
+class EngineFacetHitSchema(Schema):
+    """A value and how many matching documents have it."""
+
+    value = fields.String(required=True)
+    count = fields.Integer(required=True)
+
+
+class EngineFacetAnswerSchema(Schema):
+    """Values of the facet, by count, then value; at most 100."""
+
+    facetHits = fields.List(fields.Nested(EngineFacetHitSchema), required=True)
+    facetQuery = fields.String(required=True, allow_none=True)
+    processingTimeMs = fields.Integer(required=True)
