@@ -25,9 +25,10 @@ _FRAMES_BEFORE_WAITING = 16_384
 _HOUSEKEEPING_SECONDS = 1.0
 _HASTE = 10
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.000_1, 0.000_5
-_PATIENT_PAUSE = 0.002
+_PATIENT_PAUSE, _PATIENT_SECONDS = 0.002, 0.25
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+_MISTAKES = (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.IntegrityError, sqlite3.DataError)
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 
 
@@ -101,12 +102,17 @@ class SharedFile:
             self._changes += not reading
             self._wait_seconds = self._timeout_seconds
             return result
+        except _MISTAKES:
+            self._roll_back()
+            raise
         except sqlite3.Error as error:
-            self._close()
+            if _is_busy(error):
+                self._roll_back()
+            else:
+                self._close()
             raise self._translated(error) from error
         except BaseException:
-            if self._connection is not None:
-                self._connection.rollback()
+            self._roll_back()
             raise
         finally:
             self._lock.release()
@@ -197,6 +203,10 @@ class SharedFile:
             )
         return CountersUnavailable(f"The counter file {self.path} cannot be used: {error}.")
 
+    def _roll_back(self) -> None:
+        if self._connection is not None:
+            self._connection.rollback()
+
     def _close(self) -> None:
         connection, self._connection, self._execute = self._connection, None, None
         if connection is not None:
@@ -235,18 +245,22 @@ class _Housekeeper:
             self._thread.join()
 
     def _work(self) -> None:
-        with contextlib.closing(connect(self._path)) as connection:
+        with contextlib.ExitStack() as opened:
+            connection: sqlite3.Connection | None = None
             while not self._stopped.wait(_HOUSEKEEPING_SECONDS):
                 file = self._file()
                 if file is None:
                     return
-                if file._changes != self._changes:
-                    self._changes = file._changes
+                changes = file._changes
+                if changes != self._changes:
                     try:
+                        if connection is None:
+                            connection = opened.enter_context(contextlib.closing(connect(self._path, _PATIENT_SECONDS)))
                         self._keep(connection, file._housekeep)
+                        self._changes = changes
                     except sqlite3.Error:
                         # Steps meet the same trouble and report it; the next round tries again.
-                        if connection.in_transaction:
+                        if connection is not None:
                             connection.rollback()
                 del file
 
@@ -262,9 +276,9 @@ class _Housekeeper:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """A bare connection that never waits and leaves transactions to its caller."""
-    return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+def connect(path: Path, timeout_seconds: float = 0) -> sqlite3.Connection:
+    """A bare connection that leaves transactions to its caller, and waiting too unless told how long."""
+    return sqlite3.connect(path, timeout=timeout_seconds, isolation_level=None, check_same_thread=False)
 
 
 def _primary_code(error: sqlite3.Error) -> int:

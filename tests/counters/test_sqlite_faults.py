@@ -253,7 +253,18 @@ def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None
     assert wait_until(lambda: housekeepers() == before)
 
 
-def test_an_interrupted_step_leaves_nothing_behind(counters: CounterStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TypeError):
-        counters.hit([MINUTE, WindowHit("broken", 5, None)], now=NOW)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        (WindowHit("length", 5, None), TypeError),  # type: ignore[arg-type]
+        (WindowHit(object(), 5, 60), sqlite3.ProgrammingError),  # type: ignore[arg-type]
+        (WindowHit("cost", None, 60, cost=2**64), OverflowError),
+    ],
+    ids=["length", "key", "cost"],
+)
+def test_a_mistake_of_the_caller_is_no_outage_and_leaves_nothing_behind(
+    counters: CounterStore, broken: WindowHit, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        counters.hit([MINUTE, broken], now=NOW)
     assert counters.hit([MINUTE], now=NOW).windows[0].hits == 2
