@@ -152,7 +152,8 @@ class TypesenseBackend(SearchBackend):
     def search(self, index: str, query: SearchQuery) -> SearchResult:
         name = checked_index_name(index)
         with _translated(index):
-            self._synonyms.keep(name, query.settings.synonyms)
+            with _readable():
+                self._synonyms.keep(name, query.settings.synonyms)
             known = self._types.get(name, {})
             if needs_types(query) and not _covers(known, query):
                 known = self._read_types(name)
@@ -317,11 +318,16 @@ def _covers(types: Mapping[str, str], query: SearchQuery) -> bool:
 
 
 def _has_change(answer: Answer, changed_at: int) -> bool:
-    return answer.status == 200 and answer.json().get("_changed_at") == changed_at
+    return answer.status == 200 and _member(answer, "_changed_at") == changed_at
 
 
 def _finds_nothing(answer: Answer) -> bool:
-    return answer.status == 404 or (answer.status == 200 and answer.json().get("found") == 0)
+    return answer.status == 404 or (answer.status == 200 and _member(answer, "found") == 0)
+
+
+def _member(answer: Answer, name: str) -> Any:
+    value = answer.json()
+    return value.get(name) if isinstance(value, dict) else None
 
 
 def _expect(holds: bool) -> None:

