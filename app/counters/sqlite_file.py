@@ -48,7 +48,7 @@ class SharedFile:
         schema: Statements that make an empty file ready.
         version: Number of the schema; a file with another is refused.
         timeout_seconds: How long a step may wait for other threads and processes. Once one has waited in vain,
-            steps wait a tenth of it until one succeeds, so that a locked file does not hold every thread up.
+            steps wait a tenth of it until one that writes succeeds, so that a locked file does not hold every thread up.
         housekeep: Small piece of work to be run as a step; returns whether there is more. Must not hold the owner.
     """
 
@@ -99,8 +99,9 @@ class SharedFile:
                 self._begin_again(execute, error, deadline, reading)
             result = step(execute, *args)
             execute("COMMIT")
-            self._changes += not reading
-            self._wait_seconds = self._timeout_seconds
+            if not reading:
+                self._changes += 1
+                self._wait_seconds = self._timeout_seconds
             return result
         except _MISTAKES:
             self._roll_back()
@@ -127,7 +128,7 @@ class SharedFile:
 
     def _open(self, deadline: float) -> Execute:
         """Open the file, and make it ready if it is new."""
-        with contextlib.suppress(FileExistsError, OSError):
+        with contextlib.suppress(OSError):  # it is there already, or cannot be made: SQLite says which below
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = connect(self.path)
         try:
