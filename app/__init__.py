@@ -8,7 +8,7 @@ import orjson
 from flask import Flask
 from flask.json.provider import JSONProvider
 
-from app import api, cli, error_handlers, guard, headers, logs, metrics, openapi, pages
+from app import api, cli, converters, error_handlers, guard, headers, logs, metrics, openapi, pages
 from app.config import Settings, load_settings
 from app.jobs import Jobs
 from app.runtime import attach, create_runtime
@@ -28,6 +28,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app = Flask(__name__, static_folder="static", static_url_path="/static")
     app.json = _OrjsonProvider(app)
     app.url_map.merge_slashes = False
+    converters.register(app)
     app.config.update(
         MAX_BODY_BYTES=settings.max_body_bytes,
         MAX_CONTENT_LENGTH=max(settings.max_body_bytes, settings.max_bulk_body_bytes),

@@ -202,6 +202,7 @@ def _undo(part: Runtime, outcome: HitOutcome) -> None:
 def _refuse_write(error: CountersUnavailable) -> None:
     """Without counters, reading and searching go on; what writes is refused."""
     log.error("the counter store is unavailable: %s", error)
+    g.counters_away = True
     if request.method not in SAFE_METHODS and not getattr(_view(request.endpoint), "searches", False):
         raise error
 
@@ -214,7 +215,9 @@ def require_search() -> None:
 
 
 def used_today() -> int:
-    """Searches the account has used today, this one included."""
+    """Searches the account has used today, this one included; 0 while the counter store is away, which is logged."""
+    if g.get("counters_away", False):
+        return 0
     outcome: HitOutcome | None = g.outcome
     if outcome is not None and outcome.used_today is not None:
         return outcome.used_today

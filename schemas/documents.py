@@ -112,7 +112,7 @@ def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]
             yield name, REQUIRED
     if "id" in document:
         identifier = document["id"]
-        if isinstance(identifier, float) and identifier.is_integer():
+        if isinstance(identifier, float) and identifier.is_integer() and abs(identifier) < 2**63:
             identifier = int(identifier)
         if isinstance(identifier, int) and not isinstance(identifier, bool):
             identifier = document["id"] = str(identifier)

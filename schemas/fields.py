@@ -89,6 +89,8 @@ class WholeNumber(fields.Integer):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if isinstance(value, float) and value.is_integer():
+            if abs(value) >= 2**63:  # The JSON parser rounds integers beyond 64 bits: it might fit by that.
+                raise self._out_of_range()
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
             raise ValidationError([Problem("must be an integer", "type")])
@@ -96,8 +98,11 @@ class WholeNumber(fields.Integer):
 
     def _checked(self, value: int) -> int:
         if not self.low <= value <= self.high:
-            raise ValidationError([Problem(f"must be between {self.low} and {self.high}", "out_of_range")])
+            raise self._out_of_range()
         return value
+
+    def _out_of_range(self) -> ValidationError:
+        return ValidationError([Problem(f"must be between {self.low} and {self.high}", "out_of_range")])
 
 
 class QueryWholeNumber(WholeNumber):
@@ -109,7 +114,7 @@ class QueryWholeNumber(WholeNumber):
         if not isinstance(value, str) or not self._FORM.fullmatch(value):
             raise ValidationError([Problem("must be an integer", "type")])
         if len(value) > 20:
-            raise ValidationError([Problem(f"must be between {self.low} and {self.high}", "out_of_range")])
+            raise self._out_of_range()
         return self._checked(int(value))
 
 

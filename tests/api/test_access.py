@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,6 @@ from app.openapi import document
 from app.tokens import make_token
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page, register_browser, register_tenant
-from tests.conftest import close_app, make_app, make_settings
 
 KINDS = ("nobody", "public", "search", "private", "session")
 
@@ -86,35 +84,6 @@ TABLE = [
 ]
 OPEN = {"POST /register", "POST /login", "POST /logout", "GET /healthz", "GET /readyz", "GET /openapi.json"}
 OWNED = [row for row in TABLE if "{site}" in row.path or "{key}" in row.path]
-
-
-@pytest.fixture(scope="module")
-def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
-    with pytest.MonkeyPatch.context() as patch:
-        from argon2 import PasswordHasher
-
-        from app.services import accounts
-
-        patch.setattr(accounts, "_hasher", PasswordHasher(time_cost=1, memory_cost=64, parallelism=1))
-        app = make_app(make_settings(tmp_path_factory.mktemp("access"), default_plan="enterprise"))
-        yield app
-        close_app(app)
-
-
-@pytest.fixture(scope="module")
-def ann(shared_app: Flask) -> Tenant:
-    return register_tenant(shared_app, "ann@example.com")
-
-
-@pytest.fixture(scope="module")
-def eve(shared_app: Flask) -> Tenant:
-    return register_tenant(shared_app, "eve@example.com")
-
-
-@pytest.fixture(autouse=True)
-def _room_in_every_window(request: pytest.FixtureRequest) -> None:
-    if "shared_app" in request.fixturenames:
-        request.getfixturevalue("shared_app").extensions["runtime"].counters.reset_all()
 
 
 def caller(tenant: Tenant, kind: str) -> ApiClient | Browser:

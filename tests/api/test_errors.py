@@ -1,0 +1,383 @@
+"""Errors: their one shape, every code, and which of two wins."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from werkzeug.test import TestResponse
+
+from app.errors import ErrorCode
+from app.services.search import Searcher
+from tests.answers import assert_error, assert_ok
+from tests.callers import ApiClient, Tenant, page, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.server import free_port
+
+MIB = 1_048_576
+JSON = "application/json"
+
+
+def send(
+    tenant: Tenant, data: bytes, content_type: str | None = JSON, path: str = "/v1/search", **kwargs: Any
+) -> TestResponse:
+    """POST a raw body with the private key."""
+    return tenant.private.post(path, data=data, content_type=content_type, **kwargs)
+
+
+class TestBodies:
+    """What is no JSON, or not the JSON that is asked for."""
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"", b"{", b"{'q': 'x'}", b'{"q": "x"} trailing', b'{"q": NaN}', b'{"q": Infinity}', b'{"q": 01}',
+            b'{"q": "\xff"}', b"\xff\xfe{}", b"\xef\xbb\xbf{}", b'{"q": "\xed\xa0\x80"}', b"[" * 100_000,
+            b'{"q": "\\ud800"}', b'{"\\udfff": 1, "q": "x"}', "{\"q\": \"x\"}".encode("utf-16"),
+        ],
+    )  # fmt: skip
+    def test_what_is_not_json_in_utf_8(self, ann: Tenant, data: bytes) -> None:
+        body = assert_error(send(ann, data), 400, "invalid_json")
+
+        assert "details" not in body
+
+    @pytest.mark.parametrize("data", [b"[]", b"null", b'"x"', b"5", b"true", b'[{"q": "x"}]'])
+    @pytest.mark.parametrize("path", ["/v1/search", "/api/v1/index/bulk", "/v1/report-usage", "/sites"])
+    def test_json_of_the_wrong_top_level_type(self, ann: Tenant, path: str, data: bytes) -> None:
+        assert_error(send(ann, data, path=path), 400, "validation_failed", field="body")
+
+    def test_an_optional_body_has_the_same_rules(self, ann: Tenant) -> None:
+        path = f"/api/keys/{ann.keys['search']['id']}/toggle"
+
+        assert_error(send(ann, b"[]", path=path), 400, "validation_failed", field="body")
+        assert_error(send(ann, b"{", path=path), 400, "invalid_json")
+        assert_error(send(ann, b"{}", "text/plain", path=path), 415, "unsupported_media_type")
+        assert_ok(ann.private.post(path))
+        assert_ok(ann.private.post(path))
+
+    @pytest.mark.parametrize(
+        ("body", "field", "code"),
+        [
+            (b'{"q": "a\\u0000b"}', "q", "invalid"),
+            (b'{"q": null}', "q", "null"),
+            (b'{"q": 5}', "q", "type"),
+            (b'{"q": "x", "limit": 18446744073709551616}', "limit", "out_of_range"),
+            (b'{"q": "x", "limit": 1e300}', "limit", "out_of_range"),
+            (b'{"q": "x", "limit": 5.5}', "limit", "type"),
+            (b'{"q": "x", "limit": "5"}', "limit", "type"),
+            (b'{"q": "x", "limit": true}', "limit", "type"),
+            (b'{"q": "x", "limit": [5]}', "limit", "type"),
+            (b'{"q": "x", "site_id": 9223372036854775808}', "site_id", "out_of_range"),
+            (b'{"q": "x", "site_id": -9223372036854775809}', "site_id", "out_of_range"),
+            (b'{"q": "x", "Q": "y"}', "Q", "unknown"),
+            (b'{"q": "x", "": 1}', "", "unknown"),
+            (b'{"limit": 5}', "q", "required"),
+        ],
+    )
+    def test_a_bad_field_is_named(self, ann: Tenant, body: bytes, field: str, code: str) -> None:
+        answer = assert_error(send(ann, body), 400, "validation_failed")
+
+        assert [(detail["field"], detail["code"]) for detail in answer["details"]] == [(field or "body", code)]
+
+    def test_a_number_beyond_all_bounds_is_refused(self, ann: Tenant) -> None:
+        assert send(ann, b'{"q": "x", "limit": 1e999}').status_code == 400
+
+    def test_of_a_duplicate_key_the_last_one_wins(self, ann: Tenant) -> None:
+        assert assert_ok(send(ann, b'{"q": "first", "q": "last"}'))["results"]["query"] == "last"
+
+    def test_five_point_zero_is_five(self, ann: Tenant) -> None:
+        assert assert_ok(send(ann, b'{"q": "x", "limit": 5.0, "offset": -0.0}'))["results"]["limit"] == 5
+
+    def test_the_message_is_the_first_problem_and_how_many_more_there_are(self, ann: Tenant) -> None:
+        one = assert_error(send(ann, b'{"q": "x", "limit": "5"}'), 400, "validation_failed")
+        two = assert_error(send(ann, b'{"limit": "5"}'), 400, "validation_failed")
+        three = assert_error(send(ann, b'{"limit": "5", "page": "x"}'), 400, "validation_failed")
+
+        assert one["message"] == "limit must be an integer"
+        assert (
+            two["message"]
+            == f"{two['details'][0]['field']} {two['details'][0]['message'].partition(' ')[2]} (and 1 more problem)"
+        )
+        assert three["message"].endswith("(and 2 more problems)")
+
+    def test_at_most_100_problems_are_listed(self, ann: Tenant) -> None:
+        documents = [page(1), *({"title": "t", "content": "c", "url": "/u"} for _ in range(250))]
+
+        body = assert_error(
+            ann.private.post("/api/v1/index/bulk", json={"documents": documents}), 400, "validation_failed"
+        )
+
+        assert len(body["details"]) == 100
+        assert body["message"] == "documents[1].id is required (and 249 more problems)"
+        assert body["details"][0] == {
+            "field": "documents[1].id", "code": "required", "message": "id is required", "index": 1,
+        }  # fmt: skip
+
+    def test_a_bad_documents_problem_has_its_index_and_id(self, ann: Tenant) -> None:
+        documents = [page(1), page(2, date="yesterday")]
+
+        body = assert_error(
+            ann.private.post("/api/v1/index/bulk", json={"documents": documents}), 400, "validation_failed"
+        )
+
+        (detail,) = body["details"]
+        assert (detail["field"], detail["code"], detail["index"], detail["id"]) == (
+            "documents[1].date", "invalid_date", 1, "page-2",
+        )  # fmt: skip
+
+
+class TestContentTypes:
+    """Bodies that do not say that they are JSON."""
+
+    @pytest.mark.parametrize(
+        "content_type",
+        [None, "", "text/plain", "text/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
+         "application/octet-stream", "json", "application/xml"],
+    )  # fmt: skip
+    def test_another_content_type_is_refused_with_the_header_to_send(
+        self, ann: Tenant, content_type: str | None
+    ) -> None:
+        body = assert_error(send(ann, b'{"q": "x"}', content_type), 415, "unsupported_media_type")
+
+        assert "Content-Type: application/json" in body["message"]
+
+    @pytest.mark.parametrize("content_type", [JSON, "application/json; charset=utf-8", "Application/JSON"])
+    def test_json_by_all_its_names(self, ann: Tenant, content_type: str) -> None:
+        assert_ok(send(ann, b'{"q": "x"}', content_type))
+
+    @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "gzip, identity"])
+    def test_an_encoded_body_is_refused(self, ann: Tenant, encoding: str) -> None:
+        response = send(ann, b'{"q": "x"}', headers={"Content-Encoding": encoding})
+
+        assert_error(response, 415, "unsupported_media_type")
+
+    def test_a_form_with_a_bearer_token_is_refused_on_page_routes_too(self, ann: Tenant) -> None:
+        response = ann.private.post("/sites", data={"name": "x", "url": "https://x.example/"})
+
+        assert_error(response, 415, "unsupported_media_type")
+
+
+class TestSizes:
+    """Bodies over the limit: 16 MiB on bulk, 1 MiB elsewhere."""
+
+    @pytest.mark.parametrize(
+        ("path", "size"),
+        [("/v1/search", MIB), ("/sites", MIB), ("/api/v1/search-log", MIB), ("/api/v1/index/bulk", 16 * MIB)],
+    )
+    def test_one_byte_over_the_limit(self, ann: Tenant, path: str, size: int) -> None:
+        largest = b'{"' + b"x" * (size - 6) + b'":1}'
+        assert len(largest) == size
+
+        assert send(ann, largest, path=path).status_code in (200, 400)
+        assert_error(send(ann, largest + b" ", path=path), 413, "payload_too_large")
+
+    def test_forty_mebibytes(self, ann: Tenant) -> None:
+        assert_error(send(ann, b"x" * (40 * MIB), path="/api/v1/index/bulk"), 413, "payload_too_large")
+
+    def test_a_body_without_content_length(self, ann: Tenant) -> None:
+        def chunked(size: int) -> TestResponse:
+            stream = io.BytesIO(b'{"q": "' + b"x" * size + b'"}')
+            return ann.private.post(
+                "/v1/search", input_stream=stream, content_type=JSON, environ_overrides={"wsgi.input_terminated": True}
+            )
+
+        assert_ok(chunked(500))
+        assert_error(chunked(2 * MIB), 413, "payload_too_large")
+
+    def test_the_message_names_the_limit(self, ann: Tenant) -> None:
+        assert str(MIB) in assert_error(send(ann, b" " * (MIB + 1)), 413, "payload_too_large")["message"]
+
+    def test_both_are_settings(self, tmp_path: Path) -> None:
+        app = make_app(make_settings(tmp_path, max_body_bytes=300, max_bulk_body_bytes=1000))
+        tenant = register_tenant(app, "ann@example.com")
+
+        assert_error(send(tenant, b" " * 301), 413, "payload_too_large")
+        assert_ok(send(tenant, json.dumps({"documents": [page(1)]}).encode() + b" " * 300, path="/api/v1/index/bulk"))
+        assert_error(send(tenant, b" " * 1001, path="/api/v1/index/bulk"), 413, "payload_too_large")
+        close_app(app)
+
+
+class TestRoutes:
+    """Addresses and methods there are not."""
+
+    @pytest.mark.parametrize(
+        "path",
+        ["/nowhere", "/v1/search/", "/sites/", "//v1/search", "/v1//search", "/V1/search", "/v1/nowhere", "/sites/abc",
+         "/sites/1.5", "/sites/1e3", "/sites/%D9%A3", "/api/keys//toggle", "/v1/search%00", "/%ff", "/engine2"],
+    )  # fmt: skip
+    @pytest.mark.parametrize("known", [True, False])
+    def test_an_unknown_address(self, ann: Tenant, path: str, known: bool) -> None:
+        client = ann.private if known else ApiClient(ann.app)
+
+        assert_error(client.get(path), 404, "not_found")
+
+    @pytest.mark.parametrize("site_id", ["0", "-1", "9223372036854775807", "9223372036854775808", "9" * 30, "9" * 5000])
+    def test_a_number_that_is_no_sites(self, ann: Tenant, site_id: str) -> None:
+        response = ann.private.get(f"/sites/{site_id}")
+
+        assert response.status_code == 404
+        assert response.get_json()["error"] in ("site_not_found", "not_found")
+
+    @pytest.mark.parametrize("key_id", ["key_", "x", "key_AAAAAAAAAA", "%00", "a" * 4000, "%F0%9F%94%91"])
+    def test_an_identifier_that_is_no_keys(self, ann: Tenant, key_id: str) -> None:
+        assert_error(ann.private.post(f"/api/keys/{key_id}/toggle"), 404, "key_not_found")
+
+    @pytest.mark.parametrize(
+        ("method", "path", "allowed"),
+        [
+            ("DELETE", "/v1/search", {"GET", "HEAD", "OPTIONS", "POST"}),
+            ("GET", "/api/v1/index/bulk", {"OPTIONS", "POST"}),
+            ("HEAD", "/api/v1/index/bulk", {"OPTIONS", "POST"}),
+            ("PUT", "/dashboard", {"GET", "HEAD", "OPTIONS"}),
+            ("BREW", "/dashboard", {"GET", "HEAD", "OPTIONS"}),
+        ],
+    )
+    def test_an_unknown_method(self, ann: Tenant, method: str, path: str, allowed: set[str]) -> None:
+        response = ApiClient(ann.app).call(method, path)
+
+        assert response.status_code == 405
+        assert allowed <= {name.strip() for name in response.headers["Allow"].split(",")}
+        if method != "HEAD":
+            assert_error(response, 405, "method_not_allowed")
+
+    @pytest.mark.parametrize("path", ["/sites", "/dashboard", "/v1/client-info", "/api/analytics", "/healthz"])
+    def test_head_is_get_without_a_body(self, ann: Tenant, path: str) -> None:
+        got, headed = ann.private.get(path), ann.private.call("HEAD", path)
+
+        assert headed.status_code == got.status_code == 200
+        assert headed.data == b""
+        assert headed.headers["Content-Type"] == got.headers["Content-Type"]
+
+    def test_head_of_an_error_has_no_body_either(self, ann: Tenant) -> None:
+        response = ApiClient(ann.app).call("HEAD", "/sites")
+
+        assert response.status_code == 401
+        assert response.data == b""
+
+
+class TestRequestIds:
+    """The caller's, if it is one that can be written to a log."""
+
+    @pytest.mark.parametrize("sent", ["a", "A-z.9_:+/=", "x" * 128])
+    def test_it_is_echoed(self, ann: Tenant, sent: str) -> None:
+        for client in (ann.private, ApiClient(ann.app)):
+            assert client.get("/sites", headers={"X-Request-Id": sent}).headers["X-Request-Id"] == sent
+
+    @pytest.mark.parametrize("sent", ["", "x" * 129, "a b", "a\u00fc", "a;b", "<b>"])
+    def test_another_is_replaced(self, ann: Tenant, sent: str) -> None:
+        given = ann.private.get("/sites", headers={"X-Request-Id": sent.encode().decode("latin-1")}).headers[
+            "X-Request-Id"
+        ]
+
+        assert given != sent
+        assert len(given) >= 16
+
+    def test_no_two_requests_share_one(self, ann: Tenant) -> None:
+        assert len({ann.private.get("/sites").headers["X-Request-Id"] for _ in range(5)}) == 5
+
+
+class BrokenSearcher(Searcher):
+    """Fails in a way nobody foresaw."""
+
+    def run(self, site: Any, query: Any) -> Any:
+        raise ZeroDivisionError("SELECT password FROM accounts -- tantivy said no")
+
+
+def test_what_nobody_foresaw_is_a_500_that_tells_nothing(
+    app: Flask, tenant: Tenant, caplog: pytest.LogCaptureFixture
+) -> None:
+    part = app.extensions["runtime"]
+    working = part.searcher
+    part.searcher = BrokenSearcher(part.engines, part.indexer)
+
+    response = tenant.search.get("/v1/search?q=x", headers={"X-Request-Id": "find-me"})
+
+    body = assert_error(response, 500, "internal_error")
+    assert set(body) == {"error", "message"}
+    assert "ZeroDivisionError" in caplog.text
+    part.searcher = working
+    assert tenant.search.get("/v1/search?q=x").get_json()["remaining_quota"]["used_today"] == 1
+
+
+def test_every_code_is_described_somewhere(shared_app: Flask) -> None:
+    from app.openapi import document
+
+    with shared_app.app_context():
+        text = json.dumps(document())
+
+    unspecific = {ErrorCode.NOT_FOUND, ErrorCode.METHOD_NOT_ALLOWED}
+    assert {code for code in ErrorCode if f"`{code}`" not in text} <= unspecific
+
+
+class TestAPartIsAway:
+    """503, with the part that is away and when to try again."""
+
+    def test_the_search_engine(self, tmp_path: Path) -> None:
+        app = make_app(make_settings(tmp_path, search_url=f"typesense://:key@127.0.0.1:{free_port()}"))
+        tenant = register_tenant(app, "ann@example.com")
+
+        for response in (
+            tenant.search.get("/v1/search?q=x"),
+            tenant.private.post("/api/v1/index/bulk", json={"documents": [page(1)]}),
+            ApiClient(app).get("/readyz"),
+        ):
+            assert_error(response, 503, "search_engine_unavailable")
+        assert_ok(ApiClient(app).get("/healthz"))
+        info = assert_ok(tenant.search.get("/v1/client-info"))
+        assert info["limits"]["used_today"] == 0
+        assert_ok(tenant.private.get("/dashboard"))
+        assert_ok(tenant.browser.delete(f"/sites/{tenant.site_id}"))
+        close_app(app)
+
+    def test_the_database(self, app: Flask, tenant: Tenant, tmp_path: Path) -> None:
+        database = app.extensions["runtime"].database
+        database.dispose()
+        (tmp_path / "service.db").rename(tmp_path / "away.db")
+        (tmp_path / "service.db").mkdir()
+
+        for response in (
+            tenant.private.get("/sites"),
+            tenant.browser.get("/dashboard"),
+            tenant.private.post("/sites", json={"name": "x", "url": "https://x.example/"}),
+            ApiClient(app).post("/login", json={"email": "a@b.example", "password": "x" * 10}),
+            ApiClient(app).get("/readyz"),
+        ):
+            assert_error(response, 503, "database_unavailable")
+        assert_ok(ApiClient(app).get("/healthz"))
+
+    def test_a_search_with_a_known_key_goes_on_without_the_database(
+        self, app: Flask, tenant: Tenant, tmp_path: Path
+    ) -> None:
+        tenant.index(page(1))
+        assert tenant.found_ids("page") == ["page-1"]
+        app.extensions["runtime"].database.dispose()
+        (tmp_path / "service.db").rename(tmp_path / "away.db")
+        (tmp_path / "service.db").mkdir()
+
+        assert tenant.found_ids("page") == ["page-1"]
+
+    def test_the_counters(self, app: Flask, tenant: Tenant, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        tenant.index(page(1))
+        app.extensions["runtime"].counters.close()
+        for file in tmp_path.glob("counters.db*"):
+            file.rename(tmp_path / f"away-{file.name}")
+        (tmp_path / "counters.db").mkdir()
+
+        assert tenant.found_ids("page") == ["page-1"]
+        assert_ok(tenant.search.post("/v1/search", json={"q": "page"}))
+        assert "counter store is unavailable" in caplog.text
+        assert_ok(tenant.private.get("/sites"))
+        assert_ok(tenant.browser.get(f"/sites/{tenant.site_id}"))
+        for response in (
+            tenant.private.post("/api/v1/index/bulk", json={"documents": [page(2)]}),
+            tenant.private.post("/sites", json={"name": "x", "url": "https://x.example/"}),
+            tenant.browser.post(f"/api/keys/{tenant.keys['search']['id']}/toggle"),
+            tenant.public.post("/v1/report-usage", json={"operation": "search", "count": 1, "index": "x"}),
+            ApiClient(app).post("/login", json={"email": tenant.email, "password": "x" * 10}),
+            ApiClient(app).get("/readyz"),
+        ):
+            assert_error(response, 503, "counters_unavailable")
