@@ -64,15 +64,29 @@ def prepare(database: Database) -> None:
     with database.write() as session:
         session.execute(
             insert(Account).values(
-                id=1, name="A", email="a", email_key="a", password_hash="", plan="pro", limit_overrides={},
+                id=1,
+                name="A",
+                email="a",
+                email_key="a",
+                password_hash="",
+                plan="pro",
+                limit_overrides={},
                 created_at=now(),
             )
         )
         for site_id in (1, 2):
             session.execute(
                 insert(Site).values(
-                    id=site_id, account_id=1, name="S", url="https://example.org", domain="example.org", engine="",
-                    field_kinds={}, search_settings={}, created_at=now(), updated_at=now(),
+                    id=site_id,
+                    account_id=1,
+                    name="S",
+                    url="https://example.org",
+                    domain="example.org",
+                    engine="",
+                    field_kinds={},
+                    search_settings={},
+                    created_at=now(),
+                    updated_at=now(),
                 )
             )
 

@@ -155,9 +155,7 @@ def _stored_neighbours(
     ):
         id_, site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, counted = row
         stored[site_id, session_id].append(
-            _Event(
-                site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, bool(counted), id_
-            )
+            _Event(site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, bool(counted), id_)
         )
     return stored
 

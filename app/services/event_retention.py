@@ -129,19 +129,12 @@ def _remove_site(session: Session, site_id: int, account_id: int) -> None:
     )
     windows: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0] * 6)
     rows = session.execute(
-        select(QueryWindow.__table__)
-        .where(QueryWindow.scope == site_id)
-        .order_by(QueryWindow.query)
-        .limit(STEP)
+        select(QueryWindow.__table__).where(QueryWindow.scope == site_id).order_by(QueryWindow.query).limit(STEP)
     ).all()
     for _, query, *counts in rows:
         windows[site_id, query] = windows[account, query] = [-count for count in counts]
     change_windows(session, windows)
-    if (
-        len(rows) < STEP
-        and _delete_query_days(session, site_id) < STEP
-        and _delete_events(session, site_id) < STEP
-    ):
+    if len(rows) < STEP and _delete_query_days(session, site_id) < STEP and _delete_events(session, site_id) < STEP:
         session.execute(delete(ScopeWindow).where(ScopeWindow.scope == site_id))
         session.execute(delete(EventRemoval).where(EventRemoval.site_id == site_id))
 

@@ -266,9 +266,7 @@ class EventRecorder:
                 session.add(EventJournal(id=journal.id, directory_id=self._identity(), position=portion.end))
                 session.flush()
             else:
-                session.execute(
-                    update(EventJournal).where(EventJournal.id == journal.id).values(position=portion.end)
-                )
+                session.execute(update(EventJournal).where(EventJournal.id == journal.id).values(position=portion.end))
             dropped = ingest(session, portion.entries, self._today()) if portion.entries else 0
         _report(journal, portion.damaged, dropped)
         return len(portion.entries), portion.end

@@ -143,7 +143,7 @@ def _add_to_query_days(session: Session, queries: Mapping[tuple[int, int, str], 
         columns,
         rows,
     )
-    lessened = [row[:3] for row in rows if row[3] < 0]
+    lessened = [key for key, counts in sorted(queries.items()) if counts[0] < 0]
     if lessened:
         execute_rows(
             session,
@@ -160,19 +160,15 @@ def _window_starts(
     session: Session, accounts: Mapping[int, int], site_ids: set[int], today: int
 ) -> dict[tuple[int, int], Point]:
     """Where the windows of these sites begin, by (site, period); new ones are made."""
-    found = session.execute(
-        select(WindowStart.site_id, WindowStart.period, WindowStart.day, WindowStart.query).where(
-            WindowStart.site_id.in_(site_ids)
-        )
-    )
-    starts: dict[tuple[int, int], Point] = {(site_id, period): (day, query) for site_id, period, day, query in found}
-    missing = [(site_id, period) for site_id in sorted(site_ids) for period in PERIODS if (site_id, period) not in starts]
-    for site_id, period in missing:
+    found = session.scalars(select(WindowStart).where(WindowStart.site_id.in_(site_ids)))
+    starts: dict[tuple[int, int], Point] = {(row.site_id, row.period): (row.day, row.query) for row in found}
+    wanted = [(site_id, period) for site_id in sorted(site_ids) for period in PERIODS]
+    for site_id, period in wanted:
+        if (site_id, period) in starts:
+            continue
         day = today - period + 1
         session.execute(
-            insert(WindowStart).values(
-                site_id=site_id, period=period, account_id=accounts[site_id], day=day, query=""
-            )
+            insert(WindowStart).values(site_id=site_id, period=period, account_id=accounts[site_id], day=day, query="")
         )
         starts[site_id, period] = (day, "")
     return starts

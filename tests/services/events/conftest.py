@@ -74,15 +74,29 @@ def start_afresh(database: Database) -> None:
             address = f"{account_id}@example.org"
             session.execute(
                 insert(Account).values(
-                    id=account_id, name="A", email=address, email_key=address, password_hash="", plan="pro",
-                    limit_overrides={}, created_at=MOMENT,
+                    id=account_id,
+                    name="A",
+                    email=address,
+                    email_key=address,
+                    password_hash="",
+                    plan="pro",
+                    limit_overrides={},
+                    created_at=MOMENT,
                 )
             )
         for site_id, account_id in SITES.items():
             session.execute(
                 insert(Site).values(
-                    id=site_id, account_id=account_id, name="S", url="https://example.org", domain="example.org",
-                    engine="memory", field_kinds={}, search_settings={}, created_at=MOMENT, updated_at=MOMENT,
+                    id=site_id,
+                    account_id=account_id,
+                    name="S",
+                    url="https://example.org",
+                    domain="example.org",
+                    engine="memory",
+                    field_kinds={},
+                    search_settings={},
+                    created_at=MOMENT,
+                    updated_at=MOMENT,
                 )
             )
 

@@ -145,7 +145,10 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(database: Database, r
     url = database.url.render_as_string(hide_password=False)
     nursery = subprocess.Popen(
         [sys.executable, "-m", "tests.services.events.nursery", url, str(recorded.directory)],
-        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
     )
     assert nursery.stdin is not None
     assert nursery.stdout is not None
@@ -435,7 +438,15 @@ def test_no_address_of_a_visitor_is_stored(database: Database) -> None:
         columns = {column.name for column in SearchEvent.__table__.columns}
         assert session.scalar(select(func.count()).select_from(SearchEvent)) == 0
     assert columns == {
-        "id", "site_id", "session_id", "query", "results_count", "response_ms", "occurred_at", "recorded_at", "counted",
+        "id",
+        "site_id",
+        "session_id",
+        "query",
+        "results_count",
+        "response_ms",
+        "occurred_at",
+        "recorded_at",
+        "counted",
     }
 
 
