@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from datetime import date
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 
+from app.counters import sqlite_steps
 from app.counters.base import (
     CounterStore,
     CredentialEpoch,
@@ -16,60 +16,14 @@ from app.counters.base import (
     IdempotencyKey,
     Operation,
     ReportOutcome,
-    ReportStatus,
     Reservation,
     SiteUsage,
     UsageReservation,
     WindowHit,
     WindowState,
-    most_patient,
 )
-from app.counters.charges import (
-    IDEMPOTENCY_SECONDS,
-    USAGE_DAYS_KEPT,
-    charge_of_site,
-    day_from_number,
-    day_number,
-    milliseconds,
-)
-from app.counters.sqlite_file import Execute, SharedFile
-
-_VERSION = 1
-_SCHEMA = (
-    "CREATE TABLE windows (key TEXT PRIMARY KEY, hits INTEGER, reset_ms INTEGER) WITHOUT ROWID",
-    "CREATE INDEX windows_by_end ON windows (reset_ms)",
-    "CREATE TABLE days (account_id INTEGER, day INTEGER, used INTEGER DEFAULT 0, indexing INTEGER DEFAULT 0,"
-    " PRIMARY KEY (account_id, day)) WITHOUT ROWID",
-    "CREATE INDEX days_by_day ON days (day)",
-    "CREATE TABLE site_days (account_id INTEGER, day INTEGER, site_id INTEGER, gateway INTEGER, trusted INTEGER,"
-    " capped INTEGER, PRIMARY KEY (account_id, day, site_id)) WITHOUT ROWID",
-    "CREATE INDEX site_days_by_day ON site_days (day)",
-    "CREATE TABLE reports (account_id INTEGER, key TEXT, fingerprint TEXT, until_ms INTEGER,"
-    " PRIMARY KEY (account_id, key)) WITHOUT ROWID",
-    "CREATE INDEX reports_by_end ON reports (until_ms)",
-    "CREATE TABLE epochs (account_id INTEGER PRIMARY KEY, started INTEGER, finished INTEGER, begun_ms INTEGER)",
-    "CREATE INDEX epochs_open ON epochs (begun_ms) WHERE finished < started",
-)
-
-_SWEEPS = (
-    "DELETE FROM windows WHERE key IN (SELECT key FROM windows WHERE reset_ms <= :now_ms LIMIT :rows)",
-    "DELETE FROM reports WHERE (account_id, key) IN"
-    " (SELECT account_id, key FROM reports WHERE until_ms <= :now_ms LIMIT :rows)",
-    "DELETE FROM days WHERE (account_id, day) IN (SELECT account_id, day FROM days WHERE day < :day LIMIT :rows)",
-    "DELETE FROM site_days WHERE (account_id, day, site_id) IN"
-    " (SELECT account_id, day, site_id FROM site_days WHERE day < :day LIMIT :rows)",
-)
-_SWEPT_ROWS = 100
-
-_READ_WINDOW = "SELECT hits, reset_ms FROM windows WHERE key=?"
-_START_WINDOW = "INSERT OR REPLACE INTO windows VALUES (?, ?, ?)"
-_COUNT_HIT = "UPDATE windows SET hits=? WHERE key=?"
-_READ_USED = "SELECT used FROM days WHERE account_id=? AND day=?"
-_WRITE_USED = "UPDATE days SET used=? WHERE account_id=? AND day=?"
-_START_DAY = "INSERT INTO days (account_id, day, used) VALUES (?, ?, ?)"
-_READ_EPOCH = "SELECT started, finished FROM epochs WHERE account_id=?"
-
-_date_of_day = lru_cache(maxsize=8)(day_from_number)
+from app.counters.charges import day_from_number, day_number, milliseconds
+from app.counters.sqlite_file import SharedFile
 
 
 class SqliteCounters(CounterStore):
@@ -78,13 +32,13 @@ class SqliteCounters(CounterStore):
     name = "sqlite"
 
     def __init__(self, path: Path, *, timeout_seconds: float) -> None:
-        self._latest = _Latest()
+        self._latest = sqlite_steps.Latest()
         self._file = SharedFile(
             path,
-            schema=_SCHEMA,
-            version=_VERSION,
+            schema=sqlite_steps.SCHEMA,
+            version=sqlite_steps.VERSION,
             timeout_seconds=timeout_seconds,
-            housekeep=partial(_sweep, self._latest),
+            housekeep=partial(sqlite_steps.sweep, self._latest),
         )
         self._run = self._file.run
 
@@ -98,7 +52,7 @@ class SqliteCounters(CounterStore):
     ) -> HitOutcome:
         now_ms = milliseconds(now)
         self._latest.now_ms = now_ms
-        return self._run(_hit, windows, reserve, credentials_of, now_ms)
+        return self._run(sqlite_steps.hit, windows, reserve, credentials_of, now_ms)
 
     def peek(
         self,
@@ -108,7 +62,7 @@ class SqliteCounters(CounterStore):
         credentials_of: int | None = None,
         now: float,
     ) -> HitOutcome:
-        return self._run(_peek, windows, usage_of, credentials_of, milliseconds(now))
+        return self._run(sqlite_steps.peek, windows, usage_of, credentials_of, milliseconds(now))
 
     def give_back(
         self,
@@ -117,13 +71,13 @@ class SqliteCounters(CounterStore):
         windows: Sequence[WindowState] = (),
         now: float,
     ) -> None:
-        self._run(_give_back, reservation, windows, milliseconds(now))
+        self._run(sqlite_steps.give_back, reservation, windows, milliseconds(now))
 
     def reset(self, keys: Sequence[str]) -> None:
-        self._run(_reset, keys)
+        self._run(sqlite_steps.reset, keys)
 
     def reset_all(self) -> int:
-        return self._run(_reset_all)
+        return self._run(sqlite_steps.reset_all)
 
     def report_usage(
         self,
@@ -136,7 +90,9 @@ class SqliteCounters(CounterStore):
         idempotency: IdempotencyKey | None = None,
         now: float,
     ) -> ReportOutcome:
-        return self._run(_report, account_id, site_id, operation, count, capped, idempotency, milliseconds(now))
+        return self._run(
+            sqlite_steps.report, account_id, site_id, operation, count, capped, idempotency, milliseconds(now)
+        )
 
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
         found = self.usage_between(account_id, day, day)
@@ -145,257 +101,32 @@ class SqliteCounters(CounterStore):
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
         if (last_day - first_day).days > 400:
             raise ValueError("A range of usage is at most 400 days long.")
-        rows = self._run(_read_days, account_id, day_number(first_day), day_number(last_day), reading=True)
+        rows = self._run(sqlite_steps.read_days, account_id, day_number(first_day), day_number(last_day), reading=True)
         return [DayUsage(day_from_number(day), used, indexing) for day, used, indexing in rows]
 
     def sites_of_day(self, account_id: int, day: date) -> Mapping[int, SiteUsage]:
-        return self._run(_read_sites, account_id, day_number(day), reading=True)
+        return self._run(sqlite_steps.read_sites, account_id, day_number(day), reading=True)
 
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
-        return self._run(_begin_change, account_id, milliseconds(now))
+        return self._run(sqlite_steps.begin_change, account_id, milliseconds(now))
 
     def end_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
-        return self._run(_end_change, account_id, milliseconds(now))
+        return self._run(sqlite_steps.end_change, account_id, milliseconds(now))
 
     def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
-        return self._run(_heal, milliseconds(now - older_than_seconds))
+        return self._run(sqlite_steps.heal, milliseconds(now - older_than_seconds))
 
     def forget_account(self, account_id: int, *, now: float) -> None:
-        self._run(_forget_account, account_id, milliseconds(now))
+        self._run(sqlite_steps.forget_account, account_id, milliseconds(now))
 
     def forget_site(self, account_id: int, site_id: int, *, now: float) -> None:
-        self._run(_forget_site, account_id, site_id)
+        self._run(sqlite_steps.forget_site, account_id, site_id)
 
     def check(self) -> None:
-        self._run(_check)
+        self._run(sqlite_steps.check)
 
     def clear(self) -> None:
-        self._run(_clear)
+        self._run(sqlite_steps.clear)
 
     def close(self) -> None:
         self._file.close()
-
-
-class _Latest:
-    """The latest time a hit came with, for the sweep; callers' clocks decide, not this machine's."""
-
-    now_ms = 0
-
-
-def _hit(
-    execute: Execute,
-    windows: Sequence[WindowHit],
-    reserve: UsageReservation | None,
-    credentials_of: int | None,
-    now_ms: int,
-) -> HitOutcome:
-    day = now_ms // 86_400_000
-    today = _date_of_day(day)
-    epoch = None if credentials_of is None else _epoch(execute, credentials_of, now_ms)
-    states = []
-    began = []
-    full = False
-    for key, limit, seconds, cost in windows:
-        length_ms = seconds * 1000
-        row = execute(_READ_WINDOW, (key,)).fetchone()
-        if row is not None and now_ms < row[1] <= now_ms + 2 * length_ms:
-            hits, reset_ms = row
-            began.append(False)
-        else:
-            hits, reset_ms = 0, now_ms + length_ms
-            began.append(True)
-        full = full or (limit is not None and hits + cost > limit)
-        states.append((key, limit, seconds, cost, hits, reset_ms))
-    if full:
-        seen = tuple(map(WindowState._make, states))
-        return HitOutcome(seen, most_patient(seen), None, None, today, epoch)
-    counted = []
-    for (key, limit, seconds, cost, hits, reset_ms), begins in zip(states, began, strict=True):
-        hits += cost
-        if begins:
-            execute(_START_WINDOW, (key, hits, reset_ms))
-        else:
-            execute(_COUNT_HIT, (hits, key))
-        counted.append(WindowState(key, limit, seconds, cost, hits, reset_ms))
-    if reserve is None:
-        return HitOutcome(tuple(counted), None, None, None, today, epoch)
-    account_id, daily_limit, site_id = reserve
-    row = execute(_READ_USED, (account_id, day)).fetchone()
-    used = 0 if row is None else row[0]
-    if daily_limit is not None and used >= daily_limit:
-        return HitOutcome(tuple(counted), None, None, used, today, epoch)
-    used += 1 if site_id is None else _count_gateway(execute, account_id, day, site_id, 1)
-    if row is None:
-        execute(_START_DAY, (account_id, day, used))
-    else:
-        execute(_WRITE_USED, (used, account_id, day))
-    return HitOutcome(tuple(counted), None, Reservation(account_id, site_id, today), used, today, epoch)
-
-
-def _peek(
-    execute: Execute, windows: Sequence[WindowHit], usage_of: int | None, credentials_of: int | None, now_ms: int
-) -> HitOutcome:
-    day = now_ms // 86_400_000
-    states = []
-    for window in windows:
-        length_ms = window.seconds * 1000
-        row = execute(_READ_WINDOW, (window.key,)).fetchone()
-        if row is None or not now_ms < row[1] <= now_ms + 2 * length_ms:
-            row = 0, now_ms + length_ms
-        states.append(WindowState(*window, *row))
-    used = None if usage_of is None else _used(execute, usage_of, day)
-    epoch = None if credentials_of is None else _epoch(execute, credentials_of, now_ms)
-    return HitOutcome(tuple(states), most_patient(states), None, used, _date_of_day(day), epoch)
-
-
-def _give_back(execute: Execute, reservation: Reservation | None, windows: Sequence[WindowState], now_ms: int) -> None:
-    for window in windows:
-        if window.reset_ms > now_ms:
-            execute(
-                "UPDATE windows SET hits=max(0, hits - ?) WHERE key=? AND reset_ms=?",
-                (window.cost, window.key, window.reset_ms),
-            )
-    if reservation is None:
-        return
-    account_id, site_id, today = reservation
-    day = day_number(today)
-    change = -1 if site_id is None else _count_gateway(execute, account_id, day, site_id, -1)
-    execute("UPDATE days SET used=max(0, used + ?) WHERE account_id=? AND day=?", (change, account_id, day))
-
-
-def _reset(execute: Execute, keys: Sequence[str]) -> None:
-    for key in keys:
-        execute("DELETE FROM windows WHERE key=?", (key,))
-
-
-def _reset_all(execute: Execute) -> int:
-    return execute("DELETE FROM windows").rowcount
-
-
-def _report(
-    execute: Execute,
-    account_id: int,
-    site_id: int,
-    operation: Operation,
-    count: int,
-    capped: bool,
-    idempotency: IdempotencyKey | None,
-    now_ms: int,
-) -> ReportOutcome:
-    day = now_ms // 86_400_000
-    if idempotency is not None:
-        known = execute(
-            "SELECT fingerprint FROM reports WHERE account_id=? AND key=? AND until_ms > ?",
-            (account_id, idempotency.key, now_ms),
-        ).fetchone()
-        if known is not None:
-            status = ReportStatus.DUPLICATE if known[0] == idempotency.fingerprint else ReportStatus.CONFLICT
-            return ReportOutcome(status, _used(execute, account_id, day))
-        execute(
-            "INSERT OR REPLACE INTO reports VALUES (?, ?, ?, ?)",
-            (account_id, *idempotency, now_ms + IDEMPOTENCY_SECONDS * 1000),
-        )
-    execute("INSERT OR IGNORE INTO days (account_id, day) VALUES (?, ?)", (account_id, day))
-    if operation == "indexing":
-        execute("UPDATE days SET indexing=indexing + ? WHERE account_id=? AND day=?", (count, account_id, day))
-        return ReportOutcome(ReportStatus.RECORDED, _used(execute, account_id, day))
-    old = _site(execute, account_id, day, site_id)
-    new = old._replace(capped=old.capped + count) if capped else old._replace(trusted=old.trusted + count)
-    execute("INSERT OR REPLACE INTO site_days VALUES (?, ?, ?, ?, ?, ?)", (account_id, day, site_id, *new))
-    used = _used(execute, account_id, day) + charge_of_site(*new) - charge_of_site(*old)
-    execute(_WRITE_USED, (used, account_id, day))
-    return ReportOutcome(ReportStatus.RECORDED, used)
-
-
-def _read_days(execute: Execute, account_id: int, first: int, last: int) -> list[tuple[int, int, int]]:
-    return execute(
-        "SELECT day, used, indexing FROM days WHERE account_id=? AND day BETWEEN ? AND ? AND (used OR indexing)"
-        " ORDER BY day",
-        (account_id, first, last),
-    ).fetchall()
-
-
-def _read_sites(execute: Execute, account_id: int, day: int) -> dict[int, SiteUsage]:
-    rows = execute(
-        "SELECT site_id, gateway, trusted, capped FROM site_days WHERE account_id=? AND day=?"
-        " AND (gateway OR trusted OR capped)",
-        (account_id, day),
-    )
-    return {site_id: SiteUsage(*usage) for site_id, *usage in rows}
-
-
-def _begin_change(execute: Execute, account_id: int, now_ms: int) -> CredentialEpoch:
-    _epoch(execute, account_id, now_ms)
-    execute("UPDATE epochs SET started=started + 1, begun_ms=? WHERE account_id=?", (now_ms, account_id))
-    return _epoch(execute, account_id, now_ms)
-
-
-def _end_change(execute: Execute, account_id: int, now_ms: int) -> CredentialEpoch:
-    _epoch(execute, account_id, now_ms)
-    execute(
-        "UPDATE epochs SET finished=finished + 1, started=max(started, finished + 1) WHERE account_id=?",
-        (account_id,),
-    )
-    return _epoch(execute, account_id, now_ms)
-
-
-def _heal(execute: Execute, begun_before_ms: int) -> int:
-    return execute(
-        "UPDATE epochs SET finished=started WHERE finished < started AND begun_ms < ?", (begun_before_ms,)
-    ).rowcount
-
-
-def _forget_account(execute: Execute, account_id: int, now_ms: int) -> None:
-    for table in ("days", "site_days", "reports"):
-        execute(f"DELETE FROM {table} WHERE account_id=?", (account_id,))  # noqa: S608 - our own names
-    _epoch(execute, account_id, now_ms)
-    execute("UPDATE epochs SET started=started + 1, finished=started + 1 WHERE account_id=?", (account_id,))
-
-
-def _forget_site(execute: Execute, account_id: int, site_id: int) -> None:
-    execute("DELETE FROM site_days WHERE account_id=? AND site_id=?", (account_id, site_id))
-
-
-def _check(execute: Execute) -> None:
-    execute("INSERT OR REPLACE INTO windows VALUES (' check', 1, 0)")
-
-
-def _clear(execute: Execute) -> None:
-    for table in ("windows", "days", "site_days", "reports", "epochs"):
-        execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
-
-
-def _epoch(execute: Execute, account_id: int, now_ms: int) -> CredentialEpoch:
-    row = execute(_READ_EPOCH, (account_id,)).fetchone()
-    if row is None:
-        execute("INSERT INTO epochs VALUES (?, ?, ?, 0)", (account_id, now_ms, now_ms))
-        return CredentialEpoch(now_ms, now_ms)
-    return CredentialEpoch._make(row)
-
-
-def _used(execute: Execute, account_id: int, day: int) -> int:
-    row = execute(_READ_USED, (account_id, day)).fetchone()
-    return 0 if row is None else row[0]
-
-
-def _site(execute: Execute, account_id: int, day: int, site_id: int) -> SiteUsage:
-    row = execute(
-        "SELECT gateway, trusted, capped FROM site_days WHERE account_id=? AND day=? AND site_id=?",
-        (account_id, day, site_id),
-    ).fetchone()
-    return SiteUsage(0, 0, 0) if row is None else SiteUsage._make(row)
-
-
-def _count_gateway(execute: Execute, account_id: int, day: int, site_id: int, searches: int) -> int:
-    """Add to what the gateway counted; returns by how much the charge changes."""
-    old = _site(execute, account_id, day, site_id)
-    new = old._replace(gateway=max(0, old.gateway + searches))
-    execute("INSERT OR REPLACE INTO site_days VALUES (?, ?, ?, ?, ?, ?)", (account_id, day, site_id, *new))
-    return charge_of_site(*new) - charge_of_site(*old)
-
-
-def _sweep(latest: _Latest, execute: Execute) -> bool:
-    """Delete a few rows of each kind that count no longer; returns whether there may be more."""
-    now_ms = latest.now_ms or int(time.time() * 1000)
-    values = {"now_ms": now_ms, "day": now_ms // 86_400_000 - USAGE_DAYS_KEPT, "rows": _SWEPT_ROWS}
-    return max(execute(statement, values).rowcount for statement in _SWEEPS) >= _SWEPT_ROWS

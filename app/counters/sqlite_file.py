@@ -14,18 +14,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.counters.base import CountersDamaged, CountersUnavailable
-
-Execute = Callable[..., sqlite3.Cursor]
-"""Runs one statement of a step: SQL text and its values."""
+from app.counters.sqlite_housekeeper import Execute, Housekeeper, connect
 
 T = TypeVar("T")
 
 _PAGE_BYTES = 1024  # every page a step touches is written whole, so small pages make cheap steps
-_FRAMES_BEFORE_WAITING = 16_384
-_HOUSEKEEPING_SECONDS = 1.0
 _HASTE = 10
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.000_1, 0.000_5
-_PATIENT_PAUSE, _PATIENT_SECONDS = 0.002, 0.25
+_OPENING_PAUSE = 0.002
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 _MISTAKES = (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.IntegrityError, sqlite3.DataError)
@@ -48,7 +44,7 @@ class SharedFile:
         schema: Statements that make an empty file ready.
         version: Number of the schema; a file with another is refused.
         timeout_seconds: How long a step may wait for other threads and processes. Once one has waited in vain,
-            steps wait a tenth of it until one that writes succeeds, so that a locked file does not hold every thread up.
+            steps wait a tenth of it until one that writes succeeds: a locked file must not hold every thread up.
         housekeep: Small piece of work to be run as a step; returns whether there is more. Must not hold the owner.
     """
 
@@ -66,12 +62,12 @@ class SharedFile:
         self._version = version
         self._timeout_seconds = timeout_seconds
         self._wait_seconds = timeout_seconds
-        self._housekeep = housekeep
+        self.housekeep = housekeep
+        self.changes = 0
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._execute: Execute | None = None
-        self._housekeeper: _Housekeeper | None = None
-        self._changes = 0
+        self._housekeeper: Housekeeper | None = None
         _files.add(self)
 
     def run(self, step: Callable[..., T], *args: Any, reading: bool = False) -> T:
@@ -100,7 +96,7 @@ class SharedFile:
             result = step(execute, *args)
             execute("COMMIT")
             if not reading:
-                self._changes += 1
+                self.changes += 1
                 self._wait_seconds = self._timeout_seconds
             return result
         except _MISTAKES:
@@ -139,14 +135,14 @@ class SharedFile:
                 except sqlite3.OperationalError as error:
                     if not _is_busy(error) or time.monotonic() > deadline:
                         raise
-                    time.sleep(_PATIENT_PAUSE)
+                    time.sleep(_OPENING_PAUSE)
         except BaseException:
             connection.close()
             raise
         self._connection = connection
         self._execute = connection.cursor().execute
         if self._housekeeper is None:
-            self._housekeeper = _Housekeeper(self)
+            self._housekeeper = Housekeeper(self)
         return self._execute
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -227,59 +223,6 @@ class SharedFile:
         if getattr(self, "_housekeeper", None) is not None:
             self._housekeeper.stop()  # type: ignore[union-attr]
         self._close()
-
-
-class _Housekeeper:
-    """A thread with a connection of its own; it holds its file weakly and ends with it."""
-
-    def __init__(self, file: SharedFile) -> None:
-        self._file = weakref.ref(file)
-        self._path = file.path
-        self._changes = -1
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="counters-housekeeper", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopped.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
-
-    def _work(self) -> None:
-        with contextlib.ExitStack() as opened:
-            connection: sqlite3.Connection | None = None
-            while not self._stopped.wait(_HOUSEKEEPING_SECONDS):
-                file = self._file()
-                if file is None:
-                    return
-                changes = file._changes
-                if changes != self._changes:
-                    try:
-                        if connection is None:
-                            connection = opened.enter_context(contextlib.closing(connect(self._path, _PATIENT_SECONDS)))
-                        self._keep(connection, file._housekeep)
-                        self._changes = changes
-                    except sqlite3.Error:
-                        # Steps meet the same trouble and report it; the next round tries again.
-                        if connection is not None:
-                            connection.rollback()
-                del file
-
-    def _keep(self, connection: sqlite3.Connection, housekeep: Callable[[Execute], bool]) -> None:
-        more = True
-        while more and not self._stopped.is_set():
-            connection.execute("BEGIN IMMEDIATE")
-            more = housekeep(connection.execute)
-            connection.execute("COMMIT")
-            time.sleep(_PATIENT_PAUSE)
-        _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        if frames > _FRAMES_BEFORE_WAITING:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-
-
-def connect(path: Path, timeout_seconds: float = 0) -> sqlite3.Connection:
-    """A bare connection that leaves transactions to its caller, and waiting too unless told how long."""
-    return sqlite3.connect(path, timeout=timeout_seconds, isolation_level=None, check_same_thread=False)
 
 
 def _primary_code(error: sqlite3.Error) -> int:

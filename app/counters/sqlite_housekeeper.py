@@ -1,0 +1,87 @@
+"""What a shared SQLite file needs done beside its steps, so that no step waits for it."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+Execute = Callable[..., sqlite3.Cursor]
+"""Runs one statement of a step: SQL text and its values."""
+
+_ROUND_SECONDS = 1.0
+_PAUSE_SECONDS = 0.002
+_BUSY_SECONDS = 0.25
+_FRAMES_BEFORE_WAITING = 16_384
+
+
+class KeptFile(Protocol):
+    """A file as its housekeeper sees it.
+
+    Attributes:
+        path: Where it is.
+        changes: How many steps of this process have written; nothing is done while it stays the same.
+        housekeep: A small piece of work, run in a transaction; returns whether there is more.
+    """
+
+    path: Path
+    changes: int
+    housekeep: Callable[[Execute], bool]
+
+
+class Housekeeper:
+    """A thread with a connection of its own; it holds its file weakly and ends with it."""
+
+    def __init__(self, file: KeptFile) -> None:
+        self._file = weakref.ref(file)
+        self._path = file.path
+        self._changes = -1
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="counters-housekeeper", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _work(self) -> None:
+        with contextlib.ExitStack() as opened:
+            connection: sqlite3.Connection | None = None
+            while not self._stopped.wait(_ROUND_SECONDS):
+                file = self._file()
+                if file is None:
+                    return
+                changes = file.changes
+                if changes != self._changes:
+                    try:
+                        if connection is None:
+                            connection = opened.enter_context(contextlib.closing(connect(self._path, _BUSY_SECONDS)))
+                        self._keep(connection, file.housekeep)
+                        self._changes = changes
+                    except sqlite3.Error:
+                        # Steps meet the same trouble and report it; the next round tries again.
+                        if connection is not None:
+                            connection.rollback()
+                del file
+
+    def _keep(self, connection: sqlite3.Connection, housekeep: Callable[[Execute], bool]) -> None:
+        more = True
+        while more and not self._stopped.is_set():
+            connection.execute("BEGIN IMMEDIATE")
+            more = housekeep(connection.execute)
+            connection.execute("COMMIT")
+            time.sleep(_PAUSE_SECONDS)
+        _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if frames > _FRAMES_BEFORE_WAITING:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
+def connect(path: Path, timeout_seconds: float = 0) -> sqlite3.Connection:
+    """A bare connection that leaves transactions to its caller, and waiting too unless told how long."""
+    return sqlite3.connect(path, timeout=timeout_seconds, isolation_level=None, check_same_thread=False)
