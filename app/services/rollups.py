@@ -23,7 +23,7 @@ from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from app.database import Database
-from app.models import ScopeWindow, WindowStart
+from app.models import QueryWindow, ScopeWindow, WindowStart
 from app.services.json_rows import execute_rows
 
 PERIODS = (7, 30, 90)
@@ -303,3 +303,60 @@ def age_site(session: Session, site_id: int, period: int, today: int, *, step: i
         .values(day=point[0], query=point[1])
     )
     return True
+
+
+def rebuild_windows(session: Session, account_id: int, today: int) -> None:
+    """Add an account's windows up anew from its days, in one go: after a bulk load or a repair.
+
+    Args:
+        session: A write transaction, nothing else done in it; other writers wait until it ends.
+        today: The current UTC day; windows end there and hold what comes after, too.
+    """
+    lock_accounts(session, [account_id])
+    session.expire_all()
+    starts = session.scalars(select(WindowStart).where(WindowStart.account_id == account_id)).all()
+    sites = sorted({start.site_id for start in starts})
+    for start in starts:
+        start.day, start.query = today - start.period + 1, ""
+    session.flush()
+    session.execute(delete(QueryWindow).where(QueryWindow.scope.in_([account_scope(account_id), *sites])))
+    session.execute(delete(ScopeWindow).where(ScopeWindow.scope.in_([account_scope(account_id), *sites])))
+    columns = ", ".join(_COUNTS)
+    sums = ", ".join(
+        f"sum(CASE WHEN day > {today - period} THEN {kind} ELSE 0 END)"
+        for kind in ("searches", "zero_results")
+        for period in PERIODS
+    )
+    different = ", ".join(f"sum(CASE WHEN searches_{period} > 0 THEN 1 ELSE 0 END)" for period in PERIODS)
+    for site_id in sites:
+        session.execute(
+            text(
+                f"""
+                INSERT INTO query_windows (scope, query, {columns})
+                SELECT site_id, query, {sums} FROM query_days
+                WHERE site_id = :site_id AND day > {today - max(PERIODS)} GROUP BY site_id, query
+                """  # noqa: S608 - made of constants and numbers
+            ),
+            {"site_id": site_id},
+        )
+    session.execute(
+        text(
+            f"""
+            INSERT INTO query_windows (scope, query, {columns})
+            SELECT :account, query, {", ".join(f"sum({name})" for name in _COUNTS)} FROM query_windows
+            WHERE scope IN (SELECT site_id FROM window_starts WHERE account_id = :account_id) GROUP BY query
+            """  # noqa: S608 - made of constants
+        ),
+        {"account": account_scope(account_id), "account_id": account_id},
+    )
+    session.execute(
+        text(
+            f"""
+            INSERT INTO scope_windows (scope, queries_7, queries_30, queries_90)
+            SELECT scope, {different} FROM query_windows
+            WHERE scope = :account OR scope IN (SELECT site_id FROM window_starts WHERE account_id = :account_id)
+            GROUP BY scope
+            """  # noqa: S608 - made of constants
+        ),
+        {"account": account_scope(account_id), "account_id": account_id},
+    )

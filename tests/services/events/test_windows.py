@@ -13,7 +13,7 @@ from app.models.events import DAY_MICROSECONDS
 from app.services.analytics import get_analytics
 from app.services.event_ingestion import ingest
 from app.services.event_journal import SearchEvent
-from app.services.rollups import PERIODS, age_site, age_windows
+from app.services.rollups import PERIODS, age_site, age_windows, rebuild_windows
 
 from .conftest import MOMENT, SITES, TODAY, search
 from .test_analytics_property import assert_counted, entry
@@ -90,6 +90,16 @@ def test_the_top_stays_exact_when_the_day_that_left_held_most_of_it(database: Da
     gone = [search(f"q{n:03}", seconds=-6 * DAY_SECONDS) for n in range(200) for _ in range(3)]
     arrived = arrive(*gone, *(search(f"q{n:03}") for n in range(150, 200) for _ in range(1 + n % 3)), search("zzz"))
     assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=1))
+
+
+@pytest.mark.parametrize("days", [0, 1, 40])
+def test_windows_added_up_anew_hold_the_same(database: Database, arrive: Arrive, days: int) -> None:
+    arrived = [arrive(*full_days(period), search("later", seconds=DAY_SECONDS)) for period in PERIODS][-1]
+    with database.write() as session:
+        rebuild_windows(session, 1, TODAY_NUMBER + days)
+    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
+    arrived = arrive(*full_days(7), *full_days(90))
+    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
 
 
 def test_lists_are_sorted_by_count_then_by_code_point(database: Database, arrive: Arrive) -> None:
