@@ -1,18 +1,15 @@
-"""Requests and answers of the gateway, Meilisearch's search API. Names are Meilisearch's."""
+"""Requests of the gateway, Meilisearch's search API. Names are Meilisearch's."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Any
 
-import orjson
-from marshmallow import Schema, ValidationError, fields, pre_load
+from marshmallow import ValidationError, fields, pre_load
 
 from schemas.base import BodySchema, LenientBodySchema
 from schemas.fields import Flag, Text, WholeNumber
-from schemas.problems import Problem, walk
-from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES, FacetStatsSchema, HitSchema
+from schemas.problems import Problem
+from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES
 
 MAX_QUERIES = 10
 MAX_HITS = 101
@@ -89,7 +86,8 @@ class EngineSearchSchema(BodySchema):
     """One search. With `page` or `hitsPerPage` the answer counts pages; else it has `limit` and `offset`."""
 
     q = Text(
-        load_default="", max_bytes=MAX_QUERY_BYTES,
+        load_default="",
+        max_bytes=MAX_QUERY_BYTES,
         metadata={"description": "What is searched for; empty for every document."},
     )
     limit = WholeNumber(high=MAX_HITS, load_default=20, metadata={"description": "Most hits."})
@@ -110,7 +108,8 @@ class EngineSearchSchema(BodySchema):
     cropMarker = Text(load_default="…", max_length=MAX_TAG_LENGTH)
     attributesToSearchOn = Names(load_default=[], alone="*")
     matchingStrategy = Text(
-        load_default="last", choices=("last", "all"),
+        load_default="last",
+        choices=("last", "all"),
         metadata={"description": "Whether documents that lack some of the words follow those that have all."},
     )
     showMatchesPosition = Flag(load_default=False)
@@ -158,7 +157,8 @@ class EngineFacetSearchSchema(LenientBodySchema):
 
     facetName = Text(required=True, max_length=_NAME_LENGTH)
     facetQuery = Text(
-        load_default=None, max_bytes=MAX_QUERY_BYTES,
+        load_default=None,
+        max_bytes=MAX_QUERY_BYTES,
         metadata={"description": "Beginning of a word of the values; without it, the most frequent values."},
     )
     q = Text(load_default="", max_bytes=MAX_QUERY_BYTES)
@@ -169,171 +169,3 @@ class EngineFacetSearchSchema(LenientBodySchema):
     @pre_load
     def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
         return _drop_null(data)
-
-
-# --- searches in a query string
-
-_WHOLE = re.compile(r"-?[0-9]{1,20}", re.ASCII)
-
-
-def read_query_string(arguments: Mapping[str, str]) -> dict[str, Any]:
-    """A query string's parameters as the JSON they stand for; what stands for nothing is left for the schema to refuse.
-
-    Lists are names separated by commas; a filter may also be a JSON array.
-    """
-    known = EngineSearchSchema._declared_fields
-    return {name: _typed(known.get(name), text) for name, text in arguments.items()}
-
-
-def _typed(field: Any, text: str) -> Any:
-    if isinstance(field, WholeNumber):
-        return int(text) if _WHOLE.fullmatch(text) else text
-    if isinstance(field, Flag):
-        return {"true": True, "false": False}.get(text, text)
-    if isinstance(field, Names):
-        return [part.strip() for part in text.split(",")] if text else []
-    if isinstance(field, FilterField) and text.lstrip().startswith("["):
-        try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError:
-            return text
-    return text
-
-
-def query_parameters() -> list[dict[str, Any]]:
-    """The query string's parameters for the API document."""
-    found = []
-    for name, field in EngineSearchSchema._declared_fields.items():
-        shape: dict[str, Any] = {"type": "string"}
-        note = field.metadata.get("description", "")
-        if isinstance(field, WholeNumber):
-            shape = {"type": "integer", "minimum": field.low, "maximum": field.high}
-        elif isinstance(field, Flag):
-            shape = {"type": "boolean", **{key: field.metadata[key] for key in ("enum",) if key in field.metadata}}
-        elif isinstance(field, Names):
-            note = f"{note} Names separated by commas.".strip()
-        elif isinstance(field, FilterField):
-            note = "An expression, or a JSON array of them."
-        elif isinstance(field, Text):
-            shape |= {key: field.metadata[key] for key in ("maxLength", "enum") if key in field.metadata}
-        found.append({"in": "query", "name": name, "schema": shape, **({"description": note} if note else {})})
-    return found
-
-
-# --- problems in Meilisearch's words
-
-_OWN_CODES = {
-    ("indexUid", "required"): "missing_index_uid",
-    ("indexUid", ""): "invalid_index_uid",
-    ("facetName", "required"): "missing_facet_search_facet_name",
-    ("facetName", ""): "invalid_facet_search_facet_name",
-    ("facetQuery", ""): "invalid_facet_search_facet_query",
-    ("queries", ""): "bad_request",
-    ("", ""): "bad_request",
-}
-_PATH = re.compile(r"(?P<place>queries\[\d+\])?\.?(?P<field>[^.\[]*)(?P<rest>.*)", re.DOTALL)
-
-
-def first_problem(error: ValidationError) -> tuple[str, str]:
-    """Meilisearch's code and a message for the first thing that is wrong."""
-    path, problem = next(walk(error.messages))
-    match = _PATH.fullmatch(path)
-    place, field = ("", path) if match is None else (match["place"] or "", match["field"])
-    within = f" inside `.{place}`" if place else ""
-    if problem.code == "unknown":
-        return "bad_request", f"Unknown field `{field[:100]}`{within}."
-    code = _OWN_CODES.get((field, problem.code)) or _OWN_CODES.get((field, "")) or f"invalid_search_{_snake(field)}"
-    if problem.code == "required":
-        return code, f"Missing field `{field}`{within}."
-    where = f" at `.{path}`" if path else ""
-    return code, f"Invalid value{where}: it {problem}."
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
-
-
-# --- answers
-
-
-class EngineErrorSchema(Schema):
-    """What every error below `/engine` answers."""
-
-    message = fields.String(required=True)
-    code = fields.String(required=True)
-    type = fields.String(required=True, metadata={"enum": ["invalid_request", "auth", "internal", "system"]})
-    link = fields.String(required=True)
-
-
-class EngineHealthSchema(Schema):
-    """The gateway is there."""
-
-    status = fields.String(required=True, metadata={"enum": ["available"]})
-
-
-class EngineHitSchema(HitSchema):
-    """A found document, as far as it was to be retrieved."""
-
-    class Meta:
-        unknown = "include"
-
-    id = fields.String()
-    title = fields.String()
-    url = fields.String()
-    excerpt = fields.String()
-    content = fields.String()
-    formatted = fields.Dict(
-        data_key="_formatted",
-        metadata={"description": "The fields as strings, matches marked, long ones cropped. **Not escaped.**"},
-    )
-    matchesPosition = fields.Dict(
-        data_key="_matchesPosition",
-        metadata={"description": "Field to the matches in it: `start` and `length` in bytes, `indices` in a list."},
-    )
-
-
-class EngineAnswerSchema(Schema):
-    """Hits, best first, with `limit`, `offset` and `estimatedTotalHits`, or with what counts pages."""
-
-    hits = fields.List(fields.Nested(EngineHitSchema), required=True)
-    query = fields.String(required=True)
-    processingTimeMs = fields.Integer(required=True)
-    requestUid = fields.String(required=True)
-    limit = fields.Integer()
-    offset = fields.Integer()
-    estimatedTotalHits = fields.Integer()
-    page = fields.Integer()
-    hitsPerPage = fields.Integer()
-    totalPages = fields.Integer()
-    totalHits = fields.Integer()
-    facetDistribution = fields.Dict(
-        keys=fields.String(), values=fields.Dict(keys=fields.String(), values=fields.Integer())
-    )
-    facetStats = fields.Dict(keys=fields.String(), values=fields.Nested(FacetStatsSchema))
-
-
-class EngineQueryAnswerSchema(EngineAnswerSchema):
-    """The same, with the index it is of."""
-
-    indexUid = fields.String(required=True)
-
-
-class EngineMultiAnswerSchema(Schema):
-    """An answer for each query."""
-
-    results = fields.List(fields.Nested(EngineQueryAnswerSchema), required=True)
-
-
-class EngineFacetHitSchema(Schema):
-    """A value and how many matching documents have it."""
-
-    value = fields.String(required=True)
-    count = fields.Integer(required=True)
-
-
-class EngineFacetAnswerSchema(Schema):
-    """Values of the facet, by count, then value; at most 100."""
-
-    facetHits = fields.List(fields.Nested(EngineFacetHitSchema), required=True)
-    facetQuery = fields.String(required=True, allow_none=True)
-    processingTimeMs = fields.Integer(required=True)

@@ -20,19 +20,16 @@ from app.parsing import check_query_string, read_json
 from app.runtime import runtime
 from app.services.credentials import SiteRecord
 from app.services.engine_search import EngineSearch, make_engine_search, make_facet_query, matching_values
-from schemas.engine import (
+from schemas.engine import EngineFacetSearchSchema, EngineMultiSearchSchema, EngineSearchSchema
+from schemas.engine_answers import (
     EngineAnswerSchema,
     EngineErrorSchema,
     EngineFacetAnswerSchema,
-    EngineFacetSearchSchema,
     EngineHealthSchema,
     EngineMultiAnswerSchema,
-    EngineMultiSearchSchema,
-    EngineSearchSchema,
-    first_problem,
-    query_parameters,
-    read_query_string,
 )
+from schemas.engine_problems import first_problem
+from schemas.engine_query_string import query_parameters, read_query_string
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -1,0 +1,90 @@
+"""Answers of the gateway. Names are Meilisearch's."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields
+
+from schemas.search import FacetStatsSchema, HitSchema
+
+
+class EngineErrorSchema(Schema):
+    """What every error below `/engine` answers."""
+
+    message = fields.String(required=True)
+    code = fields.String(required=True)
+    type = fields.String(required=True, metadata={"enum": ["invalid_request", "auth", "internal", "system"]})
+    link = fields.String(required=True)
+
+
+class EngineHealthSchema(Schema):
+    """The gateway is there."""
+
+    status = fields.String(required=True, metadata={"enum": ["available"]})
+
+
+class EngineHitSchema(HitSchema):
+    """A found document, as far as it was to be retrieved."""
+
+    class Meta:
+        unknown = "include"
+
+    id = fields.String()
+    title = fields.String()
+    url = fields.String()
+    excerpt = fields.String()
+    content = fields.String()
+    formatted = fields.Dict(
+        data_key="_formatted",
+        metadata={"description": "The fields as strings, matches marked, long ones cropped. **Not escaped.**"},
+    )
+    matchesPosition = fields.Dict(
+        data_key="_matchesPosition",
+        metadata={"description": "Field to the matches in it: `start` and `length` in bytes, `indices` in a list."},
+    )
+
+
+class EngineAnswerSchema(Schema):
+    """Hits, best first, with `limit`, `offset` and `estimatedTotalHits`, or with what counts pages."""
+
+    hits = fields.List(fields.Nested(EngineHitSchema), required=True)
+    query = fields.String(required=True)
+    processingTimeMs = fields.Integer(required=True)
+    requestUid = fields.String(required=True)
+    limit = fields.Integer()
+    offset = fields.Integer()
+    estimatedTotalHits = fields.Integer()
+    page = fields.Integer()
+    hitsPerPage = fields.Integer()
+    totalPages = fields.Integer()
+    totalHits = fields.Integer()
+    facetDistribution = fields.Dict(
+        keys=fields.String(), values=fields.Dict(keys=fields.String(), values=fields.Integer())
+    )
+    facetStats = fields.Dict(keys=fields.String(), values=fields.Nested(FacetStatsSchema))
+
+
+class EngineQueryAnswerSchema(EngineAnswerSchema):
+    """The same, with the index it is of."""
+
+    indexUid = fields.String(required=True)
+
+
+class EngineMultiAnswerSchema(Schema):
+    """An answer for each query."""
+
+    results = fields.List(fields.Nested(EngineQueryAnswerSchema), required=True)
+
+
+class EngineFacetHitSchema(Schema):
+    """A value and how many matching documents have it."""
+
+    value = fields.String(required=True)
+    count = fields.Integer(required=True)
+
+
+class EngineFacetAnswerSchema(Schema):
+    """Values of the facet, by count, then value; at most 100."""
+
+    facetHits = fields.List(fields.Nested(EngineFacetHitSchema), required=True)
+    facetQuery = fields.String(required=True, allow_none=True)
+    processingTimeMs = fields.Integer(required=True)

@@ -1,0 +1,103 @@
+"""InstantSearch's widgets over Meilisearch's adapter, unchanged, with what client-info gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.npm.conftest import Customer, Packages
+
+Picture = dict[str, Any]
+
+
+def use(packages: Packages, customer: Customer, *steps: dict[str, Any], finite: bool = True) -> list[Picture]:
+    """What the widgets show at the start and after each step."""
+    info = customer.info
+    wish = {
+        "host": info["engine_host"],
+        "key": info["engine_public_key"],
+        "index": info["index"],
+        "options": {"finitePagination": finite},
+        "configure": {"hitsPerPage": 5, "attributesToSnippet": ["content:3"]},
+        "facets": ["author", "price"],
+        "orders": [f"{info['index']}:date:asc"],
+        "steps": list(steps),
+    }
+    pictures: list[Picture] = packages.run("widgets.mjs", wish)
+    return pictures
+
+
+def ids(picture: Picture) -> list[str]:
+    return [hit["id"] for hit in picture["hits"]]
+
+
+def test_typing_searches(packages: Packages, customer: Customer) -> None:
+    start, typed = use(packages, customer, {"widget": "query", "value": "inst"})
+
+    assert start["total"] == 25
+    assert ids(start) == ["p24", "p23", "p22", "p21", "p20"]
+    assert typed["total"] == 12
+    assert all(int(name[1:]) % 2 for name in ids(typed))
+
+
+def test_matches_are_highlighted_and_documents_cannot_inject_markup(packages: Packages, customer: Customer) -> None:
+    _, typed = use(packages, customer, {"widget": "query", "value": "upgrade guide"})
+
+    shown = typed["hits"][0]["_highlightResult"]["title"]["value"]
+    assert shown.startswith("<mark>Upgrade</mark> &lt;b&gt;<mark>guide</mark>&lt;/b&gt; ")
+    assert typed["hits"][0]["_snippetResult"]["content"]["value"] == "How to run…"
+
+
+def test_facets_are_counted_and_refine(packages: Packages, customer: Customer) -> None:
+    start, refined, either = use(
+        packages, customer, {"widget": "facet", "attribute": "author", "value": "Čeněk"},
+        {"widget": "facet", "attribute": "author", "value": "Ann"},
+    )  # fmt: skip
+
+    assert start["facets"]["author"] == {"Ann": 9, "Bob Annan": 8, "Čeněk": 8}
+    assert refined["total"] == 8
+    assert refined["facets"]["author"] == start["facets"]["author"], "the other authors can still be chosen"
+    assert refined["facets"]["price"]["23"] == 1
+    assert either["total"] == 17
+
+
+def test_a_facet_is_searched(packages: Packages, customer: Customer) -> None:
+    _, found = use(packages, customer, {"widget": "searchFacet", "attribute": "author", "value": "cen"})
+
+    assert found["facets"]["author"] == {"Čeněk": 8}
+
+
+@pytest.mark.parametrize("finite", [True, False])
+def test_pages_are_turned(packages: Packages, customer: Customer, finite: bool) -> None:
+    *_, typed, second, third = use(
+        packages, customer, {"widget": "query", "value": "install"}, {"widget": "page", "value": 1},
+        {"widget": "page", "value": 2}, finite=finite,
+    )  # fmt: skip
+
+    seen = ids(typed) + ids(second) + ids(third)
+    assert len(seen) == len(set(seen)) == 12
+    assert third["page"] == 2
+    if finite:
+        assert (third["pages"], third["total"]) == (3, 12)
+
+
+def test_hits_are_put_in_order(packages: Packages, customer: Customer) -> None:
+    order = f"{customer.info['index']}:date:asc"
+
+    _, ordered = use(packages, customer, {"widget": "order", "value": order})
+
+    assert ids(ordered) == ["p0", "p1", "p2", "p3", "p4"]
+
+
+def test_a_widget_that_is_only_opened_costs_nothing_and_a_search_costs_one(
+    packages: Packages, customer: Customer
+) -> None:
+    before = customer.used_today
+
+    use(packages, customer)
+    opened = customer.used_today
+    use(packages, customer, {"widget": "query", "value": "install"})
+
+    assert opened == before
+    assert customer.used_today == before + 1
