@@ -1,0 +1,267 @@
+"""``/v1/search`` beside Typesense asked directly and SQLite FTS5 behind a bare Flask view.
+
+    python -m benchmarks.search_speed PAGES.jsonl.gz --documents 10000 --typesense http://127.0.0.1:8108 --typesense-key KEY
+
+The same documents and queries, one keep-alive connection each, the three systems in turn for every query, so that noise
+of the machine hits all alike. The service answers 20 hits with content and highlights, checks the key, counts both request
+limits and the quota, and writes the event to disk; Typesense answers 20 hits with highlights on POST /multi_search;
+FTS5 answers 20 hits with content and a highlighted snippet under the same gunicorn. Printed: medians and 99th percentiles
+in milliseconds, and the ratio of the others to the service (above 1: the service is faster).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import http.client
+import itertools
+import json
+import os
+import random
+import re
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import requests
+
+from tests.server import free_port, running_server
+
+HITS = 20
+WORD = re.compile(r"[a-z]{4,14}")
+FTS5_APP = Path(__file__).with_name("fts5_app.py")
+
+
+@dataclass(frozen=True)
+class Query:
+    """One search; ``refined`` adds a filter, a sort and facets."""
+
+    kind: str
+    text: str
+    refined: bool = False
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages", type=Path)
+    parser.add_argument("--documents", type=int, default=10_000)
+    parser.add_argument("--queries", type=int, default=150, help="of each kind")
+    parser.add_argument("--typesense", help="address of a Typesense server without data")
+    parser.add_argument("--typesense-key", default="")
+    parser.add_argument("--workers", type=int, default=1)
+    wishes = parser.parse_args()
+    documents = list(itertools.islice(read(wishes.pages), wishes.documents))
+    queries = make_queries(documents, wishes.queries)
+    print(f"{len(documents)} documents, {sum(len(d['content']) for d in documents) / 1e6:.0f} MB of text")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        service(Path(folder) / "service", documents, wishes.workers) as ours,
+        fts5(Path(folder), documents, wishes.workers) as theirs,
+    ):
+        systems: dict[str, Callable[[Query], int]] = {"service": ours, "FTS5 + Flask": theirs}
+        if wishes.typesense:
+            systems["Typesense"] = typesense(wishes.typesense, wishes.typesense_key, documents)
+        measure(systems, queries)
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def make_queries(documents: list[dict[str, Any]], count: int) -> list[Query]:
+    """Queries from words of the documents themselves, neither rare nor everywhere; always the same ones."""
+    chance = random.Random(7)
+    frequency: Counter[str] = Counter()
+    for document in documents:
+        frequency.update(set(WORD.findall(document["content"][:4000].lower())))
+    usual = [w for w, n in sorted(frequency.items()) if 10 <= n <= len(documents) // 10]
+    pairs = []
+    while len(pairs) < count:
+        words = sorted(set(WORD.findall(chance.choice(documents)["content"][:2000].lower())) & set(usual))
+        if len(words) >= 2:
+            pairs.append(" ".join(chance.sample(words, 2)))
+    long = [w for w in usual if len(w) >= 6]
+    queries = [Query("one word", chance.choice(usual)) for _ in range(count)]
+    queries += [Query("two words", pair) for pair in pairs]
+    queries += [Query("prefix", chance.choice(long)[:4]) for _ in range(count)]
+    queries += [Query("typing error", misspell(chance.choice(long), chance)) for _ in range(count)]
+    queries += [Query("filter, sort, facets", chance.choice(usual), refined=True) for _ in range(count)]
+    return queries
+
+
+def misspell(word: str, chance: random.Random) -> str:
+    place = chance.randrange(2, len(word) - 1)
+    return word[:place] + chance.choice("aeiourstln".replace(word[place], "")) + word[place + 1 :]
+
+
+class Connection:
+    """One kept-alive HTTP connection."""
+
+    def __init__(self, url: str, headers: dict[str, str]):
+        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+        self._headers = headers
+
+    def call(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        self._connection.request(method, path, body, self._headers)
+        response = self._connection.getresponse()
+        answer = response.read()
+        if response.status != 200:
+            sys.exit(f"{method} {path}: {response.status} {answer[:300]!r}")
+        return answer
+
+
+@contextmanager
+def service(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterator[Callable[[Query], int]]:
+    with running_server(folder, workers=workers, default_plan="enterprise", max_bulk_body_bytes=10**9) as server:
+        person = requests.Session()
+        account = {"name": "Bench", "email": "bench@example.com", "password": "correct horse battery"}
+        person.headers["X-CSRF-Token"] = person.post(f"{server.base_url}/register", json=account).json()["csrf_token"]
+        server.set_plan(
+            account["email"], "enterprise", requests_per_minute=10**8, requests_per_day=10**8, searches_per_day=10**8
+        )
+        site = person.post(f"{server.base_url}/sites", json={"name": "s", "url": "https://example.com"}).json()["site"]
+        keys = f"{server.base_url}/api/sites/{site['id']}/keys"
+        tokens = {
+            kind: person.post(keys, json={"name": kind, "type": kind}).json()["api_key"] for kind in ("private", "search")
+        }
+        writer = Connection(
+            server.base_url, {"Authorization": f"Bearer {tokens['private']}", "Content-Type": "application/json"}
+        )
+        started = time.perf_counter()
+        for start in range(0, len(documents), 1000):
+            batch = json.dumps({"documents": documents[start : start + 1000]}).encode()
+            writer.call("POST", "/api/v1/index/bulk", batch)
+        print(f"indexed by the service in {time.perf_counter() - started:.1f} s")
+        reader = Connection(server.base_url, {"Authorization": f"Bearer {tokens['search']}"})
+
+        def search(query: Query) -> int:
+            path = f"/v1/search?q={quote(query.text)}&limit={HITS}&highlight=true"
+            if query.refined:
+                path += f"&filters={quote('pages > 2')}&sort=date:desc&facets=author,section"
+            return len(json.loads(reader.call("GET", path))["results"]["hits"])
+
+        yield search
+
+
+def typesense(url: str, key: str, documents: list[dict[str, Any]]) -> Callable[[Query], int]:
+    session = requests.Session()
+    session.headers["X-TYPESENSE-API-KEY"] = key
+    session.delete(f"{url}/collections/bench")
+    fields = [
+        {"name": "title", "type": "string"},
+        {"name": "content", "type": "string"},
+        {"name": "author", "type": "string", "facet": True},
+        {"name": "section", "type": "string", "facet": True},
+        {"name": "pages", "type": "int64"},
+        {"name": "date_ts", "type": "int64"},
+    ]
+    session.post(f"{url}/collections", json={"name": "bench", "fields": fields}).raise_for_status()
+    started = time.perf_counter()
+    for start in range(0, len(documents), 250):
+        lines = [{**d, "date_ts": int(d["date"].replace("-", ""))} for d in documents[start : start + 250]]
+        body = "\n".join(json.dumps(line) for line in lines).encode()
+        answer = session.post(f"{url}/collections/bench/documents/import?action=upsert", data=body)
+        if '"success":false' in answer.text:
+            sys.exit(answer.text[:500])
+    print(f"indexed by Typesense in {time.perf_counter() - started:.1f} s")
+    connection = Connection(url, {"X-TYPESENSE-API-KEY": key, "Content-Type": "application/json"})
+
+    def search(query: Query) -> int:
+        wish = {
+            "collection": "bench", "q": query.text, "query_by": "title,content", "query_by_weights": "3,1", "per_page": HITS,
+        }  # fmt: skip
+        if query.refined:
+            wish.update(filter_by="pages:>2", sort_by="date_ts:desc", facet_by="author,section")
+        answer = json.loads(connection.call("POST", "/multi_search", json.dumps({"searches": [wish]}).encode()))
+        return len(answer["results"][0]["hits"])
+
+    return search
+
+
+@contextmanager
+def fts5(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterator[Callable[[Query], int]]:
+    path = folder / "fts5.db"
+    database = sqlite3.connect(path)
+    database.execute(
+        "CREATE VIRTUAL TABLE site USING fts5(id UNINDEXED, title, content, url UNINDEXED, author UNINDEXED, "
+        "section UNINDEXED, pages UNINDEXED, date UNINDEXED, tokenize='porter unicode61', prefix='3 4')"
+    )
+    started = time.perf_counter()
+    database.executemany(
+        "INSERT INTO site VALUES (:id, :title, :content, :url, :author, :section, :pages, :date)", documents
+    )
+    database.commit()
+    database.close()
+    print(f"indexed by FTS5 in {time.perf_counter() - started:.1f} s")
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", "-c", os.devnull, "--bind", f"127.0.0.1:{port}", "--workers", str(workers),
+         "--threads", "8", "--log-level", "error", "benchmarks.fts5_app:app"],
+        env={**os.environ, "FTS5_FILE": str(path)},
+    )  # fmt: skip
+    try:
+        connection = Connection(f"http://127.0.0.1:{port}", {})
+        for _ in range(100):
+            try:
+                connection.call("GET", "/search?q=a")
+                break
+            except (ConnectionError, http.client.HTTPException):
+                connection = Connection(f"http://127.0.0.1:{port}", {})
+                time.sleep(0.1)
+
+        def search(query: Query) -> int:
+            path = f"/search?q={quote(query.text)}" + ("&refined=1" if query.refined else "")
+            return len(json.loads(connection.call("GET", path))["hits"])
+
+        yield search
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def measure(systems: dict[str, Callable[[Query], int]], queries: list[Query]) -> None:
+    for query in queries[:: max(1, len(queries) // 50)]:
+        for search in systems.values():
+            search(query)
+    times: dict[tuple[str, str], list[float]] = {}
+    found: Counter[tuple[str, str]] = Counter()
+    order = list(systems)
+    for query in queries:
+        random.shuffle(order)
+        for name in order:
+            started = time.perf_counter()
+            hits = systems[name](query)
+            times.setdefault((query.kind, name), []).append((time.perf_counter() - started) * 1000)
+            found[query.kind, name] += hits > 0
+    print(f"{'':22}" + "".join(f"{name + ' p50/p99 ms':>28}" for name in systems) + "   others / service (p50, p99)")
+    for kind in dict.fromkeys(query.kind for query in queries):
+        line, ratios = f"{kind:22}", []
+        base = quantiles(times[kind, "service"])
+        for name in systems:
+            median, high = quantiles(times[kind, name])
+            line += f"{median:14.2f} /{high:7.2f} {found[kind, name] / len(times[kind, name]):4.0%}"
+            if name != "service":
+                ratios.append(f"{name} {median / base[0]:.2f}, {high / base[1]:.2f}")
+        print(line + "   " + "; ".join(ratios))
+    print("(the percentage: queries that found something)")
+
+
+def quantiles(values: list[float]) -> tuple[float, float]:
+    ordered = sorted(values)
+    return statistics.median(ordered), ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+
+
+if __name__ == "__main__":
+    main()
