@@ -19,7 +19,7 @@ from app.services import accounts, keys, sites
 from app.services.credentials import SiteRecord, credential_change
 from app.services.events import SearchEvent
 from app.services.keys import KeyView
-from app.services.search import TimedResult, make_query
+from app.services.search import TimedResult, for_site
 from backends.base import MATCH_ALL, SearchQuery
 
 
@@ -163,27 +163,28 @@ class Found:
     timed: TimedResult
 
 
-def search_site(site: SiteRecord, parameters: dict[str, Any]) -> Found:
+def search_site(site: SiteRecord, wanted: SearchQuery, session_id: str | None) -> Found:
     """Search a site and write the search down for analytics. The charge was reserved by :mod:`app.guard`.
 
     Args:
-        parameters: What ``SearchQuerySchema`` reads.
+        wanted: What ``make_query`` gives; the site's own settings are added here.
+        session_id: The visitor's session, in which keystrokes merge.
 
     Raises:
         ApiError: 400 for what the query got wrong, 429 if the day's searches are used up.
         BackendUnavailable: The engine cannot answer now.
     """
     part = runtime()
-    query = make_query(parameters, site)
+    query = for_site(wanted, site)
     require_search()
     timed = part.searcher.run(site, query)
-    if query.text != MATCH_ALL:
+    if query.text != MATCH_ALL and request.method != "HEAD":
         part.events.record(
             SearchEvent(
                 site_id=site.id,
                 query=query.text,
                 results_count=timed.result.total,
-                session_id=parameters["session_id"],
+                session_id=session_id,
                 occurred_at=now(),
                 response_ms=timed.took_ms,
             )

@@ -59,19 +59,18 @@ class Text(fields.String):
             size = len(value.encode())
         except UnicodeEncodeError as error:
             raise ValidationError([Problem("must not contain lone surrogates", "invalid")]) from error
-        if self.trim:
-            value = value.strip()
-        if len(value) < self.min_length:
-            if not value:
+        text = value.strip() if self.trim else value
+        if len(text) < self.min_length:
+            if not text:
                 raise ValidationError([Problem("must not be empty", "too_short")])
             raise ValidationError([Problem(f"must have at least {self.min_length} characters", "too_short")])
-        if self.max_length is not None and len(value) > self.max_length:
+        if self.max_length is not None and len(text) > self.max_length:
             raise ValidationError([Problem(f"must have at most {self.max_length} characters", "too_long")])
         if self.max_bytes is not None and size > self.max_bytes:
             raise ValidationError([Problem(f"must have at most {self.max_bytes} bytes", "too_long")])
-        if self.choices and value not in self.choices:
+        if self.choices and text not in self.choices:
             raise ValidationError([Problem(f"must be one of {', '.join(self.choices)}", "invalid_choice")])
-        return value
+        return text
 
 
 class WholeNumber(fields.Integer):

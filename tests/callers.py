@@ -92,6 +92,12 @@ class Tenant:
     def public(self) -> ApiClient:
         return self.client("public")
 
+    def set_plan(self, plan: str, **limits: int | str) -> None:
+        """Put the account on a plan, with limits of its own, as an operator does."""
+        options = [text for name, value in limits.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+        result = self.app.test_cli_runner().invoke(args=["account", "set-plan", self.email, plan, *options])
+        assert result.exit_code == 0, result.output
+
     def index(self, *documents: dict[str, Any]) -> dict[str, Any]:
         """Send documents, which must be taken."""
         response = self.private.post("/api/v1/index/bulk", json={"documents": list(documents)})

@@ -14,7 +14,7 @@ from app.errors import ErrorCode
 from app.guard import current_caller, used_today
 from app.openapi import ApiBlueprint
 from app.plans import shown
-from app.services.search import encode_results
+from app.services.search import encode_results, make_query
 from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySchema
 
 blp = ApiBlueprint("search", __name__, description="Ranked, typo-tolerant full-text search.")
@@ -51,7 +51,8 @@ def search_by_body(parameters: dict[str, Any]) -> Response:
 def run_search(parameters: dict[str, Any]) -> Response:
     """Choose the site, search it, write the search down and answer."""
     caller = current_caller()
-    found = search_site(choose_searched_site(caller, parameters["site_id"]), parameters)
+    query = make_query(parameters)
+    found = search_site(choose_searched_site(caller, parameters["site_id"]), query, parameters["session_id"])
     limit = caller.account.limits.searches_per_day
     return json_answer(
         {

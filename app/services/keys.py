@@ -105,6 +105,13 @@ def list_keys(
     return keys, total
 
 
+def find_key_by_hash(session: Session, account_id: int, site_id: int, token_hash: str) -> Key | None:
+    """A site's key by the hash of its present token."""
+    return session.scalar(
+        select(Key).where(Key.token_hash == token_hash, Key.account_id == account_id, Key.site_id == site_id)
+    )
+
+
 def count_keys(session: Session, account_id: int) -> int:
     """How many keys the account has, disabled and expired ones included."""
     return session.scalar(select(func.count()).select_from(Key).where(Key.account_id == account_id)) or 0
@@ -126,8 +133,8 @@ def create_key(
     Raises:
         ApiError: 404 for the site, 400 for an expiry in the past, 403 at the plan's limit.
     """
-    site = get_site(session, account_id, site_id)
     _refuse_past(expires_at)
+    site = get_site(session, account_id, site_id)
     get_account(session, account_id, lock=True)
     if limits.keys is not None and count_keys(session, account_id) >= limits.keys:
         raise ApiError(
@@ -158,11 +165,11 @@ def update_key(session: Session, account_id: int, site_id: int, key_id: str, cha
     Raises:
         ApiError: 404; 400 for another type or an expiry in the past.
     """
+    _refuse_past(changes.get("expires_at"))
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
     if changes.get("type", key.type) != key.type:
         raise field_error("type", "immutable", "cannot be changed; create another key")
     if "expires_at" in changes:
-        _refuse_past(changes["expires_at"])
         key.expires_at = changes["expires_at"]
     if "name" in changes:
         key.name = changes["name"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -71,8 +71,8 @@ def rejected(error: BackendRejected) -> ApiError:
     )
 
 
-def make_query(parameters: dict[str, Any], site: SiteRecord) -> SearchQuery:
-    """The checked parameters of a request as a query.
+def make_query(parameters: dict[str, Any]) -> SearchQuery:
+    """The checked parameters of a request as a query, before it is known for which site.
 
     Raises:
         ApiError: 400 for ``sort`` or ``facets``.
@@ -95,9 +95,12 @@ def make_query(parameters: dict[str, Any], site: SiteRecord) -> SearchQuery:
         sort=parse_sort(parameters["sort"]),
         facets=parse_names(parameters["facets"]),
         highlight=Highlight() if parameters["highlight"] else None,
-        kinds=site.kinds,
-        settings=site.settings,
     )
+
+
+def for_site(query: SearchQuery, site: SiteRecord) -> SearchQuery:
+    """``query`` with what the site knows of its fields and how it wants to be searched."""
+    return replace(query, kinds=site.kinds, settings=site.settings)
 
 
 def parse_sort(text: str) -> tuple[SortKey, ...]:
