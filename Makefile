@@ -50,6 +50,10 @@ lint: $(DEV_STAMP)  ## Check style, types and import directions
 bench: $(DEV_STAMP)  ## List the benchmarks
 	@ls benchmarks/*.py
 
+relevance: $(DEV_STAMP)  ## Measure relevance on the sets in DATA (see benchmarks/relevance.py)
+	@test -n "$(DATA)" || { echo "Name the folder of the sets: make relevance DATA=…"; exit 1; }
+	@$(BIN)/python -m benchmarks.relevance $(DATA)
+
 openapi: $(STAMP)  ## Write openapi.json
 	$(FLASK) openapi openapi.json
 

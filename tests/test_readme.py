@@ -1,0 +1,120 @@
+"""The README tells all there is: settings, commands, routes, error codes, plans; its examples run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from flask import Flask
+
+from app.config import SERVER_SETTINGS, SETTINGS
+from app.errors import STATUS, ErrorCode
+from app.openapi import document
+from app.plans import SHIPPED_PLANS, PlanTable
+from tests.callers import Tenant
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", [*SETTINGS, *SERVER_SETTINGS])
+def test_every_setting_is_told(name: str) -> None:
+    assert f"| `{name}` |" in README
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_is_told_as_the_table_says(name: str) -> None:
+    assert SETTINGS[name].metadata["help"] in README
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_every_error_code_is_told_beside_its_status(code: ErrorCode) -> None:
+    lines = [line for line in README.splitlines() if f"`{code.value}`" in line and line.startswith("|")]
+    assert any(str(STATUS[code]) in line.split("|")[1] for line in lines)
+
+
+def test_every_operation_is_told(app: Flask) -> None:
+    with app.test_request_context():
+        paths = document()["paths"]
+    table = README[README.index("### Endpoints") : README.index("### Errors")]
+    missing = [
+        f"{method.upper()} {path}"
+        for path, operations in paths.items()
+        for method in operations
+        if method != "parameters"
+        if not any(f"{path}`" in line and re.search(rf"\b{method.upper()}\b", line) for line in table.splitlines())
+    ]
+    assert missing == []
+
+
+def test_every_command_is_told(app: Flask) -> None:
+    table = README[README.index("## Operator commands") : README.index("## Search engines")]
+    ours = {"account", "documents", "search", "database", "demo", "openapi"}
+    names = []
+    for name in sorted(ours):
+        command = app.cli.commands[name]
+        if isinstance(command, click.Group):
+            names += [f"{name} {sub}" for sub in command.commands]
+        else:
+            names.append(name)
+    assert [name for name in names if f"| `{name}" not in table] == []
+
+
+def test_the_plans_are_the_ones_shipped() -> None:
+    for name, limits in PlanTable(SHIPPED_PLANS).items():
+        values = [
+            limits.requests_per_minute, limits.requests_per_day, limits.searches_per_day, limits.documents, limits.keys,
+            limits.sites,
+        ]  # fmt: skip
+        cells = " | ".join("unlimited" if value is None else f"{value:,}" for value in values)
+        assert f"| {name} | {cells} |" in README
+
+
+def test_the_first_commands_are_the_makefiles() -> None:
+    makefile = (Path(__file__).parent.parent / "Makefile").read_text()
+    for target in re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def curl_examples() -> list[str]:
+    blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    return [match for block in blocks for match in re.findall(r"^curl .*?(?=^curl |\Z)", block, re.DOTALL | re.MULTILINE)]
+
+
+def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
+    examples = curl_examples()
+    assert len(examples) >= 4
+    for example in examples:
+        words = shlex.split(example.replace("$BASE", "").replace("$KEY", tenant.tokens["private"]))
+        method, path, headers, body = "GET", words[1], {}, None
+        options = iter(words[1:])
+        for word in options:
+            if word == "-X":
+                method = next(options)
+            elif word == "-H":
+                name, _, value = next(options).partition(": ")
+                headers[name] = value
+            elif word == "-d":
+                body = next(options)
+                method = "POST" if method == "GET" else method
+            else:
+                path = word
+        response = tenant.app.test_client(use_cookies=False).open(path, method=method, headers=headers, data=body)
+        assert response.status_code == 200, (example, response.get_data(as_text=True))
+        if "q=harbor" in path:
+            assert [hit["id"] for hit in response.get_json()["results"]["hits"]] == ["2"]
+        if body and '"facets"' in body:
+            assert [hit["id"] for hit in response.get_json()["results"]["hits"]] == ["1"]
+
+
+def test_the_error_example_is_what_the_service_answers(tenant: Tenant) -> None:
+    shown = json.loads(re.search(r"```json\n(\{\"error\".*?)```", README, re.DOTALL)[1])  # type: ignore[index]
+    good = {"id": "x", "title": "", "content": "", "url": "/"}
+    bad = {name: value for name, value in good.items() if name != "id"}
+
+    response = tenant.private.post("/api/v1/index/bulk", json={"documents": [good, good, good, bad]})
+
+    assert response.get_json() == shown
