@@ -140,6 +140,8 @@ class Journal:
         self.path = path
         self.id = path.name.removesuffix(SUFFIX)
         self._descriptor = descriptor
+        self.writable = True
+        """Whether lines can be appended."""
         self._whole_lines_end = 0
         """A place up to which all lines are whole; there may be more beyond."""
 
@@ -172,7 +174,7 @@ class Journal:
         """Write one line at the end, whole or not at all. The caller sees to it that one thread is here at a time.
 
         Raises:
-            EventJournalUnavailable: It was not written. If ``usable`` is false now, neither will further ones be.
+            EventJournalUnavailable: It was not written. If ``writable`` is false now, neither will further ones be.
         """
         try:
             written = os.write(self._descriptor, line)
@@ -189,13 +191,7 @@ class Journal:
             self._whole_lines_end += tail.rfind(b"\n") + 1
             os.ftruncate(self._descriptor, self._whole_lines_end)
         except OSError:
-            # The torn line stays at the end. Nothing may follow it: the file is given up, and taken over later.
-            self.close()
-
-    @property
-    def usable(self) -> bool:
-        """Whether lines can be appended."""
-        return self._descriptor >= 0
+            self.writable = False  # The torn line stays, and nothing may follow it.
 
     @property
     def size(self) -> int:

@@ -79,8 +79,10 @@ class EventRecorder:
 
     def _begin_afresh(self) -> None:
         self._journal: Journal | None = None
-        self._moved = 0
-        """Bytes of the journal known to be in the tables."""
+        self._given_up: list[Journal] = []
+        """Journals of this process that can take no more events; to be let go of by whoever moves events."""
+        self._moved: dict[str, int] = {}
+        """Bytes of the journal known to be in the tables, by its id."""
         self._thread: threading.Thread | None = None
         self._append_lock = threading.Lock()
         self._flush_lock = threading.Lock()
@@ -92,10 +94,11 @@ class EventRecorder:
         self._maintenance_due = 0.0
 
     def _after_fork(self) -> None:
-        journal = self._journal
+        journals = [*self._given_up, self._journal]
         self._begin_afresh()
-        if journal is not None:
-            journal.close()  # The parent's own descriptor goes on holding its lock.
+        for journal in journals:
+            if journal is not None:
+                journal.close()  # The parent's own descriptor goes on holding its lock.
 
     def record(self, event: SearchEvent) -> None:
         """Put ``event`` on disk. It outlives this process, and is in the analytics within two seconds.
@@ -107,7 +110,7 @@ class EventRecorder:
         line = encode(event, time.time_ns() // 1000)
         with self._append_lock:
             journal = self._journal
-            if journal is None or not journal.usable:
+            if journal is None or not journal.writable:
                 journal = self._open_journal()
             journal.append(line)
         if not self._wake.is_set():
@@ -116,9 +119,11 @@ class EventRecorder:
             self.start()
 
     def _open_journal(self) -> Journal:
-        self._journal = Journal.create(self._directory)
-        self._moved = 0
-        return self._journal
+        fresh = Journal.create(self._directory)
+        if self._journal is not None:
+            self._given_up.append(self._journal)
+        self._journal = fresh
+        return fresh
 
     def start(self) -> None:
         """Start the thread that moves events, takes over journals and does the daily work; harmless if it runs."""
@@ -196,10 +201,14 @@ class EventRecorder:
                     self._flush_left()
                     self._maintain()
         except (SQLAlchemyError, OSError) as error:
-            if isinstance(error, SQLAlchemyError) and not is_unavailable(error):
-                log.exception("search events cannot be moved into the database; they stay on disk")
-            elif not self._away:
-                log.warning("search events wait on disk until they can be moved: %s", error)
+            if not self._away:
+                fault = isinstance(error, SQLAlchemyError) and not is_unavailable(error)
+                log.log(
+                    logging.ERROR if fault else logging.WARNING,
+                    "search events wait on disk until they can be moved: %s",
+                    error,
+                    exc_info=fault,
+                )
             self._away = True
             return False
         if self._away:
@@ -216,16 +225,18 @@ class EventRecorder:
 
     def _flush_own(self) -> int:
         journal = self._journal
-        if journal is None or not journal.usable:
+        if journal is None:
             return 0
         moved = 0
-        while journal.size > self._moved:
+        position = self._moved.get(journal.id, 0)
+        while journal.size > position:
             count, end = self._move(journal, ended=False)
             moved += count
-            if end == self._moved:
+            if end == position:
                 break  # Only a line that is being written.
-            self._moved = end
-        if self._moved >= ROTATION_BYTES:
+            position = end
+            self._moved = {journal.id: end}
+        if position >= ROTATION_BYTES:
             self._retire()
         return moved
 
@@ -233,12 +244,14 @@ class EventRecorder:
         """Give up the journal if it is moved completely; the next event starts a new one."""
         with self._append_lock:
             journal = self._journal
-            if journal is None or not journal.usable or journal.size != self._moved:
+            if journal is None or journal.size != self._moved.get(journal.id, 0):
                 return
             self._journal = None
         self._finish(journal)
 
     def _flush_left(self) -> int:
+        while self._given_up:
+            self._given_up.pop().close()
         moved = 0
         for journal in left_journals(self._directory):
             size = journal.size

@@ -28,7 +28,7 @@ from app.services.json_rows import execute_rows
 
 PERIODS = (7, 30, 90)
 """Days of the windows."""
-AGEING_STEP = 2000
+AGEING_STEP = 500
 """Rows that one transaction takes out of a window."""
 _ADVISORY_CLASS = 0x5EA4C4
 _BUCKETS = 32
