@@ -109,14 +109,18 @@ def log_out() -> None:
 
 def cookie_header(request: Request, value: str | None) -> str:
     """The ``Set-Cookie`` of a session, or of its end."""
-    public_url = runtime().settings.public_url
-    secure = public_url.startswith("https:") if public_url else is_forwarded(request) or not is_loopback(request)
     return dump_cookie(
         SESSION_COOKIE,
         value or "",
         max_age=int(sessions.LONGEST.total_seconds()) if value else 0,
         path="/",
-        secure=secure,
+        secure=is_secure(request),
         httponly=True,
         samesite="Lax",
     )
+
+
+def is_secure(request: Request) -> bool:
+    """Whether cookies are for https only."""
+    public_url = runtime().settings.public_url
+    return public_url.startswith("https:") if public_url else is_forwarded(request) or not is_loopback(request)

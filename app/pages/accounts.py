@@ -1,0 +1,114 @@
+"""Registering, logging in and out, and the profile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, g, request
+
+from app import actions
+from app.answers import json_answer
+from app.errors import ApiError, ErrorCode
+from app.guard import current_caller
+from app.logins import cookie_header, log_in, log_out, register
+from app.models import Account
+from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
+from app.pages.layout import render
+from app.pages.negotiation import wants_page
+from app.pages.redirects import local_path, see_other
+from app.runtime import runtime
+from app.services.sites import get_account
+from schemas.accounts import AccountDeleteSchema, LoginSchema, ProfileUpdateSchema, RegisterSchema
+from schemas.forms import describe_form
+
+_FORMS = {"/login": LoginSchema, "/register": RegisterSchema}
+
+
+def show_entrance() -> str | Response:
+    """The login or the registration form, or on to where they lead for whom is logged in."""
+    schema = _FORMS[request.path]()
+    if not wants_page():
+        form = {"method": "POST", "action": request.path, "fields": describe_form(schema, {})}
+        return json_answer({"form": form})
+    if g.caller is not None and g.caller.kind == "session":
+        return see_other(local_path(request.args.get("next", "")))
+    return _entrance()
+
+
+def _entrance(error: ApiError | None = None) -> str:
+    shown = shown_fields(_FORMS[request.path](), {}, error)
+    return render(
+        f"{request.path[1:]}.html",
+        fields=shown,
+        banner=banner_of(error, shown),
+        next=local_path(request.values.get("next", "")),
+        is_open=runtime().settings.registration,
+    )
+
+
+def enter() -> Response:
+    """Log in, or register."""
+    refill_on_error(_entrance)
+    if request.headers.get("Sec-Fetch-Site") == "cross-site":
+        raise ApiError(ErrorCode.CSRF_FAILED, "This form was sent by another site; use the one here.")
+    fields = read_form(_FORMS[request.path]())
+    _, _, cookie = log_in(**fields) if request.path == "/login" else register(**fields)
+    response = see_other(local_path(request.form.get("next", "")))
+    response.headers.add("Set-Cookie", cookie_header(request, cookie))
+    return response
+
+
+def leave() -> Response:
+    """Log out."""
+    log_out()
+    return _gone("logged-out")
+
+
+def _gone(notice: str) -> Response:
+    response = see_other("/", notice=notice)
+    response.headers.add("Set-Cookie", cookie_header(request, None))
+    return response
+
+
+def show_profile() -> str:
+    """Name, e-mail, password, and the end of the account."""
+    return _profile()
+
+
+def _profile(error: ApiError | None = None) -> str:
+    with runtime().database.read() as session:
+        account = get_account(session, current_caller().account.id)
+    parts = _profile_parts(account, error if request.form else None)
+    return render("profile.html", account=account, **parts)
+
+
+def _profile_parts(account: Account, error: ApiError | None) -> dict[str, Any]:
+    """The page's three forms; an error belongs to the one that was sent."""
+    values = {"name": account.name, "email": account.email}
+    sent = "delete" if "reason" in request.form else "password" if "new_password" in request.form else "details"
+    forms: dict[str, Any] = {
+        "details": shown_fields(
+            ProfileUpdateSchema(), values, error if sent == "details" else None,
+            leave_out=("current_password", "new_password"),
+        ),
+        "password": shown_fields(
+            ProfileUpdateSchema(), {}, error if sent == "password" else None, leave_out=("name", "email")
+        ),
+        "delete": shown_fields(AccountDeleteSchema(), {}, error if sent == "delete" else None),
+    }  # fmt: skip
+    return {"forms": forms, "failed": sent if error else None, "banner": banner_of(error, forms[sent])}
+
+
+def update_profile() -> Response:
+    """Save name and e-mail, or the password."""
+    refill_on_error(_profile)
+    changes = read_form(ProfileUpdateSchema())
+    actions.update_profile(current_caller(), changes)
+    return see_other("/profile/edit", notice="password-changed" if "new_password" in changes else "profile-updated")
+
+
+def delete_account() -> Response:
+    """Delete the account."""
+    refill_on_error(_profile)
+    actions.delete_account(current_caller(), **read_form(AccountDeleteSchema()))
+    return _gone("account-deleted")

@@ -1,0 +1,55 @@
+"""The documentation: the README and the pages beside it, and the API's reference from its OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import current_app
+
+from app import actions
+from app.documentation import documentation_files
+from app.errors import ApiError, ErrorCode
+from app.openapi import document
+from app.pages.layout import render
+from app.pages.markdown import MarkdownPage, render_markdown
+from app.pages.reference import Reference, read_reference
+
+
+def show_docs() -> str:
+    """The guide and the reference."""
+    return render(
+        "docs.html",
+        guide=_guide(""),
+        reference=_kept("reference", lambda: read_reference(document())),
+        names=_names(),
+        base_url=actions.base_url(),
+    )
+
+
+def show_docs_page(name: str) -> str:
+    """Another page of the documentation.
+
+    Raises:
+        ApiError: 404.
+    """
+    guide = _guide(name) if name else None
+    if guide is None:
+        raise ApiError(ErrorCode.NOT_FOUND, "There is no such page in the documentation.")
+    return render("docs_page.html", guide=guide, name=name, names=_names())
+
+
+def _names() -> list[str]:
+    return [name for name in documentation_files() if name]
+
+
+def _guide(name: str) -> MarkdownPage | None:
+    file = documentation_files().get(name)
+    return None if file is None else _kept(f"page {name}", lambda: render_markdown(file.read_text(encoding="utf-8")))
+
+
+def _kept(key: str, make: Any) -> Any:
+    """What was made before by this process; the files it is made from do not change while it runs."""
+    kept: dict[str, Reference | MarkdownPage] = current_app.extensions.setdefault("documentation", {})
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]

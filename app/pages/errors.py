@@ -1,0 +1,49 @@
+"""Errors for people: back to the login, the form again, or a small page."""
+
+from __future__ import annotations
+
+import logging
+
+from flask import Response, request
+
+from app.auth import bearer_token
+from app.errors import ApiError
+from app.pages.forms import find_refill
+from app.pages.layout import render
+from app.pages.negotiation import is_page_request
+from app.pages.redirects import to_login
+
+log = logging.getLogger(__name__)
+
+TITLES = {
+    400: "That request was not understood",
+    401: "Please log in",
+    403: "That is not allowed",
+    404: "There is nothing here",
+    405: "That does not work here",
+    413: "That was too large",
+    415: "That was not understood",
+    429: "Too many requests",
+    500: "Something went wrong",
+    503: "Not available at the moment",
+}
+
+
+def answer_person(error: ApiError) -> Response | None:
+    """The page for an error, if it is a person who asked."""
+    if not is_page_request():
+        return None
+    show = find_refill(error)
+    if show is None and _leads_to_login(error):
+        return to_login()
+    try:
+        html = show(error) if show is not None else render("error.html", title=TITLES[error.status], error=error)
+    except Exception:
+        log.exception("the error at %s cannot be shown as a page; it is answered as JSON", request.path)
+        return None
+    return Response(html, status=error.status, content_type="text/html; charset=utf-8")
+
+
+def _leads_to_login(error: ApiError) -> bool:
+    """Whether somebody without a session, or whose session ended, should get one. A wrong API key is not theirs."""
+    return error.status == 401 and bearer_token(request) is None

@@ -1,0 +1,98 @@
+"""Reading forms through the schemas that validate JSON, and showing them again with what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from flask import g, request
+from marshmallow import Schema, ValidationError, fields
+
+from app.errors import ApiError, ErrorCode
+from app.parsing import invalid
+from schemas.fields import Flag, Instant, WholeNumber
+from schemas.forms import describe_form
+
+REFILLED = frozenset({400, 401, 403, 429})
+"""Statuses that show the form again; what else fails is an error page."""
+
+
+def read_form(schema: Schema, **given: Any) -> dict[str, Any]:
+    """What the request's form says, validated.
+
+    Args:
+        given: Values that are not the form's to say.
+
+    Raises:
+        ApiError: 400 with the problems of each field.
+    """
+    values = {**_sent_values(schema), **given}
+    try:
+        loaded: dict[str, Any] = schema.load(values)
+    except ValidationError as error:
+        raise invalid(error) from error
+    return loaded
+
+
+def _sent_values(schema: Schema) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, field in schema.fields.items():
+        sent = request.form.getlist(name)
+        if sent:
+            # The last one counts: a checkbox stands behind a hidden field that says what it means when it is not checked.
+            values[name] = _typed(field, sent[-1])
+    return values
+
+
+def _typed(field: fields.Field[Any], text: str) -> Any:
+    if isinstance(field, Flag):
+        return {"true": True, "on": True, "false": False}.get(text, text)
+    if isinstance(field, WholeNumber):
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text
+    if isinstance(field, Instant) and not text.strip():
+        return None
+    return text.replace("\r\n", "\n")
+
+
+def refill_on_error(show: Callable[[ApiError], str], statuses: Collection[int] = REFILLED) -> None:
+    """From here on, an error of this request with one of ``statuses`` is answered by ``show``."""
+    g.refill = (show, statuses)
+
+
+def find_refill(error: ApiError) -> Callable[[ApiError], str] | None:
+    """How the request wants this error shown."""
+    show, statuses = g.get("refill", (None, ()))
+    return show if error.status in statuses else None
+
+
+def shown_fields(
+    schema: Schema, values: dict[str, Any], error: ApiError | None = None, *, leave_out: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
+    """The fields of a form for a page: those of its JSON, with what was sent if it failed, and the problem of each."""
+    problems = field_problems(error)
+    described = describe_form(schema, values, leave_out=leave_out)
+    for entry in described:
+        name = entry["name"]
+        if error is not None and entry["type"] != "password" and name in request.form:
+            entry["value"] = request.form.getlist(name)[-1]
+        if entry["type"] == "datetime-local" and entry["value"]:
+            entry["value"] = str(entry["value"])[:16]
+        problem = problems.get(name)
+        entry["problem"] = f"{entry['label']} {problem}." if problem else None
+    return described
+
+
+def field_problems(error: ApiError | None) -> dict[str, str]:
+    """Field to what is wrong with it, as a predicate."""
+    if error is None:
+        return {}
+    if error.code is ErrorCode.PASSWORD_INCORRECT:
+        return {"password": "is not correct", "current_password": "is not correct"}
+    return {detail.field: detail.message.removeprefix(detail.field).strip() for detail in reversed(error.details)}
+
+
+def banner_of(error: ApiError | None, shown: list[dict[str, Any]]) -> str | None:
+    """What is said above the form: the error, unless it stands beside a field."""
+    if error is None or any(entry["problem"] for entry in shown):
+        return None
+    return error.message

@@ -1,0 +1,85 @@
+"""Hits as a page shows them."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import orjson
+
+from backends.base import Hit
+
+SNIPPET_LENGTH = 280
+_MARK = re.compile(r"<em>(.*?)</em>", re.DOTALL)
+
+Marked = Sequence[tuple[bool, str]]
+"""Pieces of a text, and whether each is a match."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownHit:
+    """A hit.
+
+    Attributes:
+        address: Where its document is; empty if its URL is none a page may link to.
+        details: Author, date and further short fields, with their names.
+    """
+
+    title: Marked
+    address: str
+    shown_address: str
+    snippet: Marked
+    details: Sequence[tuple[str, str]]
+
+
+def show_hits(hits: Sequence[Hit], site_url: str) -> list[ShownHit]:
+    """Hits with their highlights, and links that lead to the site."""
+    return [_show(orjson.loads(hit.json), hit.formatted or {}, site_url) for hit in hits]
+
+
+def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) -> ShownHit:
+    address = link_to(str(document["url"]), site_url)
+    title = split_marks(str(formatted.get("title", ""))) if document["title"] else [(False, str(document["url"]))]
+    return ShownHit(title, address, address or str(document["url"]), _snippet(document, formatted), _details(document))
+
+
+def _snippet(document: dict[str, Any], formatted: dict[str, Any]) -> Marked:
+    """Where the match is: in the content, else the summary, else how the content begins."""
+    for field in ("content", "excerpt"):
+        if "<em>" in str(formatted.get(field, "")):
+            return split_marks(str(formatted[field]))
+    plain = str(document.get("excerpt") or document["content"])
+    return [(False, plain[:SNIPPET_LENGTH] + ("…" if len(plain) > SNIPPET_LENGTH else ""))]
+
+
+def _details(document: dict[str, Any]) -> list[tuple[str, str]]:
+    standard = ("id", "title", "url", "excerpt", "content")
+    details = []
+    for name, value in document.items():
+        if name in standard or isinstance(value, dict) or value in ("", None, []):
+            continue
+        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        details.append((name, text[:80] + ("…" if len(text) > 80 else "")))
+    return details[:6]
+
+
+def split_marks(text: str) -> list[tuple[bool, str]]:
+    """A highlighted field as pieces of plain text; what is shown is escaped anew, whoever escaped it before."""
+    pieces = []
+    for position, piece in enumerate(_MARK.split(text)):
+        if piece:
+            pieces.append((position % 2 == 1, html.unescape(piece)))
+    return pieces
+
+
+def link_to(url: str, site_url: str) -> str:
+    """The address of a document on its site; empty unless it is http or https."""
+    try:
+        address = urljoin(site_url, url)
+        return address if urlsplit(address).scheme in ("http", "https") else ""
+    except ValueError:
+        return ""

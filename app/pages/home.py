@@ -1,0 +1,34 @@
+"""The front door."""
+
+from __future__ import annotations
+
+from flask import Response
+
+from app import actions
+from app.answers import json_answer
+from app.openapi import document
+from app.pages.layout import render
+from app.pages.negotiation import wants_page
+from app.runtime import runtime
+
+
+def show_home() -> str | Response:
+    """What this is, and where to go."""
+    base = actions.base_url()
+    if not wants_page():
+        info = document()["info"]
+        return json_answer(
+            {
+                "name": info["title"],
+                "version": info["version"],
+                "documentation": f"{base}/docs",
+                "openapi": f"{base}/openapi.json",
+                "dashboard": f"{base}/dashboard",
+            }
+        )
+    return render("home.html", base_url=base, is_open=runtime().settings.registration)
+
+
+def show_document() -> Response:
+    """The OpenAPI document."""
+    return json_answer(document())

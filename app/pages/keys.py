@@ -1,0 +1,153 @@
+"""Keys of a site. A new token is handed to the next page in a cookie that dies with it."""
+
+from __future__ import annotations
+
+from flask import Response, request
+from werkzeug.http import dump_cookie
+
+from app import actions
+from app.clock import now
+from app.errors import ApiError
+from app.guard import current_caller
+from app.logins import is_secure
+from app.models import Site
+from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
+from app.pages.layout import render
+from app.pages.redirects import see_other
+from app.pages.sites import read_paging
+from app.runtime import runtime
+from app.services import keys, sites
+from app.services.keys import KeyView
+from app.tokens import hash_token
+from schemas.keys import KeyCreateSchema, KeyRotateSchema, KeyToggleSchema, KeyUpdateSchema
+
+TOKEN_COOKIE = "new_token"
+TOKEN_SECONDS = 120
+"""How long a new token waits to be shown."""
+
+
+def list_keys(site_id: int) -> Response:
+    """A site's keys, and the token of the one that was just made, this once."""
+    response = Response(_keys(site_id), content_type="text/html; charset=utf-8")
+    if TOKEN_COOKIE in request.cookies:
+        response.headers.add("Set-Cookie", _token_cookie(site_id, None))
+    return response
+
+
+def _keys(site_id: int, error: ApiError | None = None) -> str:
+    caller = current_caller()
+    paging = read_paging()
+    secret = runtime().settings.secret_key
+    token = request.cookies.get(TOKEN_COOKIE, "")
+    with runtime().database.read() as session:
+        site = sites.get_site(session, caller.account.id, site_id)
+        found, total = keys.list_keys(session, caller.account.id, site_id, **paging)
+        used = keys.count_keys(session, caller.account.id)
+        fresh = keys.find_key_by_hash(session, caller.account.id, site_id, hash_token(token, secret)) if token else None
+        new_key = None if fresh is None else keys.view(fresh)
+    shown = shown_fields(KeyCreateSchema(), {"type": "search"}, error if "name" in request.form else None)
+    return render(
+        "keys.html",
+        site=site,
+        keys=[keys.view(key) for key in found],
+        total=total,
+        paging=paging,
+        used=used,
+        limit=caller.account.limits.keys,
+        fields=shown,
+        banner=banner_of(error, shown),
+        new_key=new_key,
+        token=token,
+        base_url=actions.base_url(),
+        today=now().date(),
+    )
+
+
+def create_key(site_id: int) -> Response:
+    """Add a key."""
+    refill_on_error(lambda error: _keys(site_id, error))
+    key, token = actions.create_key(current_caller(), site_id, read_form(KeyCreateSchema()))
+    return _to_keys(key, token=token)
+
+
+def rotate_key(site_id: int, key_id: str) -> Response:
+    """Give a key a new token."""
+    refill_on_error(lambda error: _keys(site_id, error))
+    key, token = actions.rotate_key(current_caller(), site_id, key_id, read_form(KeyRotateSchema()))
+    return _to_keys(key, token=token)
+
+
+def toggle_key(key_id: str) -> Response:
+    """Disable a key, or enable it."""
+    key = actions.toggle_key(current_caller(), key_id, read_form(KeyToggleSchema())["active"])
+    return _to_keys(key, notice="key-enabled" if key.active else "key-disabled")
+
+
+def show_edit_form(site_id: int, key_id: str) -> str:
+    """The form that edits a key."""
+    return _edit_form(site_id, key_id)
+
+
+def show_key(site_id: int, key_id: str) -> str:
+    """One key: the page on which it is edited."""
+    return _edit_form(site_id, key_id)
+
+
+def _edit_form(site_id: int, key_id: str, error: ApiError | None = None) -> str:
+    site, key = _load(site_id, key_id)
+    shown = shown_fields(KeyUpdateSchema(), {"name": key.name, "expires_at": _minute(key)}, error, leave_out=("type",))
+    return render("key_edit.html", site=site, key=key, fields=shown, banner=banner_of(error, shown))
+
+
+def _load(site_id: int, key_id: str) -> tuple[Site, KeyView]:
+    account_id = current_caller().account.id
+    with runtime().database.read() as session:
+        site = sites.get_site(session, account_id, site_id)
+        return site, keys.view(keys.get_key(session, account_id, key_id, site_id=site_id))
+
+
+def _minute(key: KeyView) -> str | None:
+    """A key's expiry as its form shows it: UTC, to the minute."""
+    return None if key.expires_at is None else f"{key.expires_at:%Y-%m-%dT%H:%M}"
+
+
+def update_key(site_id: int, key_id: str) -> Response:
+    """Save a key's name and expiry; an expiry that was left as shown stays as it is."""
+    refill_on_error(lambda error: _edit_form(site_id, key_id, error))
+    _, key = _load(site_id, key_id)
+    changes = read_form(KeyUpdateSchema())
+    if request.form.get("expires_at") == (_minute(key) or ""):
+        changes.pop("expires_at", None)
+    if changes:
+        key = actions.update_key(current_caller(), site_id, key_id, changes)
+    return _to_keys(key, notice="key-updated")
+
+
+def delete_key(site_id: int, key_id: str) -> Response:
+    """Delete a key."""
+    _, key = _load(site_id, key_id)
+    actions.delete_key(current_caller(), site_id, key_id)
+    return _to_keys(key, notice="key-deleted")
+
+
+def _to_keys(key: KeyView, *, notice: str | None = None, token: str | None = None) -> Response:
+    response = see_other(_path(key.site_id), notice=notice)
+    if token is not None:
+        response.headers.add("Set-Cookie", _token_cookie(key.site_id, token))
+    return response
+
+
+def _path(site_id: int) -> str:
+    return f"/api/sites/{site_id}/keys"
+
+
+def _token_cookie(site_id: int, token: str | None) -> str:
+    return dump_cookie(
+        TOKEN_COOKIE,
+        token or "",
+        max_age=TOKEN_SECONDS if token else 0,
+        path=_path(site_id),
+        secure=is_secure(request),
+        httponly=True,
+        samesite="Strict",
+    )

@@ -1,0 +1,82 @@
+"""What every page shares: its frame, its assets, its notices."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from flask import Flask, g, render_template, request
+
+from app.config import UNLIMITED
+
+NOTICES = {
+    "site-created": "The site is there. Next: a key, and your pages.",
+    "site-updated": "The site is saved.",
+    "site-paused": "The site is paused: it cannot be searched or indexed until you resume it.",
+    "site-resumed": "The site is active again.",
+    "site-deleted": "The site is deleted, with its keys, documents and statistics.",
+    "key-updated": "The key is saved.",
+    "key-disabled": "The key is disabled. It stopped working everywhere.",
+    "key-enabled": "The key is enabled. Its token works as before.",
+    "key-deleted": "The key is deleted. It stopped working everywhere.",
+    "profile-updated": "Your profile is saved.",
+    "password-changed": "Your password is changed. Other sessions were logged out.",
+    "logged-out": "You are logged out.",
+    "account-deleted": "Your account is deleted, with everything that belonged to it.",
+}
+"""Name in ``?notice=`` to what it says."""
+
+
+def register(app: Flask) -> None:
+    """Give templates what they use."""
+    versions = _asset_versions(Path(app.static_folder or ""))
+    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 86_400
+    static: Any = app.view_functions["static"]
+    static.uncounted = static.without_rate_headers = True
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.jinja_env.filters.update(number=number, limit=limit, day=day, moment=moment, code_spans=code_spans)
+    app.jinja_env.globals["asset"] = lambda name: f"/static/{name}?v={versions[name]}"
+
+
+def render(template: str, **values: Any) -> str:
+    """A page. Templates also see the caller and the notice that the address asks for."""
+    notice = NOTICES.get(request.args.get("notice", ""))
+    return render_template(template, caller=g.get("caller"), notice=notice, here=request.path, **values)
+
+
+def _asset_versions(folder: Path) -> dict[str, str]:
+    """File to a digest of its contents: an address that changes with it may be kept by browsers."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def number(value: int) -> str:
+    """``12,345``."""
+    return f"{value:,}"
+
+
+def limit(value: int | None) -> str:
+    """A limit for people."""
+    return "unlimited" if value is None or value >= UNLIMITED else number(value)
+
+
+def day(value: date | None) -> str:
+    """``5 May 2024``."""
+    return "never" if value is None else f"{value.day} {value:%b %Y}"
+
+
+def moment(value: datetime | None) -> str:
+    """``5 May 2024, 14:03 UTC``."""
+    return "never" if value is None else f"{value.day} {value:%b %Y, %H:%M} UTC"
+
+
+def code_spans(text: str) -> Markup:
+    """Text in which `` `code` `` stands out."""
+    parts = [escape(part) for part in text.split("`")]
+    marked = [Markup("<code>{}</code>").format(part) if odd % 2 else part for odd, part in enumerate(parts)]
+    return Markup("").join(marked)

@@ -1,0 +1,60 @@
+"""When a page answers instead of JSON: the same address, the same checks, another view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from flask import Flask, Response, current_app, request
+
+from app.auth import bearer_token
+from app.guard import FORM_TYPES, SAFE_METHODS
+
+View = Callable[..., Any]
+
+_NEVER_PAGES = ("/v1/", "/api/v1/", "/engine/", "/static/")
+
+
+def prefers_html() -> bool:
+    """Whether the client names HTML and ranks it at least as high as JSON; ``*/*`` alone is no browser's."""
+    accepted = request.accept_mimetypes
+    named = any(kind.partition(";")[0].strip() in ("text/html", "text/*") for kind, _ in accepted)
+    html = float(accepted.quality("text/html"))
+    return named and html > 0 and html >= float(accepted.quality("application/json"))
+
+
+def sends_form() -> bool:
+    """Whether a person's form was sent. A program with a bearer token sends JSON."""
+    return request.mimetype in FORM_TYPES and bearer_token(request) is None
+
+
+def wants_page() -> bool:
+    """Whether this request is a person's: it asks for HTML, or it writes with a form."""
+    return prefers_html() if request.method in SAFE_METHODS else sends_form()
+
+
+def add_page(app: Flask, endpoint: str, page: View) -> None:
+    """Let ``page`` answer people at an address whose JSON view exists. It gets the path's parameters."""
+    answer = app.view_functions[endpoint]
+
+    @wraps(answer)
+    def either(**path: Any) -> Any:
+        return page(**path) if wants_page() else answer(**path)
+
+    either.has_page = True  # type: ignore[attr-defined]
+    app.view_functions[endpoint] = either
+
+
+def is_page_request() -> bool:
+    """Whether an error of this request is to be shown as a page."""
+    if request.endpoint is not None:
+        return getattr(current_app.view_functions[request.endpoint], "has_page", False) and wants_page()
+    return not request.path.startswith(_NEVER_PAGES) and wants_page()
+
+
+def note_choice(response: Response) -> Response:
+    """Tell caches that the answer depends on who asks and for what."""
+    if getattr(current_app.view_functions.get(request.endpoint or ""), "has_page", False):
+        response.vary.update(("Accept", "Cookie"))
+    return response

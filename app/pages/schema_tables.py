@@ -1,0 +1,160 @@
+"""JSON Schemas of the API document as tables for people, and as example values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Schema = dict[str, Any]
+_REF = "#/components/schemas/"
+_MAX_DEPTH = 4
+
+EXAMPLES = {
+    "api_key": "svc_srch_…",
+    "content": "We open at nine.",
+    "count": 1,
+    "current_password": "correct horse battery",
+    "date": "2024-05-01",
+    "email": "ann@example.com",
+    "expires_at": "2030-01-01T00:00:00Z",
+    "id": "opening-hours",
+    "index": "site_1",
+    "name": "Harbour museum",
+    "operation": "search",
+    "password": "correct horse battery",
+    "q": "harbour",
+    "query": "harbour",
+    "facetName": "author",
+    "indexUid": "site_1",
+    "results_count": 3,
+    "title": "Opening hours",
+    "url": "https://www.example.com/hours",
+}
+"""Values that read well in examples, by field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One field.
+
+    Attributes:
+        type: In words.
+        link: The schema that describes it further.
+        default: As JSON; ``None`` if it has none.
+    """
+
+    name: str
+    type: str
+    link: str | None
+    required: bool
+    default: str | None
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One schema."""
+
+    name: str
+    description: str
+    rows: Sequence[Row]
+
+
+def read_table(name: str, schema: Schema) -> Table:
+    """A schema's table."""
+    required = schema.get("required", ())
+    rows = [
+        Row(
+            name=field,
+            type=describe_type(described),
+            link=type_link(described),
+            required=field in required,
+            default=json.dumps(described["default"]) if described.get("default") not in (None, "", [], {}) else None,
+            description=described.get("description", ""),
+        )
+        for field, described in schema.get("properties", {}).items()
+    ]
+    return Table(name, schema.get("description", ""), rows)
+
+
+def type_link(schema: Schema | None) -> str | None:
+    """Name of the schema that a schema refers to, directly or as a list's members."""
+    for inner in _unwrapped(schema or {}):
+        if "$ref" in inner:
+            return str(inner["$ref"]).removeprefix(_REF)
+    return None
+
+
+def _unwrapped(schema: Schema) -> list[Schema]:
+    """A schema, and those it consists of."""
+    inner = [schema]
+    for part in (schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(part, dict):
+            inner += _unwrapped(part)
+    for choice in (*schema.get("allOf", ()), *schema.get("oneOf", ()), *schema.get("anyOf", ())):
+        inner += _unwrapped(choice)
+    return inner
+
+
+def describe_type(schema: Schema) -> str:
+    """A schema in a few words: ``string, 1 to 100 characters``, ``list of Hit``, ``integer from 1 to 100``."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).removeprefix(_REF)
+    choices = [*schema.get("allOf", ()), *schema.get("oneOf", ()), *schema.get("anyOf", ())]
+    if choices:
+        return " or ".join(dict.fromkeys(describe_type(choice) for choice in choices))
+    if "enum" in schema:
+        return " | ".join("null" if value is None else str(value) for value in schema["enum"])
+    kinds = schema.get("type", "any value")
+    kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+    described = [_describe_kind(kind, schema) for kind in kinds]
+    return " or ".join(described)
+
+
+def _describe_kind(kind: str, schema: Schema) -> str:
+    if kind == "array":
+        return f"list of {describe_type(schema.get('items', {}))}"
+    if kind in ("integer", "number"):
+        return _with_bounds(kind, schema.get("minimum"), schema.get("maximum"))
+    if kind == "string":
+        formats = {"date-time": "ISO 8601 date-time", "email": "e-mail address", "uri": "URL", "date": "date"}
+        text = formats.get(schema.get("format", ""), "string")
+        low, high = schema.get("minLength"), schema.get("maxLength")
+        if high is not None:
+            return f"{text}, {low} to {high} characters" if low else f"{text}, at most {high} characters"
+        return text
+    return kind
+
+
+def _with_bounds(kind: str, low: float | None, high: float | None) -> str:
+    if low is not None and low <= -(2**31):
+        low = None
+    if high is not None and high >= 2**31 - 1:
+        high = None
+    if low is not None and high is not None:
+        return f"{kind} from {low} to {high}"
+    return f"{kind} from {low}" if low is not None else kind
+
+
+def examples_of(schema: Schema, schemas: Schema, name: str = "", depth: int = 0) -> Any:
+    """A value that the schema accepts, with the fields it cannot do without, or with one if it needs none."""
+    if "$ref" in schema:
+        return examples_of(schemas[str(schema["$ref"]).removeprefix(_REF)], schemas, name, depth)
+    if "properties" in schema and depth < _MAX_DEPTH:
+        wanted = schema.get("required") or list(schema["properties"])[:1]
+        return {field: examples_of(schema["properties"][field], schemas, field, depth + 1) for field in wanted}
+    if "example" in schema or name in EXAMPLES:
+        return schema.get("example", EXAMPLES.get(name))
+    choices = [*schema.get("allOf", ()), *schema.get("oneOf", ()), *schema.get("anyOf", ())]
+    if choices:
+        return examples_of(choices[0], schemas, name, depth)
+    if "enum" in schema:
+        return schema["enum"][0]
+    kinds = schema.get("type", "string")
+    kind = kinds if isinstance(kinds, str) else kinds[0]
+    if kind == "array":
+        return [examples_of(schema.get("items", {}), schemas, "", depth + 1)]
+    plain = {"integer": max(1, schema.get("minimum", 1)), "number": 1, "boolean": True, "object": {}}
+    return plain.get(kind, "text")

@@ -1,0 +1,95 @@
+"""Sites."""
+
+from __future__ import annotations
+
+from flask import Response, request
+from marshmallow import ValidationError
+
+from app import actions
+from app.errors import ApiError
+from app.guard import current_caller
+from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
+from app.pages.layout import render
+from app.pages.redirects import see_other
+from app.parsing import invalid
+from app.runtime import runtime
+from app.services import keys, sites
+from schemas.sites import PageQuerySchema, SiteCreateSchema, SiteUpdateSchema
+
+
+def read_paging() -> dict[str, int]:
+    """``limit`` and ``offset`` of a list.
+
+    Raises:
+        ApiError: 400.
+    """
+    try:
+        paging: dict[str, int] = PageQuerySchema().load(request.args)
+    except ValidationError as error:
+        raise invalid(error) from error
+    return paging
+
+
+def list_sites() -> str:
+    """The account's sites."""
+    caller = current_caller()
+    paging = read_paging()
+    with runtime().database.read() as session:
+        found, total = sites.list_sites(session, caller.account.id, **paging)
+    return render("sites.html", sites=found, total=total, paging=paging, limit=caller.account.limits.sites)
+
+
+def show_create_form() -> str:
+    """The form that adds a site."""
+    return _create_form()
+
+
+def _create_form(error: ApiError | None = None) -> str:
+    shown = shown_fields(SiteCreateSchema(), {}, error)
+    return render("site_create.html", fields=shown, banner=banner_of(error, shown))
+
+
+def create_site() -> Response:
+    """Add a site."""
+    refill_on_error(_create_form)
+    site = actions.create_site(current_caller(), read_form(SiteCreateSchema()))
+    return see_other(f"/sites/{site.id}", notice="site-created")
+
+
+def show_site(site_id: int) -> str:
+    """One site: what it has, and what to do next."""
+    account_id = current_caller().account.id
+    with runtime().database.read() as session:
+        site = sites.get_site(session, account_id, site_id)
+        _, key_count = keys.list_keys(session, account_id, site_id, limit=1, offset=0)
+    return render("site.html", site=site, key_count=key_count, base_url=actions.base_url())
+
+
+def show_edit_form(site_id: int) -> str:
+    """The form that edits a site."""
+    return _edit_form(site_id)
+
+
+def _edit_form(site_id: int, error: ApiError | None = None) -> str:
+    with runtime().database.read() as session:
+        site = sites.get_site(session, current_caller().account.id, site_id)
+    values = {"name": site.name, "url": site.url, "active": site.active}
+    shown = shown_fields(SiteUpdateSchema(), values, error)
+    return render("site_edit.html", site=site, fields=shown, banner=banner_of(error, shown))
+
+
+def update_site(site_id: int) -> Response:
+    """Save a site; the buttons that pause and resume it send only that."""
+    refill_on_error(lambda error: _edit_form(site_id, error))
+    changes = read_form(SiteUpdateSchema())
+    actions.update_site(current_caller(), site_id, changes)
+    notice = "site-updated"
+    if set(changes) == {"active"}:
+        notice = "site-resumed" if changes["active"] else "site-paused"
+    return see_other(f"/sites/{site_id}", notice=notice)
+
+
+def delete_site(site_id: int) -> Response:
+    """Delete a site."""
+    actions.delete_site(current_caller(), site_id)
+    return see_other("/sites", notice="site-deleted")
