@@ -27,7 +27,8 @@ from backends.server_url import ServerUrl
 _LEADER_KNOWN_SECONDS = 1.0
 _PROBE_SECONDS = 0.5
 _RETRY_SECONDS = 0.1
-_FOLLOWER_PAUSE_SECONDS = 0.01
+_FOLLOWER_PAUSE_SECONDS = 0.005
+_NO_DOCUMENT = "/collections/none_of_this_name/documents?filter_by=id:=none"
 FOLLOWER_WAIT_SECONDS = 3.0
 """How long a write waits for a node that is alive but behind."""
 
@@ -183,6 +184,7 @@ class TypesenseTransport(ApiCall):
             return
         budget = Budget(min(FOLLOWER_WAIT_SECONDS, self.url.timeout_seconds))
         waiting = list(self.url.nodes)
+        self._nudge(budget)
         while True:
             waiting = [node for node in waiting if not self._shows(node, seen, budget)]
             if not waiting:
@@ -190,6 +192,16 @@ class TypesenseTransport(ApiCall):
             if budget.remaining() <= 0:
                 raise BackendUnavailable("The search engine's nodes do not agree yet.")
             time.sleep(_FOLLOWER_PAUSE_SECONDS)
+
+    def _nudge(self, budget: Budget) -> None:
+        """Write something harmless, if a leader takes it.
+
+        Followers learn that an entry of the log is committed from the next one, or else from a heartbeat half a
+        second later. (Measured with 0.24.1: 9 ms instead of 501 ms until a write shows on all of three nodes.)
+        """
+        node = self._leader[0] if self._leader is not None else self.url.nodes[0]
+        with contextlib.suppress(TransportFailure):
+            self.pool.send("DELETE", node, _NO_DOCUMENT, budget, timeout_seconds=_PROBE_SECONDS)
 
     def status_of(self, node: str, budget: Budget, seconds: float = _PROBE_SECONDS) -> dict[str, Any] | None:
         """A node's own view of the cluster, or ``None`` if it does not answer.
