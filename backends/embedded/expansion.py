@@ -111,11 +111,12 @@ def _relatives(
 
 def _completions(snapshot: Snapshot, word: str, fields: tuple[str, ...], ranking: Ranking) -> list[str]:
     found: dict[str, int] = {}
+    most = ranking.most_completions if len(word) > 2 else ranking.most_completions // 3
     for field in fields if len(word) > 1 else fields[:1]:
-        for term, count in snapshot.terms(field, word, ranking.most_completions):
+        for term, count in snapshot.terms(field, word, most):
             found[term] = max(count, found.get(term, 0))
     found.pop(word, None)
-    return sorted(found, key=lambda term: -found[term])[: ranking.most_completions]
+    return sorted(found, key=lambda term: -found[term])[:most]
 
 
 def _expand_compound(

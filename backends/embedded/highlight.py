@@ -9,9 +9,12 @@ from typing import Any
 
 from backends.base import Highlight
 from backends.embedded.planner import Marks
-from backends.embedded.spans import Span, find_spans
+from backends.embedded.spans import Span, find_spans, needles_for
 
 _WORD = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e01-\u0e5b\u1000-\u109f\u1780-\u17dd]{1,2}|[^\\W_]+")
+_NEVER_TEXT = frozenset({"id", "url", "date"})
+"""Fields in which nothing is marked unless they are named: a mark would break what they are for."""
+
 _CHARS_PER_WORD = 40
 
 
@@ -20,8 +23,8 @@ class Highlighter:
 
     def __init__(self, wish: Highlight, marks: Marks):
         self.wish = wish
-        self.terms = [term for term in marks.terms if not any(term.startswith(start) for start in marks.prefixes)]
-        self.prefixes = list(marks.prefixes)
+        terms = [term for term in marks.terms if not any(term.startswith(start) for start in marks.prefixes)]
+        self.needles = needles_for(sorted(terms), sorted(marks.prefixes))
         self.sequences = list(marks.sequences)
         self.everywhere = "*" in wish.fields
 
@@ -40,16 +43,18 @@ class Highlighter:
         if not text:
             return text
         words = self.wish.crop_fields.get(name)
-        marked = self.everywhere or name in self.wish.fields
+        marked = name in self.wish.fields or (self.everywhere and name not in _NEVER_TEXT)
         if not marked and words is None:
             return self._escaped(text)
-        spans = find_spans(text, self.terms, self.prefixes, self.sequences)
+        spans = find_spans(text, self.needles, self.sequences)
         start, end = (0, len(text)) if words is None else crop_window(text, spans, words)
         parts = [] if start == 0 else [self.wish.crop_marker]
         at = start
         if marked:
             for span_start, span_end, _ in spans:
-                if span_start < at or span_end > end:
+                if span_end > end:
+                    break
+                if span_start < at:
                     continue
                 parts += (
                     self._escaped(text[at:span_start]), self.wish.pre_tag, self._escaped(text[span_start:span_end]),

@@ -95,6 +95,17 @@ class Plan:
         return _Query.boolean_query(clauses)
 
     @cached_property
+    def any_word(self) -> tantivy.Query | None:
+        """Documents that have at least one word, stop words included, ranked; for sentences that find too little."""
+        stops = [(Should, word.query) for word in self.words if not word.needed and word.query is not None]
+        if len(self.words) < self.ranking.sentence or len(stops) < 2:
+            return None
+        words = self.some_words or self.every_word
+        # However many stop words a document has, it comes after those with a word of meaning.
+        floor = _Query.boolean_query([(Must, _Query.boolean_query(stops)), *self._demands()])
+        return _Query.boolean_query([(Should, words), (Should, _Query.boost_query(floor, 0.01))])
+
+    @cached_property
     def loose_parts(self) -> tantivy.Query | None:
         """Documents that have parts of the compounds, for when nothing else is found."""
         parts = [
@@ -163,10 +174,11 @@ class Plan:
         query = self._forms_query(forms, rarity)
         exact = None
         literal = [form for form in forms if not form.errors]
-        if self.ranking.exact_word and self.is_short and needed and literal and len(literal) < len(forms):
+        bonus = self.ranking.exact_alone if len(self.parsed.units) == 1 else self.ranking.exact_word
+        if bonus and self.is_short and needed and literal and len(literal) < len(forms):
             matching = self._forms_query(literal, 0)
             if matching is not None:
-                exact = _Query.const_score_query(matching, self.ranking.exact_word * rarity)
+                exact = _Query.const_score_query(matching, bonus * rarity)
         return _Word(unit, expansion, needed, query, exact, rarity)
 
     def _synonyms_of_units(self) -> list[list[Form]]:

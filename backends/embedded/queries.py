@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from backends.embedded.folding import ANALYZER, RUN, compose, pieces_of, spell_out
 
-MAX_UNITS = 40
+MAX_UNITS = 32
 """Words of a query that are searched; the rest is ignored."""
 
 

@@ -25,30 +25,32 @@ class Ranking:
     """
 
     fields: Mapping[str, float] = field(default_factory=lambda: {"title": 2.5, "excerpt": 1.5, "content": 1.0})
-    stem: float = 0.9
+    stem: float = 0.8
     prefix: float = 0.7
     typo: float = 0.4
     far_typo: float = 0.3
     synonym: float = 0.9
     field_tie: float = 0.7
     form_tie: float = 0.3
-    own_rarity: float = 0.4
+    own_rarity: float = 0.2
     whole_title: float = 1.0
     stop: float = 0.8
     character: float = 0.7
-    title_phrase: float = 0.7
-    content_phrase: float = 0.25
-    every_word: float = 1.0
+    title_phrase: float = 0.5
+    content_phrase: float = 0.4
+    every_word: float = 0.75
     every_of_few: float = 1.5
-    few: int = 3
-    exact_word: float = 1.0
+    few: int = 2
+    exact_word: float = 0.4
+    exact_alone: float = 4.0
     enough: int = 100
+    sentence: int = 4
     newest: float = 0.05
     half_life_days: float = 730.0
-    well_known: int = 20
+    well_known: int = 5
     most_stems: int = 12
     most_completions: int = 30
-    most_typo_words: int = 4
+    most_typo_words: int = 3
 
 
 RANKING = Ranking()

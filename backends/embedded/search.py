@@ -41,15 +41,15 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
     check_sort(query.sort, query.kinds)
     fields = facet_fields(query.facets, query.kinds)
     marks, base = Marks(), None
+    search = _Search(snapshot, query, ranking, condition)
     if query.text == MATCH_ALL:
         base = _with(_Query.all_query(), condition)
     else:
         parsed = parse_query(query.text)
         if not parsed.is_empty:
             plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
-            base = _choose(snapshot, plan, condition, query, ranking)
+            base = search.choose(plan)
             marks = plan.marks
-    search = _Search(snapshot, query, ranking, condition)
     if base is None:
         return SearchResult((), 0, {name: {} for name in fields}, {}, _milliseconds_since(started))
     addresses, total, everything = search.page(base)
@@ -66,6 +66,44 @@ class _Search:
         self.query = query
         self.ranking = ranking
         self.condition = condition
+        self.by_relevance = query.text != MATCH_ALL and not query.sort and query.limit > 0
+        self._chosen: tuple[tantivy.Query, int, tantivy.SearchResult] | None = None
+
+    def choose(self, plan: Plan) -> tantivy.Query:
+        """All words if enough documents have them, else some words, else parts of them.
+
+        With a sort of the caller's own, some words only where no document has all: the best would not come first.
+        """
+        best = _with(plan.every_word, self.condition)
+        if self.query.all_words:
+            return best
+        enough = 1 if self.query.sort else self.ranking.enough
+        found = self._try(best)
+        if found < enough and plan.some_words is not None:
+            best = _with(plan.some_words, self.condition)
+            found = self._try(best)
+        if found < enough and plan.any_word is not None:
+            best = _with(plan.any_word, self.condition)
+            found = self._try(best)
+        if not found and plan.loose_parts is not None:
+            best = _with(plan.loose_parts, self.condition)
+        return best
+
+    def _try(self, query: tantivy.Query) -> int:
+        """Number of matches; the result is kept, as it mostly is the one that is wanted."""
+        offset = self.query.offset if self.by_relevance else 0
+        result = self._ranked(query, offset, self.query.limit if self.by_relevance else 1)
+        self._chosen = (query, offset, result)
+        return matches(result)
+
+    def _ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
+        """The hits a page is cut from, best first: from the first one on as far as they are ordered again."""
+        if self._chosen is not None and self._chosen[0] is query and self._chosen[1] == offset:
+            return self._chosen[2]
+        total = max(1, self.snapshot.total)
+        start = 0 if offset < RERANKED or offset >= total else offset
+        reach = max(RERANKED, offset + limit) if offset < RERANKED else limit
+        return self.snapshot.searcher.search(query, limit=min(total - start, reach), offset=start)
 
     def page(self, base: tantivy.Query) -> tuple[list[tantivy.DocAddress], int, tantivy.Query]:
         """The documents of the page wished for, the number of all, and the query that matches all."""
@@ -87,7 +125,7 @@ class _Search:
         if limit <= 0 or offset >= total:
             return [], self.snapshot.count(base)
         match_all = self.query.text == MATCH_ALL
-        if not self.query.sort and not match_all:
+        if self.by_relevance:
             return self._by_relevance(base, offset, limit)
         keys = (*self.query.sort, *_NEWEST_FIRST) if match_all else self.query.sort
         count = self.snapshot.count(base)
@@ -98,15 +136,11 @@ class _Search:
 
     def _by_relevance(self, base: tantivy.Query, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
         """The best hits, of which the first few are ordered again by recency."""
-        total = self.snapshot.total
-        start = 0 if offset < RERANKED else offset
-        wanted = min(total - start, max(RERANKED, offset + limit) if offset < RERANKED else limit)
-        result = self.snapshot.searcher.search(base, limit=wanted, offset=start)
+        result = self._ranked(base, offset, limit)
         hits = result.hits
         if offset < RERANKED:
-            hits = self._reranked(hits[:RERANKED]) + hits[RERANKED:]
-            hits = hits[offset : offset + limit]
-        return [address for _, address in hits], matches(result)
+            hits = (self._reranked(hits[:RERANKED]) + hits[RERANKED:])[offset : offset + limit]
+        return [address for _, address in hits[:limit]], matches(result)
 
     def _reranked(self, hits: list[tuple[float, tantivy.DocAddress]]) -> list[tuple[float, tantivy.DocAddress]]:
         if not hits or not self.ranking.newest:
@@ -167,28 +201,6 @@ def _condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
 
 def _with(query: tantivy.Query, condition: tantivy.Query | None) -> tantivy.Query:
     return query if condition is None else _Query.boolean_query([(Must, query), (Must, condition)])
-
-
-def _choose(
-    snapshot: Snapshot, plan: Plan, condition: tantivy.Query | None, query: SearchQuery, ranking: Ranking
-) -> tantivy.Query:
-    """All words if enough documents have them, else some words, else parts of them.
-
-    With a sort of the caller's own, some words only where no document has all: the best would not come first.
-    """
-    every = _with(plan.every_word, condition)
-    if query.all_words:
-        return every
-    enough = 1 if query.sort else ranking.enough
-    if plan.some_words is not None:
-        if snapshot.count(every) >= enough:
-            return every
-        some = _with(plan.some_words, condition)
-        if snapshot.count(some):
-            return some
-    if plan.loose_parts is not None and not snapshot.count(every):
-        return _with(plan.loose_parts, condition)
-    return every
 
 
 def _hits(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -31,6 +32,7 @@ _SILENT_OR_COMPOUND = re.compile(
     "\u09cd\u0a3c\u0a4d\u0abc\u0acd\u0b3c\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u0e47-\u0e4e\u0ec8-\u0ece\u1037\u1039\u103a"
     "\u17c9-\u17d3\u17dd\u200b-\u200f\u3099\u309a\ufeff\uff61-\uff9f\u0130\U0001d400-\U0001d7ff\u1100-\u11ff]"
 )
+_PLAIN_BUT_TYPOGRAPHY = re.compile("[\\0-\x7f\xa0-\xac\xae-\xb1\xb4-\xb8\xbb\xbf\u2010-\u2027\u2030-\u205e\u20ac\u2122\u2190-\u21ff]*")
 _SPELLED = {"cplusplus": "c++", "csharp": "c#", "dotnet": ".net"}
 
 
@@ -48,35 +50,59 @@ class _LetterFolds(dict[int, int]):
 _LETTER_FOLDS = _LetterFolds()
 
 
-def find_spans(
-    text: str, terms: Iterable[str], prefixes: Iterable[str], sequences: Iterable[tuple[str, ...]]
-) -> list[Span]:
-    """The places of all matches, in order, without overlaps.
+@dataclass(frozen=True, slots=True)
+class Needle:
+    """One spelling that is looked for.
+
+    Attributes:
+        text: The spelling, folded.
+        term: What it stands for.
+        whole: Whether it must begin where a word begins, and end where one ends.
+        open_end: Whether the word may go on.
+    """
+
+    text: str
+    term: str
+    whole: bool
+    open_end: bool
+
+
+def needles_for(terms: Iterable[str], prefixes: Iterable[str]) -> list[Needle]:
+    """What to look for.
 
     Args:
         terms: Folded words (or pairs of characters, of scripts without spaces) that match whole.
         prefixes: Folded beginnings of words.
+    """
+    found: list[Needle] = []
+    for term in terms:
+        if RUN.match(term):
+            found.append(Needle(term, term, False, False))
+        else:
+            found += [Needle(spelling, term, True, False) for spelling in _spellings(term)]
+    for prefix in prefixes:
+        found += [Needle(spelling, prefix, True, True) for spelling in _spellings(prefix)]
+    return found
+
+
+def find_spans(text: str, needles: Sequence[Needle], sequences: Iterable[tuple[str, ...]] = ()) -> list[Span]:
+    """The places of all matches, in order, without overlaps.
+
+    Args:
         sequences: Folded words that match when they follow each other.
     """
     text = text[:LONGEST_SEARCHED]
     folded, places = _fold_text(text)
     found: list[Span] = []
-    for term in terms:
-        if RUN.match(term):
-            found += _find(folded, term, term, False, False)
-        else:
-            for spelling in _spellings(term):
-                found += _find(folded, spelling, term, True, False)
-    for prefix in prefixes:
-        for spelling in _spellings(prefix):
-            found += _find(folded, spelling, prefix, True, True)
+    for needle in needles:
+        if needle.text in folded:
+            _find(folded, needle, found)
     for sequence in sequences:
         found += _find_sequence(folded, sequence)
     if not found:
         return []
     if places is not None:
-        end = len(text)
-        places = [*places, end]
+        places = [*places, len(text)]
         found = [(places[start], places[stop], term) for start, stop, term in found]
     return _merged(found)
 
@@ -89,6 +115,8 @@ def is_word_char(char: str) -> bool:
 def _fold_text(text: str) -> tuple[str, list[int] | None]:
     """The folded text, and the place of each of its characters in the text where they differ."""
     if text.isascii():
+        return text.lower(), None
+    if _PLAIN_BUT_TYPOGRAPHY.fullmatch(text) is not None:
         return text.lower(), None
     if _SILENT_OR_COMPOUND.search(text) is None:
         if _LETTERS_TO_FOLD.search(text) is None:
@@ -107,9 +135,9 @@ def _fold_text(text: str) -> tuple[str, list[int] | None]:
 
 @lru_cache(maxsize=8192)
 def _fold_char(char: str) -> str:
-    if _SILENT_OR_COMPOUND.match(char) and unicodedata.normalize("NFKC", char) == char:
-        return "" if char != "\u200b" else char
     normal = unicodedata.normalize("NFKC", char)
+    if normal == char and char != "\u200b" and not char.isalnum() and _SILENT_OR_COMPOUND.match(char):
+        return ""
     if not any(is_word_char(part) for part in normal):
         return normal if len(normal) == 1 else char
     return fold(normal) or normal.lower()
@@ -127,30 +155,34 @@ def _spellings(term: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _find(folded: str, wanted: str, term: str, at_words: bool, open_end: bool) -> Iterator[Span]:
+def _find(folded: str, needle: Needle, found: list[Span]) -> None:
+    """Add the places of one needle."""
+    wanted, term = needle.text, needle.term
     size, length = len(wanted), len(folded)
-    first_is_word = is_word_char(wanted[0])
-    last_is_word = is_word_char(wanted[-1])
+    left_edge = needle.whole and is_word_char(wanted[0])
+    right_edge = needle.whole and is_word_char(wanted[-1])
     start = folded.find(wanted)
     count = 0
     while start >= 0 and count < MOST_SPANS:
         end = start + size
-        if not at_words:
-            yield start, end, term
-            count += 1
-        elif not (first_is_word and start and is_word_char(folded[start - 1]) and not RUN.match(folded[start - 1])):
-            if open_end:
-                while end < length and is_word_char(folded[end]) and not RUN.match(folded[end]):
+        if not (left_edge and start and _goes_on(folded[start - 1])):
+            if needle.open_end:
+                while end < length and _goes_on(folded[end]):
                     end += 1
-            if (
-                not last_is_word
-                or end >= length
-                or not is_word_char(folded[end])
-                or RUN.match(folded[end]) is not None
-            ):
-                yield start, end, term
+            if not right_edge or end >= length or not _goes_on(folded[end]):
+                found.append((start, end, term))
                 count += 1
-        start = folded.find(wanted, start + 1)
+        start = folded.find(wanted, end if count and found[-1][0] == start else start + 1)
+
+
+def _goes_on(char: str) -> bool:
+    """Whether a word of a script with spaces goes on with this character."""
+    return char.isalnum() if char.isascii() else _goes_on_beyond(char)
+
+
+@lru_cache(maxsize=8192)
+def _goes_on_beyond(char: str) -> bool:
+    return is_word_char(char) and RUN.match(char) is None
 
 
 def _find_sequence(folded: str, sequence: tuple[str, ...]) -> Iterator[Span]:

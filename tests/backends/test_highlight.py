@@ -1,0 +1,109 @@
+"""Marking never changes the text, whatever the text; and what matched is what is marked."""
+
+from __future__ import annotations
+
+import html
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backends.base import Highlight
+from backends.embedded.folding import fold, terms_of
+from backends.embedded.highlight import Highlighter, crop_window
+from backends.embedded.planner import Marks
+from backends.embedded.spans import find_spans, needles_for
+
+TRICKY = "aAeÉéß İıſﬁæœøñ\u0301\u0308\u00ad\u200d\u200b<>&\"'-_.,+#@ \n\t日本語のテスト한국어กรุงเทพ مُحَمَّد שָׁלוֹם हिन्दी Ёё Ωώς ½²😀c++c#.net"
+texts = st.text(alphabet=TRICKY, max_size=80) | st.text(max_size=60)
+PRE, POST = "\ue000", "\ue001"
+
+
+def marks_for(words: list[str], prefixes: list[str], sequences: list[tuple[str, ...]]) -> Marks:
+    return Marks(
+        {term for word in words for term in terms_of(word)},
+        {folded for prefix in prefixes if (folded := fold(prefix)) and " " not in folded},
+        {terms for sequence in sequences if len(terms := tuple(fold(word) for word in sequence if fold(word))) > 1},
+    )
+
+
+@settings(max_examples=300)
+@given(texts, st.lists(texts, max_size=3), st.lists(texts, max_size=2), st.booleans())
+def test_without_its_marks_a_highlight_is_the_text(
+    text: str, words: list[str], prefixes: list[str], escape: bool
+) -> None:
+    text = text.replace(PRE, "").replace(POST, "")
+    wish = Highlight(pre_tag=PRE, post_tag=POST, escape=escape, crop_fields={})
+    marks = marks_for([*words, text[:9]], [*prefixes, text[3:7]], [tuple(text.split())])
+    formatted = Highlighter(wish, marks).format({"title": text, "tags": [text, 1], "price": 5})
+    plain = formatted["title"].replace(PRE, "").replace(POST, "")
+    assert (html.unescape(plain) if escape else plain) == text or (escape and plain == html.escape(text))
+    assert formatted["tags"] == [formatted["title"], 1]
+    assert formatted["price"] == 5
+    opened = [char for char in formatted["title"] if char in PRE + POST]
+    assert opened == [PRE, POST] * (len(opened) // 2)
+
+
+@settings(max_examples=300)
+@given(st.lists(texts, max_size=30), texts, st.integers(1, 12))
+def test_a_crop_is_a_part_of_the_text_around_a_match(parts: list[str], word: str, size: int) -> None:
+    text = " ".join(parts)
+    marks = marks_for([word, *parts[:1]], [], [])
+    spans = find_spans(text, needles_for(marks.terms, marks.prefixes), marks.sequences)
+    start, end = crop_window(text, spans, size)
+    assert 0 <= start <= end <= len(text)
+    if spans:
+        assert any(start <= span[0] and span[1] <= end for span in spans)
+    elif text:
+        assert start == 0
+
+
+@settings(max_examples=200)
+@given(texts)
+def test_every_word_of_a_text_is_found_in_it(text: str) -> None:
+    for word in text.split():
+        terms = terms_of(word)
+        if len(terms) == 1 and terms[0].isalnum():
+            assert find_spans(text, needles_for(terms, [])) != [] or not any(char.isalnum() for char in word)
+
+
+@pytest.mark.parametrize(("text", "words", "prefixes", "marked"), [
+    ("The houses", ["houses"], [], "The [houses]"),
+    ("The Houses of housing", [], ["hous"], "The [Houses] of [housing]"),
+    ("warehouse house", ["house"], [], "warehouse [house]"),
+    ("Straße und STRASSE", ["strasse"], [], "[Straße] und [STRASSE]"),
+    ("cafe\u0301 café CAFE", ["cafe"], [], "[cafe\u0301] [café] [CAFE]"),
+    ("Œuvre ﬁle", ["oeuvre", "file"], [], "[Œuvre] [ﬁle]"),
+    ("İstanbul", ["istanbul"], [], "[İstanbul]"),
+    ("東京都と京都", ["京都"], [], "東[京都]と[京都]"),
+    ("ＦＵＬＬ width", ["full"], [], "[ＦＵＬＬ] width"),
+    ("مُحَمَّد كتب", ["محمد"], [], "[مُحَمَّد] كتب"),
+    ("C++ and C# or .NET, c", ["c++", "c#", ".net"], [], "[C++] and [C#] or [.NET], c"),
+    ("Ёлка", ["елка"], [], "[Ёлка]"),
+    ("snake_case x", ["case"], [], "snake_[case] x"),
+])  # fmt: skip
+def test_matches_are_marked_as_written(text: str, words: list[str], prefixes: list[str], marked: str) -> None:
+    wish = Highlight(pre_tag="[", post_tag="]", escape=False, crop_fields={})
+    assert Highlighter(wish, marks_for(words, prefixes, [])).format({"x": text})["x"] == marked
+
+
+def test_the_crop_holds_the_most_different_matches() -> None:
+    text = "alpha " + "x " * 100 + "alpha beta " + "y " * 100 + "alpha"
+    wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 6})
+    formatted = Highlighter(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
+    assert formatted == "…x x [alpha] [beta] y y…"
+
+
+def test_fields_that_are_not_wished_for_are_not_marked() -> None:
+    wish = Highlight(pre_tag="[", post_tag="]", fields=("title",), crop_fields={})
+    formatted = Highlighter(wish, marks_for(["a"], [], [])).format({"title": "a", "content": "a & b"})
+    assert formatted == {"title": "[a]", "content": "a &amp; b"}
+
+
+def test_a_hostile_text_is_marked_in_time() -> None:
+    marks = marks_for(["a", "aa", "b"], ["a"], [("a", "b"), ("a", "a")])
+    for text in ("a " * 100_000, "a" * 200_000, "a-" * 100_000, "é" * 200_000, "e\u0301 " * 60_000, "日" * 200_000):
+        started = time.process_time()
+        Highlighter(Highlight(), marks).format({"content": text})
+        assert time.process_time() - started < 1.0
