@@ -212,9 +212,11 @@ def _unique_without(session: Session, window: _Window, surplus: Sequence[_Part])
             WHERE query_days.site_id = part.site_id AND query_days.day = part.day
                 AND query_days.query > part.after_query
             GROUP BY query_days.query
-        ) AS surplus CROSS JOIN query_windows
-        WHERE scope = :scope AND query_windows.query = surplus.query
-            AND query_windows.searches_{window.period} = surplus.searches
+        ) AS surplus
+        WHERE searches = (
+            SELECT searches_{window.period} FROM query_windows
+            WHERE query_windows.scope = :scope AND query_windows.query = surplus.query
+        )
         """,  # noqa: S608 - made of constants
         "site_id:int day:int after_query:text",
         surplus,

@@ -72,10 +72,11 @@ def test_a_window_that_is_half_moved_on_answers_exactly(
 
 @pytest.mark.parametrize("back", [1, 2, 8])
 def test_a_machine_whose_clock_is_behind_still_sees_its_own_day(database: Database, arrive: Arrive, back: int) -> None:
-    arrived = [arrive(*full_days(period)) for period in PERIODS][-1]
+    for period in PERIODS:
+        arrive(*full_days(period), *(search("old", seconds=-(period + days) * DAY_SECONDS) for days in range(9)))
     while age_windows(database, TODAY_NUMBER):
         pass
-    assert_counted(database, arrived, set(SITES), TODAY - timedelta(days=back))
+    assert_counted(database, arrive(search()), set(SITES), TODAY - timedelta(days=back))
 
 
 def test_events_of_tomorrow_are_not_counted_today(database: Database, arrive: Arrive) -> None:
@@ -100,6 +101,42 @@ def test_windows_added_up_anew_hold_the_same(database: Database, arrive: Arrive,
     assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
     arrived = arrive(*full_days(7), *full_days(90))
     assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(("first", "second", "counted"), [("a", "ab", {"ab"}), ("ab", "a", {"a", "ab"})])
+def test_of_two_entries_at_one_moment_the_later_arrival_is_the_later(
+    database: Database, arrive: Arrive, first: str, second: str, counted: set[str], together: bool
+) -> None:
+    entries = [search(first, session_id="s"), search(second, session_id="s")]
+    for batch in [entries] if together else [[event] for event in entries]:
+        arrived = arrive(*batch)
+    with database.read() as session:
+        found = get_analytics(session, 1, 7, today=TODAY)
+    assert {item.query for item in found.top_queries} == counted
+    assert_counted(database, arrived, set(SITES), TODAY)
+
+
+@pytest.mark.parametrize(("gap", "searches"), [(30, 1), (30.000001, 2)])
+def test_an_entry_replaces_the_one_before_it_up_to_thirty_seconds_later(
+    database: Database, arrive: Arrive, gap: float, searches: int
+) -> None:
+    arrive(search("a", session_id="s", seconds=gap - 30), search("ab", session_id="s", seconds=2 * gap - 30))
+    with database.read() as session:
+        assert get_analytics(session, 1, 7, today=TODAY).total_searches == searches
+
+
+def test_an_entry_that_arrives_late_changes_what_was_counted_before(database: Database, arrive: Arrive) -> None:
+    def counted() -> list[tuple[str, int]]:
+        with database.read() as session:
+            return [(item.query, item.count) for item in get_analytics(session, 1, 7, today=TODAY).top_queries]
+
+    arrive(search("a", session_id="s", seconds=0), search("abc", session_id="s", seconds=20))
+    assert counted() == [("abc", 1)]
+    arrive(search("x", session_id="s", seconds=10))  # Between the two: now neither is the other's successor.
+    assert counted() == [("a", 1), ("abc", 1), ("x", 1)]
+    arrive(search("ab", session_id="s", seconds=5), search("abc", session_id="t", seconds=25))
+    assert counted() == [("abc", 2), ("ab", 1), ("x", 1)]
 
 
 def test_lists_are_sorted_by_count_then_by_code_point(database: Database, arrive: Arrive) -> None:
