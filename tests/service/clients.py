@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import itertools
+import os
+import socket
 import threading
 import time
 from collections import Counter
@@ -11,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -71,27 +75,13 @@ class Caller:
         self, server: Server, method: str, path: str, body: Any = None, *, timeout: float = 60, **headers: str
     ) -> Answer:
         """One request to one of the servers."""
-        sent = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        sent = {"X-Forwarded-For": another_address(), **self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
         data = None
         if body is not None:
             data = orjson.dumps(body)
             sent["Content-Type"] = "application/json"
-        host, port = server.base_url.removeprefix("http://").split(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
-        asked_at = time.monotonic()
-        try:
-            connection.request(method, path, data, {**sent, "Connection": "close"})
-            response = connection.getresponse()
-            content = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise NoAnswer(str(error)) from error
-        finally:
-            connection.close()
-        answered_at = time.monotonic()
-        is_json = "json" in response.headers.get("Content-Type", "")
-        return Answer(
-            response.status, dict(response.headers), orjson.loads(content) if is_json else content, asked_at, answered_at
-        )
+        with contextlib.closing(_connect(server, timeout)) as connection:
+            return _ask(connection, method, path, data, {**sent, "Connection": "close"})
 
     def must(self, method: str, path: str, body: Any = None) -> Any:
         """One request that must succeed; gives the answer's body."""
@@ -114,6 +104,95 @@ class Caller:
         """Send documents."""
         path = "/api/v1/index/bulk" + (f"?site_id={site_id}" if site_id else "")
         return self.call("POST", path, {"documents": documents})
+
+
+_addresses = itertools.count(1)
+
+
+def another_address() -> str:
+    """An address nobody has called from yet: the limits of callers without a valid key are by address."""
+    number = next(_addresses)
+    return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+
+
+def _connect(server: Server, timeout: float) -> http.client.HTTPConnection:
+    host, port = server.base_url.removeprefix("http://").split(":")
+    return http.client.HTTPConnection(host, int(port), timeout=timeout)
+
+
+def _ask(
+    connection: http.client.HTTPConnection, method: str, path: str, data: bytes | None, headers: dict[str, str]
+) -> Answer:
+    asked_at = time.monotonic()
+    try:
+        connection.request(method, path, data, headers)
+        response = connection.getresponse()
+        content = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise NoAnswer(str(error)) from error
+    answered_at = time.monotonic()
+    is_json = "json" in response.headers.get("Content-Type", "")
+    body = orjson.loads(content) if is_json else content
+    return Answer(response.status, dict(response.headers), body, asked_at, answered_at)
+
+
+class WorkerConnection:
+    """A connection that is kept, and so always meets the same worker."""
+
+    def __init__(self, server: Server):
+        self._connection = _connect(server, 60)
+        self.call("GET", "/healthz")
+        self.worker_pid = _other_end(self._connection.sock, server.worker_pids())
+
+    def call(self, method: str, path: str, token: str = "", body: Any = None) -> Answer:
+        """One request."""
+        headers = {"X-Forwarded-For": another_address()}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        data = None if body is None else orjson.dumps(body)
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        return _ask(self._connection, method, path, data, headers)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@contextmanager
+def connections_to_all_workers(servers: Sequence[Server]) -> Iterator[list[WorkerConnection]]:
+    """One kept connection to every worker process of ``servers``."""
+    found: dict[int, WorkerConnection] = {}
+    spare: list[WorkerConnection] = []
+    try:
+        for server in servers:
+            wanted = set(server.worker_pids())
+            for _ in range(500):
+                connection = WorkerConnection(server)
+                if connection.worker_pid in found:
+                    spare.append(connection)
+                else:
+                    found[connection.worker_pid] = connection
+                if wanted <= found.keys():
+                    break
+            else:
+                raise AssertionError(f"of the workers {wanted} only {sorted(found)} ever answered")
+        yield list(found.values())
+    finally:
+        for connection in (*found.values(), *spare):
+            connection.close()
+
+
+def _other_end(end: socket.socket, pids: Sequence[int]) -> int:
+    """The process among ``pids`` that holds the other end of a loopback connection."""
+    ports = f":{end.getpeername()[1]:04X}", f":{end.getsockname()[1]:04X}"
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    inode = next(row[9] for row in rows if row[1].endswith(ports[0]) and row[2].endswith(ports[1]))
+    for pid in pids:
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # It was closed just now.
+                if os.readlink(descriptor) == f"socket:[{inode}]":
+                    return pid
+    raise AssertionError("no worker holds the connection")
 
 
 @dataclass

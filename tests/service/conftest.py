@@ -15,6 +15,8 @@ from tests.server import Server, running_server
 from tests.service.clients import Customer, register
 
 _numbers = itertools.count(1)
+COMMON: dict[str, str | int] = {"default_plan": "business", "trusted_proxies": 1}
+"""Generous limits, and clients that say where they call from."""
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +49,7 @@ def two_machines(
         "database_url": postgres.create_database(f"service_{number}"),
         "limits_url": redis.url.removesuffix("/0") + f"/{number}",
         "search_url": f"tantivy://{folder / 'indexes'}",
-        "default_plan": "business",
+        **COMMON,
         **settings,
     }
     with ExitStack() as stack:
@@ -57,7 +59,7 @@ def two_machines(
 @contextmanager
 def one_machine(folder: Path, *, workers: int = 4, **settings: str | int) -> Iterator[list[Server]]:
     """One gunicorn master over files."""
-    with running_server(folder / "data", workers=workers, **{"default_plan": "business", **settings}) as server:
+    with running_server(folder / "data", workers=workers, **{**COMMON, **settings}) as server:
         yield [server]
 
 
@@ -84,6 +86,18 @@ def servers(request: pytest.FixtureRequest) -> list[Server]:
     """Four workers of each kind in turn, shared by the tests: each registers a customer of its own and breaks nothing."""
     found: list[Server] = request.getfixturevalue(f"{request.param.replace(' ', '_')}_servers")
     return found
+
+
+@pytest.fixture(params=BACKINGS)
+def fresh_servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Server]]:
+    """The same, new for each test, which may do to them what it likes."""
+    if request.param == "one machine":
+        with one_machine(tmp_path) as made:
+            yield made
+    else:
+        postgres, redis = request.getfixturevalue("postgres"), request.getfixturevalue("redis")
+        with two_machines(tmp_path, postgres, redis) as made:
+            yield made
 
 
 @pytest.fixture
