@@ -32,7 +32,9 @@ _SILENT_OR_COMPOUND = re.compile(
     "\u09cd\u0a3c\u0a4d\u0abc\u0acd\u0b3c\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u0e47-\u0e4e\u0ec8-\u0ece\u1037\u1039\u103a"
     "\u17c9-\u17d3\u17dd\u200b-\u200f\u3099\u309a\ufeff\uff61-\uff9f\u0130\U0001d400-\U0001d7ff\u1100-\u11ff]"
 )
-_PLAIN_BUT_TYPOGRAPHY = re.compile("[\\0-\x7f\xa0-\xac\xae-\xb1\xb4-\xb8\xbb\xbf\u2010-\u2027\u2030-\u205e\u20ac\u2122\u2190-\u21ff]*")
+_PLAIN_BUT_TYPOGRAPHY = re.compile(
+    "[\\0-\x7f\xa0-\xac\xae-\xb1\xb4-\xb8\xbb\xbf\u2010-\u2027\u2030-\u205e\u20ac\u2122\u2190-\u21ff]*"
+)
 _SPELLED = {"cplusplus": "c++", "csharp": "c#", "dotnet": ".net"}
 
 
@@ -119,18 +121,30 @@ def _fold_text(text: str) -> tuple[str, list[int] | None]:
     if _PLAIN_BUT_TYPOGRAPHY.fullmatch(text) is not None:
         return text.lower(), None
     if _SILENT_OR_COMPOUND.search(text) is None:
-        if _LETTERS_TO_FOLD.search(text) is None:
-            lowered = text.lower()
-            if len(lowered) == len(text):
-                return lowered, None
-        return text.translate(_LETTER_FOLDS), None
+        return _fold_letters(text), None
     letters: list[str] = []
     places: list[int] = []
-    for place, char in enumerate(text):
-        for letter in _fold_char(char):
-            letters.append(letter)
-            places.append(place)
+    at = 0
+    for match in _SILENT_OR_COMPOUND.finditer(text):
+        place = match.start()
+        letters.append(_fold_letters(text[at:place]))
+        places.extend(range(at, place))
+        folded = _fold_char(match.group())
+        letters.append(folded)
+        places.extend([place] * len(folded))
+        at = place + 1
+    letters.append(_fold_letters(text[at:]))
+    places.extend(range(at, len(text)))
     return "".join(letters), places
+
+
+def _fold_letters(text: str) -> str:
+    """A text whose letters all fold to one letter each, folded."""
+    if _LETTERS_TO_FOLD.search(text) is None:
+        lowered = text.lower()
+        if len(lowered) == len(text):
+            return lowered
+    return text.translate(_LETTER_FOLDS)
 
 
 @lru_cache(maxsize=8192)

@@ -60,7 +60,8 @@ def test_an_expression_is_read_as_its_tree(text: str, tree: Filter) -> None:
 
 @pytest.mark.parametrize(("text", "position"), [
     ("", 0), ("   ", 3), ("a", 1), ("a =", 3), ("= 1", 0), ("a == 1", 3), ("a = 1 b = 2", 6), ("(a = 1", 6),
-    ("a = 1)", 5),     ("a IN", 4), ("a IN [", 6), ("a IN [1", 7), ("a IN [1 2]", 8), ("a IN [,]", 6), ("a 1 TO", 6), ("a 1 2", 2),
+    ("a = 1)", 5),     ("a IN", 4), ("a IN [", 6), ("a IN [1", 7), ("a IN [1 2]", 8), ("a IN [,]", 6), ("a 1 TO", 6),
+    ("a 1 2", 2),
     ("a TO 1", 2), ("a IS", 4), ("a IS 1", 5), ("a NOT", 5), ("a NOT NULL", 6), ("a = 1 AND", 9), ("AND a = 1", 0),
     ("a = 'x", 4), ("a = \"x'", 4), ("a & b", 2), ("a = 1 and b = 2", 6), ("()", 1), ("a = IN", 4), ("NOT", 3),
     ("a = (", 4), ("a = {", 4),
@@ -100,7 +101,8 @@ def test_fields_are_listed_with_their_first_place() -> None:
 
 @pytest.mark.parametrize(("text", "number"), [
     ("5", 5), ("-5", -5), ("5.0", 5.0), ("1e3", 1000.0), (".5", 0.5), ("5.", 5.0), ("+5", 5), ("inf", None),
-    ("nan", None), ("", None), ("5a", None), ("1e999", None), ("٥", None), ("1_000", None), ("0x10", None), ("--5", None),
+    ("nan", None), ("", None), ("5a", None), ("1e999", None), ("٥", None), ("1_000", None), ("0x10", None), ("--5",
+    None),
 ])  # fmt: skip
 def test_numbers_are_told_from_words(text: str, number: float | None) -> None:
     assert parse_number(text) == number

@@ -15,7 +15,10 @@ from backends.embedded.highlight import Highlighter, crop_window
 from backends.embedded.planner import Marks
 from backends.embedded.spans import find_spans, needles_for
 
-TRICKY = "aAeÉéß İıſﬁæœøñ\u0301\u0308\u00ad\u200d\u200b<>&\"'-_.,+#@ \n\t日本語のテスト한국어กรุงเทพ مُحَمَّد שָׁלוֹם हिन्दी Ёё Ωώς ½²😀c++c#.net"
+TRICKY = (
+    "aAeÉéß İıſﬁæœøñ\u0301\u0308\u00ad\u200d\u200b<>&\"'-_.,+#@ \n\t"
+    "日本語のテスト한국어กรุงเทพ مُحَمَّد שָׁלוֹם हिन्दी Ёё Ωώς ½²😀c++c#.net"
+)
 texts = st.text(alphabet=TRICKY, max_size=80) | st.text(max_size=60)
 PRE, POST = "\ue000", "\ue001"
 
@@ -64,8 +67,8 @@ def test_a_crop_is_a_part_of_the_text_around_a_match(parts: list[str], word: str
 def test_every_word_of_a_text_is_found_in_it(text: str) -> None:
     for word in text.split():
         terms = terms_of(word)
-        if len(terms) == 1 and terms[0].isalnum():
-            assert find_spans(text, needles_for(terms, [])) != [] or not any(char.isalnum() for char in word)
+        if len(terms) == 1 and any(char.isalpha() for char in word):
+            assert find_spans(text, needles_for(terms, []))
 
 
 @pytest.mark.parametrize(("text", "words", "prefixes", "marked"), [
