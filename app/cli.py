@@ -11,6 +11,7 @@ from flask.cli import AppGroup
 
 from app.clock import isoformat, now
 from app.config import ConfigurationError
+from app.errors import ApiError
 from app.models import Account
 from app.plans import LIMIT_NAMES, parse_limit
 from app.runtime import runtime
@@ -92,10 +93,13 @@ def create(email: str, name: str, password: str, plan: str | None, as_json: bool
     if not 1 <= len(name.strip()) <= 100:
         raise click.ClickException("A name has 1 to 100 characters.")
     password_hash = accounts.hash_password(password)
-    with part.database.write() as session:
-        account = accounts.create_account(
-            session, name=name.strip(), email=email, password_hash=password_hash, plan=plan
-        )
+    try:
+        with part.database.write() as session:
+            account = accounts.create_account(
+                session, name=name.strip(), email=email, password_hash=password_hash, plan=plan
+            )
+    except ApiError as error:
+        raise click.ClickException(f"{email}: {error.message}.") from error
     show(as_json, _shown(account), f"Created account {account.id} for {account.email} on plan {account.plan}.")
 
 

@@ -56,12 +56,12 @@ _DESCRIPTIONS = {
     500: "Internal error",
     503: "A part of the service is away; try again",
 }
-_RATE_HEADERS = {
+_HEADERS = {
     "X-RateLimit-Limit": {"schema": {"type": "integer"}, "description": "Requests allowed in the window."},
     "X-RateLimit-Remaining": {"schema": {"type": "integer"}, "description": "Requests left in the window."},
     "X-RateLimit-Reset": {"schema": {"type": "integer"}, "description": "When the window ends, in Unix seconds."},
+    "X-Request-Id": {"schema": {"type": "string"}, "description": "Names this request in the logs."},
 }
-_HEADERS = {"X-Request-Id": {"schema": {"type": "string"}, "description": "Names this request in the logs."}}
 _RETRY_HEADER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
 
 
@@ -114,7 +114,7 @@ class ApiBlueprint(SmorestBlueprint):
             documented = self.doc(
                 operationId=operation_id,
                 security=security_of(access),
-                responses=error_responses(codes, counted=not marks.get("uncounted")),
+                responses=error_responses(codes),
             )(view)
             documented.access = access
             for name, value in marks.items():
@@ -131,26 +131,24 @@ def security_of(access: Access) -> list[dict[str, list[str]]]:
     return [] if access.anyone else [{name: []} for name, allowed in schemes if allowed]
 
 
-def error_responses(codes: set[ErrorCode], *, counted: bool) -> dict[str, Any]:
-    """Responses of an operation for its error codes, with rate headers if requests of it are counted."""
+def error_responses(codes: set[ErrorCode]) -> dict[str, Any]:
+    """Responses of an operation for its error codes."""
     by_status: dict[int, list[str]] = {}
     for code in ErrorCode:
         if code in codes:
             by_status.setdefault(STATUS[code], []).append(code.value)
-    return described_errors(by_status, ErrorSchema, {429: RateLimitErrorSchema}, counted=counted)
+    return described_errors(by_status, ErrorSchema, {429: RateLimitErrorSchema})
 
 
 def described_errors(
     by_status: Mapping[int, Sequence[str]],
     schema: type[Schema],
     own_schemas: Mapping[int, type[Schema]] = MappingProxyType({}),
-    *,
-    counted: bool = True,
 ) -> dict[str, Any]:
     """Responses for the codes of each status, with the schema of their bodies."""
     responses: dict[str, Any] = {}
     for status, names in sorted(by_status.items()):
-        headers = {**_HEADERS, **(_RATE_HEADERS if counted else {})}
+        headers = dict(_HEADERS)
         if status in (429, 503):
             headers.update(_RETRY_HEADER)
         responses[str(status)] = {
@@ -248,10 +246,9 @@ def _finish_operation(method: str, operation: dict[str, Any]) -> None:
     responses = operation["responses"]
     responses.pop("default", None)
     operation["responses"] = dict(sorted(responses.items()))
-    counted = "429" in responses
     for status, response in operation["responses"].items():
         if status.startswith("2"):
-            response.setdefault("headers", {}).update({**_HEADERS, **(_RATE_HEADERS if counted else {})})
+            response.setdefault("headers", {}).update(_HEADERS)
     if method not in ("get", "head"):
         operation["security"] = [
             {**scheme, "csrfToken": []} if "session" in scheme else scheme for scheme in operation["security"]

@@ -17,6 +17,7 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 from werkzeug.test import TestResponse
 
+from app.engine_errors import is_below_engine
 from app.errors import MAX_DETAILS, STATUS, ErrorCode
 from app.openapi import document
 
@@ -24,7 +25,6 @@ Document = dict[str, Any]
 UNDESCRIBED_STATUSES = (404, 405)
 """What an address may answer that no operation speaks of."""
 DETAIL_MEMBERS = {"field", "code", "message", "index", "id", "position"}
-WITHOUT_RATE_HEADERS = ("/healthz", "/readyz", "/metrics")
 
 
 class CheckedClient(FlaskClient):
@@ -41,11 +41,10 @@ def check_answer(app: Flask, method: str, path: str, response: TestResponse) -> 
     """Fail unless the answer is one that the document describes, with the headers all answers have."""
     if path.startswith("/static/"):
         return
-    _check_headers(method, path, response)
-    if path.startswith("/engine"):
-        return
+    _check_headers(method, response)
     if response.status_code >= 400 and response.mimetype == "application/json" and method != "HEAD":
-        check_error(response)
+        check = check_engine_error if is_below_engine(path) else check_error
+        check(response)
     described = _described(app)
     operation = find_operation(described, method, path)
     if operation is None:
@@ -103,12 +102,12 @@ def _validator(template: str, verb: str, status: str) -> Draft202012Validator:
     return Draft202012Validator({"$ref": f"urn:openapi#/{pointer}"}, registry=registry)
 
 
-def _check_headers(method: str, path: str, response: TestResponse) -> None:
+def _check_headers(method: str, response: TestResponse) -> None:
     headers = response.headers
     assert re.fullmatch(r"[A-Za-z0-9._:+/=-]{1,128}", headers["X-Request-Id"])
     assert headers["X-Content-Type-Options"] == "nosniff"
     is_preflight = method == "OPTIONS" and "Access-Control-Max-Age" in headers
-    if path in WITHOUT_RATE_HEADERS or is_preflight:
+    if is_preflight:
         return
     numbers = [int(headers[f"X-RateLimit-{name}"]) for name in ("Limit", "Remaining", "Reset")]
     assert all(number >= 0 for number in numbers), numbers
@@ -141,9 +140,31 @@ def check_error(response: TestResponse) -> dict[str, Any]:
                 {"field", "code", "message"} <= set(detail) <= {"field", "code", "message", "index", "id", "position"}
             )
             assert all(isinstance(detail[name], str) and detail[name] for name in ("field", "code", "message"))
+    _check_no_secrets(response)
+    return body
+
+
+def check_engine_error(response: TestResponse) -> dict[str, Any]:
+    """Fail unless the answer has the shape that errors have below ``/engine``, Meilisearch's; gives its body."""
+    body: dict[str, Any] = response.get_json()
+    status = response.status_code
+    assert set(body) == {"message", "code", "type", "link"}, body
+    assert all(isinstance(value, str) and value for value in body.values()), body
+    assert body["type"] == {401: "auth", 403: "auth", 429: "system", 500: "internal", 503: "system"}.get(
+        status, "invalid_request"
+    )
+    assert body["link"].startswith(("https://", "http://"))
+    if status in (429, 503):
+        assert int(response.headers["Retry-After"]) >= 1
+    if status == 405:
+        assert response.headers["Allow"]
+    _check_no_secrets(response)
+    return body
+
+
+def _check_no_secrets(response: TestResponse) -> None:
     for secret in ("Traceback", "sqlalchemy", "SELECT ", "tantivy", ".py"):
         assert secret not in response.get_data(as_text=True)
-    return body
 
 
 def assert_error(response: TestResponse, status: int, code: str, *, field: str | None = None) -> dict[str, Any]:

@@ -1,0 +1,420 @@
+"""Plans: how many requests, searches, documents, keys and sites, and what the headers say of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import time_machine
+from flask import Flask
+from werkzeug.test import TestResponse
+
+from app.config import UNLIMITED
+from tests.answers import assert_error, assert_ok
+from tests.callers import PASSWORD, ApiClient, Tenant, page, register_browser, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+
+NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+
+
+def rate(response: TestResponse) -> tuple[int, int, int]:
+    """Limit, remaining and reset."""
+    limit, remaining, reset = (int(response.headers[f"X-RateLimit-{name}"]) for name in ("Limit", "Remaining", "Reset"))
+    return limit, remaining, reset
+
+
+def run(app: Flask, *arguments: str) -> Any:
+    """Run an operator's command with --json; gives what it prints."""
+    result = app.test_cli_runner().invoke(args=[*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    return orjson.loads(result.stdout)
+
+
+class TestRequests:
+    """Requests a minute and a day."""
+
+    def test_the_headers_count_down(self, tenant: Tenant) -> None:
+        with time_machine.travel(NOON, tick=False):
+            first, second = rate(tenant.private.get("/sites")), rate(tenant.search.get("/v1/search?q=x"))
+
+        assert first == (1200, 1199, int(NOON.timestamp()) + 60)
+        assert second == (1200, 1198, int(NOON.timestamp()) + 60)
+
+    def test_errors_and_unknown_routes_have_them_too(self, tenant: Tenant) -> None:
+        with time_machine.travel(NOON, tick=False):
+            assert rate(tenant.private.get("/sites/999"))[1] == 1199
+            assert rate(tenant.private.get("/nowhere"))[:2] == (1200, 1199)
+            assert rate(ApiClient(tenant.app).get("/sites"))[:2] == (300, 299)
+            assert rate(ApiClient(tenant.app).get("/nowhere"))[:2] == (300, 298)
+
+    def test_over_the_minute_is_429_until_the_window_ends(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", requests_per_minute=3)
+        with time_machine.travel(NOON, tick=False) as clock:
+            for _ in range(3):
+                assert_ok(tenant.private.get("/sites"))
+            clock.shift(20.5)
+            refused = tenant.private.get("/sites")
+
+            body = assert_error(refused, 429, "rate_limit_exceeded")
+            assert body["retry_after"] == 40
+            assert rate(refused) == (3, 0, int(NOON.timestamp()) + 60)
+            clock.shift(39)
+            assert_error(tenant.private.get("/sites"), 429, "rate_limit_exceeded")
+            clock.shift(1)
+            assert_ok(tenant.private.get("/sites"))
+
+    def test_refused_requests_do_not_count(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", requests_per_minute=2, requests_per_day=4)
+        with time_machine.travel(NOON, tick=False) as clock:
+            for _ in range(2):
+                for _ in range(2):
+                    assert_ok(tenant.private.get("/sites"))
+                for _ in range(10):
+                    assert_error(tenant.private.get("/sites"), 429, "rate_limit_exceeded")
+                clock.shift(60)
+            refused = tenant.private.get("/sites")
+
+        assert rate(refused)[0] == 4
+        assert assert_error(refused, 429, "rate_limit_exceeded")["retry_after"] == 86_400 - 120
+
+    def test_callers_of_an_account_share_one_bucket_but_public_keys_have_their_own(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            tenant = register_tenant(app, "ann@example.com")
+            tenant.set_plan("pro", requests_per_minute=2)
+            clock.shift(60)
+
+            assert_ok(tenant.private.get("/sites"))
+            assert_ok(tenant.browser.get("/sites"))
+            assert_error(tenant.search.get("/v1/search?q=x"), 429, "rate_limit_exceeded")
+            for _ in range(2):
+                assert_ok(tenant.public.get("/v1/client-info"))
+            assert_error(tenant.public.get("/v1/client-info"), 429, "rate_limit_exceeded")
+
+    def test_accounts_do_not_share_anything(self, tenant: Tenant, stranger: Tenant) -> None:
+        tenant.set_plan("pro", requests_per_minute=1)
+        with time_machine.travel(NOON, tick=False):
+            tenant.private.get("/sites")
+            assert_error(tenant.private.get("/sites"), 429, "rate_limit_exceeded")
+            assert_ok(stranger.private.get("/sites"))
+
+    def test_one_visitor_has_120_a_minute_with_public_keys(self, tenant: Tenant) -> None:
+        def info(address: str) -> TestResponse:
+            return tenant.public.get("/v1/client-info", environ_overrides={"REMOTE_ADDR": address})
+
+        with time_machine.travel(NOON, tick=False):
+            assert rate(info("10.0.0.1"))[:2] == (120, 119)
+            for _ in range(119):
+                info("10.0.0.1")
+            assert_error(info("10.0.0.1"), 429, "rate_limit_exceeded")
+            assert_ok(info("10.0.0.2"))
+
+    def test_the_headers_of_public_keys_show_whichever_has_less_left(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", requests_per_minute=10)
+
+        assert rate(tenant.public.get("/v1/client-info"))[:2] == (10, 9)
+
+    def test_reports_by_public_keys_are_30_a_minute_per_visitor(self, tenant: Tenant) -> None:
+        report = {"operation": "search", "count": 1, "index": tenant.site["index"]}
+        with time_machine.travel(NOON, tick=False):
+            for _ in range(30):
+                assert_ok(tenant.public.post("/v1/report-usage", json=report))
+            assert_error(tenant.public.post("/v1/report-usage", json=report), 429, "rate_limit_exceeded")
+            assert_ok(tenant.public.get("/v1/client-info"))
+            elsewhere = {"REMOTE_ADDR": "10.0.0.2"}
+            assert_ok(tenant.public.post("/v1/report-usage", json=report, environ_overrides=elsewhere))
+
+    def test_nobody_has_300_a_minute_per_address(self, app: Flask) -> None:
+        def call(address: str) -> TestResponse:
+            return ApiClient(app).get("/sites", environ_overrides={"REMOTE_ADDR": address})
+
+        with time_machine.travel(NOON, tick=False):
+            for _ in range(300):
+                assert_error(call("10.0.0.1"), 401, "missing_api_key")
+            assert_error(call("10.0.0.1"), 429, "rate_limit_exceeded")
+            assert_error(call("10.0.0.2"), 401, "missing_api_key")
+
+    def test_wrong_keys_count_against_the_address(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False):
+            assert rate(ApiClient(app, "nonsense").get("/sites"))[:2] == (300, 299)
+            assert rate(ApiClient(app, "nonsense").get("/sites"))[:2] == (300, 298)
+
+    @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+    def test_health_and_metrics_are_never_counted(self, app: Flask, path: str) -> None:
+        assert rate(ApiClient(app).get(path))[1] == 300
+        assert rate(ApiClient(app).get("/sites"))[1] == 299
+
+    def test_preflights_are_never_counted(self, app: Flask) -> None:
+        headers = {"Origin": "https://shop.example", "Access-Control-Request-Method": "GET"}
+        response = ApiClient(app).call("OPTIONS", "/v1/search", headers=headers)
+
+        assert "X-RateLimit-Limit" not in response.headers
+        assert rate(ApiClient(app).get("/sites"))[1] == 299
+
+
+class TestAddresses:
+    """Whose address it is."""
+
+    def test_a_forwarded_address_counts_for_nothing_by_default(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False):
+            for number in range(2):
+                response = ApiClient(app).get("/sites", headers={"X-Forwarded-For": f"10.0.0.{number}"})
+                assert rate(response)[1] == 299 - number
+
+    def test_behind_trusted_proxies_the_last_hops_are_believed(self, tmp_path: Path) -> None:
+        app = make_app(make_settings(tmp_path, trusted_proxies=2))
+
+        def left(forwarded: str) -> int:
+            return rate(ApiClient(app).get("/sites", headers={"X-Forwarded-For": forwarded}))[1]
+
+        with time_machine.travel(NOON, tick=False):
+            assert left("6.6.6.6, 10.0.0.1, 192.168.0.1") == 299
+            assert left("7.7.7.7, 10.0.0.1, 192.168.0.1") == 298, "what a visitor claims changes nothing"
+            assert left("10.0.0.2, 192.168.0.1") == 299
+        close_app(app)
+
+
+class TestSearches:
+    """Searches a day."""
+
+    def test_exactly_as_many_as_the_plan_allows(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", searches_per_day=3)
+
+        answers = [tenant.search.get("/v1/search?q=x") for _ in range(5)]
+
+        assert [response.status_code for response in answers] == [200, 200, 200, 429, 429]
+        assert [response.get_json()["remaining_quota"]["used_today"] for response in answers[:3]] == [1, 2, 3]
+        assert answers[0].get_json()["remaining_quota"]["daily_limit"] == 3
+
+    def test_the_429_waits_for_midnight_utc(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", searches_per_day=1)
+        with time_machine.travel(NOON, tick=False) as clock:
+            tenant.search.get("/v1/search?q=x")
+            clock.shift(1.5)
+            refused = tenant.search.get("/v1/search?q=x")
+
+            assert assert_error(refused, 429, "rate_limit_exceeded")["retry_after"] == 12 * 3600 - 1
+            assert rate(refused) == (1, 0, int((NOON + timedelta(hours=12)).timestamp()))
+            clock.move_to(NOON + timedelta(hours=11, minutes=59, seconds=59))
+            assert_error(tenant.search.get("/v1/search?q=x"), 429, "rate_limit_exceeded")
+            clock.move_to(NOON + timedelta(hours=12))
+            assert assert_ok(tenant.search.get("/v1/search?q=x"))["remaining_quota"]["used_today"] == 1
+
+    def test_everything_but_searching_goes_on(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", searches_per_day=0)
+        assert_error(tenant.search.get("/v1/search?q=x"), 429, "rate_limit_exceeded")
+        assert_error(tenant.private.post("/v1/search", json={"q": "x"}), 429, "rate_limit_exceeded")
+
+        tenant.index(page(1))
+        assert_ok(tenant.private.get("/dashboard"))
+        assert assert_ok(tenant.public.get("/v1/client-info"))["limits"]["used_today"] == 0
+        report = {"operation": "search", "count": 5, "index": tenant.site["index"]}
+        assert_ok(tenant.private.post("/v1/report-usage", json=report))
+        assert_ok(tenant.search.post("/api/v1/search-log", json={"query": "x", "results_count": 1}))
+
+    def test_sites_share_the_accounts_searches(self, tenant: Tenant) -> None:
+        other = assert_ok(tenant.browser.post("/sites", json={"name": "B", "url": "https://b.example/"}), 201)["site"]
+        tenant.set_plan("pro", searches_per_day=2)
+
+        assert_ok(tenant.search.get("/v1/search?q=x"))
+        assert_ok(tenant.private.get(f"/v1/search?q=x&site_id={other['id']}"))
+        assert_error(tenant.search.get("/v1/search?q=x"), 429, "rate_limit_exceeded")
+
+    def test_a_search_refused_by_the_quota_is_a_request(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", searches_per_day=0, requests_per_minute=5)
+        with time_machine.travel(NOON, tick=False):
+            for _ in range(5):
+                tenant.search.get("/v1/search?q=x")
+
+            assert_error(tenant.private.get("/sites"), 429, "rate_limit_exceeded")
+
+
+class TestStoredThings:
+    """Documents, keys and sites: over the limit is 403, since waiting does not help."""
+
+    def test_documents(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", documents=3)
+        tenant.index(page(1), page(2))
+        two_new = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(3), page(4)]})
+
+        body = assert_error(two_new, 403, "document_limit_reached")
+        assert "3 documents" in body["message"]
+        assert sorted(tenant.found_ids("page")) == ["page-1", "page-2"], "nothing of the batch was indexed"
+        assert tenant.index(page(1), page(2), page(3)) == {"success": True, "indexed": 3, "created": 1, "updated": 2}
+        assert tenant.index(page(1, title="Other"))["updated"] == 1
+        assert_error(
+            tenant.private.post("/api/v1/index/bulk", json={"documents": [page(4)]}), 403, "document_limit_reached"
+        )
+        assert_ok(tenant.private.delete("/api/v1/index/destroy", json={"id": "page-1"}))
+        assert tenant.index(page(4))["created"] == 1
+
+    def test_documents_of_all_sites_together(self, tenant: Tenant) -> None:
+        other = assert_ok(tenant.browser.post("/sites", json={"name": "B", "url": "https://b.example/"}), 201)["site"][
+            "id"
+        ]
+        tenant.set_plan("pro", documents=1)
+        tenant.index(page(1))
+
+        response = tenant.private.post(f"/api/v1/index/bulk?site_id={other}", json={"documents": [page(1)]})
+
+        assert_error(response, 403, "document_limit_reached")
+
+    def test_keys_disabled_ones_included(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", keys=4)
+        path = f"/api/sites/{tenant.site_id}/keys"
+        fourth = assert_ok(tenant.browser.post(path, json={"name": "4"}), 201)["key"]["id"]
+        tenant.browser.post(f"/api/keys/{fourth}/toggle")
+
+        assert_error(tenant.browser.post(path, json={"name": "5"}), 403, "key_limit_reached")
+        assert_ok(tenant.browser.delete(f"{path}/{fourth}"))
+        assert_ok(tenant.browser.post(path, json={"name": "5"}), 201)
+
+    def test_sites(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", sites=2)
+        body = {"name": "B", "url": "https://b.example/"}
+        second = assert_ok(tenant.browser.post("/sites", json=body), 201)["site"]["id"]
+
+        assert_error(tenant.browser.post("/sites", json=body), 403, "site_limit_reached")
+        assert_ok(tenant.browser.delete(f"/sites/{second}"))
+        assert_ok(tenant.browser.post("/sites", json=body), 201)
+
+    def test_a_lower_plan_takes_nothing_away(self, tenant: Tenant) -> None:
+        tenant.index(page(1), page(2))
+        tenant.set_plan("free", documents=1, keys=1)
+
+        assert sorted(tenant.found_ids("page")) == ["page-1", "page-2"]
+        assert tenant.index(page(1))["updated"] == 1
+        assert_ok(tenant.public.get("/v1/client-info"))
+
+
+SHOWN = [
+    ("free", 100, 1_000, 2, 1, False),
+    ("starter", 1_000, 10_000, 5, 3, False),
+    ("pro", 10_000, 100_000, 10, 10, False),
+    ("business", UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, True),
+    ("enterprise", UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, True),
+]
+
+
+@pytest.mark.parametrize(("plan", "searches", "documents", "keys", "sites", "unlimited"), SHOWN)
+def test_each_plan_as_the_api_shows_it(
+    tenant: Tenant, plan: str, searches: int, documents: int, keys: int, sites: int, unlimited: bool
+) -> None:
+    tenant.set_plan(plan)
+
+    info = assert_ok(tenant.public.get("/v1/client-info"))
+    dashboard = assert_ok(tenant.private.get("/dashboard"))
+    quota = assert_ok(tenant.search.get("/v1/search?q=x"))["remaining_quota"]
+
+    assert info["plan"] == dashboard["plan"] == plan
+    assert info["limits"] == {"daily_limit": searches, "used_today": 0, "unlimited": unlimited}
+    assert quota == {"daily_limit": searches, "used_today": 1, "unlimited": unlimited}
+    monthly = UNLIMITED if unlimited else searches * 30
+    assert info["usage_limits"] == {
+        "max_indexed_pages": documents, "search_queries_per_month": monthly, "unlimited": unlimited,
+    }  # fmt: skip
+    assert dashboard["limits"] == {
+        "max_sites": sites, "max_api_keys": keys, "searches_per_month": monthly, "unlimited": unlimited,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("plan", "minute"), [("free", 60), ("starter", 300), ("pro", 1200), ("business", 3000)])
+def test_requests_a_minute_of_each_plan(tenant: Tenant, plan: str, minute: int) -> None:
+    tenant.set_plan(plan)
+
+    assert rate(tenant.private.get("/sites"))[0] == minute
+
+
+def test_unlimited_requests_are_an_integer_in_the_headers(tenant: Tenant) -> None:
+    tenant.set_plan("pro", requests_per_minute="unlimited")
+
+    assert rate(tenant.private.get("/sites"))[:2] == (UNLIMITED, UNLIMITED)
+
+
+def test_one_limit_unlimited_is_not_all(tenant: Tenant) -> None:
+    tenant.set_plan("pro", searches_per_day="unlimited")
+
+    info = assert_ok(tenant.public.get("/v1/client-info"))
+    assert info["limits"]["unlimited"] is True
+    assert info["usage_limits"] == {
+        "max_indexed_pages": 100_000, "search_queries_per_month": UNLIMITED, "unlimited": False,
+    }  # fmt: skip
+
+
+class TestCommands:
+    """What an operator does with accounts."""
+
+    def test_an_account_is_created_and_can_log_in(self, app: Flask) -> None:
+        made = run(
+            app, "account", "create", "--email", "Bob@Example.com", "--name", "Bob",
+            "--password", PASSWORD, "--plan", "starter",
+        )  # fmt: skip
+
+        assert made["plan"] == "starter"
+        answer = ApiClient(app).post("/login", json={"email": "bob@example.COM", "password": PASSWORD})
+        assert assert_ok(answer)["user"]["email"] == "Bob@Example.com"
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["create", "--email", "nonsense", "--name", "x", "--password", PASSWORD],
+            ["create", "--email", "ann@example.com", "--name", "x", "--password", PASSWORD],
+            ["create", "--email", "b@example.com", "--name", " ", "--password", PASSWORD],
+            ["create", "--email", "b@example.com", "--name", "x", "--password", "short"],
+            ["create", "--email", "b@example.com", "--name", "x", "--password", PASSWORD, "--plan", "gold"],
+            ["set-plan", "nobody@example.com", "pro"],
+            ["set-plan", "ann@example.com", "gold"],
+            ["set-plan", "ann@example.com", "pro", "--keys", "many"],
+            ["set-plan", "ann@example.com", "pro", "--keys", "-1"],
+            ["reset-password", "nobody@example.com", "--password", PASSWORD],
+            ["reset-password", "ann@example.com", "--password", "short"],
+            ["delete", "nobody@example.com", "--yes"],
+        ],
+        ids=" ".join,
+    )
+    def test_what_cannot_be_done_is_said_and_changes_nothing(self, app: Flask, arguments: list[str]) -> None:
+        register_browser(app, "ann@example.com")
+        before = run(app, "account", "list")
+
+        result = app.test_cli_runner().invoke(args=["account", *arguments])
+
+        assert result.exit_code != 0
+        assert result.output
+        assert "Traceback" not in result.output
+        assert run(app, "account", "list") == before
+
+    def test_a_changed_plan_holds_from_the_next_request_on(self, tenant: Tenant) -> None:
+        assert rate(tenant.private.get("/sites"))[0] == 1200
+        tenant.set_plan("free", requests_per_minute=70)
+        assert rate(tenant.private.get("/sites"))[0] == 70
+        assert assert_ok(tenant.private.get("/dashboard"))["plan"] == "free"
+        assert assert_ok(tenant.private.get(f"/sites/{tenant.site_id}"))["site"]["plan"] == "free"
+
+    def test_earlier_overrides_are_cleared(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", keys=77, sites="unlimited")
+        tenant.set_plan("pro", documents=5)
+
+        limits = assert_ok(tenant.private.get("/dashboard"))["limits"]
+        assert (limits["max_api_keys"], limits["max_sites"]) == (10, 10)
+        (account,) = run(tenant.app, "account", "list")
+        assert account["limits"] == {"documents": 5}
+
+    def test_a_password_is_reset_and_all_sessions_end(self, tenant: Tenant) -> None:
+        run(tenant.app, "account", "reset-password", tenant.email, "--password", "another long password")
+
+        assert_error(tenant.browser.get("/dashboard"), 401, "missing_api_key")
+        assert_ok(tenant.private.get("/dashboard"))
+        login = {"email": tenant.email, "password": "another long password"}
+        assert_ok(ApiClient(tenant.app).post("/login", json=login))
+
+    def test_an_account_is_deleted_with_everything_it_has(self, app: Flask) -> None:
+        tenant = register_tenant(app, "gone@example.com")
+        tenant.index(page(1))
+
+        run(app, "account", "delete", tenant.email, "--yes")
+
+        assert run(app, "account", "list") == []
+        assert_error(tenant.search.get("/v1/search?q=x"), 401, "invalid_api_key")
+        assert_error(tenant.browser.get("/dashboard"), 401, "missing_api_key")
