@@ -59,7 +59,7 @@ def to_tantivy(document: Document, slots: Mapping[str, int]) -> tantivy.Document
     if excerpt:
         entry.add_text("excerpt", prepare(excerpt[:LONGEST_INDEXED_TEXT]))
     entry.add_text("content", prepare(content[:LONGEST_INDEXED_TEXT]))
-    entry.add_text(LANGUAGE, recognise(f"{title} {excerpt[:200]} {content[:1000]}"))
+    entry.add_text(LANGUAGE, recognise(f"{title} {excerpt[:200]} {content[:600]}"))
     entry.add_integer(CHANGED, document.changed_at)
     missing = [name for name in REQUIRED_HIT_FIELDS if name not in fields]
     entry.add_bytes(ANSWER, orjson.dumps({**fields, **dict.fromkeys(missing, "")} if missing else dict(fields)))
@@ -84,9 +84,11 @@ def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
 def sort_text(value: str | int | float | bool) -> str:
     """A value as text in whose order values are sorted: numbers by size, then other values without case and accents."""
     if isinstance(value, str):
-        folded = unicodedata.normalize("NFKD", value.casefold())
-        plain = "".join(char for char in folded if not unicodedata.combining(char)) if not folded.isascii() else folded
-        return f"1{plain.strip()[:LONGEST_SORT_KEY]}"
+        folded = value[: 2 * LONGEST_SORT_KEY].strip().casefold()
+        if not folded.isascii():
+            letters = unicodedata.normalize("NFKD", folded)
+            folded = "".join([char for char in letters if not unicodedata.combining(char)])
+        return f"1{folded[:LONGEST_SORT_KEY]}"
     if isinstance(value, bool):
         return f"1{str(value).lower()}"
     nearest = float(value)

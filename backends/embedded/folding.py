@@ -41,8 +41,9 @@ RUN = re.compile(f"[{_UNSPACED_BASE}]+|[{_HANGUL}]+|[{_CLUSTERED}]+")
 
 _CLUSTER = re.compile(f".[{_CLUSTER_MARKS}]*", re.DOTALL)
 _IS_CLUSTERED = re.compile(f"[{_CLUSTERED}]")
-_PLUS_OR_SHARP = re.compile(r"(?<![^\W_])([A-Za-z])(?:(\+\+)|#(?!\w))")
-_PLUS_AFTER_WORD = re.compile(r"(?<=[^\W_]{2})\+\+(?![^\W_])")
+_LETTER_PLUS = re.compile(r"\b([A-Za-z])\+\+")
+_WORD_PLUS = re.compile(r"([^\W_]{2})\+\+(?![^\W_])")
+_LETTER_SHARP = re.compile(r"\b([A-Za-z])#(?!\w)")
 _DOT_NET = re.compile(r"(?<![\w.])\.(?=net(?![^\W_]))", re.IGNORECASE)
 
 
@@ -86,7 +87,8 @@ def _class_of(codes: list[int]) -> str:
 
 
 _COMPATIBILITY = re.compile("[\uff61-\uff9f\U0001d400-\U0001d7ff]")
-_BEYOND_LATIN = re.compile("[^\0-\xac\xae-\u012f\u0132-\u02ff\u2010-\ufefe]|[\u2e80-\ufefe]")
+_TO_COMPOSE = re.compile("[^\0-\xac\xae-\u012f\u0132-\u0191\u0193-\u02ff\u2010-\u2e7f]")
+"""Everything but the Latin letters and signs that composing leaves as they are."""
 _UNSPACED = re.compile(f"[{_UNSPACED_BASE}{_HANGUL}{_CLUSTERED}]")
 _FOLDED_CHARACTER = re.compile(_class_of(list(_FOLDS)))
 
@@ -115,22 +117,24 @@ def _paired(match: re.Match[str]) -> str:
 
 def compose(text: str) -> str:
     """Composed text with the marks gone that do not tell words apart."""
-    if text.isascii():
+    if text.isascii() or _TO_COMPOSE.search(text) is None:
         return text
     form: Literal["NFC", "NFKC"] = "NFKC" if _COMPATIBILITY.search(text) else "NFC"
     if not unicodedata.is_normalized(form, text):
         text = unicodedata.normalize(form, text)
-    if _BEYOND_LATIN.search(text) and _FOLDED_CHARACTER.search(text):
+    if _FOLDED_CHARACTER.search(text):
         text = unicodedata.normalize("NFC", text.translate(_FOLDS))
     return text
 
 
 def spell_out(text: str) -> str:
     """``C++``, ``C#`` and ``.NET`` as words that splitting leaves whole."""
-    if "+" in text or "#" in text:
-        text = _PLUS_OR_SHARP.sub(lambda m: m[1] + ("plusplus " if m[2] else "sharp "), text)
-        text = _PLUS_AFTER_WORD.sub(" plusplus ", text)
-    if "." in text:
+    if "++" in text:
+        text = _LETTER_PLUS.sub(r"\1plusplus ", text)
+        text = _WORD_PLUS.sub(r"\1 plusplus ", text)
+    if "#" in text:
+        text = _LETTER_SHARP.sub(r"\1sharp ", text)
+    if ".n" in text or ".N" in text:
         text = _DOT_NET.sub(" dot", text)
     return text
 
@@ -138,7 +142,9 @@ def spell_out(text: str) -> str:
 def prepare(text: str) -> str:
     """A document's text as it is given to :data:`ANALYZER`."""
     text = spell_out(compose(text))
-    return RUN.sub(_paired, text) if _UNSPACED.search(text) else text
+    if text.isascii() or _UNSPACED.search(text) is None:
+        return text
+    return RUN.sub(_paired, text)
 
 
 @lru_cache(maxsize=65536)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
@@ -35,7 +34,7 @@ _ACCENTS = {
 }  # fmt: skip
 """Letters that folding has made one, first the plain one; stems may differ by them."""
 
-_SAMPLE = 1500
+_SAMPLE = 600
 _SCRIPTS = (
     ("ja", re.compile("[\u3041-\u30ff]")),
     ("zh", re.compile("[\u3400-\u9fff]")),
@@ -45,6 +44,7 @@ _SCRIPTS = (
     ("ta", re.compile("[\u0b80-\u0bff]")),
     ("el", re.compile("[\u0370-\u03ff\u1f00-\u1fff]")),
 )
+_BEYOND_LATIN = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -67,28 +67,26 @@ def _votes() -> dict[str, tuple[str, ...]]:
 def recognise(text: str) -> str:
     """The language of a text as ISO 639-1 code, :data:`UNKNOWN` if nothing tells."""
     sample = text[:_SAMPLE]
-    if not sample.isascii():
+    if not sample.isascii() and _BEYOND_LATIN.search(sample):
         letters = len(_WORD.sub("", sample))
         written = max(1, len(sample) - letters)
         for language, script in _SCRIPTS:
             if len(script.findall(sample)) > written * (0.1 if language == "ja" else 0.3):
                 return language
     scores = language_votes(_WORD.findall(sample.lower()))
-    if not scores:
-        return UNKNOWN
-    ranked = scores.most_common(1)
-    return ranked[0][0]
+    return max(scores, key=scores.__getitem__) if scores else UNKNOWN
 
 
-def language_votes(words: Iterable[str]) -> Counter[str]:
+def language_votes(words: Iterable[str]) -> dict[str, float]:
     """How strongly lower-case words speak for each language: a stop word shared by many counts little for each."""
     votes = _votes()
-    scores: Counter[str] = Counter()
+    scores: dict[str, float] = {}
     for word in words:
         languages = votes.get(word)
         if languages is not None:
+            share = 1 / len(languages)
             for language in languages:
-                scores[language] += 1 / len(languages)  # type: ignore[assignment]
+                scores[language] = scores.get(language, 0.0) + share
     return scores
 
 

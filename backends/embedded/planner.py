@@ -127,10 +127,9 @@ class Plan:
         present = tuple(language for language in self.snapshot.languages if language != UNKNOWN)
         if len(present) > 1:
             votes = language_votes([unit.surface for unit in self.parsed.units])
-            spoken = [language for language in present if votes[language] >= 1]
-            if spoken:
-                best = max(votes[language] for language in spoken)
-                return tuple(language for language in spoken if votes[language] == best)
+            best = max(votes.get(language, 0.0) for language in present)
+            if best >= 1:
+                return tuple(language for language in present if votes.get(language, 0.0) == best)
         return present
 
     def _stop_words(self, settings: SearchSettings) -> frozenset[str]:

@@ -20,6 +20,8 @@ from backends.errors import BackendRejected
 Must, MustNot = tantivy.Occur.Must, tantivy.Occur.MustNot
 _Query = tantivy.Query
 
+_MOST_GROUPS = 10_000
+
 Page = Callable[[tantivy.Query, int, int], list[tantivy.DocAddress]]
 """Lists documents of a query, from an offset on, at most so many."""
 
@@ -113,7 +115,15 @@ class Sorter:
             bounds = (value, None, False, True) if column.descending else (None, value, True, False)
             outside = _Query.range_query(self.snapshot.schema, column.name, tantivy.FieldType.Integer, *bounds)
             return self.snapshot.count(_both(query, outside))
-        return self._first_place(query, column, value)
+        wish = {"v": {"terms": {"field": column.name, "size": _MOST_GROUPS, "segment_size": _MOST_GROUPS}}}
+        groups = self.snapshot.searcher.aggregate(query, wish)["v"]
+        if groups["sum_other_doc_count"]:
+            return self._first_place(query, column, value)
+        return sum(
+            bucket["doc_count"]
+            for bucket in groups["buckets"]
+            if (bucket["key"] > value if column.descending else bucket["key"] < value)
+        )
 
     def _first_place(self, query: tantivy.Query, column: _Column, value: Any) -> int:
         """The place of the first document with a text value, by halving."""
