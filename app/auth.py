@@ -155,7 +155,7 @@ def _identify_engine_key(runtime: Runtime, token: str, epoch: CredentialEpoch | 
     claims = engine_keys.read(token, runtime.settings.secret_key)
     if claims is None:
         raise invalid_engine_key()
-    name = f"engine:{claims.site_id}:{claims.key_id or ''}"
+    name = f"engine:{claims.account_id}:{claims.site_id}:{claims.key_id or ''}"
     credentials = runtime.credentials.find(name) if epoch is None else None
     if credentials is None or not _stands(claims, credentials):
         with runtime.database.read() as session:
