@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from backends.base import Credential, Document, FacetStats, FieldKinds, Hit, SearchBackend, SearchQuery, SearchResult
-from backends.errors import BackendError, BackendMisconfigured, BackendRejected, BackendUnavailable, IndexNotFound
+from backends.errors import BackendError, BackendRejected, BackendUnavailable, IndexNotFound
 from backends.ids import checked_index_name, encode_id
 from backends.marking import Matcher, mark
 from backends.meilisearch_keys import MeilisearchKeys
@@ -90,7 +90,7 @@ class MeilisearchBackend(SearchBackend):
                     raise
 
     def list_indexes(self) -> list[str]:
-        found: list[str] = []
+        found: list[tuple[str, str | None]] = []
         with _translated(""), _readable():
             while True:
                 params = {"limit": str(_PAGE), "offset": str(len(found))}
@@ -98,7 +98,7 @@ class MeilisearchBackend(SearchBackend):
                 found += [(each["uid"], each["primaryKey"]) for each in page["results"]]
                 if len(found) >= page["total"] or not page["results"]:
                     # An index that is not of this service's making is none of its business.
-                    return [name for name, key in found if key == PRIMARY_KEY]  # type: ignore[str-unpack]
+                    return [name for name, key in found if key == PRIMARY_KEY]
 
     # --- documents
 
@@ -167,7 +167,7 @@ class MeilisearchBackend(SearchBackend):
             # Without a master key every route but this one is open to everybody.
             keys = self._transport.ask("GET", "/keys", params={"limit": "1"})
         except RefusedByMeilisearch as error:
-            raise BackendMisconfigured("The search engine does not take the key it is given.") from error
+            raise BackendUnavailable("The search engine refused a request of ours.") from error
         with _readable():
             if health["status"] != "available" or not isinstance(keys["results"], list):
                 raise BackendUnavailable("The search engine is not available.")

@@ -108,9 +108,14 @@ def compile_filter(node: Filter, query: SearchQuery, filterable: Set[str]) -> st
     if node.field not in STANDARD_FIELDS and node.field not in query.kinds:
         raise BackendRejected("filters", f"The documents have no field {node.field!r}.", position=node.position)
     condition = _id_condition(node) if node.field == "id" else _condition(node)
-    if node.field in STANDARD_FIELDS or node.field in filterable:
+    needed = f"_n_{node.field}" if _compares(node) and node.field in query.kinds else node.field
+    if needed in STANDARD_FIELDS or needed in filterable:
         return condition
     return EVERYTHING if isinstance(node, Comparison) and node.operator == "!=" else NOTHING
+
+
+def _compares(node: Filter) -> bool:
+    return isinstance(node, Between) or (isinstance(node, Comparison) and node.operator not in ("=", "!="))
 
 
 def _id_condition(node: Comparison | Between | OneOf | Presence) -> str:
@@ -123,7 +128,7 @@ def _id_condition(node: Comparison | Between | OneOf | Presence) -> str:
 
 
 def _condition(node: Comparison | Between | OneOf | Presence) -> str:
-    name = quoted(node.field)
+    name = quoted(f"_n_{node.field}" if _compares(node) and node.field not in STANDARD_FIELDS else node.field)
     match node:
         case Presence():
             return f"{name} {'EXISTS' if node.test == 'exists' else 'IS NULL' if node.test == 'null' else 'IS EMPTY'}"

@@ -3,7 +3,8 @@
 The fields are the document's own, so they can be filtered and counted in Meilisearch's syntax; ``date`` is a number of
 Unix seconds. Fields with a leading ``_`` are the adapter's: ``_pk`` the primary key (:func:`backends.ids.encode_id`),
 ``_doc`` the document as JSON, ``_key`` a token of its id (Meilisearch compares text without case), ``_date`` the date
-as sent, ``_changed_at`` the time of the last write.
+as sent, ``_changed_at`` the time of the last write, ``_n_name`` the numbers of a further field (Meilisearch compares text
+too, by its letters).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from backends.base import REQUIRED_HIT_FIELDS, Document, FieldKind, FieldKinds
+from backends.base import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, Document, FieldKind, FieldKinds
 from backends.ids import encode_id
 from backends.ordered import term
 from backends.values import parse_instant
@@ -26,6 +27,7 @@ FACET_VALUES = 1000
 _FILTERABLE = ("id", "title", "content", "url", "excerpt", "author", "date", "_key", "_date")
 _SORTABLE = ("id", "title", "url", "excerpt", "author", "date", "_changed_at")
 _MAX_TOTAL = 2_147_483_647
+_NUMBERS = frozenset({FieldKind.NUMBER, FieldKind.NUMBER_LIST})
 _SORTABLE_KINDS = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})
 
 
@@ -51,7 +53,8 @@ def widened(settings: Mapping[str, Any], kinds: FieldKinds) -> dict[str, Any]:
     """The settings to change before documents with these fields can be written; empty if there are none."""
     changes: dict[str, Any] = {}
     sortable = {name for name, seen in kinds.items() if seen & _SORTABLE_KINDS}
-    for name, wanted in (("filterableAttributes", set(kinds)), ("sortableAttributes", sortable)):
+    numbers = {f"_n_{name}" for name, seen in kinds.items() if seen & _NUMBERS}
+    for name, wanted in (("filterableAttributes", set(kinds) | numbers), ("sortableAttributes", sortable)):
         there = [each for each in settings[name] if isinstance(each, str)]
         if wanted - set(there):
             changes[name] = sorted({*there, *wanted})
@@ -70,11 +73,18 @@ def engine_document(document: Document) -> dict[str, Any]:
         "_doc": orjson.dumps(whole).decode(),
         "_changed_at": document.changed_at,
     }
+    for name, value in fields.items():
+        if name not in STANDARD_FIELDS and _is_number(value[0] if isinstance(value, list | tuple) and value else value):
+            made[f"_n_{name}"] = value
     date = made.pop("date", None)
     instant = parse_instant(date) if isinstance(date, str) else None
     if instant is not None:
         made["date"], made["_date"] = seconds_of(instant), date
     return made
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def id_token(document_id: str) -> str:

@@ -1,0 +1,72 @@
+"""What is Meilisearch's own, for the fake and for a real server alike."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
+
+import pytest
+import requests
+
+from backends.base import SearchBackend, SearchSettings
+from tests.backends.contract import SHOP, Case, page
+from tests.backends.native_filters import NativeFilters
+
+
+def direct(backend: SearchBackend, token: str, index: str) -> requests.Response:
+    """A search as a client sends it, with a token of its own."""
+    node = backend._transport.url.nodes[0]  # type: ignore[attr-defined]
+    headers = {"Authorization": f"Bearer {token}"}
+    return requests.post(f"{node}/multi-search", json={"queries": [{"indexUid": index, "q": "word"}]}, headers=headers, timeout=5)
+
+
+class MeilisearchPromises(NativeFilters):
+    ANN: ClassVar[str] = 'author = "Ann"'
+    BAD: ClassVar[tuple[str, ...]] = ("author:=Ann", "author = Ann AND", "(author = Ann", "author == ")
+    UNKNOWN: ClassVar[tuple[str, int]] = ("author = Ann AND nope = 1", 17)
+
+    @pytest.mark.parametrize(("expression", "expected"), [
+        ("author IN [Ann, Bob]", {"lamp", "sofa", "shelf"}), ("tags = home AND stock = true", {"lamp"}),
+        ("date > 1709251200", {"sofa", "stool"}), ("id = lamp", {"lamp"}), ("price = 5", {"chair", "stool"}),
+    ])  # fmt: skip
+    def test_the_fields_of_documents_are_filtered_in_meilisearch_syntax(
+        self, case: Case, expression: str, expected: set[str]
+    ) -> None:
+        case.add(*SHOP)
+        assert set(self.native(case, expression)) == expected
+
+    def test_a_pinned_document_comes_first_on_every_page_and_obeys_the_filter(self, case: Case) -> None:
+        case.add(page("a", "word one"), page("b", "word two"), page("z", "other", color="red"), page("y", "other"))
+        pinned = SearchSettings(pinned={"word": ("z", "gone", "b")})
+        assert case.ids("word", settings=pinned) == ["z", "b", "a"]
+        assert case.search("word", settings=pinned).total == 3
+        pages = [case.ids("Word ", settings=pinned, limit=1, offset=offset) for offset in range(4)]
+        assert pages == [["z"], ["b"], ["a"], []]
+        assert case.ids("word", "color = red", settings=pinned) == ["z"]
+
+    def test_a_credential_searches_its_index_until_revoked(self, case: Case) -> None:
+        case.add(page("a", "word"))
+        soon = datetime.now(UTC) + timedelta(hours=1)
+        first = case.backend.issue_credential(case.index, "key_1:v1", soon)
+        again = case.backend.issue_credential(case.index, "key_1:v1", soon)
+        other = case.backend.issue_credential(case.index, "key_2:v1", soon)
+        late = case.backend.issue_credential(case.index, "key_1:v1", datetime.now(UTC) - timedelta(seconds=5))
+        assert first.reference == again.reference != other.reference
+        assert len(direct(case.backend, first.token, case.index).json()["results"][0]["hits"]) == 1
+        assert direct(case.backend, first.token, "another_index").status_code in (400, 403)
+        assert direct(case.backend, late.token, case.index).status_code == 403
+        case.backend.revoke_credential(first.reference)
+        case.backend.revoke_credential(first.reference)
+        assert direct(case.backend, again.token, case.index).status_code == 403
+        assert direct(case.backend, other.token, case.index).status_code == 200
+        anew = case.backend.issue_credential(case.index, "key_1:v1", soon)
+        assert direct(case.backend, anew.token, case.index).status_code == 200
+        assert direct(case.backend, first.token, case.index).status_code == 403
+        for reference in (anew.reference, other.reference):
+            case.backend.revoke_credential(reference)
+
+    def test_synonyms_follow_the_settings(self, case: Case) -> None:
+        case.add(page("a", "laptop"), page("b", "notebook"))
+        settings = SearchSettings(synonyms=(("laptop", "notebook"),))
+        assert sorted(case.ids("laptop", settings=settings)) == ["a", "b"]
+        assert case.ids("laptop") == ["a"]
