@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import select
 
@@ -33,7 +34,7 @@ class Job:
 
 
 class Jobs:
-    """Runs the jobs of one process in one thread, started at the first request so that it survives ``fork``."""
+    """Runs the jobs of one process in one thread. To be started after ``fork``."""
 
     def __init__(self, part: Runtime):
         self._part = part
@@ -50,11 +51,13 @@ class Jobs:
         ]
 
     def start(self) -> None:
-        """Start the thread; harmless if it runs."""
+        """Start the thread, and the one that moves search events, also those that dead processes left; harmless if
+        they run."""
         with self._start_lock:
             if self._thread is None and self._part.settings.background_jobs:
                 self._thread = threading.Thread(target=self._loop, name="jobs", daemon=True)
                 self._thread.start()
+                self._part.events.start()
 
     def stop(self) -> None:
         """End the thread and write down what is only in memory."""
@@ -99,7 +102,8 @@ class Jobs:
             with part.database.read() as session:
                 lagging = lagging_sites(session)
             for site_id, revision in lagging:
-                part.indexer.apply(site_id, revision)
+                # One site's trouble with its engine must not keep the others waiting.
+                self._attempt(Job(f"lagging-site {site_id}", 0, partial(part.indexer.apply, site_id, revision)))
 
     def _heal_epochs(self) -> None:
         self._part.counters.heal_credential_epochs(60, now=now().timestamp())
@@ -114,5 +118,3 @@ class Jobs:
     def _delete_sessions(self) -> None:
         with self._part.database.write() as session:
             sessions.delete_expired_sessions(session)
-
-

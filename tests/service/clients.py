@@ -75,7 +75,11 @@ class Caller:
         self, server: Server, method: str, path: str, body: Any = None, *, timeout: float = 60, **headers: str
     ) -> Answer:
         """One request to one of the servers."""
-        sent = {"X-Forwarded-For": another_address(), **self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        sent = {
+            "X-Forwarded-For": another_address(),
+            **self.headers,
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
         data = None
         if body is not None:
             data = orjson.dumps(body)
@@ -277,12 +281,15 @@ class Crowd:
     def asked(self) -> int:
         return len(self.answers) + len(self.unanswered)
 
-    def wait_for(self, count: int, seconds: float = 30) -> None:
-        """Return when so many further answers have come."""
-        wanted = len(self.answers) + count
+    def wait_for(self, count: int, seconds: float = 30, status: int | None = None) -> None:
+        """Return when so many further answers have come, of this status if one is given."""
+        begin = len(self.answers)
         deadline = time.monotonic() + seconds
-        while len(self.answers) < wanted and not self.failures:
-            assert time.monotonic() < deadline, f"only {len(self.answers)} of {wanted} answers came"
+        while not self.failures:
+            fresh = self.answers[begin:]
+            if sum(status in (None, answer.status) for _, answer in fresh) >= count:
+                return
+            assert time.monotonic() < deadline, f"within {seconds} s came {statuses([a for _, a in fresh])}"
             time.sleep(0.005)
 
 

@@ -1,0 +1,28 @@
+"""What stands in an installation's database, read past the service."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import create_engine, text
+
+from app.database import normalized_url
+from tests.server import Server
+
+
+def rows(server: Server, statement: str) -> Sequence[Any]:
+    """What a query gives."""
+    url = server.environment.get("DATABASE_URL") or f"sqlite:///{server.folder / 'service.db'}"
+    engine = create_engine(normalized_url(url))
+    try:
+        with engine.connect() as connection:
+            return connection.execute(text(statement)).all()
+    finally:
+        engine.dispose()
+
+
+def counted_queries(server: Server) -> Counter[str]:
+    """How often each query stands in the events."""
+    return Counter(row.query for row in rows(server, "SELECT query FROM search_events"))

@@ -1,0 +1,160 @@
+"""The database or the counter store is away under load: searching goes on, writing is refused in words, nothing is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.counters.conftest import RedisServer
+from tests.postgres import PostgresServer
+from tests.server import Server
+from tests.service.clients import (
+    Answer,
+    Crowd,
+    Customer,
+    connections_to_all_workers,
+    crowd,
+    eventually,
+    page,
+    register,
+)
+from tests.service.stored import counted_queries
+
+pytestmark = pytest.mark.service
+
+AWAY_SECONDS = 8.0
+SEARCHERS, WRITERS = 8, 4
+PATIENCE_SECONDS = 5.0
+"""Longest that a search may take meanwhile."""
+
+
+@contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Another process writes to a SQLite file for a long time."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+    finally:
+        connection.close()
+
+
+@contextmanager
+def stopped(server: PostgresServer | RedisServer) -> Iterator[None]:
+    """A server is away."""
+    server.stop()
+    try:
+        yield
+    finally:
+        server.start()
+
+
+@pytest.fixture
+def customer(fresh_servers: list[Server]) -> Customer:
+    """A customer whose keys every worker has used."""
+    made = register(fresh_servers, "ann@example.com")
+    fresh_servers[0].set_plan(made.email, "business", requests_per_minute="unlimited")
+    assert made.private.index(page(1)).status == 200
+    with connections_to_all_workers(fresh_servers) as workers:
+        for worker in workers:
+            for kind in ("search", "private"):
+                assert worker.call("GET", "/v1/search?q=*", made.tokens[kind]).status == 200
+    return made
+
+
+@pytest.fixture
+def database_away(fresh_servers: list[Server], request: pytest.FixtureRequest) -> Callable[[], Iterator[None]]:
+    if len(fresh_servers) == 1:
+        return lambda: locked(f"{fresh_servers[0].folder}/service.db")
+    return lambda: stopped(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture
+def counters_away(fresh_servers: list[Server], request: pytest.FixtureRequest) -> Callable[[], Iterator[None]]:
+    if len(fresh_servers) == 1:
+        return lambda: locked(f"{fresh_servers[0].folder}/counters.db")
+    return lambda: stopped(request.getfixturevalue("redis"))
+
+
+def answers_between(made: Crowd, begin: float, end: float) -> list[Answer]:
+    """Answers to what was asked after ``begin`` and answered before ``end``."""
+    return [answer for _, answer in made.answers if begin < answer.asked_at and answer.answered_at < end]
+
+
+def run_with(customer: Customer, away: Callable[[], Iterator[None]]) -> tuple[Crowd, Crowd, float, float]:
+    """Search and write before, while and after something is away; gives both crowds, and when it was away."""
+    with (
+        crowd(SEARCHERS, lambda number: customer.search.search(f"page n{number}"), pause_seconds=0.02) as searches,
+        crowd(WRITERS, lambda number: customer.private.index(page(f"w{number}")), pause_seconds=0.05) as writes,
+    ):
+        searches.wait_for(50)
+        writes.wait_for(10)
+        with away():
+            begin = time.monotonic()
+            time.sleep(AWAY_SECONDS)
+            end = time.monotonic()
+        searches.wait_for(50)
+        writes.wait_for(20, status=200)
+    assert not searches.unanswered
+    assert not writes.unanswered
+    return searches, writes, begin, end
+
+
+def check_writes(customer: Customer, writes: Crowd, begin: float, end: float, error: str) -> None:
+    """Those meanwhile were refused in words, those afterwards taken; all that were acknowledged are found."""
+    meanwhile = answers_between(writes, begin, end)
+    assert len(meanwhile) >= WRITERS
+    assert {(answer.status, answer.error) for answer in meanwhile} == {(503, error)}
+    for answer in meanwhile:
+        assert 1 <= int(answer.headers["Retry-After"]) <= 60
+        assert answer.body["retry_after"] == int(answer.headers["Retry-After"])
+    assert {answer.status for _, answer in writes.answers[-5:]} == {200}
+    acknowledged = {f"page-w{number}" for number, answer in writes.answers if answer.status == 200}
+    found: set[str] = {"page-1"}
+    while batch := customer.private.must("GET", f"/v1/search?q=*&limit=100&offset={len(found) - 1}")["results"]["hits"]:
+        found |= {hit["id"] for hit in batch}
+        if len(batch) < 100:
+            break
+    assert acknowledged <= found
+
+
+def test_searches_go_on_while_the_database_is_away_and_their_events_arrive_afterwards(
+    fresh_servers: list[Server], customer: Customer, database_away: Callable[[], Iterator[None]]
+) -> None:
+    searches, writes, begin, end = run_with(customer, database_away)
+
+    meanwhile = answers_between(searches, begin, end)
+    assert len(meanwhile) >= 50
+    assert {answer.status for _, answer in searches.answers} == {200}
+    assert max(answer.seconds for answer in meanwhile) < PATIENCE_SECONDS
+    check_writes(customer, writes, begin, end, "database_unavailable")
+    asked = {f"page n{number}": 1 for number, _ in searches.answers}
+
+    def all_are_stored() -> None:
+        assert counted_queries(fresh_servers[0]) == asked
+
+    eventually(all_are_stored)
+    assert customer.used_today() == len(asked) + 8 + 1  # the eight that warmed the workers, the listing
+    log = "".join(server.log for server in fresh_servers)
+    assert "search events wait on disk" in log
+    assert "search events are moved into the database again" in log
+
+
+def test_searches_go_on_while_the_counters_are_away_and_writes_say_why_they_do_not(
+    fresh_servers: list[Server], customer: Customer, counters_away: Callable[[], Iterator[None]]
+) -> None:
+    searches, writes, begin, end = run_with(customer, counters_away)
+
+    meanwhile = answers_between(searches, begin, end)
+    assert len(meanwhile) >= 50
+    assert {answer.status for _, answer in searches.answers} == {200}
+    assert max(answer.seconds for answer in meanwhile) < PATIENCE_SECONDS
+    assert all("X-RateLimit-Limit" in answer.headers for answer in meanwhile)
+    check_writes(customer, writes, begin, end, "counters_unavailable")
+    assert "the counter store is unavailable" in "".join(server.log for server in fresh_servers)
+    used = customer.used_today()
+    assert customer.search.search("page").body["remaining_quota"]["used_today"] == used + 1
