@@ -28,7 +28,7 @@ MAX_FURTHER_FIELDS = 100
 _STANDARD = frozenset(STANDARD_FIELDS)
 _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 _INT64 = range(-(2**63), 2**63)
-_PLAIN_URL = re.compile(r"(?:https?://[A-Za-z0-9.-]+)?/(?!/)[!-~]*", re.ASCII)
+_PLAIN_URL = re.compile(r"(?:https?://[A-Za-z0-9.-]+)?/(?![/\\])[!-~]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
