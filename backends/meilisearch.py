@@ -1,8 +1,8 @@
 """Meilisearch as a search engine.
 
 Tried with 1.50. Where it does less than :mod:`backends.base` says: weights of fields are not used (their order counts:
-title, excerpt, content), the language is recognised by Meilisearch itself, words match in other forms only as far as prefixes
-and typing errors reach, and facet values that differ only in case are counted as one.
+title, excerpt, content), the language is recognised by Meilisearch itself, words match in other forms only as far as
+prefixes and typing errors reach, and facet values that differ only in case are counted as one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ ADDED_DOCUMENTS = 250
 """Documents of one request."""
 
 _PAGE = 1000
-_SHOWN_VALUES = 100
 _PLACE = re.compile(r"^(\d+):\d+ ", re.MULTILINE)
 
 
@@ -222,10 +221,10 @@ class MeilisearchBackend(SearchBackend):
         results = self._run(queries, query)
         with _readable():
             pages = results[: 1 + bool(rest)]
-            found = [hit for result in pages for hit in result["hits"]][rest : rest + limit - len(shown)] if limit else []
+            found = [hit for result in pages for hit in result["hits"]][rest : max(rest, rest + limit - len(shown))]
             hits = [_hit(each, query, compiled) for each in [*shown, *found]]
             total = int(results[0]["totalHits"]) + len(pins)
-            facets, stats = _facets(results[-1], compiled) if query.facets else ({}, {})
+            facets, stats = _facets(results[-1], compiled, query.facet_values) if query.facets else ({}, {})
             return SearchResult(tuple(hits), total, facets, stats, max(int(r["processingTimeMs"]) for r in results))
 
     def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[dict[str, Any]]:
@@ -267,14 +266,14 @@ def _hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) 
 
 
 def _facets(
-    result: Mapping[str, Any], compiled: CompiledQuery
+    result: Mapping[str, Any], compiled: CompiledQuery, most: int
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
     counted, bounds = result.get("facetDistribution", {}), result.get("facetStats", {})
     facets: dict[str, dict[str, int]] = {}
     stats: dict[str, FacetStats] = {}
     for name, field in compiled.facets.items():
         values = sorted(counted.get(field, {}).items(), key=lambda pair: (-pair[1], pair[0]))
-        facets[name] = {str(value): int(count) for value, count in values[:_SHOWN_VALUES]}
+        facets[name] = {str(value): int(count) for value, count in values[:most]}
         if name in bounds:
             stats[name] = FacetStats(float(bounds[name]["min"]), float(bounds[name]["max"]))
     return facets, stats

@@ -36,7 +36,8 @@ class MeilisearchKeys:
         reference = sha256(f"holder {holder}".encode()).hexdigest()[:32]
         name = f"{_MARK} {reference} {index}"
         parent = self._known(index, reference, name)
-        parent = parent or next((key for key in self._listed() if key.get("name") == name), None) or self._make(index, name)
+        parent = parent or next((key for key in self._listed() if key.get("name") == name), None)
+        parent = parent or self._make(index, name)
         self._parents[(index, reference)] = str(parent["uid"])
         rules = {"apiKeyUid": parent["uid"], "searchRules": {index: {}}, "exp": int(expires_at.timestamp())}
         return Credential(_signed(rules, str(parent["key"])), reference)

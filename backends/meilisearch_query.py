@@ -85,7 +85,7 @@ def pins_of(query: SearchQuery) -> tuple[str, ...]:
 
 def with_ids(ids: Sequence[str], *, without: bool = False) -> str:
     """The expression that holds for documents with these ids only, or for all others."""
-    return f"\"_key\" {'NOT IN' if without else 'IN'} [{', '.join(quoted(id_token(each)) for each in ids)}]"
+    return f'"_key" {"NOT IN" if without else "IN"} [{", ".join(quoted(id_token(each)) for each in ids)}]'
 
 
 def quoted(text: str) -> str:

@@ -3,8 +3,8 @@
 The fields are the document's own, so they can be filtered and counted in Meilisearch's syntax; ``date`` is a number of
 Unix seconds. Fields with a leading ``_`` are the adapter's: ``_pk`` the primary key (:func:`backends.ids.encode_id`),
 ``_doc`` the document as JSON, ``_key`` a token of its id (Meilisearch compares text without case), ``_date`` the date
-as sent, ``_changed_at`` the time of the last write, ``_n_name`` the numbers of a further field (Meilisearch compares text
-too, by its letters).
+as sent, ``_changed_at`` the time of the last write, ``_n_name`` the numbers of a further field (Meilisearch compares
+text too, by its letters).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ FACET_VALUES = 1000
 
 _FILTERABLE = ("id", "title", "content", "url", "excerpt", "author", "date", "_key", "_date")
 _SORTABLE = ("id", "title", "url", "excerpt", "author", "date", "_changed_at")
+_RANKING = ("sort", "words", "typo", "attribute", "exactness", "proximity", "date:desc", "_changed_at:desc")
 _MAX_TOTAL = 2_147_483_647
 _NUMBERS = frozenset({FieldKind.NUMBER, FieldKind.NUMBER_LIST})
 _SORTABLE_KINDS = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})
@@ -41,7 +42,7 @@ def index_settings(cutoff_ms: int) -> dict[str, Any]:
         "searchableAttributes": list(TEXT_FIELDS),
         "filterableAttributes": list(_FILTERABLE),
         "sortableAttributes": list(_SORTABLE),
-        "rankingRules": ["sort", "words", "typo", "attribute", "exactness", "proximity", "date:desc", "_changed_at:desc"],
+        "rankingRules": list(_RANKING),
         "typoTolerance": {"minWordSizeForTypos": {"oneTypo": 5, "twoTypos": 9}},
         "pagination": {"maxTotalHits": _MAX_TOTAL},
         "faceting": {"maxValuesPerFacet": FACET_VALUES, "sortFacetValuesBy": {"*": "count"}},

@@ -42,7 +42,13 @@ class MeilisearchTransport:
         self.pool = HttpPool(url, {"Authorization": f"Bearer {url.key}"})
 
     def ask(
-        self, method: str, path: str, body: Any = None, *, params: Mapping[str, str] | None = None, budget: Budget | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        params: Mapping[str, str] | None = None,
+        budget: Budget | None = None,
     ) -> Any:
         """Send one request, once more if the connection broke; repeating it must be harmless.
 

@@ -258,10 +258,10 @@ class TypesenseBackend(SearchBackend):
     ) -> SearchResult:
         with _readable():
             counted = results[0].get("facet_counts", [])
-            if facets_unsettled(counted, FACET_VALUES):
+            if facets_unsettled(counted, FACET_VALUES, query.facet_values):
                 more = self._run([compiled.search(page=1, per_page=0, facet_values=MORE_FACET_VALUES)], query)
                 counted = more[0]["facet_counts"]
-            facets, stats = make_facets(counted, compiled)
+            facets, stats = make_facets(counted, compiled, query.facet_values)
             if compiled.id_facet:
                 facets["id"] = self._id_facet(compiled, query)
             spent = sum(int(result.get("search_time_ms", 0)) for result in results)

@@ -14,8 +14,6 @@ from backends.ordered import facet_text
 from backends.typesense_query import CompiledQuery
 from backends.words import QueryPart
 
-_SHOWN_VALUES = 100
-
 
 def make_hits(found: Iterable[Mapping[str, Any]], query: SearchQuery, parts: tuple[QueryPart, ...]) -> list[Hit]:
     """The hits of one page."""
@@ -32,9 +30,9 @@ def make_hits(found: Iterable[Mapping[str, Any]], query: SearchQuery, parts: tup
 
 
 def make_facets(
-    counted: Iterable[Mapping[str, Any]], compiled: CompiledQuery
+    counted: Iterable[Mapping[str, Any]], compiled: CompiledQuery, most: int
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
-    """Values and bounds of the facets that were asked for, in the order asked."""
+    """The ``most`` frequent values and the bounds of the facets that were asked for, in the order asked."""
     by_name = {facet["field_name"]: facet for facet in counted}
     facets: dict[str, dict[str, int]] = {}
     stats: dict[str, FacetStats] = {}
@@ -43,18 +41,18 @@ def make_facets(
         for item in by_name.get(values, {}).get("counts", ()):
             text = facet_text(item["value"])
             counts[text] = counts.get(text, 0) + int(item["count"])
-        facets[name] = dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_SHOWN_VALUES])
+        facets[name] = dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:most])
         bounds = by_name.get(numbers, {}).get("stats", {})
         if counts and "min" in bounds and "max" in bounds:
             stats[name] = FacetStats(_shortest(bounds["min"]), _shortest(bounds["max"]))
     return facets, stats
 
 
-def facets_unsettled(counted: Iterable[Mapping[str, Any]], asked: int) -> bool:
-    """Whether values beyond those given could belong among the 100 that are shown."""
+def facets_unsettled(counted: Iterable[Mapping[str, Any]], asked: int, most: int) -> bool:
+    """Whether values beyond those given could belong among the ``most`` that are shown."""
     for facet in counted:
         counts = [int(item["count"]) for item in facet.get("counts", ())]
-        if len(counts) >= asked and counts[asked - 1] == counts[_SHOWN_VALUES - 1]:
+        if len(counts) >= asked and (most > asked or counts[asked - 1] == counts[most - 1]):
             return True
     return False
 

@@ -17,7 +17,9 @@ def direct(backend: SearchBackend, token: str, index: str) -> requests.Response:
     """A search as a client sends it, with a token of its own."""
     node = backend._transport.url.nodes[0]  # type: ignore[attr-defined]
     headers = {"Authorization": f"Bearer {token}"}
-    return requests.post(f"{node}/multi-search", json={"queries": [{"indexUid": index, "q": "word"}]}, headers=headers, timeout=5)
+    return requests.post(
+        f"{node}/multi-search", json={"queries": [{"indexUid": index, "q": "word"}]}, headers=headers, timeout=5
+    )
 
 
 class MeilisearchPromises(NativeFilters):

@@ -7,12 +7,47 @@ from pathlib import Path
 from typing import Any
 
 _FOLDER = Path(__file__).parent / "recordings"
-_TOLD = frozenset({
-    "message", "found", "out_of", "code", "success", "id", "name", "num_deleted", "num_documents", "document", "actions",
-    "collections", "description", "expires_at", "value_prefix", "counts", "collection_name", "per_page", "page", "q", "ok",
-    "uid", "status", "type", "indexUid", "primaryKey", "estimatedTotalHits", "totalHits", "totalPages", "hitsPerPage",
-    "limit", "offset", "query", "facetDistribution", "facetHits", "indexes", "facetQuery",
-})  # fmt: skip
+_TOLD = frozenset(
+    {
+        "message",
+        "found",
+        "out_of",
+        "code",
+        "success",
+        "id",
+        "name",
+        "num_deleted",
+        "num_documents",
+        "document",
+        "actions",
+        "collections",
+        "description",
+        "expires_at",
+        "value_prefix",
+        "counts",
+        "collection_name",
+        "per_page",
+        "page",
+        "q",
+        "ok",
+        "uid",
+        "status",
+        "type",
+        "indexUid",
+        "primaryKey",
+        "estimatedTotalHits",
+        "totalHits",
+        "totalPages",
+        "hitsPerPage",
+        "limit",
+        "offset",
+        "query",
+        "facetDistribution",
+        "facetHits",
+        "indexes",
+        "facetQuery",
+    }
+)
 """Members that a fake must give with the very same value; the others need only be there with the same type."""
 
 _OPTIONAL = frozenset({"highlights", "text_match", "text_match_info", "snippet"})

@@ -57,7 +57,9 @@ def test_a_broken_server_is_unavailable_in_time_and_in_our_words(scheme: str, wa
             told = f"{scheme} {name} on a server that says {way!r}"
             assert isinstance(caught.value, BackendUnavailable), f"{told}: {caught.value!r}"
             assert not isinstance(caught.value, IndexNotFound)
-            assert isinstance(caught.value, BackendMisconfigured) == (way in ("401", "403")), f"{told}: {caught.value!r}"
+            assert isinstance(caught.value, BackendMisconfigured) == (way in ("401", "403")), (
+                f"{told}: {caught.value!r}"
+            )
             assert spent < 2 * BUDGET + 0.5, f"{told} took {spent:.1f} s"
             assert caught.value.retry_after > 0
             for secret in (KEY, "secret words", "http", "127.0.0.1"):

@@ -61,4 +61,3 @@ def test_every_recorded_exchange_is_answered_alike(server: FakeTypesense) -> Non
             assert_agrees(given, wanted, each["name"])
         else:
             assert_agrees(response.json(), each["answer"], each["name"])
-

@@ -74,7 +74,9 @@ def test_a_failed_task_is_no_success(case: Case, server: FakeMeilisearch) -> Non
         case.backend.delete(case.index, ["a"])
 
 
-def test_writing_to_an_index_that_is_gone_does_not_make_it(backend: MeilisearchBackend, server: FakeMeilisearch) -> None:
+def test_writing_to_an_index_that_is_gone_does_not_make_it(
+    backend: MeilisearchBackend, server: FakeMeilisearch
+) -> None:
     with pytest.raises(IndexNotFound):
         Case(backend, "site_404").add(page("a"))
     assert server.indexes == {}
@@ -113,7 +115,26 @@ def test_tokens_are_of_the_form_meilisearch_checks(case: Case, server: FakeMeili
     assert server.key not in token
 
 
-ANSWERED_ALIKE = ("01", "03", "04", "05", "06", "07", "08", "15", "20", "21", "27", "37", "38", "39", "40", "47", "48", "49")
+ANSWERED_ALIKE = (
+    "01",
+    "03",
+    "04",
+    "05",
+    "06",
+    "07",
+    "08",
+    "15",
+    "20",
+    "21",
+    "27",
+    "37",
+    "38",
+    "39",
+    "40",
+    "47",
+    "48",
+    "49",
+)
 """Exchanges of the recordings that stand on their own."""
 
 

@@ -48,19 +48,32 @@ def test_a_credential_opens_nothing_but_its_own_index(backend: MeilisearchBacken
         ("POST", "/indexes/site_10/facet-search", {"facetName": "author"}),
         ("GET", "/indexes/site_1/../site_10/search", None),
         ("GET", "/indexes/site_1*/search", None),
-        ("GET", "/indexes/site_10/documents", None), ("GET", "/indexes/site_1/documents", None),
-        ("POST", "/indexes/site_10/documents", [{"_pk": "d", "title": "hacked"}]), ("DELETE", "/indexes/site_10", None),
-        ("GET", "/indexes", None), ("GET", "/indexes/site_10", None), ("GET", "/indexes/site_10/stats", None),
-        ("GET", "/indexes/site_10/settings", None), ("GET", "/keys", None), ("GET", "/tasks", None), ("GET", "/stats", None),
-        ("POST", "/dumps", None), ("POST", "/snapshots", None), ("POST", "/swap-indexes", [{"indexes": ["site_1", "site_10"]}]),
+        ("GET", "/indexes/site_10/documents", None),
+        ("GET", "/indexes/site_1/documents", None),
+        ("POST", "/indexes/site_10/documents", [{"_pk": "d", "title": "hacked"}]),
+        ("DELETE", "/indexes/site_10", None),
+        ("GET", "/indexes", None),
+        ("GET", "/indexes/site_10", None),
+        ("GET", "/indexes/site_10/stats", None),
+        ("GET", "/indexes/site_10/settings", None),
+        ("GET", "/keys", None),
+        ("GET", "/tasks", None),
+        ("GET", "/stats", None),
+        ("POST", "/dumps", None),
+        ("POST", "/snapshots", None),
+        ("POST", "/swap-indexes", [{"indexes": ["site_1", "site_10"]}]),
         ("POST", "/keys", {"actions": ["*"], "indexes": ["*"], "expiresAt": None}),
-    ):  # fmt: skip
+    ):
         headers = {"Authorization": f"Bearer {credential.token}"}
         response = requests.request(method, node + path, json=body, headers=headers, timeout=5)
         assert response.status_code in (400, 401, 403, 404), (method, path, response.status_code)
         assert "theirs" not in response.text
-    mine = requests.post(f"{node}/indexes/site_1/search", json={"q": "mine"}, timeout=5,
-                         headers={"Authorization": f"Bearer {credential.token}"})  # fmt: skip
+    mine = requests.post(
+        f"{node}/indexes/site_1/search",
+        json={"q": "mine"},
+        timeout=5,
+        headers={"Authorization": f"Bearer {credential.token}"},
+    )
     assert mine.json()["hits"][0]["title"] == "mine"
     assert backend.count("site_10") == 1
     backend.revoke_credential(credential.reference)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -122,8 +121,6 @@ def test_with_a_node_killed_no_search_fails_and_no_acknowledged_document_is_miss
         for thread in threads:
             thread.join()
         victim.start()
-    print(f"{who} killed: {load.searches} searches, slowest {load.slowest:.2f} s, {len(load.acknowledged)} writes, "
-          f"{load.refused} refused")  # fmt: skip  # noqa: T201
     assert load.failures == []
     assert load.searches > 100
     survivors = [node for node in nodes if node is not victim]

@@ -81,7 +81,12 @@ ATTACKS = (
     ("a pattern", "POST", "/multi_search?collection=site_.*", {"searches": ["own"]}),
     ("no index", "POST", "/multi_search?collection=site_10", {"searches": ["none"]}),
     ("GET of the other index", "GET", "/collections/site_10/documents/search?q=*&query_by=title", None),
-    ("GET of an own path and another parameter", "GET", "/collections/site_1/documents/search?q=*&query_by=title&collection=site_10", None),
+    (
+        "GET of an own path and another parameter",
+        "GET",
+        "/collections/site_1/documents/search?q=*&query_by=title&collection=site_10",
+        None,
+    ),
     ("a path that goes up", "GET", "/collections/site_1/../site_10/documents/search?q=*&query_by=title", None),
     ("an encoded path", "GET", "/collections/site_1%2F..%2Fsite_10/documents/search?q=*&query_by=title", None),
     ("another prefix of the name", "GET", "/collections/site_1x/documents/search?q=*&query_by=title", None),
@@ -115,7 +120,7 @@ ATTACKS = (
     ("configuration", "POST", "/config", {"log-slow-requests-time-ms": 1}),
     ("a snapshot", "POST", "/operations/snapshot?snapshot_path=/tmp/x", None),
     ("a vote", "POST", "/operations/vote", None),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("what", "method", "path", "body"), ATTACKS, ids=[attack[0] for attack in ATTACKS])
@@ -148,9 +153,11 @@ def test_a_changed_credential_is_refused(attacker: Attacker) -> None:
     for changed in (plain.replace("site_1", "site_10"), plain[:48] + "{}", plain.replace('"limit', '"unlimit')):
         token = base64.b64encode(changed.encode()).decode()
         response = requests.post(
-            f"{attacker.node}/multi_search", json={"searches": [search_of("site_10")]}, timeout=5,
+            f"{attacker.node}/multi_search",
+            json={"searches": [search_of("site_10")]},
+            timeout=5,
             headers={"X-TYPESENSE-API-KEY": token},
-        )  # fmt: skip
+        )
         assert response.status_code == 401
 
 

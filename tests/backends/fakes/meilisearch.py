@@ -39,10 +39,14 @@ class Index:
         self.uid, self.primary_key = uid, primary_key
         self.documents: dict[str, dict[str, Any]] = {}
         self.settings: dict[str, Any] = {
-            "searchableAttributes": ["*"], "filterableAttributes": [], "sortableAttributes": [], "synonyms": {},
+            "searchableAttributes": ["*"],
+            "filterableAttributes": [],
+            "sortableAttributes": [],
+            "synonyms": {},
             "rankingRules": ["words", "typo", "proximity", "attribute", "sort", "exactness"],
-            "pagination": {"maxTotalHits": 1000}, "faceting": {"maxValuesPerFacet": 100},
-        }  # fmt: skip
+            "pagination": {"maxTotalHits": 1000},
+            "faceting": {"maxValuesPerFacet": 100},
+        }
 
     def summary(self) -> dict[str, Any]:
         return {"uid": self.uid, "createdAt": _NOW, "updatedAt": _NOW, "primaryKey": self.primary_key}
@@ -84,7 +88,9 @@ class FakeMeilisearch:
             text = body.decode() if isinstance(body, bytes) else str(body)
             try:
                 self.authorise(parts.path, dict(request.headers))
-                return self.route(request.method or "", parts.path, dict(parse_qsl(parts.query)), text, dict(request.headers))
+                return self.route(
+                    request.method or "", parts.path, dict(parse_qsl(parts.query)), text, dict(request.headers)
+                )
             except Refusal as refusal:
                 return _error(refusal)
 
@@ -115,8 +121,12 @@ class FakeMeilisearch:
     def route(self, method: str, path: str, query: dict[str, str], body: str, headers: Mapping[str, str]) -> Reply:
         names = path.strip("/").split("/")
         if method in ("POST", "PUT", "PATCH") and names[-1] == "documents" and "Content-Type" not in headers:
-            raise Refusal(415, "missing_content_type", "A Content-Type header is missing. Accepted values for the "
-                          "Content-Type header are: `application/json`, `application/x-ndjson`, `text/csv`")  # fmt: skip
+            raise Refusal(
+                415,
+                "missing_content_type",
+                "A Content-Type header is missing. Accepted values for the "
+                "Content-Type header are: `application/json`, `application/x-ndjson`, `text/csv`",
+            )
         wish: Any = json.loads(body) if body else None
         match (method, names):
             case ("GET", ["health"]):
@@ -134,7 +144,9 @@ class FakeMeilisearch:
             case (_, ["keys", *rest]):
                 return self.keys_route(method, rest, query, wish)
             case (("POST" | "PUT"), ["indexes", uid, "documents"]):
-                return self.enqueue("documentAdditionOrUpdate", uid, lambda: self.add(uid, wish, query.get("primaryKey")))
+                return self.enqueue(
+                    "documentAdditionOrUpdate", uid, lambda: self.add(uid, wish, query.get("primaryKey"))
+                )
             case ("DELETE", ["indexes", uid]):
                 return self.enqueue("indexDeletion", uid, lambda: self.drop(uid))
             case ("POST", ["indexes", uid, "documents", "delete-batch"]):
@@ -189,9 +201,19 @@ class FakeMeilisearch:
     def enqueue(self, kind: str, uid: str | None, work: Callable[[], Any]) -> Reply:
         number = len(self.tasks)
         task = {
-            "uid": number, "batchUid": None, "indexUid": uid, "status": "enqueued", "type": kind, "canceledBy": None,
-            "details": {}, "error": None, "duration": None, "enqueuedAt": _NOW, "startedAt": None, "finishedAt": None,
-        }  # fmt: skip
+            "uid": number,
+            "batchUid": None,
+            "indexUid": uid,
+            "status": "enqueued",
+            "type": kind,
+            "canceledBy": None,
+            "details": {},
+            "error": None,
+            "duration": None,
+            "enqueuedAt": _NOW,
+            "startedAt": None,
+            "finishedAt": None,
+        }
         self.tasks.append(task)
         self.work[number] = work
         shown = {"taskUid": number, "indexUid": uid, "status": "enqueued", "type": kind, "enqueuedAt": _NOW}
@@ -220,9 +242,13 @@ class FakeMeilisearch:
     def create(self, wish: dict[str, Any]) -> Reply:
         uid = wish["uid"]
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,400}", uid):
-            raise Refusal(400, "invalid_index_uid", f"Invalid value at `.uid`: `{uid}` is not a valid index uid. Index uid "
-                          "can be an integer or a string containing only alphanumeric characters, hyphens (-) and "
-                          "underscores (_), and can not be more than 512 bytes.")  # fmt: skip
+            raise Refusal(
+                400,
+                "invalid_index_uid",
+                f"Invalid value at `.uid`: `{uid}` is not a valid index uid. Index uid "
+                "can be an integer or a string containing only alphanumeric characters, hyphens (-) and "
+                "underscores (_), and can not be more than 512 bytes.",
+            )
 
         def work() -> None:
             if uid in self.indexes:
@@ -244,10 +270,14 @@ class FakeMeilisearch:
                 text = json.dumps(document, separators=(",", ":"))
                 raise Refusal(400, "missing_document_id", f"Document doesn't have a `{key}` attribute: `{text}`.")
             if not _PK.fullmatch(str(document[key])):
-                raise Refusal(400, "invalid_document_id", f"Document identifier `{json.dumps(document[key])}` is invalid. A "
-                              "document identifier can be of type integer or string, only composed of alphanumeric "
-                              "characters (a-z A-Z 0-9), hyphens (-) and underscores (_), and can not be more than 511 "
-                              "bytes.")  # fmt: skip
+                raise Refusal(
+                    400,
+                    "invalid_document_id",
+                    f"Document identifier `{json.dumps(document[key])}` is invalid. A "
+                    "document identifier can be of type integer or string, only composed of alphanumeric "
+                    "characters (a-z A-Z 0-9), hyphens (-) and underscores (_), and can not be more than 511 "
+                    "bytes.",
+                )
         for document in documents:
             index.documents[str(document[key])] = document
 
@@ -311,13 +341,19 @@ class FakeMeilisearch:
         start = hits * (page - 1)
         result: dict[str, Any] = {
             "hits": [self.hit(item, wish) for item in ranked[start : start + hits]],
-            "query": wish.get("q", ""), "processingTimeMs": 0, "requestUid": "0198c3a0",
-        }  # fmt: skip
+            "query": wish.get("q", ""),
+            "processingTimeMs": 0,
+            "requestUid": "0198c3a0",
+        }
         if "hitsPerPage" in wish or "page" in wish:
             pages = -(-len(ranked) // hits) if hits else 0
             result |= {"hitsPerPage": hits, "page": page, "totalPages": pages, "totalHits": len(ranked)}
         else:
-            result |= {"limit": wish.get("limit", 20), "offset": wish.get("offset", 0), "estimatedTotalHits": len(ranked)}
+            result |= {
+                "limit": wish.get("limit", 20),
+                "offset": wish.get("offset", 0),
+                "estimatedTotalHits": len(ranked),
+            }
         if "facets" in wish:
             result |= self.facets(index, [item[0] for item in ranked], wish["facets"])
         return result

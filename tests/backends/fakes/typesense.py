@@ -409,9 +409,7 @@ class FakeTypesense:
                 others.insert(int(position) - 1, (collection.documents[pk], (0,), {}))
         return others
 
-    def facet(
-        self, collection: Collection, found: list[Any], name: str, params: Mapping[str, str]
-    ) -> dict[str, Any]:
+    def facet(self, collection: Collection, found: list[Any], name: str, params: Mapping[str, str]) -> dict[str, Any]:
         field = collection.fields.get(name)
         if field is None or not field["facet"]:
             raise Refusal(404, f"Could not find a facet field named `{name}` in the schema.")
@@ -421,14 +419,27 @@ class FakeTypesense:
             values = document.get(name, [])
             for value in values if isinstance(values, list) else [values]:
                 if isinstance(value, int | float) and not isinstance(value, bool):
-                    numbers.append(struct.unpack("f", struct.pack("f", value))[0] if "float" in field["type"] else value)
-                shown = value if isinstance(value, str) else json.dumps(value) if isinstance(value, bool | int) else f"{value:g}"
+                    numbers.append(
+                        struct.unpack("f", struct.pack("f", value))[0] if "float" in field["type"] else value
+                    )
+                shown = (
+                    value
+                    if isinstance(value, str)
+                    else json.dumps(value)
+                    if isinstance(value, bool | int)
+                    else f"{value:g}"
+                )
                 group = tuple(tokens(shown, collection.separators)) if isinstance(value, str) else (shown,)
                 entry = counts.setdefault(group, [shown, set()])
                 entry[1].add(document["id"])
         stats: dict[str, Any] = {"total_values": len(counts)}
         if numbers:
-            stats |= {"avg": sum(numbers) / len(numbers), "max": float(max(numbers)), "min": float(min(numbers)), "sum": sum(numbers)}
+            stats |= {
+                "avg": sum(numbers) / len(numbers),
+                "max": float(max(numbers)),
+                "min": float(min(numbers)),
+                "sum": sum(numbers),
+            }
         ordered = sorted(((text, len(ids)) for text, ids in counts.values()), key=lambda pair: -pair[1])
         top = ordered[: int(params.get("max_facet_values", "10"))]
         return {

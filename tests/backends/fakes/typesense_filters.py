@@ -100,7 +100,8 @@ class FilterParser:
         for value in values:
             low, dots, high = value.partition("..")
             if dots:
-                tests.append(lambda x, a=number(low), b=number(high): a <= x <= b)
+                first, last = number(low), number(high)
+                tests.append(lambda x, first=first, last=last: first <= x <= last)
                 continue
             bound = number(value)
             compare: dict[str, Callable[[float], bool]] = {
