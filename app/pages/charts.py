@@ -67,11 +67,11 @@ def draw_chart(series: Sequence[DayCount]) -> Chart:
 
 
 def nice_ceiling(most: int) -> int:
-    """The next of 4, 8, 10, 20, 40, 60, 80, 100, 200, … that is not below ``most``: halves and quarters of it read well."""
+    """The next of 4, 5, 6, 8, 10, 20, 30, 40, 50, … that is not below ``most``: it reads well as the top of an axis."""
     if most <= 4:
         return 4
     magnitude = 10 ** int(log10(most))
-    for step in (1, 2, 4, 6, 8, 10):
+    for step in (1, 2, 3, 4, 5, 6, 8, 10):
         if most <= step * magnitude:
             return step * magnitude
     return ceil(most / magnitude) * magnitude

@@ -54,7 +54,8 @@ def groups_of(
     for field, counts in facets.items():
         values = [(value, count) for value, count in counts.items() if count]
         picked = [value for name, value in chosen if name == field]
-        if field in HIDDEN or (len(values) < 2 and not picked):
+        tells_apart = len(values) > 1 and any(count > 1 for _, count in values)
+        if field in HIDDEN or not (tells_apart or picked):
             continue
         offered = list(dict.fromkeys([*picked, *(value for value, _ in values[:SHOWN_VALUES])]))
         groups.append(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flask import Flask, g, render_template, request
+from markupsafe import Markup, escape
 
 from app.config import UNLIMITED
 
@@ -41,9 +42,9 @@ def register(app: Flask) -> None:
 
 
 def render(template: str, **values: Any) -> str:
-    """A page. Templates also see the caller and the notice that the address asks for."""
+    """A page. Templates also see who calls (``caller`` is a word of Jinja) and the notice that the address asks for."""
     notice = NOTICES.get(request.args.get("notice", ""))
-    return render_template(template, caller=g.get("caller"), notice=notice, here=request.path, **values)
+    return render_template(template, who=g.get("caller"), notice=notice, here=request.path, **values)
 
 
 def _asset_versions(folder: Path) -> dict[str, str]:

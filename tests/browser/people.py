@@ -1,0 +1,93 @@
+"""What people do in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.callers import PASSWORD
+
+WAIT_SECONDS = 15
+
+
+class Person:
+    """Somebody before a browser."""
+
+    def __init__(self, driver: Any, base_url: str):
+        self.driver = driver
+        self.base_url = base_url
+
+    def go(self, path: str) -> None:
+        self.driver.get(self.base_url + path)
+
+    def find(self, css: str) -> Any:
+        from selenium.webdriver.common.by import By
+
+        return self.driver.find_element(By.CSS_SELECTOR, css)
+
+    def texts(self, css: str) -> list[str]:
+        from selenium.webdriver.common.by import By
+
+        return [found.text for found in self.driver.find_elements(By.CSS_SELECTOR, css)]
+
+    def fill(self, **values: str) -> None:
+        for name, value in values.items():
+            field = self.find(f"main [name='{name}']:not([type=hidden])")
+            if field.tag_name == "select":
+                from selenium.webdriver.support.select import Select
+
+                Select(field).select_by_value(value)
+            else:
+                field.clear()
+                field.send_keys(value)
+
+    def press(self, words: str, kind: str = "button") -> None:
+        """Press the button, follow the link or open what says these words."""
+        from selenium.webdriver.common.by import By
+
+        found = self.driver.find_elements(By.XPATH, f"//{kind}[normalize-space()={words!r}]")
+        assert found, f"no {kind} says {words!r} at {self.driver.current_url}: {self.text[:1000]}"
+        found[0].click()
+
+    @property
+    def text(self) -> str:
+        return str(self.find("body").text)
+
+    def wait(self, condition: Callable[[], Any], what: str) -> Any:
+        """Wait until something is so."""
+        from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        # An element is stale when the next page comes while it is looked at.
+        waiting = WebDriverWait(self.driver, WAIT_SECONDS, 0.1, ignored_exceptions=[StaleElementReferenceException])
+        try:
+            return waiting.until(lambda _: condition())
+        except TimeoutException as error:
+            raise AssertionError(f"{what}; at {self.driver.current_url}: {self.text[:500]}") from error
+
+    def sees(self, words: str) -> None:
+        self.wait(lambda: words in self.text, f"{words!r} never came")
+
+    def register(self, email: str) -> None:
+        self.go("/")
+        self.press("Create an account", "a")
+        self.fill(name="Ann", email=email, password=PASSWORD)
+        self.press("Create the account")
+        self.sees("Make your first site searchable")
+
+    def add_site(self, name: str, url: str) -> str:
+        """Add a site; gives its path."""
+        self.go("/dashboard")
+        self.press("Add a site", "a")
+        self.fill(name=name, url=url)
+        self.press("Add the site")
+        self.sees("Next: a key, and your pages")
+        return str(self.driver.current_url).removeprefix(self.base_url).partition("?")[0]
+
+    def make_key(self, site: str, name: str, kind: str) -> str:
+        """Make a key; gives its token, which the page shows this once."""
+        self.go(f"/api{site}/keys")
+        self.fill(name=name, type=kind)
+        self.press("Make the key")
+        self.sees("It will not be shown again")
+        return str(self.find(".fresh code").text)

@@ -1,0 +1,89 @@
+"""A customer's way through the pages, with a real browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import requests
+
+from tests.browser.people import Person
+from tests.callers import PASSWORD, page
+from tests.server import Server
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_customer_registers_indexes_finds_reads_the_analytics_pauses_and_leaves(server: Server, browser: Any) -> None:
+    ann = Person(browser, server.base_url)
+    ann.register("ann@example.com")
+    site = ann.add_site("Harbour museum", "https://museum.example.com/")
+
+    token = ann.make_key(site, "Web server", "private")
+    ann.go(f"/api{site}/keys")
+    assert token not in browser.page_source
+    sent = requests.post(
+        f"{server.base_url}/api/v1/index/bulk",
+        json={"documents": [page(1, title="Opening hours", content="The lighthouse opens at nine."), page(2)]},
+        headers={"Authorization": f"Bearer {token}"},
+        timeout=30,
+    )
+    assert sent.json()["indexed"] == 2
+
+    ann.go(f"{site}/try")
+    ann.fill(q="lighthose")
+    ann.press("Search")
+    ann.sees("1 result")
+    assert ann.texts(".hits h2") == ["Opening hours"]
+    assert ann.texts(".hits mark") == ["lighthouse"]
+    ann.fill(q="zeppelin")
+    ann.press("Search")
+    ann.sees("Nothing matches “zeppelin”")
+
+    def analytics_know() -> bool:
+        ann.go(f"/api/analytics?site_id={site.rpartition('/')[2]}")
+        return "lighthose" in ann.text and "zeppelin" in ann.text
+
+    ann.wait(analytics_know, "the searches never reached the analytics")
+    assert ann.texts("section[aria-labelledby=zero-title] tbody th") == ["zeppelin"]
+    ann.go("/dashboard")
+    ann.sees("2 searches in 30 days, 1 of them without a result")
+
+    ann.go(site)
+    ann.press("Pause the site")
+    ann.sees("The site is paused")
+    refused = requests.get(
+        f"{server.base_url}/v1/search", {"q": "hours"}, headers={"Authorization": f"Bearer {token}"}, timeout=30
+    )
+    assert refused.json()["error"] == "site_inactive"
+    ann.go(f"{site}/try?q=hours")
+    ann.sees("This site is paused")
+
+    ann.go("/profile/edit")
+    ann.press("Delete my account…", "summary")
+    ann.fill(reason="Only a test")
+    ann.find("#delete-password").send_keys("not the password")
+    ann.press("Delete my account and everything in it")
+    ann.sees("Password is not correct")
+    ann.find("#delete-password").send_keys(PASSWORD)
+    ann.press("Delete my account and everything in it")
+    ann.sees("Your account is deleted")
+    ended = requests.get(f"{server.base_url}/sites", headers={"Authorization": f"Bearer {token}"}, timeout=30)
+    assert ended.status_code == 401
+    ann.go("/dashboard")
+    assert browser.current_url == f"{server.base_url}/login?next=/dashboard"
+
+
+def test_the_keyboard_is_enough(server: Server, browser: Any) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    def type_keys(*keys: str) -> None:
+        ActionChains(browser).send_keys(*keys).perform()
+
+    kim = Person(browser, server.base_url)
+    kim.go("/register")
+    type_keys(Keys.TAB)
+    assert browser.switch_to.active_element.text == "Skip to the content"
+    type_keys(Keys.ENTER, Keys.TAB, "Kim", Keys.TAB, "kim@example.com", Keys.TAB, PASSWORD, Keys.ENTER)
+    kim.sees("Make your first site searchable")

@@ -1,0 +1,214 @@
+"""The pasted search box, on a customer's page of another origin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.browser.people import Person
+from tests.callers import PASSWORD, page
+from tests.server import Server
+
+pytestmark = pytest.mark.browser
+
+EVIL = "<img src=x onerror=\"document.title='pwned'\">"
+
+
+class Customer:
+    """An account with a site that holds a few pages, made through the API."""
+
+    def __init__(self, server: Server, email: str):
+        self.base_url = server.base_url
+        self.http = requests.Session()
+        self.http.headers["X-CSRF-Token"] = self._call(
+            "POST", "/register", {"name": "Ann", "email": email, "password": PASSWORD}
+        )["csrf_token"]
+        self.site_id = self._call("POST", "/sites", {"name": "Museum", "url": "https://museum.example.com"})["site"][
+            "id"
+        ]
+        self.public_key = self.make_key("public")
+        documents = [
+            page(1, title="Opening hours", content="The lighthouse opens at nine."),
+            page(
+                2,
+                title=f"Lighthouse tickets {EVIL}",
+                content=f"Tickets for the lighthouse. {EVIL}",
+                url="/tickets.html",
+            ),
+        ]
+        sent = requests.post(
+            f"{self.base_url}/api/v1/index/bulk",
+            json={"documents": documents},
+            headers={"Authorization": f"Bearer {self.make_key('private')}"},
+            timeout=30,
+        )
+        assert sent.status_code == 200, sent.text
+
+    def make_key(self, kind: str) -> str:
+        token: str = self._call("POST", f"/api/sites/{self.site_id}/keys", {"name": kind, "type": kind})["api_key"]
+        return token
+
+    def pause(self) -> None:
+        self._call("PUT", f"/sites/{self.site_id}", {"active": False})
+
+    def used_today(self) -> int:
+        answer = requests.get(
+            f"{self.base_url}/v1/client-info", headers={"Authorization": f"Bearer {self.public_key}"}, timeout=30
+        )
+        used: int = answer.json()["limits"]["used_today"]
+        return used
+
+    def searched(self) -> dict[str, int]:
+        analytics = self.http.get(f"{self.base_url}/api/analytics", timeout=30).json()
+        return {item["query"]: item["count"] for item in analytics["top_queries"]}
+
+    def _call(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer = self.http.request(method, self.base_url + path, json=body, timeout=30)
+        assert answer.ok, answer.text
+        result: dict[str, Any] = answer.json()
+        return result
+
+
+class Visitor(Person):
+    """Somebody on the customer's page."""
+
+    def __init__(self, driver: Any, origin: str, folder: Path):
+        super().__init__(driver, origin)
+        self.folder = folder
+
+    def open(self, base_url: str, public_key: str, **attributes: str) -> None:
+        """Look at a page with the two lines in it, and a policy that allows no more than they need."""
+        policy = f"default-src 'none'; script-src {base_url}; connect-src {base_url}"
+        data = "".join(f' data-{name}="{value}"' for name, value in attributes.items())
+        (self.folder / "index.html").write_text(
+            f"""<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">
+            <meta http-equiv="Content-Security-Policy" content="{policy}"><title>Museum</title><h1>Museum</h1>
+            <div id="site-search"></div>
+            <script src="{base_url}/widget.js" data-key="{public_key}"{data} async></script></html>"""
+        )
+        (self.folder / "tickets.html").write_text("<!doctype html><title>Tickets</title><h1>Tickets</h1>")
+        self.go("/index.html")
+        self.wait(lambda: self.find("#site-search").shadow_root, "the box never came")
+
+    def inside(self, css: str) -> Any:
+        from selenium.webdriver.common.by import By
+
+        return self.find("#site-search").shadow_root.find_elements(By.CSS_SELECTOR, css)
+
+    def type(self, *keys: str) -> None:
+        """Press keys in the box. (Sent to the element itself, the driver would take the focus away and back each time.)"""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        box = self.inside("input")[0]
+        if self.driver.execute_script("return arguments[0].getRootNode().activeElement !== arguments[0]", box):
+            box.click()
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def told(self) -> str:
+        return " ".join(found.text for found in self.inside(".status"))
+
+    def titles(self) -> list[str]:
+        return [found.text for found in self.inside(".title")]
+
+
+@pytest.fixture
+def visitor(browser: Any, other_origin: tuple[str, Path]) -> Visitor:
+    return Visitor(browser, *other_origin)
+
+
+def test_a_visitor_finds_a_page_by_keyboard_and_it_is_counted_once(server: Server, visitor: Visitor) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    customer = Customer(server, "finds@example.com")
+    visitor.open(customer.base_url, customer.public_key, placeholder="Find it")
+    box = visitor.inside("input")[0]
+    assert box.get_attribute("placeholder") == "Find it"
+    assert box.get_attribute("aria-expanded") == "false"
+
+    visitor.type("lighthose")
+    visitor.wait(lambda: visitor.told() == "2 results", "the results never came")
+    assert box.get_attribute("aria-expanded") == "true"
+    assert [found.text.lower() for found in visitor.inside("mark")] == ["lighthouse"] * len(visitor.inside("mark"))
+    assert visitor.inside("mark")
+    assert f"Lighthouse tickets {EVIL}" in visitor.titles()
+    assert not visitor.inside("img")
+    assert visitor.driver.title == "Museum"
+
+    visitor.wait(lambda: customer.searched() == {"lighthose": 1}, f"the search was not logged: {customer.searched()}")
+    assert customer.used_today() == 1
+
+    position = visitor.titles().index(f"Lighthouse tickets {EVIL}")
+    visitor.type(*[Keys.ARROW_DOWN] * (position + 1))
+    assert box.get_attribute("aria-activedescendant") == f"hit-{position}"
+    assert visitor.inside(f"#hit-{position}")[0].get_attribute("aria-selected") == "true"
+    visitor.type(Keys.ENTER)
+    visitor.wait(lambda: visitor.driver.title == "Tickets", "the chosen result never opened")
+    assert customer.searched() == {"lighthose": 1}
+    assert customer.used_today() == 1
+
+
+def test_choosing_a_result_at_once_logs_the_search_before_the_page_is_left(server: Server, visitor: Visitor) -> None:
+    customer = Customer(server, "leaves@example.com")
+    visitor.open(customer.base_url, customer.public_key)
+    visitor.type("tickets")
+    visitor.wait(lambda: visitor.titles(), "the results never came")
+    visitor.inside(".hit")[0].click()
+    visitor.wait(lambda: visitor.driver.title == "Tickets", "the chosen result never opened")
+    visitor.wait(lambda: customer.searched() == {"tickets": 1}, "the search was not logged")
+    assert customer.used_today() == 1
+
+
+def test_escape_closes_the_results_and_the_arrow_opens_them(server: Server, visitor: Visitor) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    customer = Customer(server, "keys@example.com")
+    visitor.open(customer.base_url, customer.public_key, lang="de")
+    visitor.type("lighthouse")
+    visitor.wait(lambda: visitor.told() == "2 Treffer", "the results never came")
+    visitor.type(Keys.ESCAPE)
+    assert not visitor.inside(".panel")[0].is_displayed()
+    assert visitor.inside("input")[0].get_attribute("value") == "lighthouse"
+    visitor.type(Keys.ARROW_DOWN)
+    assert visitor.inside(".panel")[0].is_displayed()
+
+
+def test_nothing_found_is_said(server: Server, visitor: Visitor) -> None:
+    customer = Customer(server, "nothing@example.com")
+    visitor.open(customer.base_url, customer.public_key)
+    visitor.type("<b>zeppelin")
+    visitor.wait(lambda: visitor.told() == "Nothing matches “<b>zeppelin”.", "the message never came")
+
+
+def test_the_box_says_when_the_searches_of_the_day_are_used_up(server: Server, visitor: Visitor) -> None:
+    customer = Customer(server, "spent@example.com")
+    server.set_plan("spent@example.com", "pro", searches_per_day=1)
+    visitor.open(customer.base_url, customer.public_key)
+    visitor.type("lighthouse")
+    visitor.wait(lambda: visitor.told() == "2 results", "the results never came")
+    visitor.inside("input")[0].clear()
+    visitor.type("hours")
+    visitor.wait(lambda: visitor.told().startswith("Search is busy at the moment"), "the message never came")
+    assert customer.used_today() == 1
+
+
+def test_the_box_says_when_the_site_is_paused_and_when_the_key_is_none(server: Server, visitor: Visitor) -> None:
+    customer = Customer(server, "paused@example.com")
+    visitor.open(customer.base_url, customer.public_key)
+    customer.pause()
+    visitor.type("lighthouse")
+    visitor.wait(lambda: visitor.told() == "Search is switched off at the moment.", "the message never came")
+
+
+def test_a_key_of_the_engine_that_ended_is_renewed(server: Server, visitor: Visitor) -> None:
+    customer = Customer(server, "renew@example.com")
+    visitor.open(customer.base_url, customer.public_key)
+    visitor.type("hours")
+    visitor.wait(lambda: visitor.told() == "1 result", "the results never came")
+    customer.pause()
+    customer._call("PUT", f"/sites/{customer.site_id}", {"active": True})
+    visitor.inside("input")[0].clear()
+    visitor.type("tickets")
+    visitor.wait(lambda: visitor.told() == "1 result" and "tickets" in visitor.titles()[0], "it was not renewed")
