@@ -124,6 +124,8 @@ class SearchQuery:
         filter: Parsed expression of the portable grammar, ANDed with ``filters``.
         sort: At most three keys; ties are broken by relevance.
         facets: Fields to count values of; ``("*",)`` for every field that can be one.
+        facet_values: Most values counted of each facet, 100 to 10,000. Beyond 100 an engine may give fewer: of ``id``
+            no more than 100, of others at least 1,000 if there are so many.
         highlight: How to make ``Hit.formatted``; ``None`` leaves it out.
         kinds: The index's further fields. A field that is neither standard nor here is unknown.
         settings: The site's search settings.
@@ -138,6 +140,7 @@ class SearchQuery:
     filter: Filter | None = None
     sort: tuple[SortKey, ...] = ()
     facets: tuple[str, ...] = ()
+    facet_values: int = 100
     highlight: Highlight | None = None
     kinds: FieldKinds = field(default_factory=dict)
     settings: SearchSettings = field(default_factory=SearchSettings)
@@ -182,7 +185,7 @@ class SearchResult:
     Attributes:
         hits: One page of hits, best first.
         total: Number of all matches, exact as far as the engine can count.
-        facets: Field to value (as text) to number of matches, at most 100 values each,
+        facets: Field to value (as text) to number of matches, at most the query's ``facet_values`` each,
             members in order of count, then value.
         facet_stats: Smallest and largest values of facets that are numbers or dates.
         engine_ms: Time the engine took, in milliseconds.

@@ -21,6 +21,7 @@ from backends.words import split_words
 SEARCHABLE = ("title", "excerpt", "content")
 MAX_OFFSET = 2147483647
 MAX_FACET_HITS = 100
+_SEARCHED_VALUES = 10_000
 _DEFAULT_PAGE = 20
 _SORT = re.compile(r"(.+):(asc|desc)", re.DOTALL)
 
@@ -106,6 +107,7 @@ def make_facet_query(parameters: Mapping[str, Any], site: SiteRecord) -> SearchQ
         limit=0,
         filter=read_filter(parameters["filter"]),
         facets=(name,),
+        facet_values=_SEARCHED_VALUES if (parameters["facetQuery"] or "").strip() else MAX_FACET_HITS,
         kinds=site.kinds,
         settings=site.settings,
         fields=_searched(parameters["attributesToSearchOn"]),

@@ -39,13 +39,14 @@ def facet_fields(wanted: Sequence[str], kinds: FieldKinds) -> list[str]:
 
 
 def count_facets(
-    snapshot: Snapshot, query: tantivy.Query, fields: Sequence[str], kinds: FieldKinds
+    snapshot: Snapshot, query: tantivy.Query, fields: Sequence[str], kinds: FieldKinds, most: int = MOST_VALUES
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
-    """Values with their counts, and the bounds of numbers and dates."""
+    """The ``most`` frequent values with their counts, and the bounds of numbers and dates."""
+    asked = _FIRST_LOOK if most <= MOST_VALUES else _EVERY_VALUE
     wishes: dict[str, Any] = {}
     for at, name in enumerate(fields):
         if name != ID:
-            wishes[f"v{at}"] = _values_wish(name, _FIRST_LOOK)
+            wishes[f"v{at}"] = _values_wish(name, asked)
         if name == DATE:
             wishes[f"s{at}"] = {"stats": {"field": DATE}}
         elif name in snapshot.slots and kinds.get(name, frozenset()) & NUMBER_KINDS:
@@ -54,7 +55,9 @@ def count_facets(
     counts: dict[str, dict[str, int]] = {}
     stats: dict[str, FacetStats] = {}
     for at, name in enumerate(fields):
-        counts[name] = _ids(snapshot, query) if name == ID else _values(snapshot, query, name, answer[f"v{at}"])
+        counts[name] = (
+            _ids(snapshot, query, most) if name == ID else _values(snapshot, query, name, answer[f"v{at}"], most)
+        )
         bounds = answer.get(f"s{at}")
         if bounds is not None and bounds["count"]:
             scale = 1_000_000 if name == DATE else 1
@@ -66,22 +69,24 @@ def _values_wish(name: str, size: int) -> dict[str, Any]:
     return {"terms": {"field": facet_path(name), "size": size, "segment_size": _EVERY_VALUE}}
 
 
-def _values(snapshot: Snapshot, query: tantivy.Query, name: str, answer: Mapping[str, Any]) -> dict[str, int]:
+def _values(
+    snapshot: Snapshot, query: tantivy.Query, name: str, answer: Mapping[str, Any], most: int
+) -> dict[str, int]:
     buckets = answer["buckets"]
-    # Values as frequent as the hundredth may be missing among those that were fetched; then all are.
-    if len(buckets) == _FIRST_LOOK and buckets[-1]["doc_count"] == buckets[MOST_VALUES - 1]["doc_count"]:
+    # Values as frequent as the last that is shown may be missing among those that were fetched; then all are.
+    if len(buckets) == _FIRST_LOOK and buckets[-1]["doc_count"] == buckets[most - 1]["doc_count"]:
         buckets = snapshot.searcher.aggregate(query, {"v": _values_wish(name, _EVERY_VALUE)})["v"]["buckets"]
-    return _first((bucket["key"], bucket["doc_count"]) for bucket in buckets)
+    return _first(((bucket["key"], bucket["doc_count"]) for bucket in buckets), most)
 
 
-def _first(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
-    return dict(sorted(counts, key=lambda item: (-item[1], item[0]))[:MOST_VALUES])
+def _first(counts: Iterable[tuple[str, int]], most: int) -> dict[str, int]:
+    return dict(sorted(counts, key=lambda item: (-item[1], item[0]))[:most])
 
 
-def _ids(snapshot: Snapshot, query: tantivy.Query) -> dict[str, int]:
+def _ids(snapshot: Snapshot, query: tantivy.Query, most: int) -> dict[str, int]:
     """Ids occur once each: the first ones in order."""
     listed = snapshot.searcher.search(
-        query, limit=MOST_VALUES, count=False, order_by_field=sort_column(ID), order=tantivy.Order.Asc
+        query, limit=most, count=False, order_by_field=sort_column(ID), order=tantivy.Order.Asc
     ).hits
     ids = [str(snapshot.searcher.doc(address).get_first(ID)) for _, address in listed]
     return dict.fromkeys(sorted(ids), 1)

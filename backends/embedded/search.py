@@ -53,7 +53,7 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
     if base is None:
         return SearchResult((), 0, {name: {} for name in fields}, {}, _milliseconds_since(started))
     addresses, total, everything = search.page(base)
-    facets, stats = count_facets(snapshot, everything, fields, query.kinds) if fields else ({}, {})
+    facets, stats = count_facets(snapshot, everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
     hits = _hits(snapshot, addresses, Highlighter(query.highlight, marks) if query.highlight else None)
     return SearchResult(hits, total, facets, stats, _milliseconds_since(started))
 

@@ -366,6 +366,14 @@ def test_values_of_a_facet_are_searched_by_the_beginnings_of_their_words(tenant:
     assert found("zo", limit="ignored", wrong=1, facets=5) == [("Ann Zola", 2), ("Zoë Lee", 1)]
 
 
+def test_rare_values_of_a_facet_are_found_among_many(tenant: Tenant, gateway: Gateway) -> None:
+    tenant.index(*[page(number, author=f"Writer {number:03}") for number in range(250)], page("rare", author="Zoë"))
+
+    assert gateway.facet(facetName="author", facetQuery="zoe").get_json()["facetHits"] == [{"value": "Zoë", "count": 1}]
+    assert len(gateway.facet(facetName="author", facetQuery="writer").get_json()["facetHits"]) == 100
+    assert len(gateway.facet(facetName="author").get_json()["facetHits"]) == 100
+
+
 def test_a_facet_that_is_none_is_refused(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1))
 

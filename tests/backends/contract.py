@@ -504,6 +504,13 @@ class BackendContract:
         assert (stats["date"].min, stats["date"].max) == (1703980800, 1735689600)
         assert "author" not in stats
 
+    def test_more_than_a_hundred_values_are_counted_if_wished(self, case: Case) -> None:
+        case.add(*(page(str(number), "word", color=f"c{number:03}") for number in range(320)))
+        every = [f"c{number:03}" for number in range(320)]
+        assert list(case.search("word", facets=("color",), facet_values=1000).facets["color"]) == every
+        assert list(case.search("word", facets=("color",), facet_values=300).facets["color"]) == every[:300]
+        assert list(case.search("word", facets=("color",)).facets["color"]) == every[:100]
+
     def test_a_star_counts_every_field_that_can_be_a_facet(self, case: Case) -> None:
         case.add(*SHOP)
         facets = case.search("reading", facets=("*",)).facets
