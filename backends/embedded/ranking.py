@@ -13,15 +13,23 @@ class Ranking:
     Attributes:
         fields: Worth of a match in each field.
         stem, prefix, typo, far_typo, synonym: Worth of a match that is not exact.
-        tie: What the weaker fields and forms add to the best one.
+        field_tie, form_tie: What weaker fields, and weaker forms of a word, add to the best one.
+        own_rarity: How far a word counts as rare as in its field (1) rather than in all fields (0).
+        whole_title: Added, in units of the query's own weight, when the query is the title.
         character: Worth of a single character of a script without spaces.
         stop: Worth of a stop word; it never has to match.
         title_phrase, content_phrase: Worth of neighbours in the query standing near each other in a document.
-        every_word: Added when every word that must match does, in units of the query's own weight.
-        exact_word: Added, in the same units, when every one does so without an error.
-        enough: With fewer documents that have every word, those with some words follow.
+        every_word: Added, in the same units, when every word that must match does; ``every_of_few`` in queries
+            of at most ``few`` words.
+        exact_word: Added, in the same units, for a word of such a query that matches without an error or an end
+            that is missing; ``exact_alone`` when it is the only one.
+        enough: With fewer documents that have every word, those with some words follow; so many can be asked for
+            at once.
+        sentence: Queries of so many words with two stop words or more may find documents by stop words alone, last.
         newest: Largest bonus for recency, as a share of the score.
         half_life_days: Age at which half of it is left.
+        well_known: A word that so many documents have is not looked at as a typing error.
+        most_stems, most_completions, most_typo_words: Bounds of what is looked up for a word, and for how many words.
     """
 
     fields: Mapping[str, float] = field(default_factory=lambda: {"title": 2.5, "excerpt": 1.5, "content": 1.0})
@@ -36,9 +44,9 @@ class Ranking:
     whole_title: float = 1.0
     stop: float = 0.8
     character: float = 0.7
-    title_phrase: float = 0.5
-    content_phrase: float = 0.4
-    every_word: float = 0.75
+    title_phrase: float = 0.4
+    content_phrase: float = 0.25
+    every_word: float = 1.0
     every_of_few: float = 1.5
     few: int = 2
     exact_word: float = 0.4
@@ -47,7 +55,7 @@ class Ranking:
     sentence: int = 4
     newest: float = 0.05
     half_life_days: float = 730.0
-    well_known: int = 5
+    well_known: int = 10
     most_stems: int = 12
     most_completions: int = 30
     most_typo_words: int = 3

@@ -25,7 +25,7 @@ Span = tuple[int, int, str]
 
 _LIGATURES = {"ß": "ss", "æ": "ae", "œ": "oe", "ﬁ": "fi", "ﬂ": "fl", "ﬀ": "ff", "þ": "th", "ĳ": "ij"}
 _LETTERS_TO_FOLD = re.compile(
-    "[\xc0-\u02af\u0370-\u052f\u1e00-\u1fff\uff10-\uff5a\u0621-\u0626\u0629\u0649\u0671\u06a9\u06cc]"
+    "[\xb2\xb3\xb9\u2070-\u2089\xc0-\u02af\u0370-\u052f\u1e00-\u1fff\uff10-\uff5a\u0621-\u0626\u0629\u0649\u0671\u06a9\u06cc]"
 )
 _SILENT_OR_COMPOUND = re.compile(
     "[\xad\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u093c\u094d\u09bc"
@@ -35,7 +35,7 @@ _SILENT_OR_COMPOUND = re.compile(
 _PLAIN_BUT_TYPOGRAPHY = re.compile(
     "[\\0-\x7f\xa0-\xac\xae-\xb1\xb4-\xb8\xbb\xbf\u2010-\u2027\u2030-\u205e\u20ac\u2122\u2190-\u21ff]*"
 )
-_SPELLED = {"cplusplus": "c++", "csharp": "c#", "dotnet": ".net"}
+_SPELLED_OUT = re.compile("([a-z])(plusplus|sharp)")
 
 
 class _LetterFolds(dict[int, int]):
@@ -43,7 +43,7 @@ class _LetterFolds(dict[int, int]):
 
     def __missing__(self, code: int) -> int:
         char = chr(code)
-        folded = fold(char) if char.isalpha() else char
+        folded = fold(char) if char.isalnum() else char
         result = ord(folded) if len(folded) == 1 else ord(char.lower()) if len(char.lower()) == 1 else code
         self[code] = result
         return result
@@ -161,8 +161,11 @@ def _fold_char(char: str) -> str:
 def _spellings(term: str) -> tuple[str, ...]:
     """How a folded term may be written in a text folded letter by letter."""
     found = {term}
-    if term in _SPELLED:
-        found.add(_SPELLED[term])
+    spelled_out = _SPELLED_OUT.fullmatch(term)
+    if spelled_out is not None:
+        found.add(spelled_out[1] + ("++" if spelled_out[2] == "plusplus" else "#"))
+    elif term in ("plusplus", "dotnet"):
+        found.add("++" if term == "plusplus" else ".net")
     for ligature, letters in _LIGATURES.items():
         if letters in term:
             found.add(term.replace(letters, ligature))

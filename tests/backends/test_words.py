@@ -1,0 +1,126 @@
+"""Languages, word forms, typing errors and the parts of a query."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backends.base import SearchSettings
+from backends.embedded.documents import sort_text
+from backends.embedded.folding import terms_of
+from backends.embedded.languages import STEMMERS, UNKNOWN, recognise, stem, stems, stop_words
+from backends.embedded.queries import UnitKind, parse_query
+from backends.embedded.stop_words import STOP_WORDS
+from backends.embedded.typos import distance, edits, errors_allowed, prefix_distance
+from backends.registry import create_backend
+from tests.backends.contract import Case, page
+
+
+@pytest.mark.parametrize(("text", "language"), [
+    ("How do I install the package on my server, and what is it for?", "en"),
+    ("Wie viele Punkte gab die Verteidigung ab, und wer hat sie erzielt?", "de"),
+    ("Comment est-ce que je peux installer le paquet dans le serveur ?", "fr"),
+    ("¿Cuántos puntos cedió la defensa de los Panthers y quién los hizo?", "es"),
+    ("Quanti punti ha subito la difesa e chi li ha segnati nella partita?", "it"),
+    ("Quantos pontos a defesa sofreu e quem os marcou? Não sabemos ainda.", "pt"),
+    ("Hoeveel punten heeft de verdediging toegestaan en wie heeft ze gemaakt?", "nl"),
+    ("Hur många poäng släppte försvaret in och vem gjorde dem? Det är inte känt.", "sv"),
+    ("Сколько очков пропустила защита и кто их набрал в этом матче?", "ru"),
+    ("كم عدد النقاط التي خسرها الدفاع ومن الذي سجلها في هذه المباراة", "ar"),
+    ("Πόσους πόντους δέχτηκε η άμυνα και ποιος τους έβαλε;", "el"),
+    ("Ile punktów straciła obrona i kto je zdobył w tym meczu? Nie wiadomo.", "pl"),
+    ("黑豹队的防守丢了多少分？", "zh"), ("日本の首都は東京です。", "ja"), ("대한민국의 수도는 서울입니다.", "ko"),
+    ("เมืองหลวงของประเทศไทย", "th"), ("12345 !!!", UNKNOWN), ("", UNKNOWN),
+])  # fmt: skip
+def test_a_language_is_recognised_by_its_little_words_or_its_script(text: str, language: str) -> None:
+    assert recognise(text) == language
+
+
+def test_every_language_with_a_stemmer_has_stop_words() -> None:
+    assert set(STEMMERS) == set(STOP_WORDS)
+    for language in STEMMERS:
+        assert len(stop_words(language)) > 25, language
+        assert stem(language, "abc")
+
+
+@pytest.mark.parametrize(("language", "left", "right"), [
+    ("en", "houses", "house"), ("de", "häuser", "haus"), ("es", "aplicación", "aplicaciones"),
+    ("fr", "modifié", "modifier"), ("ru", "документы", "документ"), ("pt", "férias", "ferias"),
+    ("it", "città", "citta"), ("sv", "bilarna", "bilar"),
+])  # fmt: skip
+def test_forms_of_a_word_share_a_stem_though_the_index_has_no_accents(language: str, left: str, right: str) -> None:
+    def every(word: str) -> set[str]:
+        return {stem(language, word)} | set(stems(language, terms_of(word)[0]))
+
+    assert every(left) & every(right)
+
+
+words = st.text(alphabet="abcdé", max_size=7)
+
+
+@given(words, words)
+def test_the_distance_is_the_least_number_of_errors(left: str, right: str) -> None:
+    def plain(a: str, b: str) -> int:
+        if not a or not b:
+            return len(a) + len(b)
+        best = min(plain(a[1:], b) + 1, plain(a, b[1:]) + 1, plain(a[1:], b[1:]) + (a[0] != b[0]))
+        if len(a) > 1 and len(b) > 1 and a[0] == b[1] and a[1] == b[0]:
+            best = min(best, plain(a[2:], b[2:]) + 1)
+        return best
+
+    assert distance(left, right, 2) == min(3, plain(left, right))
+    assert distance(left, right, 2) == distance(right, left, 2)
+    assert prefix_distance(left, right, 2) <= distance(left, right, 2)
+
+
+@given(st.text(alphabet="abcxyz", min_size=2, max_size=9))
+def test_every_edit_is_one_error_away(word: str) -> None:
+    assert all(distance(word, other, 1) == 1 for other in edits(word))
+
+
+def test_short_words_and_words_with_digits_are_forgiven_nothing() -> None:
+    assert [errors_allowed(word) for word in ("abcd", "abcde", "abcdefgh", "abcdefghi", "abcde1", "x" * 99)] == [
+        0, 1, 1, 2, 0, 0,
+    ]  # fmt: skip
+
+
+def test_a_query_is_taken_apart() -> None:
+    parsed = parse_query('install "node js" -old -"very old" e-mail 3.11.7 日本語 c++')
+    assert [(unit.kind, unit.terms) for unit in parsed.units] == [
+        (UnitKind.WORD, ("install",)), (UnitKind.WORD, ("e",)), (UnitKind.WORD, ("mail",)),
+        (UnitKind.COMPOUND, ("3", "11", "7")), (UnitKind.PAIR, ("日本",)), (UnitKind.PAIR, ("本語",)),
+        (UnitKind.WORD, ("cplusplus",)),
+    ]  # fmt: skip
+    assert parsed.phrases == [("node", "js")]
+    assert parsed.excluded == [("old",), ("very", "old")]
+
+
+@given(st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False, allow_infinity=False)),
+       st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False, allow_infinity=False)))  # fmt: skip
+def test_numbers_sort_by_size_as_text(left: float, right: float) -> None:
+    if left < right:
+        assert sort_text(left) < sort_text(right)
+    assert sort_text(left) < sort_text("")
+    assert sort_text(True) > sort_text(False)
+
+
+def test_the_language_of_a_site_can_be_set() -> None:
+    case = Case(create_backend("memory://"), "set")
+    case.backend.create_index("set")
+    case.add(page("a", "Roma", "parlato"), page("b", "zzz"))
+    assert case.ids("parlare", settings=SearchSettings(language="it")) == ["a"]
+    assert case.ids("parlare", settings=SearchSettings(language="en")) == []
+
+
+def test_pins_and_recency_do_not_repeat_or_lose_hits_on_later_pages() -> None:
+    case = Case(create_backend("memory://"), "pages")
+    case.backend.create_index("pages")
+    case.add(*(page(f"p{n:03}", "word", date=f"20{n % 25:02}-01-01") for n in range(230)), page("pin", "other"))
+    settings = SearchSettings(pinned={"word": ("pin", "p200", "p003")})
+    for wish in (SearchSettings(), settings):
+        seen: list[str] = []
+        for offset in range(0, 250, 35):
+            seen += case.ids("word", limit=35, offset=offset, settings=wish)
+        assert len(seen) == len(set(seen)) == case.search("word", settings=wish).total
+    assert seen[:3] == ["pin", "p200", "p003"]
