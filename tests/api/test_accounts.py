@@ -1,0 +1,278 @@
+"""Registration, login, sessions."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
+
+import pytest
+import time_machine
+from flask import Flask
+from werkzeug.test import TestResponse
+
+from tests.answers import assert_error, assert_ok
+from tests.callers import PASSWORD, ApiClient, Browser, Tenant, register_browser
+from tests.conftest import close_app, make_app, make_settings
+
+NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+NEW = {"name": "Ann", "email": "new@example.com", "password": PASSWORD}
+
+
+def register(app: Flask, address: str = "10.0.0.1", **fields: Any) -> TestResponse:
+    return ApiClient(app).post("/register", json={**NEW, **fields}, environ_overrides={"REMOTE_ADDR": address})
+
+
+def log_in(app: Flask, email: str, password: str = PASSWORD, address: str = "10.0.0.1") -> TestResponse:
+    body = {"email": email, "password": password}
+    return ApiClient(app).post("/login", json=body, environ_overrides={"REMOTE_ADDR": address})
+
+
+def cookie_of(response: TestResponse) -> Any:
+    return SimpleCookie(response.headers["Set-Cookie"])["session"]
+
+
+class TestRegistration:
+    """The first account, and every other."""
+
+    def test_who_registers_is_logged_in(self, app: Flask) -> None:
+        client = app.test_client()
+        response = client.post("/register", json={**NEW, "name": "  Ann ", "email": " Ann@Example.com "})
+
+        answer = assert_ok(response, 201)
+        user = answer["user"]
+        assert answer == {"success": True, "user": user, "csrf_token": answer["csrf_token"]}
+        assert set(user) == {"id", "name", "email", "plan", "created_at"}
+        assert (user["name"], user["email"], user["plan"]) == ("Ann", "Ann@Example.com", "pro")
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", user["created_at"])
+        assert response.headers["Cache-Control"] == "no-store"
+        assert_ok(Browser(client, answer["csrf_token"]).put("/profile", json={"name": "Anna"}))
+
+    @pytest.mark.parametrize(
+        ("fields", "field"),
+        [
+            ({"name": None}, "name"),
+            ({"name": " "}, "name"),
+            ({"name": "x" * 101}, "name"),
+            ({"name": 5}, "name"),
+            ({"email": None}, "email"),
+            ({"email": ""}, "email"),
+            ({"email": "ann"}, "email"),
+            ({"email": "@x.example"}, "email"),
+            ({"email": "ann@"}, "email"),
+            ({"email": "ann@x"}, "email"),
+            ({"email": "a b@x.example"}, "email"),
+            ({"email": "a@x..example"}, "email"),
+            ({"email": "a@-x.example"}, "email"),
+            ({"email": ".a@x.example"}, "email"),
+            ({"email": "a@b@x.example"}, "email"),
+            ({"email": "x" * 65 + "@x.example"}, "email"),
+            ({"email": "a@" + "x." * 130 + "example"}, "email"),
+            ({"email": "a@x.example\n"}, None),
+            ({"email": "a\n@x.example"}, "email"),
+            ({"password": None}, "password"),
+            ({"password": "nine char"}, "password"),
+            ({"password": "x" * 1025}, "password"),
+            ({"password": 1234567890}, "password"),
+            ({"plan": "business"}, "plan"),
+        ],
+    )
+    def test_an_account_that_cannot_be(self, shared_app: Flask, fields: dict[str, Any], field: str | None) -> None:
+        if field is None:
+            assert_ok(register(shared_app, **fields), 201)  # White space around is taken off.
+        else:
+            assert_error(register(shared_app, **fields), 400, "validation_failed", field=field)
+
+    @pytest.mark.parametrize("length", [10, 1024])
+    def test_passwords_at_the_bounds(self, shared_app: Flask, length: int) -> None:
+        email = f"length-{length}@example.com"
+
+        assert_ok(register(shared_app, email=email, password="p" * length), 201)
+        assert_ok(log_in(shared_app, email, "p" * length))
+        assert_error(log_in(shared_app, email, "p" * (length - 1)), 401, "invalid_credentials")
+
+    @pytest.mark.parametrize("email", ["taken@example.com", "TAKEN@EXAMPLE.COM", "  Taken@Example.Com "])
+    def test_a_taken_email_is_refused_in_any_case(self, shared_app: Flask, email: str) -> None:
+        register(shared_app, email="taken@example.com")
+
+        body = assert_error(register(shared_app, email=email), 400, "validation_failed", field="email")
+        assert body["details"][0]["code"] == "taken"
+
+    def test_30_an_hour_of_one_address(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            assert_error(register(app, email="nonsense"), 400, "validation_failed")
+            for number in range(30):
+                assert register(app, email=f"n{number % 3}@example.com").status_code in (201, 400)
+            body = assert_error(register(app, email="late@example.com"), 429, "rate_limit_exceeded")
+            assert body["retry_after"] == 3600
+            assert_ok(register(app, "10.0.0.2", email="late@example.com"), 201)
+            clock.shift(3600)
+            assert_ok(register(app, email="later@example.com"), 201)
+
+    def test_registration_can_be_closed(self, tmp_path: Path) -> None:
+        app = make_app(make_settings(tmp_path, registration=False))
+
+        assert_error(register(app), 403, "insufficient_permission")
+        close_app(app)
+
+
+class TestLogin:
+    """Who knows the password."""
+
+    def test_it_starts_a_session_of_its_own(self, shared_app: Flask) -> None:
+        browser, account_id = register_browser(shared_app, "twice@example.com")
+        client = shared_app.test_client()
+        answer = assert_ok(client.post("/login", json={"email": "Twice@Example.com", "password": PASSWORD}))
+
+        assert answer["user"]["id"] == account_id
+        assert answer["csrf_token"] != browser.csrf_token
+        assert_ok(Browser(client, answer["csrf_token"]).get("/dashboard"))
+        assert_ok(browser.get("/dashboard"))
+
+    def test_an_unknown_email_and_a_wrong_password_are_answered_alike(self, shared_app: Flask) -> None:
+        register_browser(shared_app, "known@example.com")
+
+        wrong = log_in(shared_app, "known@example.com", "not the password")
+        unknown = log_in(shared_app, "unknown@example.com", "not the password")
+
+        for response in (wrong, unknown):
+            assert_error(response, 401, "invalid_credentials")
+            assert "Set-Cookie" not in response.headers
+        assert wrong.get_json() == unknown.get_json()
+        assert set(dict(wrong.headers)) == set(dict(unknown.headers))
+
+    @pytest.mark.parametrize(
+        ("body", "field"),
+        [
+            ({}, "email"),
+            ({"email": "a@b.example"}, "password"),
+            ({"email": 5, "password": "x"}, "email"),
+            ({"email": "a@b.example", "password": ""}, "password"),
+            ({"email": "a@b.example", "password": "x", "remember": True}, "remember"),
+        ],
+    )
+    def test_what_is_no_login(self, shared_app: Flask, body: dict[str, Any], field: str) -> None:
+        assert_error(ApiClient(shared_app).post("/login", json=body), 400, "validation_failed", field=field)
+
+    def test_ten_failures_per_account_and_address_in_15_minutes(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            register(app, email="ann@example.com")
+            for _ in range(10):
+                assert_error(log_in(app, "ann@example.com", "wrong password"), 401, "invalid_credentials")
+
+            assert_error(log_in(app, "ann@example.com", "wrong password"), 429, "rate_limit_exceeded")
+            body = assert_error(log_in(app, "ANN@example.com"), 429, "rate_limit_exceeded")
+            assert body["retry_after"] == 900
+            assert_ok(log_in(app, "ann@example.com", address="10.0.0.2"))
+            clock.shift(900)
+            assert_ok(log_in(app, "ann@example.com"))
+
+    def test_fifty_failures_per_address(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False):
+            register(app, email="ann@example.com")
+            for number in range(50):
+                assert_error(log_in(app, f"nobody{number}@example.com", "x"), 401, "invalid_credentials")
+
+            assert_error(log_in(app, "ann@example.com"), 429, "rate_limit_exceeded")
+            assert_ok(log_in(app, "ann@example.com", address="10.0.0.2"))
+
+    def test_a_hundred_failures_an_hour_per_account(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            register(app, email="ann@example.com")
+            for number in range(100):
+                response = log_in(app, "ann@example.com", "wrong password", f"10.0.1.{number // 5}")
+                assert_error(response, 401, "invalid_credentials")
+
+            assert_error(log_in(app, "ann@example.com", address="10.0.2.1"), 429, "rate_limit_exceeded")
+            clock.shift(3600)
+            assert_ok(log_in(app, "ann@example.com", address="10.0.2.1"))
+
+    def test_who_knows_the_password_is_never_limited(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False):
+            register(app, email="ann@example.com")
+            for _ in range(60):
+                assert_ok(log_in(app, "ann@example.com"))
+
+
+class TestSessions:
+    """How long a login lasts."""
+
+    def test_idle_for_14_days_it_ends(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            browser, _ = register_browser(app, "ann@example.com")
+            for _ in range(3):
+                clock.shift(timedelta(days=13, hours=23))
+                assert_ok(browser.get("/dashboard"))
+            clock.shift(timedelta(days=14))
+            assert_error(browser.get("/dashboard"), 401, "missing_api_key")
+
+    def test_after_90_days_it_ends_in_any_case(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            browser, _ = register_browser(app, "ann@example.com")
+            for _ in range(9):
+                clock.shift(timedelta(days=9, hours=23))
+                assert_ok(browser.get("/dashboard"))
+            clock.move_to(NOON + timedelta(days=89, hours=23, minutes=59))
+            assert_ok(browser.get("/dashboard"))
+            clock.move_to(NOON + timedelta(days=90))
+            assert_error(browser.get("/dashboard"), 401, "missing_api_key")
+
+    def test_ended_sessions_are_deleted(self, app: Flask) -> None:
+        from app.models import Session
+
+        with time_machine.travel(NOON, tick=False) as clock:
+            register_browser(app, "ann@example.com")
+            clock.shift(timedelta(days=15))
+            app.extensions["jobs"].run_all()
+            with app.extensions["runtime"].database.read() as session:
+                assert session.query(Session).count() == 0
+
+    def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(self, app: Flask) -> None:
+        cookie = cookie_of(register(app, "127.0.0.1"))
+
+        assert cookie["httponly"] is True
+        assert cookie["samesite"] == "Lax"
+        assert cookie["path"] == "/"
+        assert cookie["domain"] == ""
+        assert int(cookie["max-age"]) == 90 * 86_400
+        assert len(cookie.value) >= 40
+
+    @pytest.mark.parametrize(
+        ("public_url", "address", "headers", "secure"),
+        [
+            ("https://search.example", "127.0.0.1", {}, True),
+            ("http://search.example", "10.0.0.1", {}, False),
+            ("", "127.0.0.1", {}, False),
+            ("", "::1", {}, False),
+            ("", "10.0.0.1", {}, True),
+            ("", "127.0.0.1", {"X-Forwarded-For": "10.0.0.1"}, True),
+            ("", "127.0.0.1", {"X-Forwarded-Proto": "http"}, True),
+        ],
+    )
+    def test_when_the_cookie_is_secure(
+        self, tmp_path: Path, public_url: str, address: str, headers: dict[str, str], secure: bool
+    ) -> None:
+        app = make_app(make_settings(tmp_path, public_url=public_url))
+        overrides = {"REMOTE_ADDR": address}
+        response = ApiClient(app).post("/register", json=NEW, headers=headers, environ_overrides=overrides)
+
+        assert bool(cookie_of(response)["secure"]) is secure
+        close_app(app)
+
+    def test_a_session_is_not_kept_in_clear(self, app: Flask, tmp_path: Path) -> None:
+        value = cookie_of(register(app)).value
+        app.extensions["runtime"].database.dispose()
+
+        for file in tmp_path.glob("service.db*"):
+            assert value.encode() not in file.read_bytes()
+
+
+def test_passwords_are_kept_as_argon2id(app: Flask, tenant: Tenant, tmp_path: Path) -> None:
+    app.extensions["runtime"].database.dispose()
+
+    content = b"".join(file.read_bytes() for file in tmp_path.glob("service.db*"))
+
+    assert b"$argon2id$" in content
+    assert PASSWORD.encode() not in content
