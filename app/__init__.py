@@ -14,11 +14,12 @@ from app.jobs import Jobs
 from app.runtime import attach, create_runtime
 
 
-def create_app(settings: Settings | None = None) -> Flask:
+def create_app(settings: Settings | None = None, *, background: bool = True) -> Flask:
     """Build the application; opens nothing until the first request.
 
     Args:
         settings: Taken from the environment if not given.
+        background: Whether threads of its own may be started at first use.
 
     Raises:
         ConfigurationError: A setting is wrong.
@@ -35,7 +36,7 @@ def create_app(settings: Settings | None = None) -> Flask:
         MAX_FORM_MEMORY_SIZE=settings.max_body_bytes,
         BODY_LIMITS={"documents.index_documents": settings.max_bulk_body_bytes},
     )
-    part = create_runtime(settings)
+    part = create_runtime(settings, background=background)
     attach(app, part)
     error_handlers.register(app)
     logs.register(app)
@@ -47,7 +48,8 @@ def create_app(settings: Settings | None = None) -> Flask:
     api.register(smorest)
     pages.register(app, smorest)
     cli.register(app)
-    app.extensions["jobs"] = Jobs(part)
+    jobs = app.extensions["jobs"] = Jobs(part, background=background)
+    app.before_request(jobs.start)
     return app
 
 

@@ -49,7 +49,6 @@ class Settings:
     event_retention_days: int = _setting(400, "Days after which search events and their roll-ups are deleted.")
     metrics_token: str = _setting("", "Bearer token for /metrics from elsewhere than loopback.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING or ERROR.")
-    background_jobs: bool = _setting(True, "Whether this process runs the background jobs (flush, retry, clean up).")
 
     # Filled in from DATA_DIR where left empty; see load_settings.
 

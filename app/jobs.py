@@ -36,8 +36,9 @@ class Job:
 class Jobs:
     """Runs the jobs of one process in one thread. To be started after ``fork``."""
 
-    def __init__(self, part: Runtime):
+    def __init__(self, part: Runtime, *, background: bool = True):
         self._part = part
+        self._background = background
         self._thread: threading.Thread | None = None
         self._start_lock = threading.Lock()
         self._stopping = threading.Event()
@@ -54,9 +55,10 @@ class Jobs:
         """Start the thread, and the one that moves search events, also those that dead processes left; harmless if
         they run."""
         with self._start_lock:
-            if self._thread is None and self._part.settings.background_jobs:
+            if self._thread is None and self._background:
                 self._thread = threading.Thread(target=self._loop, name="jobs", daemon=True)
                 self._thread.start()
+                self._part.events.start()
                 self._part.events.start()
 
     def stop(self) -> None:

@@ -50,8 +50,11 @@ class Runtime:
         engine_tasks.run_due(self.database, self.engines, self.counters, limit=10)
 
 
-def create_runtime(settings: Settings) -> Runtime:
+def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
     """The parts for ``settings``. Opens no file and no socket.
+
+    Args:
+        background: Whether threads of its own may be started later; tests do their work themselves.
 
     Raises:
         ConfigurationError: A setting cannot be used.
@@ -81,7 +84,7 @@ def create_runtime(settings: Settings) -> Runtime:
             settings.data_path / "events",
             database,
             retention_days=settings.event_retention_days,
-            background=settings.background_jobs,
+            background=background,
         ),
         indexer=indexer,
         searcher=Searcher(engines, indexer),

@@ -34,7 +34,6 @@ def make_settings(folder: Path, **overrides: object) -> Settings:
         "limits_url": os.environ.get("TEST_LIMITS_URL") or "",
         "database_url": os.environ.get("TEST_DATABASE_URL") or "",
         "default_plan": "pro",
-        "background_jobs": False,
     }
     values.update(overrides)
     return load_settings({}, **values)
@@ -42,7 +41,7 @@ def make_settings(folder: Path, **overrides: object) -> Settings:
 
 def make_app(settings: Settings) -> Flask:
     """An application with its tables, whose test clients check every answer (see tests/answers.py)."""
-    app = create_app(settings)
+    app = create_app(settings, background=False)
     app.test_client_class = CheckedClient
     database = app.extensions["runtime"].database
     if settings.database_url == f"sqlite:///{settings.data_path / 'service.db'}":
