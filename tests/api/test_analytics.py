@@ -1,0 +1,257 @@
+"""GET /api/analytics, over HTTP with a clock that stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from flask import Flask
+
+from tests.answers import assert_error, assert_ok
+from tests.callers import Tenant, page, register_tenant
+
+NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Coordinates]:
+    with time_machine.travel(NOON, tick=False) as coordinates:
+        yield coordinates
+
+
+@pytest.fixture
+def owner(clock: time_machine.Coordinates, app: Flask) -> Tenant:
+    return register_tenant(app, "ann@example.com")
+
+
+def log(
+    tenant: Tenant, query: str, results: int = 1, *, at: datetime | None = None, session: str | None = None
+) -> None:
+    body: dict[str, Any] = {"query": query, "results_count": results}
+    if at is not None:
+        body["timestamp"] = at.isoformat()
+    if session is not None:
+        body["session_id"] = session
+    assert_ok(tenant.search.post("/api/v1/search-log", json=body))
+
+
+def show(tenant: Tenant, **parameters: Any) -> dict[str, Any]:
+    tenant.app.extensions["runtime"].events.flush()
+    return assert_ok(tenant.private.get("/api/analytics", query_string=parameters))
+
+
+def test_nothing_is_zeros_and_empty_lists(owner: Tenant) -> None:
+    answer = show(owner)
+
+    series = answer.pop("series")
+    assert answer == {
+        "total_searches": 0,
+        "unique_queries": 0,
+        "avg_response_time_ms": 0,
+        "top_queries": [],
+        "zero_result_queries": [],
+    }
+    assert len(series) == 30
+    assert {(day["searches"], day["zero_results"]) for day in series} == {(0, 0)}
+
+
+@pytest.mark.parametrize(("period", "days"), [("7d", 7), ("30d", 30), ("90d", 90), (None, 30)])
+def test_a_period_is_that_many_utc_days_with_today(owner: Tenant, period: str | None, days: int) -> None:
+    series = show(owner, **({} if period is None else {"period": period}))["series"]
+
+    assert [day["date"] for day in series] == [
+        (NOON.date() - timedelta(days=back)).isoformat() for back in reversed(range(days))
+    ]
+
+
+@pytest.mark.parametrize(
+    "query", ["period=1d", "period=30", "period=", "period=30D", "site_id=x", "site_id=", "site_id=1.0"]
+)
+def test_other_parameters_are_refused(owner: Tenant, query: str) -> None:
+    response = owner.private.get(f"/api/analytics?{query}")
+
+    assert_error(response, 400, "validation_failed", field=query.partition("=")[0])
+
+
+def test_the_first_day_counts_and_the_day_before_does_not(owner: Tenant) -> None:
+    first = datetime(2031, 5, 8, tzinfo=UTC)
+    log(owner, "inside", at=first)
+    log(owner, "outside", at=first - timedelta(seconds=1))
+
+    week, month = show(owner, period="7d"), show(owner, period="30d")
+
+    assert week["top_queries"] == [{"query": "inside", "count": 1}]
+    assert month["total_searches"] == 2
+
+
+def test_days_pass_out_of_the_window(owner: Tenant, clock: time_machine.Coordinates) -> None:
+    log(owner, "once")
+    clock.shift(timedelta(days=6))
+    assert show(owner, period="7d")["total_searches"] == 1
+    clock.shift(timedelta(hours=12))
+    assert show(owner, period="7d")["total_searches"] == 0
+    assert show(owner, period="30d")["total_searches"] == 1
+
+
+def test_a_search_is_counted_with_its_results_and_its_time(owner: Tenant) -> None:
+    owner.index(page(1, title="Bicycle"))
+    owner.find("bicycle")
+    owner.find("  BICYCLE ")
+    owner.find("nothing like it")
+    log(owner, "bicycle")
+
+    answer = show(owner)
+
+    assert (answer["total_searches"], answer["unique_queries"]) == (4, 2)
+    assert answer["top_queries"] == [{"query": "bicycle", "count": 3}, {"query": "nothing like it", "count": 1}]
+    assert answer["zero_result_queries"] == [{"query": "nothing like it", "count": 1}]
+    assert answer["avg_response_time_ms"] >= 0
+    assert answer["series"][-1] == {"date": "2031-05-14", "searches": 4, "zero_results": 1}
+
+
+def test_what_is_no_search_is_not_counted(owner: Tenant) -> None:
+    owner.find("*")
+    owner.search.call("HEAD", "/v1/search?q=x")
+    assert_error(owner.search.get("/v1/search?q=x&limit=0"), 400, "validation_failed")
+    assert_error(owner.search.get("/v1/search?q=x&filters=nowhere=1"), 400, "invalid_filter")
+    owner.set_plan("pro", searches_per_day=0)
+    assert_error(owner.search.get("/v1/search?q=x"), 429, "rate_limit_exceeded")
+
+    assert show(owner)["total_searches"] == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "normal"),
+    [
+        ("  Red   Bicycle ", "red bicycle"),
+        ("RED\tBICYCLE\n", "red bicycle"),
+        ("CAFE\u0301", "caf\u00e9"),
+        ("Straße", "straße"),
+        ("日本", "日本"),
+    ],
+)
+def test_queries_are_counted_in_normal_form(owner: Tenant, written: str, normal: str) -> None:
+    log(owner, written)
+    log(owner, normal)
+
+    assert show(owner)["top_queries"] == [{"query": normal, "count": 2}]
+
+
+def test_lists_have_ten_items_by_count_then_text(owner: Tenant) -> None:
+    for number in range(12):
+        for _ in range(3 if number == 7 else 1):
+            log(owner, f"q{number:02}", 0 if number % 2 else 1)
+
+    answer = show(owner)
+
+    assert [item["query"] for item in answer["top_queries"]] == [
+        "q07",
+        *(f"q{n:02}" for n in (0, 1, 2, 3, 4, 5, 6, 8, 9)),
+    ]
+    assert answer["zero_result_queries"][0] == {"query": "q07", "count": 3}
+    assert [item["query"] for item in answer["zero_result_queries"]] == ["q07", "q01", "q03", "q05", "q09", "q11"]
+    assert answer["unique_queries"] == 12
+
+
+def test_zero_result_counts_count_only_the_empty_ones(owner: Tenant) -> None:
+    log(owner, "bicycle", 5)
+    log(owner, "bicycle", 0)
+
+    answer = show(owner)
+
+    assert answer["top_queries"] == [{"query": "bicycle", "count": 2}]
+    assert answer["zero_result_queries"] == [{"query": "bicycle", "count": 1}]
+
+
+class TestKeystrokes:
+    """Entries of one session that continue one another are one search."""
+
+    def test_the_last_one_stands_for_all(self, owner: Tenant) -> None:
+        for step, query in enumerate(["b", "bi", "bic", "bicycle"]):
+            log(owner, query, 0 if query != "bicycle" else 3, at=NOON - timedelta(seconds=60 - step), session="s")
+
+        answer = show(owner)
+
+        assert (answer["total_searches"], answer["unique_queries"]) == (1, 1)
+        assert answer["top_queries"] == [{"query": "bicycle", "count": 1}]
+        assert answer["zero_result_queries"] == []
+        assert answer["series"][-1] == {"date": "2031-05-14", "searches": 1, "zero_results": 0}
+
+    def test_the_same_query_again_counts_once(self, owner: Tenant) -> None:
+        for step in range(3):
+            log(owner, "bicycle", at=NOON - timedelta(seconds=60 - step), session="s")
+
+        assert show(owner)["total_searches"] == 1
+
+    @pytest.mark.parametrize(("seconds", "searches"), [(30, 1), (31, 2)])
+    def test_at_most_thirty_seconds_later(self, owner: Tenant, seconds: int, searches: int) -> None:
+        log(owner, "bi", at=NOON - timedelta(seconds=seconds), session="s")
+        log(owner, "bicycle", at=NOON, session="s")
+
+        assert show(owner)["total_searches"] == searches
+
+    def test_another_query_another_session_and_no_session_stand_alone(self, owner: Tenant) -> None:
+        log(owner, "bi", session="s")
+        log(owner, "tram", session="s")
+        log(owner, "trams", session="t")
+        log(owner, "tramsway")
+        log(owner, "tramsways")
+
+        assert show(owner)["total_searches"] == 5
+
+    def test_the_order_is_by_timestamp(self, owner: Tenant) -> None:
+        log(owner, "bicycle", at=NOON, session="s")
+        log(owner, "bi", at=NOON - timedelta(seconds=5), session="s")
+
+        assert show(owner)["top_queries"] == [{"query": "bicycle", "count": 1}]
+
+    def test_searches_of_the_service_merge_too(self, owner: Tenant, clock: time_machine.Coordinates) -> None:
+        for query in ("b", "bi", "bicycle"):
+            owner.find(query, session_id="s")
+            clock.shift(1)
+
+        assert show(owner)["top_queries"] == [{"query": "bicycle", "count": 1}]
+        quota = assert_ok(owner.search.get("/v1/search?q=x"))["remaining_quota"]
+        assert quota["used_today"] == 4, "each keystroke is charged"
+
+
+class TestSites:
+    """One site, or all of the account's."""
+
+    def test_all_of_the_account_or_one(self, owner: Tenant) -> None:
+        other = owner.browser.post("/sites", json={"name": "B", "url": "https://b.example/"}).get_json()["site"]["id"]
+        log(owner, "here")
+        assert_ok(owner.private.get(f"/v1/search?q=there&site_id={other}"))
+        assert_ok(owner.private.get(f"/v1/search?q=here&site_id={other}"))
+
+        assert show(owner)["top_queries"] == [{"query": "here", "count": 2}, {"query": "there", "count": 1}]
+        assert show(owner, site_id=owner.site_id)["top_queries"] == [{"query": "here", "count": 1}]
+        assert show(owner, site_id=other)["total_searches"] == 2
+        assert show(owner, site_id=other)["unique_queries"] == 2
+        assert show(owner)["unique_queries"] == 2
+
+    def test_a_strangers_searches_are_not_seen(self, owner: Tenant) -> None:
+        stranger = register_tenant(owner.app, "eve@example.com")
+        log(stranger, "secret")
+
+        assert show(owner)["total_searches"] == 0
+        assert show(stranger)["total_searches"] == 1
+
+    def test_a_deleted_sites_searches_are_gone(self, owner: Tenant) -> None:
+        log(owner, "gone")
+        assert show(owner)["total_searches"] == 1
+
+        owner.browser.delete(f"/sites/{owner.site_id}")
+        owner.app.extensions["jobs"].run_all()
+        owner.app.extensions["runtime"].events.flush()
+
+        assert assert_ok(owner.browser.get("/api/analytics"))["total_searches"] == 0
+
+    def test_a_session_sees_the_same(self, owner: Tenant) -> None:
+        log(owner, "bicycle")
+        expected = show(owner)
+
+        assert assert_ok(owner.browser.get("/api/analytics")) == expected
