@@ -121,4 +121,3 @@ def _positive(text: str, option: str) -> float:
     if not 0 < value < 1e9:
         raise ValueError(f"The option {option!r} of the search engine must be a number above 0.")
     return value
-

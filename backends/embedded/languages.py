@@ -127,6 +127,4 @@ def stems(language: str, term: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _variants(accents: str, letter: str) -> str:
-    return "".join(
-        other for other in accents if other != letter and unicodedata.normalize("NFD", other)[0] == letter
-    )
+    return "".join(other for other in accents if other != letter and unicodedata.normalize("NFD", other)[0] == letter)

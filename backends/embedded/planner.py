@@ -152,9 +152,7 @@ class Plan:
         for at, unit in enumerate(units):
             is_last = at == len(units) - 1 and self.parsed.open_end
             with_typos = not is_stop[at] and typo_words < self.ranking.most_typo_words
-            expansion = expand(
-                self.snapshot, unit, self.fields, self.languages, is_last, with_typos, self.ranking
-            )
+            expansion = expand(self.snapshot, unit, self.fields, self.languages, is_last, with_typos, self.ranking)
             if not expansion.forms or expansion.forms[0].errors > 1:
                 typo_words += 1
             words.append(self._word(unit, expansion, not is_stop[at], synonyms[at]))

@@ -14,7 +14,7 @@ from backends.embedded.highlight import Highlighter
 from backends.embedded.planner import Marks, Plan
 from backends.embedded.queries import parse_query
 from backends.embedded.ranking import RANKING, Ranking
-from backends.embedded.schema import ANSWER, CHANGED, DATE, ID
+from backends.embedded.schema import ANSWER, CHANGED, DATE, ID, TEXT_FIELDS
 from backends.embedded.snapshots import Snapshot, matches
 from backends.embedded.sorting import Sorter, check_sort
 from backends.filters import And, Filter, parse_filter
@@ -46,7 +46,8 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
         base = _with(_Query.all_query(), condition)
     else:
         parsed = parse_query(query.text)
-        if not parsed.is_empty:
+        searched = not query.fields or any(name in TEXT_FIELDS for name in query.fields)
+        if searched and not parsed.is_empty:
             plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
             base = search.choose(plan)
             marks = plan.marks
@@ -59,9 +60,7 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
 
 
 class _Search:
-    def __init__(
-        self, snapshot: Snapshot, query: SearchQuery, ranking: Ranking, condition: tantivy.Query | None
-    ):
+    def __init__(self, snapshot: Snapshot, query: SearchQuery, ranking: Ranking, condition: tantivy.Query | None):
         self.snapshot = snapshot
         self.query = query
         self.ranking = ranking

@@ -59,12 +59,42 @@ def page(id: str, title: str = "", content: str = "", **fields: Any) -> dict[str
 
 
 SHOP = (
-    page("lamp", "Desk lamp", "Light for reading", author="Ann", date="2024-03-01", price=20, brand="Acme",
-         tags=["light", "home"], stock=True, sizes=[1, 2]),
-    page("sofa", "Sofa", "Soft seat for reading", author="Bob", date="2024-03-01T12:00:00+02:00", price=300.5,
-         brand="acme", tags=["seat", "home"], stock=False, note=""),
-    page("shelf", "Book shelf", "Wood for reading", author="Ann", date="2023-12-31", price=120, brand="Börde",
-         tags=[], stock=True, sizes=[10]),
+    page(
+        "lamp",
+        "Desk lamp",
+        "Light for reading",
+        author="Ann",
+        date="2024-03-01",
+        price=20,
+        brand="Acme",
+        tags=["light", "home"],
+        stock=True,
+        sizes=[1, 2],
+    ),
+    page(
+        "sofa",
+        "Sofa",
+        "Soft seat for reading",
+        author="Bob",
+        date="2024-03-01T12:00:00+02:00",
+        price=300.5,
+        brand="acme",
+        tags=["seat", "home"],
+        stock=False,
+        note="",
+    ),
+    page(
+        "shelf",
+        "Book shelf",
+        "Wood for reading",
+        author="Ann",
+        date="2023-12-31",
+        price=120,
+        brand="Börde",
+        tags=[],
+        stock=True,
+        sizes=[10],
+    ),
     page("chair", "Chair", "Wood to sit and reading", price="5", brand="Zebra"),
     page("stool", "Stool", "Steel, reading", date="2025-01-01T00:00:00Z", price=5, brand="acme co", code=7),
 )
@@ -299,9 +329,20 @@ class BackendContract:
     # --- hits
 
     def test_a_hit_is_the_document_as_sent_with_empty_strings_for_what_it_must_have(self, case: Case) -> None:
-        sent = page("a", "Title", "Some content", author="Ann", date="2024-03-01", price=1.5, count=7, ok=True,
-                    tags=["x", "Ÿ"], numbers=[1, 2.5], text="<b>\"bold\"</b> 日本",
-                    **{"with-dash": "d", "under_score": 0})
+        sent = page(
+            "a",
+            "Title",
+            "Some content",
+            author="Ann",
+            date="2024-03-01",
+            price=1.5,
+            count=7,
+            ok=True,
+            tags=["x", "Ÿ"],
+            numbers=[1, 2.5],
+            text='<b>"bold"</b> 日本',
+            **{"with-dash": "d", "under_score": 0},
+        )
         case.add(sent)
         document = case.search("title").hits[0].document
         assert document == {**sent, "excerpt": ""}
@@ -340,8 +381,14 @@ class BackendContract:
         assert case.search("word", limit=0, facets=("author",)).facets == {"author": {}}
 
     def test_everything_comes_by_date_newest_first_then_undated_by_last_change(self, case: Case) -> None:
-        case.add(page("u1"), page("old", date="2001-01-01"), page("u2"), page("new", date="2024-01-01T00:00:01Z"),
-                 page("mid", date="2024-01-01"), page("ancient", date="0001-01-01"))
+        case.add(
+            page("u1"),
+            page("old", date="2001-01-01"),
+            page("u2"),
+            page("new", date="2024-01-01T00:00:01Z"),
+            page("mid", date="2024-01-01"),
+            page("ancient", date="0001-01-01"),
+        )
         case.add(page("u1"))
         assert case.ids(MATCH_ALL) == ["new", "mid", "old", "ancient", "u1", "u2"]
         assert case.ids(MATCH_ALL, limit=2, offset=3) == ["ancient", "u1"]
@@ -453,9 +500,7 @@ class BackendContract:
         ((SortKey("id"),), ["chair", "lamp", "shelf", "sofa", "stool"]),
         ((SortKey("stock", True), SortKey("id")), ["lamp", "shelf", "sofa", "chair", "stool"]),
     ])  # fmt: skip
-    def test_sorting_puts_missing_values_last(
-        self, case: Case, keys: tuple[SortKey, ...], expected: list[str]
-    ) -> None:
+    def test_sorting_puts_missing_values_last(self, case: Case, keys: tuple[SortKey, ...], expected: list[str]) -> None:
         case.add(*SHOP)
         for text in (MATCH_ALL, "reading"):
             assert case.ids(text, sort=keys) == expected
@@ -476,8 +521,13 @@ class BackendContract:
         assert caught.value.part == "sort"
 
     def test_ties_are_broken_by_relevance_across_pages(self, case: Case) -> None:
-        case.add(*(page(f"{shelf}{number}", "walrus" if number == 3 else "other", "the walrus", shelf=shelf)
-                   for shelf in "ab" for number in range(6)))
+        case.add(
+            *(
+                page(f"{shelf}{number}", "walrus" if number == 3 else "other", "the walrus", shelf=shelf)
+                for shelf in "ab"
+                for number in range(6)
+            )
+        )
         ordered: list[str] = []
         for offset in range(0, 12, 5):
             ordered += case.ids("walrus", sort=(SortKey("shelf"),), limit=5, offset=offset)
@@ -642,12 +692,19 @@ class MatchingContract:
         ("https://example.com/docs/start?x=1", "link"), ("e-mail", "mail2"), ("snake_case_name", "snake"),
     ])  # fmt: skip
     def test_technical_terms_are_found_as_written(self, case: Case, text: str, wanted: str) -> None:
-        case.add(page("node", "Node.js guide", "Install node.js first."), page("cpp", "Learn C++", "C++ and more"),
-                 page("csharp", "Learn C#", "C# and more"), page("dotnet", "Use .NET today", "With .net you can"),
-                 page("python", "Python 3.11.7", "Version 3.11.7 is out"), page("py2", "Python 3.12.1", "11 of 7"),
-                 page("mail", "Contact", "Write to jo@example.com now"), page("mail2", "E-mail", "How e-mail works"),
-                 page("link", "Address", "See https://example.com/docs/start?x=1 for more"),
-                 page("snake", "Names", "call snake_case_name() here"), page("c", "Vitamin C", "c is net worth it"))
+        case.add(
+            page("node", "Node.js guide", "Install node.js first."),
+            page("cpp", "Learn C++", "C++ and more"),
+            page("csharp", "Learn C#", "C# and more"),
+            page("dotnet", "Use .NET today", "With .net you can"),
+            page("python", "Python 3.11.7", "Version 3.11.7 is out"),
+            page("py2", "Python 3.12.1", "11 of 7"),
+            page("mail", "Contact", "Write to jo@example.com now"),
+            page("mail2", "E-mail", "How e-mail works"),
+            page("link", "Address", "See https://example.com/docs/start?x=1 for more"),
+            page("snake", "Names", "call snake_case_name() here"),
+            page("c", "Vitamin C", "c is net worth it"),
+        )
         assert case.ids(text)[0] == wanted
 
     def test_a_version_does_not_match_its_parts_elsewhere(self, case: Case) -> None:
@@ -655,8 +712,9 @@ class MatchingContract:
         assert case.ids("3.11.7") == ["a"]
 
     def test_a_phrase_matches_only_in_order(self, case: Case) -> None:
-        case.add(page("a", "x", "the quick brown fox"), page("b", "x", "brown and quick"),
-                 page("c", "x", "quick brown"))
+        case.add(
+            page("a", "x", "the quick brown fox"), page("b", "x", "brown and quick"), page("c", "x", "quick brown")
+        )
         assert sorted(case.ids('"quick brown"')) == ["a", "c"]
         assert case.ids('"quick brown" fox')[0] == "a"
         assert case.ids('"brown quick"') == []
@@ -670,8 +728,11 @@ class MatchingContract:
         assert sorted(case.ids("apple - red"))[0] == "a"
 
     def test_exact_beats_prefix_beats_typo(self, case: Case) -> None:
-        case.add(page("typo", "x", "a serch here"), page("prefix", "x", "a searchlight here"),
-                 page("exact", "x", "a search here"))
+        case.add(
+            page("typo", "x", "a serch here"),
+            page("prefix", "x", "a searchlight here"),
+            page("exact", "x", "a search here"),
+        )
         assert case.ids("search") == ["exact", "prefix", "typo"]
 
     @pytest.mark.parametrize(("text", "found"), [
@@ -685,13 +746,19 @@ class MatchingContract:
 
     def test_title_beats_excerpt_beats_content(self, case: Case) -> None:
         filler = "one two three four five"
-        case.add(page("content", filler, f"walrus {filler}", excerpt=filler), page("title", f"walrus {filler}", filler,
-                 excerpt=filler), page("excerpt", filler, filler, excerpt=f"walrus {filler}"))
+        case.add(
+            page("content", filler, f"walrus {filler}", excerpt=filler),
+            page("title", f"walrus {filler}", filler, excerpt=filler),
+            page("excerpt", filler, filler, excerpt=f"walrus {filler}"),
+        )
         assert case.ids("walrus") == ["title", "excerpt", "content"]
 
     def test_more_words_beat_a_better_field(self, case: Case) -> None:
-        case.add(page("both", "other", "a walrus and also an otter in a pond"), page("one", "walrus", "walrus walrus"),
-                 page("two", "otter", "otter"))
+        case.add(
+            page("both", "other", "a walrus and also an otter in a pond"),
+            page("one", "walrus", "walrus walrus"),
+            page("two", "otter", "otter"),
+        )
         assert case.ids("walrus otter")[0] == "both"
 
     def test_all_words_can_be_demanded(self, case: Case) -> None:
@@ -700,11 +767,15 @@ class MatchingContract:
         assert case.ids("walrus otter", all_words=True) == ["both"]
 
     def test_the_searched_fields_can_be_chosen(self, case: Case) -> None:
-        case.add(page("t", "walrus", "x", excerpt="y"), page("c", "x", "walrus", excerpt="y"),
-                 page("e", "x", "y", excerpt="walrus"))
+        case.add(
+            page("t", "walrus", "x", excerpt="y"),
+            page("c", "x", "walrus", excerpt="y"),
+            page("e", "x", "y", excerpt="walrus"),
+        )
         assert case.ids("walrus", fields=("title",)) == ["t"]
         assert case.ids("walrus", fields=("content",)) == ["c"]
         assert sorted(case.ids("walrus", fields=("excerpt", "content"))) == ["c", "e"]
+        assert case.ids("walrus", fields=("url",)) == []
 
     @pytest.mark.parametrize(("content", "text"), [
         ("He was running through the houses", "house run"), ("Die Häuser wurden gebaut", "Haus"),
@@ -730,8 +801,12 @@ class MatchingContract:
         assert case.ids(text) == ["a"]
 
     def test_synonyms_stop_words_pins_and_weights_are_settings(self, case: Case) -> None:
-        case.add(page("a", "Laptop", "portable"), page("b", "Notebook computer", "portable"),
-                 page("c", "Phone", "a laptop is no phone"), page("z", "Nothing", "to see"))
+        case.add(
+            page("a", "Laptop", "portable"),
+            page("b", "Notebook computer", "portable"),
+            page("c", "Phone", "a laptop is no phone"),
+            page("z", "Nothing", "to see"),
+        )
         plain = case.ids("laptop")
         assert plain[0] == "a"
         assert "b" not in plain
@@ -755,8 +830,11 @@ class MatchingContract:
         assert case.ids("walrus", "color = red", settings=pinned) == ["z", "a"]
 
     def test_newer_wins_when_all_else_is_equal(self, case: Case) -> None:
-        case.add(page("old", "walrus", date="2010-01-01"), page("new", "walrus", date="2025-01-01"),
-                 page("mid", "walrus", date="2018-01-01"))
+        case.add(
+            page("old", "walrus", date="2010-01-01"),
+            page("new", "walrus", date="2025-01-01"),
+            page("mid", "walrus", date="2018-01-01"),
+        )
         assert case.ids("walrus") == ["new", "mid", "old"]
 
     @pytest.mark.parametrize(("content", "text", "marked"), [
@@ -774,8 +852,12 @@ class MatchingContract:
         assert formatted["content"] == marked
 
     def test_unmarked_highlights_give_back_the_text(self, case: Case) -> None:
-        texts = ["<b>İstanbul</b> ﬁle & ß", "x́́ cafe\u0301 'quote' \"double\"", "日本語 English 한국어",
-                 "\u202e a \u200b b"]
+        texts = [
+            "<b>İstanbul</b> ﬁle & ß",
+            "x́́ cafe\u0301 'quote' \"double\"",
+            "日本語 English 한국어",
+            "\u202e a \u200b b",
+        ]
         case.add(*(page(str(number), text, text) for number, text in enumerate(texts)))
         for query in ("istanbul", "file", "cafe", "日本", "english", "한국"):
             for hit in case.search(query, highlight=Highlight(crop_fields={})).hits:

@@ -306,9 +306,7 @@ def test_dead_documents_do_not_make_an_index_grow_for_ever(
     assert generations == [folder_of(backend)]
 
 
-def test_what_is_written_during_a_compaction_is_kept(
-    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_written_during_a_compaction_is_kept(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     backend.upsert(NAME, [document(str(number), "first", number) for number in range(50)], {})
     backend.store.settle()
     assert isinstance(backend.store, DiskStore)
