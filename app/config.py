@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 from collections.abc import Mapping
@@ -122,8 +123,8 @@ def _check(settings: Settings) -> None:
             raise ConfigurationError(f"{name.upper()} must not be negative.")
     for name in ("max_body_bytes", "max_bulk_body_bytes", "event_retention_days",
                  "database_timeout_seconds", "limits_timeout_seconds"):
-        if getattr(settings, name) <= 0:
-            raise ConfigurationError(f"{name.upper()} must be greater than zero.")
+        if not 0 < getattr(settings, name) < math.inf:
+            raise ConfigurationError(f"{name.upper()} must be a number greater than zero.")
     if settings.event_retention_days < 91:
         raise ConfigurationError("EVENT_RETENTION_DAYS must be at least 91: analytics look 90 days back.")
     if settings.log_level not in {"DEBUG", "INFO", "WARNING", "ERROR"}:

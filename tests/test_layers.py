@@ -1,0 +1,34 @@
+"""Who may import whom, as pyproject.toml says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def test_nothing_points_back() -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+
+    done = subprocess.run(
+        [str(linter), "--no-cache"], cwd=PROJECT, capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_importing_the_application_opens_nothing(tmp_path: Path) -> None:
+    """A process that forks workers must not have opened a database, an index or a thread before."""
+    program = (
+        "import threading, pathlib, sys; from app import create_app; from app.config import load_settings;"
+        f"create_app(load_settings({{'DATA_DIR': {str(tmp_path)!r}}}));"
+        f"print(sorted(p.name for p in pathlib.Path({str(tmp_path)!r}).iterdir()), threading.active_count())"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.strip() == "['secret_key'] 1"

@@ -1,0 +1,178 @@
+"""Settings: one table, read from the environment, checked at the start."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import create_app
+from app.config import SETTINGS, UNLIMITED, ConfigurationError, Settings, load_settings
+from app.plans import SHIPPED_PLANS, PlanLimits, PlanTable
+
+
+def load(folder: Path, **environ: str) -> Settings:
+    return load_settings({"DATA_DIR": str(folder), **environ})
+
+
+def test_everything_has_a_default(tmp_path: Path) -> None:
+    settings = load(tmp_path)
+
+    assert settings.database_url == f"sqlite:///{tmp_path}/service.db"
+    assert settings.search_url == f"tantivy://{tmp_path}/indexes"
+    assert settings.limits_url == f"sqlite:///{tmp_path}/counters.db"
+    assert (settings.max_body_bytes, settings.max_bulk_body_bytes) == (1_048_576, 16_777_216)
+    assert (settings.trusted_proxies, settings.default_plan, settings.event_retention_days) == (0, "free", 400)
+
+
+def test_an_empty_variable_is_as_if_it_were_not_there(tmp_path: Path) -> None:
+    empty = dict.fromkeys((name for name in SETTINGS if name != "DATA_DIR"), "")
+
+    assert load(tmp_path, **empty) == load(tmp_path)
+
+
+def test_the_environment_wins(tmp_path: Path) -> None:
+    settings = load(
+        tmp_path,
+        PUBLIC_URL="https://search.example/",
+        MAX_BODY_BYTES="5",
+        REGISTRATION="No",
+        LIMITS_TIMEOUT_SECONDS="0.25",
+    )
+
+    assert settings.public_url == "https://search.example"
+    assert (settings.max_body_bytes, settings.registration, settings.limits_timeout_seconds) == (5, False, 0.25)
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", True), ("true", True), ("YES", True), ("off", False), ("0", False)])
+def test_flags(tmp_path: Path, text: str, value: bool) -> None:
+    assert load(tmp_path, REGISTRATION=text).registration is value
+
+
+WRONG: list[dict[str, str]] = [
+    {"MAX_BODY_BYTES": "many"},
+    {"MAX_BODY_BYTES": "0"},
+    {"MAX_BULK_BODY_BYTES": "-1"},
+    {"MAX_BODY_BYTES": "1.5"},
+    {"TRUSTED_PROXIES": "-1"},
+    {"DATABASE_TIMEOUT_SECONDS": "0"},
+    {"LIMITS_TIMEOUT_SECONDS": "nan"},
+    {"DATABASE_TIMEOUT_SECONDS": "inf"},
+    {"EVENT_RETENTION_DAYS": "90"},
+    {"REGISTRATION": "maybe"},
+    {"LOG_LEVEL": "LOUD"},
+    {"SECRET_KEY": "short"},
+    {"PUBLIC_URL": "search.example"},
+    {"PUBLIC_URL": "ftp://search.example"},
+    {"PUBLIC_URL": "https://search.example/?x=1"},
+    {"SEARCH_PUBLIC_URL": "engine.example"},
+    {"SEARCH_PUBLIC_URL": "https://engine.example"},
+    {"DATABASE_URL": "postgresql://localhost/x"},
+]
+
+
+@pytest.mark.parametrize("environ", WRONG, ids=str)
+def test_a_wrong_or_contradictory_value_stops_the_start(tmp_path: Path, environ: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        load(tmp_path, **environ)
+
+    assert any(name in str(error.value) for name in (*environ, "SECRET_KEY"))
+
+
+UNUSABLE: list[dict[str, Any]] = [
+    {"search_url": "elastic://localhost"},
+    {"search_url": "nonsense"},
+    {"limits_url": "memcached://localhost"},
+    {"database_url": "mysql://localhost/x", "secret_key": "x" * 32},
+    {"database_url": "sqlite://"},
+    {"default_plan": "gold"},
+    {"plans_file": "/nowhere/plans.toml"},
+]
+
+
+@pytest.mark.parametrize("overrides", UNUSABLE, ids=str)
+def test_what_cannot_be_used_stops_it_too(tmp_path: Path, overrides: dict[str, Any]) -> None:
+    settings = load_settings({"DATA_DIR": str(tmp_path)}, **overrides)
+
+    with pytest.raises(ConfigurationError):
+        create_app(settings)
+
+
+def test_an_unknown_setting_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="max_body"):
+        load_settings({}, data_dir=str(tmp_path), max_body=5)
+
+
+class TestSecret:
+    """There is no default secret."""
+
+    def test_it_is_made_once_and_kept_for_the_owner_alone(self, tmp_path: Path) -> None:
+        first, second = load(tmp_path), load(tmp_path)
+
+        assert len(first.secret_key) >= 32
+        assert first.secret_key == second.secret_key
+        assert stat.S_IMODE((tmp_path / "secret_key").stat().st_mode) == 0o600
+        assert [file.name for file in tmp_path.iterdir()] == ["secret_key"]
+
+    def test_every_installation_has_its_own(self, tmp_path: Path) -> None:
+        assert load(tmp_path / "a").secret_key != load(tmp_path / "b").secret_key
+
+    def test_a_damaged_one_stops_the_start(self, tmp_path: Path) -> None:
+        (tmp_path / "secret_key").write_text("short\n")
+
+        with pytest.raises(ConfigurationError, match="secret"):
+            load(tmp_path)
+
+    def test_the_environments_comes_first(self, tmp_path: Path) -> None:
+        assert load(tmp_path, SECRET_KEY="y" * 40).secret_key == "y" * 40
+        assert not (tmp_path / "secret_key").exists()
+
+
+class TestPlansFile:
+    """One table in one file, that an operator can replace."""
+
+    def test_the_shipped_table(self) -> None:
+        plans = PlanTable()
+
+        assert plans["free"] == PlanLimits(60, 10_000, 100, 1_000, 2, 1)
+        assert plans["starter"] == PlanLimits(300, 100_000, 1_000, 10_000, 5, 3)
+        assert plans["pro"] == PlanLimits(1_200, 1_000_000, 10_000, 100_000, 10, 10)
+        assert plans["business"] == PlanLimits(3_000, None, None, None, None, None)
+        assert plans["enterprise"] == PlanLimits(6_000, None, None, None, None, None)
+        assert len(plans) == 5
+
+    def test_an_operators_own(self, tmp_path: Path) -> None:
+        file = tmp_path / "plans.toml"
+        file.write_text(SHIPPED_PLANS.read_text().replace("[free]", "[hobby]"))
+
+        assert "hobby" in PlanTable(file)
+        assert "free" not in PlanTable(file)
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("keys = 2\n", ""),
+            ("keys = 2", "keyz = 2"),
+            ("keys = 2", "keys = -1"),
+            ("keys = 2", "keys = 1.5"),
+            ("keys = 2", "keys = true"),
+            ("keys = 2", 'keys = "many"'),
+            ("keys = 2", f"keys = {UNLIMITED}"),
+            ("[free]", "[free"),
+        ],
+    )
+    def test_a_table_that_cannot_be(self, tmp_path: Path, old: str, new: str) -> None:
+        file = tmp_path / "plans.toml"
+        file.write_text(SHIPPED_PLANS.read_text().replace(old, new, 1))
+
+        with pytest.raises(ConfigurationError):
+            PlanTable(file)
+
+    def test_an_empty_table(self, tmp_path: Path) -> None:
+        file = tmp_path / "plans.toml"
+        file.write_text("")
+
+        with pytest.raises(ConfigurationError):
+            PlanTable(file)
