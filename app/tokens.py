@@ -18,6 +18,7 @@ ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 PREFIXES = {"public": "svc_pub_", "search": "svc_srch_", "private": "svc_prv_"}
 _RANDOM_LENGTH = 32
 _CHECKSUM_LENGTH = 6
+_KEY_ID = re.compile(r"key_[A-Z2-7]{10}", re.ASCII)
 _TOKEN = re.compile(r"svc_(?:pub|srch|prv)_[0-9A-Za-z]{38}", re.ASCII)
 
 
@@ -51,3 +52,8 @@ def hash_token(token: str, secret: str) -> str:
 def make_key_id() -> str:
     """A public identifier: ``key_`` and 10 base32 characters."""
     return "key_" + base64.b32encode(secrets.token_bytes(7)).decode("ascii")[:10]
+
+
+def is_key_id(text: str) -> bool:
+    """Whether ``text`` could be a public identifier; what could not is not worth a query."""
+    return _KEY_ID.fullmatch(text) is not None

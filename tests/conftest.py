@@ -19,6 +19,7 @@ from app.config import Settings, load_settings
 from app.database import Database
 from app.schema import upgrade
 from app.services import accounts
+from tests import shared_servers
 from tests.answers import CheckedClient
 from tests.callers import Tenant, register_tenant
 
@@ -31,8 +32,8 @@ def make_settings(folder: Path, **overrides: object) -> Settings:
         "data_dir": str(folder),
         "secret_key": SECRET,
         "search_url": os.environ.get("TEST_SEARCH_URL") or "memory://",
-        "limits_url": os.environ.get("TEST_LIMITS_URL") or "",
-        "database_url": os.environ.get("TEST_DATABASE_URL") or "",
+        "limits_url": shared_servers.limits_url(folder),
+        "database_url": shared_servers.database_url(folder),
         "default_plan": "pro",
     }
     values.update(overrides)
@@ -40,14 +41,12 @@ def make_settings(folder: Path, **overrides: object) -> Settings:
 
 
 def make_app(settings: Settings) -> Flask:
-    """An application with its tables, whose test clients check every answer (see tests/answers.py)."""
+    """A new installation with its tables, whose test clients check every answer (see tests/answers.py)."""
     app = create_app(settings, background=False)
     app.test_client_class = CheckedClient
-    database = app.extensions["runtime"].database
     if settings.database_url == f"sqlite:///{settings.data_path / 'service.db'}":
         shutil.copyfile(_migrated_file(), settings.data_path / "service.db")
-    else:
-        upgrade(database)
+    shared_servers.make_empty(settings.data_path)
     return app
 
 
@@ -85,6 +84,7 @@ def close_app(application: Flask) -> None:
     part.engines.close()
     part.counters.close()
     part.database.dispose()
+    shared_servers.give_back(part.settings.data_path)
 
 
 @pytest.fixture

@@ -282,6 +282,7 @@ class RedisCounters(CounterStore):
         try:
             answer = self._execute(*command)
         except redis.exceptions.NoScriptError:
+            self._failures = 0  # It answers; a server that was started again has only forgotten its scripts.
             raise
         except (redis.exceptions.RedisError, OSError) as error:
             self._failures += 1

@@ -15,7 +15,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.models import Key
 from app.plans import PlanLimits
 from app.services.sites import end_engine_credentials, get_account, get_site
-from app.tokens import PREFIXES, hash_token, make_key_id, make_token
+from app.tokens import PREFIXES, hash_token, is_key_id, make_key_id, make_token
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def get_key(session: Session, account_id: int, key_id: str, *, site_id: int | No
     """
     if site_id is not None:
         get_site(session, account_id, site_id)
-    if len(key_id) > 64:
+    if not is_key_id(key_id):
         raise key_not_found()
     query = select(Key).where(Key.id == key_id, Key.account_id == account_id)
     if site_id is not None:

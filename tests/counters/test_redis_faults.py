@@ -97,6 +97,20 @@ def test_while_the_server_is_away_steps_fail_at_once_and_one_a_second_asks(
     assert counters.hit([DAY], now=NOW).allowed
 
 
+def test_a_server_that_was_away_for_long_and_forgot_its_scripts_is_used_again(
+    counters: CounterStore, server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.stop()
+    for _ in range(5):
+        with pytest.raises(CountersUnavailable):
+            counters.hit([DAY], now=NOW)
+    server.start()
+    passed = time.monotonic() + 2
+    monkeypatch.setattr(redis_counters.time, "monotonic", lambda: passed)
+
+    assert counters.hit([DAY], now=NOW).allowed
+
+
 def test_a_restarted_server_is_found_again(counters: CounterStore, server: RedisServer) -> None:
     server.stop()
     with pytest.raises(CountersUnavailable):

@@ -1,0 +1,107 @@
+"""A database and counters of its own for every application under test, on the servers TEST_… variables name.
+
+Applications take numbered places: database ``tests_<pid>_<n>`` at the server of TEST_DATABASE_URL, Redis database ``n``
+at the one of TEST_LIMITS_URL. A place that was given back is emptied for the next one: quicker than making it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import redis
+from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.pool import NullPool
+
+from app.database import Database, normalized_url
+from app.models import Base
+from app.schema import upgrade
+
+_taken: dict[Path, int] = {}
+_free: list[int] = []
+_made: list[int] = []
+
+
+def database_url(folder: Path) -> str:
+    """The database of the application whose data directory this is; empty if no server is named."""
+    return _url_of(f"tests_{os.getpid()}_{_place(folder)}") if _server() else ""
+
+
+def limits_url(folder: Path) -> str:
+    """Its counter store; empty if none is named."""
+    url = os.environ.get("TEST_LIMITS_URL") or ""
+    return f"{url.rpartition('/')[0]}/{_place(folder)}" if url.startswith("redis") else url
+
+
+def make_empty(folder: Path) -> None:
+    """Empty both, the tables being there."""
+    place = _place(folder)
+    if _server():
+        if place in _made:
+            _truncate(_url_of(f"tests_{os.getpid()}_{place}"))
+        else:
+            with _administration() as connection:
+                connection.execute(text(f"CREATE DATABASE tests_{os.getpid()}_{place} TEMPLATE {_template()}"))
+            _made.append(place)
+    if limits_url(folder).startswith("redis"):
+        with redis.Redis.from_url(limits_url(folder)) as client:
+            client.flushdb()
+
+
+def give_back(folder: Path) -> None:
+    """The application is closed; another may have its place."""
+    place = _taken.pop(folder, None)
+    if place is not None:
+        _free.append(place)
+
+
+def _place(folder: Path) -> int:
+    if folder not in _taken:
+        _taken[folder] = _free.pop() if _free else len(_taken)
+    return _taken[folder]
+
+
+def _server() -> str:
+    return os.environ.get("TEST_DATABASE_URL") or ""
+
+
+def _url_of(name: str) -> str:
+    return normalized_url(_server()).set(database=name).render_as_string(hide_password=False)
+
+
+@contextmanager
+def _administration() -> Iterator[Connection]:
+    engine = create_engine(normalized_url(_server()), isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    with engine.connect() as connection:
+        yield connection
+
+
+@cache
+def _template() -> str:
+    """The name of a database with all tables and no rows, made by the migrations once."""
+    name = f"tests_{os.getpid()}_template"
+    with _administration() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    atexit.register(_drop_all)
+    database = Database(_url_of(name))
+    upgrade(database)
+    database.dispose()
+    return name
+
+
+def _truncate(url: str) -> None:
+    engine = create_engine(normalized_url(url), isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    names = ", ".join(Base.metadata.tables)
+    with engine.connect() as connection:
+        connection.execute(text("SET lock_timeout = '10s'"))
+        connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY"))
+
+
+def _drop_all() -> None:
+    with _administration() as connection:
+        for name in ("template", *_made):
+            connection.execute(text(f"DROP DATABASE IF EXISTS tests_{os.getpid()}_{name} WITH (FORCE)"))
