@@ -259,7 +259,9 @@ def _hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) 
         document = orjson.loads(source)
         words = []
         for name, places in (found.get("_matchesPosition") or {}).items():
-            text = str(document.get(name, "")).encode()
+            if not isinstance(document.get(name), str):
+                continue  # The places in a list are of its members.
+            text = document[name].encode()
             words += [text[at["start"] : at["start"] + at["length"]].decode(errors="ignore") for at in places]
         formatted = mark(document, Matcher.of(compiled.parts, words), query.highlight)
     return Hit(str(found["id"]), source.encode(), formatted)
