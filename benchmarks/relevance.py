@@ -147,7 +147,10 @@ class EngineAlone:
 
         self.backend.delete_index("set")
         self.backend.create_index("set")
-        batch = [Document(fields["id"], {k: v for k, v in fields.items() if v is not None}, at) for at, fields in enumerate(documents, 1)]
+        batch = [
+            Document(fields["id"], {k: v for k, v in fields.items() if v is not None}, at)
+            for at, fields in enumerate(documents, 1)
+        ]
         self.backend.upsert("set", batch, {})
 
     def search(self, text: str) -> list[str]:
@@ -202,7 +205,8 @@ def print_row(row: Row, means: Mapping[str, float], milliseconds: float) -> bool
     reached = all(gap <= 0.0005 for gap in missed)
     columns = "  ".join(f"{system} {pair[0]:.3f}/{pair[1]:.3f}" for system, pair in others.items())
     note = "" if reached else f"   missed by {max(0, missed[0]):.3f}/{max(0, missed[1]):.3f}"
-    print(f"{row.name:28} {'/'.join(names):20} {figures[0]:.3f}/{figures[1]:.3f} {milliseconds:6.2f} ms  | {columns}{note}")
+    ours = f"{figures[0]:.3f}/{figures[1]:.3f} {milliseconds:6.2f} ms"
+    print(f"{row.name:28} {'/'.join(names):20} {ours}  | {columns}{note}")
     return reached
 
 

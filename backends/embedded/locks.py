@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import weakref
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +28,7 @@ class FileLease:
 
     def __init__(self, descriptor: int):
         self._descriptor: int | None = descriptor
+        _HELD.add(self)
 
     def release(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
@@ -44,6 +46,18 @@ class ThreadLease:
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.release()
+
+
+_HELD: weakref.WeakSet[FileLease] = weakref.WeakSet()
+
+
+def _let_go_after_fork() -> None:
+    """Close a child's copies of its parent's locks: they would hold them as long as the child lives."""
+    for lease in list(_HELD):
+        lease.release()
+
+
+os.register_at_fork(after_in_child=_let_go_after_fork)
 
 
 def lock_file(path: Path, timeout_seconds: float) -> FileLease:

@@ -23,12 +23,17 @@ LONGEST_SEARCHED = 200_000
 Span = tuple[int, int, str]
 """Start, end, and the term that matched there."""
 
-_LIGATURES = {"ß": "ss", "æ": "ae", "œ": "oe", "ﬁ": "fi", "ﬂ": "fl", "ﬀ": "ff", "þ": "th", "ĳ": "ij"}
 _LETTERS_TO_FOLD = re.compile(
     "[\xb2\xb3\xb9\u2070-\u2089\xc0-\u02af\u0370-\u052f\u1e00-\u1fff\uff10-\uff5a\u0621-\u0626\u0629\u0649\u0671\u06a9\u06cc]"
 )
+_LATIN = (
+    *range(0xC0, 0x2B0), *range(0x1D00, 0x1F00), *range(0x2C60, 0x2C80), *range(0xA720, 0xA800),
+    *range(0xFB00, 0xFB07),
+)  # fmt: skip
+_LIGATURES = "".join(char for char in map(chr, _LATIN) if len(fold(char)) > 1)
 _SILENT_OR_COMPOUND = re.compile(
-    "[\xad\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u093c\u094d\u09bc"
+    f"[{_LIGATURES}"
+    "\xad\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u093c\u094d\u09bc"
     "\u09cd\u0a3c\u0a4d\u0abc\u0acd\u0b3c\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u0e47-\u0e4e\u0ec8-\u0ece\u1037\u1039\u103a"
     "\u17c9-\u17d3\u17dd\u200b-\u200f\u3099\u309a\ufeff\uff61-\uff9f\u0130\U0001d400-\U0001d7ff\u1100-\u11ff]"
 )
@@ -159,16 +164,13 @@ def _fold_char(char: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _spellings(term: str) -> tuple[str, ...]:
-    """How a folded term may be written in a text folded letter by letter."""
+    """How a folded term may be written in a folded text: a name such as ``C++`` is spelt out only in the index."""
     found = {term}
     spelled_out = _SPELLED_OUT.fullmatch(term)
     if spelled_out is not None:
         found.add(spelled_out[1] + ("++" if spelled_out[2] == "plusplus" else "#"))
     elif term in ("plusplus", "dotnet"):
         found.add("++" if term == "plusplus" else ".net")
-    for ligature, letters in _LIGATURES.items():
-        if letters in term:
-            found.add(term.replace(letters, ligature))
     return tuple(found)
 
 

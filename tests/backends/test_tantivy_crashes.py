@@ -150,6 +150,27 @@ def test_a_forked_child_reads_and_writes_and_the_parent_sees_it(backend: Tantivy
     assert found(backend, "word") == ["child", "parent"]
 
 
+def test_a_forked_child_does_not_keep_the_locks_of_its_parent(backend: TantivyBackend) -> None:
+    assert isinstance(backend.store, DiskStore)
+    lease = backend.store.lease(NAME)
+    ready, done = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(ready[1], b"x")
+        os.read(done[0], 1)
+        os._exit(0)
+    try:
+        os.read(ready[0], 1)
+        lease.release()
+        backend.upsert(NAME, [document("a")], {})
+        assert found(backend, "word") == ["a"]
+    finally:
+        os.write(done[1], b"x")
+        os.waitpid(child, 0)
+        for descriptor in (*ready, *done):
+            os.close(descriptor)
+
+
 def test_writers_of_several_processes_wait_for_each_other(backend: TantivyBackend) -> None:
     def write(number: int) -> Callable[[], None]:
         def work() -> None:
