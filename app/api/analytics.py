@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.api import examples
 from app.auth import MANAGING
 from app.clock import today
 from app.errors import ErrorCode
@@ -20,7 +21,7 @@ blp = ApiBlueprint("analytics", __name__, description="What was searched for.")
 @blp.route("/api/analytics", methods=["GET"])
 @blp.operation("showAnalytics", access=MANAGING, errors=(ErrorCode.VALIDATION_FAILED, ErrorCode.SITE_NOT_FOUND))
 @blp.arguments(AnalyticsQuerySchema, location="query")
-@blp.response(200, AnalyticsSchema)
+@blp.response(200, AnalyticsSchema, example=examples.ANALYTICS_ANSWER)
 def show_analytics(parameters: dict[str, Any]) -> Analytics:
     """Searches of one site or of all the account's sites over a period."""
     account_id = current_caller().account.id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.api import examples
 from app.api.choice import choose_written_site
 from app.auth import INDEXING
 from app.errors import ErrorCode, field_error
@@ -32,9 +33,9 @@ _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_E
     errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.DOCUMENT_LIMIT_REACHED),
     body=True,
 )
-@blp.arguments(BulkSchema)
+@blp.arguments(BulkSchema, example=examples.BULK)
 @blp.arguments(SiteChoiceSchema, location="query")
-@blp.response(200, BulkAnswerSchema)
+@blp.response(200, BulkAnswerSchema, example=examples.BULK_ANSWER)
 def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
     """Add documents, or replace those whose id is known. All or none; searchable when this answers."""
     caller = current_caller()
@@ -56,9 +57,9 @@ def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
 
 @blp.route("/api/v1/index/destroy", methods=["DELETE"])
 @blp.operation("deleteDocument", access=INDEXING, errors=(*_ERRORS, ErrorCode.DOCUMENT_NOT_FOUND), body=True)
-@blp.arguments(DestroySchema, location="json_optional", required=False)
+@blp.arguments(DestroySchema, location="json_optional", required=False, example=examples.DESTROY)
 @blp.arguments(DestroyQuerySchema, location="query")
-@blp.response(200, DestroyAnswerSchema)
+@blp.response(200, DestroyAnswerSchema, example=examples.DESTROY_ANSWER)
 def delete_document(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
     """Remove the document whose id is in the body, or in `?id=`."""
     caller = current_caller()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app import actions
+from app.api import examples
 from app.auth import MANAGING
 from app.errors import ErrorCode
 from app.forms import key_form
@@ -44,10 +45,8 @@ def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 @blp.route(SITE_KEYS, methods=["POST"])
-@blp.operation(
-    "createKey", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_LIMIT_REACHED), body=True
-)
-@blp.arguments(KeyCreateSchema)
+@blp.operation("createKey", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_LIMIT_REACHED), body=True)
+@blp.arguments(KeyCreateSchema, example=examples.KEY)
 @blp.response(201, KeyTokenAnswerSchema)
 def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Add a key. Its token is in `api_key`, this once."""

@@ -8,6 +8,7 @@ from flask import Response
 
 from app.actions import search_site
 from app.answers import json_answer
+from app.api import examples
 from app.api.choice import choose_searched_site
 from app.auth import SEARCHING
 from app.errors import ErrorCode
@@ -33,7 +34,7 @@ ERRORS = (
 @blp.route("/v1/search", methods=["GET"])
 @blp.operation("search", access=SEARCHING, errors=ERRORS, charges_search=True, searches=True)
 @blp.arguments(SearchQuerySchema, location="query")
-@blp.response(200, SearchAnswerSchema)
+@blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
 def search(parameters: dict[str, Any]) -> Response:
     """Search a site's documents."""
     return run_search(parameters)
@@ -41,8 +42,8 @@ def search(parameters: dict[str, Any]) -> Response:
 
 @blp.route("/v1/search", methods=["POST"])
 @blp.operation("searchByBody", access=SEARCHING, errors=ERRORS, body=True, charges_search=True, searches=True)
-@blp.arguments(SearchBodySchema)
-@blp.response(200, SearchAnswerSchema)
+@blp.arguments(SearchBodySchema, example=examples.SEARCH)
+@blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
 def search_by_body(parameters: dict[str, Any]) -> Response:
     """Search a site's documents; the parameters are a JSON body."""
     return run_search(parameters)
@@ -64,5 +65,3 @@ def run_search(parameters: dict[str, Any]) -> Response:
             },
         }
     )
-
-

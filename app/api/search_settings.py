@@ -14,7 +14,9 @@ from app.services.search_settings import change_settings, shown_settings
 from app.services.sites import get_site
 from schemas.search_settings import SearchSettingsAnswerSchema, SearchSettingsSchema, SearchSettingsWrittenSchema
 
-blp = ApiBlueprint("search-settings", __name__, description="Synonyms, stop words, pinned results and weights of a site.")
+blp = ApiBlueprint(
+    "search-settings", __name__, description="Synonyms, stop words, pinned results and weights of a site."
+)
 
 PATH = "/sites/<int(signed=True):site_id>/search-settings"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app import actions
+from app.api import examples
 from app.api.views import site_answer
 from app.auth import MANAGING
 from app.errors import ErrorCode
@@ -41,7 +42,7 @@ def list_sites(page: dict[str, Any]) -> dict[str, Any]:
 
 @blp.route("/sites", methods=["POST"])
 @blp.operation("createSite", access=MANAGING, errors=(ErrorCode.SITE_LIMIT_REACHED,), body=True)
-@blp.arguments(SiteCreateSchema)
+@blp.arguments(SiteCreateSchema, example=examples.SITE)
 @blp.response(201, SiteAnswerSchema)
 def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Add a site."""

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from flask import request
 
+from app.api import examples
 from app.auth import ANY_KEY, Caller
 from app.clock import now
 from app.counters.base import IdempotencyKey, ReportStatus
@@ -43,7 +44,7 @@ _BACK = timedelta(days=30)
         }
     ]
 )
-@blp.arguments(UsageReportSchema)
+@blp.arguments(UsageReportSchema, example=examples.REPORT)
 @blp.response(200, UsageReportAnswerSchema)
 def report_usage(report: dict[str, Any]) -> dict[str, Any]:
     """Add operations to the day's usage."""
@@ -94,7 +95,7 @@ def _refuse_beyond_kind(caller: Caller, report: dict[str, Any], site_id: int) ->
 
 @blp.route("/api/v1/search-log", methods=["POST"])
 @blp.operation("logSearch", access=ANY_KEY, body=True)
-@blp.arguments(SearchLogSchema)
+@blp.arguments(SearchLogSchema, example=examples.SEARCH_LOG)
 @blp.response(200, SuccessSchema)
 def log_search(entry: dict[str, Any]) -> dict[str, Any]:
     """Add a search that the client ran to the analytics."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import orjson
 from flask import current_app
-from flask.cli import AppGroup
+from flask.cli import AppGroup, with_appcontext
 
 from app.demo import make_demo
 from app.openapi import document
@@ -25,6 +25,7 @@ def upgrade_database() -> None:
 
 
 @click.command("demo")
+@with_appcontext
 @click.option("--base-url", default="http://127.0.0.1:8000", help="Where the service will answer.")
 def demo(base_url: str) -> None:
     """Set up the demo account, its site, keys and documents, and print how to use them."""
@@ -33,6 +34,7 @@ def demo(base_url: str) -> None:
 
 
 @click.command("openapi")
+@with_appcontext
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
 def openapi(file: Path | None) -> None:
     """Write the OpenAPI document to FILE or print it."""

@@ -1,0 +1,79 @@
+"""Examples of the main operations, for the API document. They hold no secret that could work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SEARCH: dict[str, Any] = {
+    "q": "opening hours",
+    "filters": "section = visit AND date > 2024-01-01",
+    "sort": "date:desc",
+    "facets": ["section"],
+    "limit": 10,
+    "highlight": True,
+}
+
+SEARCH_ANSWER: dict[str, Any] = {
+    "results": {
+        "hits": [
+            {
+                "id": "hours",
+                "title": "Opening hours",
+                "url": "/visit/hours",
+                "excerpt": "",
+                "content": "We open at nine.",
+                "date": "2024-05-01",
+                "section": "visit",
+            }
+        ],
+        "estimatedTotalHits": 1,
+        "processingTimeMs": 2,
+        "query": "opening hours",
+        "limit": 10,
+        "offset": 0,
+        "facetDistribution": {"section": {"visit": 1}},
+        "facetStats": {},
+    },
+    "remaining_quota": {"daily_limit": 100, "used_today": 7, "unlimited": False},
+}
+
+BULK: dict[str, Any] = {
+    "documents": [
+        {
+            "id": "hours",
+            "title": "Opening hours",
+            "content": "We open at nine.",
+            "url": "/visit/hours",
+            "date": "2024-05-01",
+            "section": "visit",
+        }
+    ]
+}
+
+BULK_ANSWER: dict[str, Any] = {"success": True, "indexed": 1, "created": 1, "updated": 0}
+
+DESTROY: dict[str, Any] = {"id": "hours"}
+
+DESTROY_ANSWER: dict[str, Any] = {"success": True, "deleted": 1}
+
+REPORT: dict[str, Any] = {"operation": "search", "count": 1, "index": "site_1"}
+
+SEARCH_LOG: dict[str, Any] = {
+    "query": "opening hours",
+    "results_count": 3,
+    "session_id": "5f0c9d",
+    "timestamp": "2024-05-14T09:30:00Z",
+}
+
+ANALYTICS_ANSWER: dict[str, Any] = {
+    "total_searches": 3,
+    "unique_queries": 2,
+    "avg_response_time_ms": 4,
+    "top_queries": [{"query": "opening hours", "count": 2}, {"query": "parking", "count": 1}],
+    "zero_result_queries": [{"query": "parking", "count": 1}],
+    "series": [{"date": "2024-05-14", "searches": 3, "zero_results": 1}],
+}
+
+SITE: dict[str, Any] = {"name": "Museum", "url": "https://museum.example/"}
+
+KEY: dict[str, Any] = {"name": "Search box", "type": "public", "expires_at": "2101-01-01T00:00:00Z"}

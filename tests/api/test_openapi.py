@@ -1,0 +1,183 @@
+"""GET /openapi.json: complete, resolvable, true to the routes. That answers match it, tests/answers.py checks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+from tests.answers import Document
+from tests.callers import ApiClient
+
+BY_HAND = {"/openapi.json", "/metrics", "/static/<path:filename>"}
+"""Routes that are no operation of the API."""
+
+
+@pytest.fixture(scope="module")
+def spec(shared_app: Flask) -> Document:
+    response = ApiClient(shared_app).get("/openapi.json")
+    assert response.status_code == 200
+    assert response.mimetype == "application/json"
+    answer: Document = response.get_json()
+    return answer
+
+
+def operations(spec: Document) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, item in spec["paths"].items():
+        for method, operation in item.items():
+            if method != "parameters":
+                yield method, path, operation
+
+
+def nested(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in the document."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for member in value:
+            yield from nested(member)
+
+
+def test_what_it_is(spec: Document) -> None:
+    assert spec["openapi"].startswith("3.1")
+    assert spec["info"]["title"]
+    assert spec["info"]["version"] == "1.0.0"
+
+
+def test_every_operation_says_what_it_is(spec: Document) -> None:
+    identifiers = []
+    for method, path, operation in operations(spec):
+        name = f"{method} {path}"
+        identifiers.append(operation["operationId"])
+        assert re.fullmatch(r"[a-z][A-Za-z]+", operation["operationId"]), name
+        assert operation["summary"], name
+        assert operation["tags"], name
+        assert isinstance(operation["security"], list), name
+        (success,) = [status for status in operation["responses"] if status.startswith("2")]
+        assert operation["responses"][success]["content"]["application/json"]["schema"], name
+        assert "default" not in operation["responses"], name
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_every_operation_has_every_error_it_can_answer(spec: Document) -> None:
+    for method, path, operation in operations(spec):
+        if path.startswith("/engine"):
+            continue
+        name = f"{method} {path}"
+        needed = {"500"}
+        if path not in ("/healthz", "/readyz"):
+            needed |= {"429", "503"}
+        if operation["security"]:
+            needed |= {"401", "403"}
+        if "{" in path:
+            needed.add("404")
+        if "requestBody" in operation:
+            needed |= {"400", "413", "415"}
+        if any(parameter["in"] == "query" for parameter in operation.get("parameters", ())):
+            needed.add("400")
+        assert needed <= set(operation["responses"]), f"{name} lacks {needed - set(operation['responses'])}"
+
+
+def test_every_answer_has_its_headers(spec: Document) -> None:
+    for method, path, operation in operations(spec):
+        for status, response in operation["responses"].items():
+            assert {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Request-Id"} <= set(
+                response["headers"]
+            ), f"{method} {path} {status}"
+            assert ("Retry-After" in response["headers"]) == (status in ("429", "503"))
+
+
+def test_writes_with_a_session_need_the_csrf_token(spec: Document) -> None:
+    for method, path, operation in operations(spec):
+        for requirement in operation["security"]:
+            assert ("csrfToken" in requirement) == ("session" in requirement and method != "get"), path
+
+
+def test_every_reference_leads_somewhere_and_nothing_is_left_over(spec: Document) -> None:
+    references = {value["$ref"] for value in nested(spec) if "$ref" in value}
+    used_schemes = {name for _, _, o in operations(spec) for requirement in o["security"] for name in requirement}
+
+    assert references == {f"#/components/schemas/{name}" for name in spec["components"]["schemas"]}
+    assert used_schemes == set(spec["components"]["securitySchemes"])
+    assert set(spec["components"]) == {"schemas", "securitySchemes"}
+
+
+def test_every_schema_and_example_is_sound(spec: Document) -> None:
+    registry: Registry[Any] = Registry().with_resource("urn:spec", Resource(contents=spec, specification=DRAFT202012))
+    for name, schema in spec["components"]["schemas"].items():
+        Draft202012Validator.check_schema(schema)
+        assert "None" not in json.dumps(schema), name
+    checked = 0
+    for value in nested(spec["paths"]):
+        if "example" in value:
+            schema = json.loads(json.dumps(value["schema"]).replace('"#/', '"urn:spec#/'))
+            Draft202012Validator(schema, registry=registry).validate(value["example"])
+            checked += 1
+    assert checked >= 8
+
+
+def test_parameters_of_a_path_are_described(spec: Document) -> None:
+    for method, path, operation in operations(spec):
+        common = spec["paths"][path].get("parameters", [])
+        described = {p["name"] for p in [*common, *operation.get("parameters", [])] if p["in"] == "path"}
+        assert described == set(re.findall(r"\{([^}]+)\}", path)), f"{method} {path}"
+
+
+def test_every_route_of_the_api_is_described(shared_app: Flask, spec: Document) -> None:
+    described = {(method.upper(), path) for method, path, _ in operations(spec)}
+    for rule in shared_app.url_map.iter_rules():
+        template = re.sub(r"<(?:[^:>]+:)?([^>]+)>", r"{\1}", rule.rule)
+        is_page = rule.endpoint.startswith("pages.") or "." not in rule.endpoint
+        if rule.rule in BY_HAND or is_page:
+            continue
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
+            assert (method, template) in described, f"{method} {rule.rule} ({rule.endpoint})"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/search"),
+        ("GET", "/v1/client-info"),
+        ("POST", "/api/v1/index/bulk"),
+        ("DELETE", "/api/v1/index/destroy"),
+        ("POST", "/api/v1/search-log"),
+        ("POST", "/v1/report-usage"),
+        ("GET", "/api/analytics"),
+        ("GET", "/api/sites/{site_id}/keys"),
+        ("POST", "/api/sites/{site_id}/keys"),
+        ("PUT", "/api/sites/{site_id}/keys/{key_id}"),
+        ("DELETE", "/api/sites/{site_id}/keys/{key_id}"),
+        ("GET", "/api/sites/{site_id}/keys/{key_id}/edit"),
+        ("POST", "/api/keys/{key_id}/toggle"),
+        ("GET", "/sites"),
+        ("POST", "/sites"),
+        ("GET", "/sites/create"),
+        ("GET", "/sites/{site_id}/edit"),
+        ("PUT", "/sites/{site_id}"),
+        ("DELETE", "/sites/{site_id}"),
+        ("GET", "/dashboard"),
+        ("GET", "/profile/edit"),
+        ("PUT", "/profile"),
+        ("DELETE", "/profile"),
+    ],
+)
+def test_the_endpoints_of_the_contract_are_there(spec: Document, method: str, path: str) -> None:
+    assert method.lower() in spec["paths"][path]
+
+
+def test_the_command_writes_the_same(shared_app: Flask, spec: Document, tmp_path: Path) -> None:
+    file = tmp_path / "openapi.json"
+    result = shared_app.test_cli_runner().invoke(args=["openapi", str(file)])
+
+    assert result.exit_code == 0
+    assert json.loads(file.read_text()) == spec
