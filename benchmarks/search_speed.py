@@ -207,7 +207,7 @@ def fts5(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterato
     print(f"indexed by FTS5 in {time.perf_counter() - started:.1f} s")
     port = free_port()
     process = subprocess.Popen(
-        [sys.executable, "-m", "gunicorn", "-c", os.devnull, "--bind", f"127.0.0.1:{port}", "--workers", str(workers),
+        [sys.executable, "-m", "gunicorn", "-c", "python:benchmarks", "--keep-alive", "60", "--bind", f"127.0.0.1:{port}", "--workers", str(workers),
          "--threads", "8", "--log-level", "error", "benchmarks.fts5_app:app"],
         env={**os.environ, "FTS5_FILE": str(path)},
     )  # fmt: skip
