@@ -64,10 +64,11 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str]) -> Compi
     filters = [query.filters] if query.filters else []
     if query.filter is not None:
         filters.append(compile_filter(query.filter, query, filterable))
-    if not parts and query.text != MATCH_ALL:
+    searched = [name for name in TEXT_FIELDS if name in (query.fields or TEXT_FIELDS)]
+    if query.text != MATCH_ALL and not (parts and searched):
         filters.append(NOTHING)
-    if query.fields and parts:
-        common["attributesToSearchOn"] = [name for name in TEXT_FIELDS if name in query.fields]
+    elif query.fields and parts:
+        common["attributesToSearchOn"] = searched
     if query.highlight is not None and parts:
         common["showMatchesPosition"] = True
         common["attributesToRetrieve"] = ["id", "_doc", *TEXT_FIELDS]

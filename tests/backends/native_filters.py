@@ -41,3 +41,8 @@ class NativeFilters:
 
         query = SearchQuery("reading", filters=filters, kinds=case.kinds, **options)  # type: ignore[arg-type]
         return sorted(hit.id for hit in case.backend.search(case.index, query).hits)
+
+    def test_a_search_in_fields_that_hold_no_text_finds_nothing(self, case: Case) -> None:
+        case.add(*SHOP)
+        assert case.ids("reading", fields=("content",)) != []
+        assert case.ids("reading", fields=("url",)) == []
