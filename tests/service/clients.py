@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import itertools
-import os
 import socket
 import threading
 import time
@@ -194,7 +193,7 @@ def _other_end(end: socket.socket, pids: Sequence[int]) -> int:
     for pid in pids:
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(FileNotFoundError):  # It was closed just now.
-                if os.readlink(descriptor) == f"socket:[{inode}]":
+                if str(descriptor.readlink()) == f"socket:[{inode}]":
                     return pid
     raise AssertionError("no worker holds the connection")
 

@@ -83,7 +83,7 @@ def two_machines_servers(
 
 @pytest.fixture(params=BACKINGS)
 def servers(request: pytest.FixtureRequest) -> list[Server]:
-    """Four workers of each kind in turn, shared by the tests: each registers a customer of its own and breaks nothing."""
+    """Four workers of each kind in turn, shared: each test registers a customer of its own and breaks nothing."""
     found: list[Server] = request.getfixturevalue(f"{request.param.replace(' ', '_')}_servers")
     return found
 
@@ -98,6 +98,13 @@ def fresh_servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[li
         postgres, redis = request.getfixturevalue("postgres"), request.getfixturevalue("redis")
         with two_machines(tmp_path, postgres, redis) as made:
             yield made
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Server]:
+    """A new machine with files and four workers."""
+    with one_machine(tmp_path) as made:
+        yield made[0]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The database or the counter store is away under load: searching goes on, writing is refused in words, nothing is lost."""
+"""Database or counters are away under load: searching goes on, writing is refused in words, nothing is lost."""
 
 from __future__ import annotations
 
