@@ -1,0 +1,45 @@
+"""The chart of searches a day."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.pages.charts import HEIGHT, draw_chart, nice_ceiling
+from app.services.analytics import DayCount
+
+FIRST = date(2024, 5, 1)
+
+
+def series(*counts: tuple[int, int]) -> list[DayCount]:
+    return [DayCount(FIRST + timedelta(days=n), searches, zero) for n, (searches, zero) in enumerate(counts)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)).map(lambda c: (max(c), min(c))), min_size=1, max_size=90))
+def test_bars_stand_on_the_ground_stay_inside_and_keep_their_proportions(counts: list[tuple[int, int]]) -> None:
+    chart = draw_chart(series(*counts))
+    assert len(chart.bars) == len(counts)
+    for bar, (searches, zero) in zip(chart.bars, counts, strict=True):
+        assert 0 <= bar.x < chart.width
+        assert bar.empty_y + bar.empty_height == pytest.approx(HEIGHT, abs=0.02)
+        assert bar.found_y + bar.found_height == pytest.approx(bar.empty_y, abs=0.02)
+        assert bar.found_y >= 0
+        assert bar.found_height + bar.empty_height == pytest.approx(HEIGHT * searches / chart.top, abs=0.02)
+        assert bar.empty_height == pytest.approx(HEIGHT * zero / chart.top, abs=0.02)
+
+
+@given(st.integers(0, 10**12))
+def test_the_top_is_a_round_number_not_far_above_the_most(most: int) -> None:
+    top = nice_ceiling(most)
+    assert most <= top <= max(4, 2 * most)
+    assert set(str(top)[1:]) <= {"0"}
+
+
+def test_the_chart_says_what_it_shows() -> None:
+    assert draw_chart(series((0, 0), (0, 0))).summary == "No searches in the last 2 days."
+    assert draw_chart(series((3, 1), (1200, 20), (0, 0))).summary == (
+        "1,203 searches in 3 days, 21 of them without a result; the busiest day was 2 May 2024 with 1,200."
+    )

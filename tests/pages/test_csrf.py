@@ -1,0 +1,55 @@
+"""No form of another site, another session or yesterday does anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.callers import Tenant
+from tests.pages.people import Person, person_of
+
+WRITES = {
+    "/sites": {"name": "Another", "url": "https://www.example.com/"},
+    "/sites/{site}": {"_method": "DELETE"},
+    "/api/sites/{site}/keys": {"name": "Another"},
+    "/api/sites/{site}/keys/{key}": {"_method": "DELETE"},
+    "/api/sites/{site}/keys/{key}/rotate": {"overlap_seconds": "0"},
+    "/api/keys/{key}/toggle": {"active": "false"},
+    "/profile": {"_method": "PUT", "name": "Changed"},
+    "/logout": {"sure": "yes"},
+}
+
+
+@pytest.mark.parametrize("path", WRITES)
+def test_a_form_without_its_sessions_token_does_nothing(tenant: Tenant, stranger: Tenant, path: str) -> None:
+    person = person_of(tenant)
+    address = path.format(site=tenant.site_id, key=tenant.keys["search"]["id"])
+    own = tenant.browser.csrf_token
+    before = _everything(tenant)
+    for token in (None, "", "x" * 43, stranger.browser.csrf_token, own + "x", own[:-1], own.swapcase(), "\u00e9"):
+        sent = {} if token is None else {"csrf_token": token}
+        # A token in the address, where logs and other sites may see it, counts for nothing.
+        response = person.call("POST", address, data={**WRITES[path], **sent}, query_string={"csrf_token": own})
+        assert (response.status_code, response.mimetype) == (403, "text/html"), token
+        assert "Nothing was changed" in person.page.text
+    assert _everything(tenant) == before
+
+
+def _everything(tenant: Tenant) -> list[object]:
+    paths = ("/sites", f"/api/sites/{tenant.site_id}/keys", "/profile/edit")
+    answers = [tenant.browser.get(path) for path in paths]
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    return [answer.get_json() for answer in answers]
+
+
+def test_every_form_of_every_page_carries_the_sessions_token(person: Person, tenant: Tenant) -> None:
+    key = tenant.keys["search"]["id"]
+    for path in ("/dashboard", "/sites", "/sites/create", f"/sites/{tenant.site_id}", f"/sites/{tenant.site_id}/edit",
+                 f"/sites/{tenant.site_id}/try", f"/api/sites/{tenant.site_id}/keys", "/profile/edit", "/api/analytics",
+                 f"/api/sites/{tenant.site_id}/keys/{key}/edit", "/docs", "/"):  # fmt: skip
+        person.go(path)
+        forms = person.page.all("form", method="post")
+        assert forms, path
+        for form in forms:
+            assert form.one("input", name="csrf_token").attributes["value"] == tenant.browser.csrf_token, path
+        for form in person.page.all("form", method="get"):
+            assert form.all("input", name="csrf_token") == [], f"{path}: the token would stand in the address"

@@ -1,0 +1,177 @@
+"""Registering, logging in, logging out, and where that leads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from tests.callers import PASSWORD, Tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.pages.people import BROWSER_ACCEPT, Person, register_person
+
+HOSTILE = [
+    "//evil.example", "///evil.example", "https://evil.example/", "HTTPS://evil.example", "javascript:alert(1)", "evil.example",
+    "/\\evil.example", "\\\\evil.example", "/\t/evil.example", "/\n//evil.example", "\t//evil.example", " //evil.example",
+    "/ /evil.example", "/\x00/evil.example", "/\x7f/evil.example", "/\u0085/evil.example", "", "/" + "x" * 3000,
+]  # fmt: skip
+
+
+def test_a_browser_without_a_session_is_sent_to_the_login_and_back(app: Flask, tenant: Tenant) -> None:
+    visitor = Person(app)
+    response = visitor.call("GET", "/api/analytics?period=7d")
+    assert (response.status_code, response.headers["Location"]) == (302, "/login?next=/api/analytics%3Fperiod%3D7d")
+    visitor.go("/api/analytics?period=7d")
+    assert visitor.page.one("h1").text == "Log in"
+    visitor.press("Log in", email=tenant.email, password=PASSWORD)
+    assert visitor.path == "/api/analytics?period=7d"
+    assert visitor.page.one("h1").text == "Analytics"
+
+
+def test_a_form_sent_after_the_session_ended_leads_to_the_login_but_not_back_to_nowhere(app: Flask) -> None:
+    visitor = Person(app)
+    assert visitor.call("POST", "/sites", data={"name": "x"}).headers["Location"] == "/login?next=/sites"
+    assert visitor.call("POST", "/profile", data={"_method": "PUT"}).status_code == 405
+    visitor.client.set_cookie("session", "x" * 43)
+    assert visitor.call("POST", "/profile", data={"_method": "PUT"}).headers["Location"] == "/login"
+
+
+def test_a_program_without_a_key_is_told_so(app: Flask) -> None:
+    response = app.test_client().get("/dashboard")
+    assert (response.status_code, response.get_json()["error"]) == (401, "missing_api_key")
+    response = app.test_client().get(
+        "/dashboard", headers={"Accept": BROWSER_ACCEPT, "Authorization": "Bearer svc_prv_wrong"}
+    )
+    assert (response.status_code, response.mimetype) == (401, "text/html")
+
+
+@pytest.mark.parametrize("target", HOSTILE)
+def test_next_never_leads_to_another_host(app: Flask, tenant: Tenant, target: str) -> None:
+    visitor = Person(app)
+    visitor.call("GET", "/login", query_string={"next": target})
+    assert visitor.page.one("input", name="next").attributes["value"] == "/dashboard"
+    response = visitor.send("Log in", email=tenant.email, password=PASSWORD, next=target)
+    assert (response.status_code, response.headers["Location"]) == (303, "/dashboard")
+    response = visitor.call("GET", "/login", query_string={"next": target})
+    assert (response.status_code, response.headers["Location"]) == (303, "/dashboard")
+
+
+@pytest.mark.parametrize("target", ["/sites", "/sites/1/try?q=a%20b&page=2", "/docs#limits", "/a:b@c"])
+def test_next_leads_to_any_page_here(app: Flask, tenant: Tenant, target: str) -> None:
+    visitor = Person(app)
+    visitor.call("GET", "/login", query_string={"next": target})
+    response = visitor.send("Log in", email=tenant.email, password=PASSWORD)
+    assert (response.status_code, response.headers["Location"]) == (303, target)
+
+
+def test_registering_logs_in(app: Flask) -> None:
+    ann = Person(app)
+    ann.go("/register")
+    response = ann.send("Create the account", name="Ann", email="ann@example.com", password=PASSWORD)
+    assert (response.status_code, response.headers["Location"]) == (303, "/dashboard")
+    cookie = response.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    ann.go("/dashboard")
+    assert "Make your first site searchable" in ann.page.text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [("name", "  ", "Name must not be empty."), ("email", "nobody", "E-mail must be an e-mail address."),
+     ("password", "short", "Password must have at least 10 characters."), ("email", "", "E-mail must not be empty.")],
+)  # fmt: skip
+def test_a_registration_with_a_mistake_is_shown_again_with_what_was_typed(
+    passer_by: Person, field: str, value: str, problem: str
+) -> None:
+    passer_by.go("/register?next=/sites")
+    values = {"name": "Ann", "email": "ann@example.com", "password": PASSWORD, field: value}
+    response = passer_by.send("Create the account", **values)
+    assert response.status_code == 400
+    assert passer_by.problem_of(field) == problem
+    assert problem in passer_by.alerts[0]
+    assert values["password"] not in response.get_data(as_text=True)
+    for name in {"name", "email"}:
+        assert passer_by.page.one("input", name=name).attributes["value"] == values[name]
+    assert passer_by.page.one("input", name="next").attributes["value"] == "/sites"
+
+
+def test_a_taken_e_mail_is_said_beside_the_field(app: Flask, tenant: Tenant) -> None:
+    visitor = Person(app)
+    visitor.go("/register")
+    response = visitor.send("Create the account", name="Eve", email=tenant.email.upper(), password=PASSWORD)
+    assert response.status_code == 400
+    assert visitor.problem_of("email") == "E-mail is already in use."
+
+
+def test_a_wrong_login_says_neither_which_nor_the_password(app: Flask, tenant: Tenant) -> None:
+    answers = []
+    for email in (tenant.email, "nobody@example.com"):
+        visitor = Person(app)
+        visitor.go("/login")
+        response = visitor.send("Log in", email=email, password="a wrong password")
+        assert response.status_code == 401
+        assert visitor.alerts == ["The e-mail or the password is not correct."]
+        assert "a wrong password" not in response.get_data(as_text=True)
+        assert visitor.page.one("input", name="email").attributes["value"] == email
+        answers.append(response.get_data(as_text=True).replace(email, ""))
+    assert answers[0] == answers[1]
+
+
+def test_too_many_wrong_logins_are_a_429_with_the_form(app: Flask, tenant: Tenant) -> None:
+    visitor = Person(app)
+    visitor.go("/login")
+    for _ in range(10):
+        assert visitor.send("Log in", email=tenant.email, password="a wrong password").status_code == 401
+    response = visitor.send("Log in", email=tenant.email, password=PASSWORD)
+    assert response.status_code == 429
+    assert int(response.headers["Retry-After"]) > 0
+    assert "Too many failed logins" in visitor.alerts[0]
+
+
+def test_logging_out_ends_the_session(person: Person) -> None:
+    person.go("/dashboard")
+    cookie = person.client.get_cookie("session")
+    assert cookie is not None
+    person.press("Log out")
+    assert person.notice == "You are logged out."
+    person.client.set_cookie("session", cookie.value)
+    assert person.call("GET", "/dashboard").headers["Location"] == "/login?next=/dashboard"
+
+
+def test_who_is_logged_in_needs_no_login_page(person: Person) -> None:
+    response = person.call("GET", "/login?next=/sites")
+    assert (response.status_code, response.headers["Location"]) == (303, "/sites")
+
+
+@pytest.mark.parametrize("path", ["/login", "/register"])
+def test_another_sites_form_logs_nobody_in(app: Flask, tenant: Tenant, path: str) -> None:
+    visitor = Person(app)
+    values = {"name": "Eve", "email": tenant.email if path == "/login" else "eve@example.com", "password": PASSWORD}
+    response = visitor.call("POST", path, data=values, headers={"Sec-Fetch-Site": "cross-site"})
+    assert response.status_code == 403
+    assert visitor.client.get_cookie("session") is None
+    assert visitor.call("POST", path, data=values, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 303
+
+
+def test_closed_registration_is_said_before_and_after(tmp_path: Path) -> None:
+    app = make_app(make_settings(tmp_path, registration=False))
+    try:
+        visitor = Person(app)
+        visitor.go("/register")
+        assert "Registration is closed" in visitor.page.text
+        assert visitor.page.all("form") == []
+        values = {"name": "Ann", "email": "ann@example.com", "password": PASSWORD}
+        assert visitor.call("POST", "/register", data=values).status_code == 403
+        visitor.go("/")
+        assert "Create an account" not in visitor.page.text
+    finally:
+        close_app(app)
+
+
+def test_a_registered_person_sees_only_their_own(app: Flask, tenant: Tenant) -> None:
+    bo = register_person(app, "bo@example.com")
+    bo.go("/sites")
+    assert tenant.site["name"] not in bo.page.text
+    assert "No site yet" in bo.page.text

@@ -1,0 +1,153 @@
+"""What holds for every page: policy, caching, form and accessibility."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+
+from app.headers import CONTENT_SECURITY_POLICY
+from tests.callers import Tenant, page
+from tests.pages.markup import Element
+from tests.pages.people import Person, person_of
+
+OPEN = ["/", "/login", "/register", "/docs", "/nope"]
+MINE = ["/", "/dashboard", "/sites", "/sites/create", "/sites/{site}", "/sites/{site}/edit", "/sites/{site}/try",
+        "/sites/{site}/try?q=page", "/sites/{site}/try?q=zeppelin", "/api/sites/{site}/keys", "/api/sites/{site}/keys/{key}",
+        "/api/sites/{site}/keys/{key}/edit", "/api/analytics", "/api/analytics?site_id={site}&period=7d", "/profile/edit",
+        "/docs", "/sites/999", "/sites?limit=0"]  # fmt: skip
+
+
+@pytest.fixture
+def every_page(app: Flask, tenant: Tenant) -> Iterator[list[tuple[str, Person]]]:
+    """Every page, as a passer-by and as a customer see it."""
+    tenant.index(page(1, author="Ann"), page(2, author="Bo"), page(3, author="Ann"))
+    seen = []
+    for path in OPEN:
+        visitor = Person(app)
+        visitor.call("GET", path)
+        seen.append((path, visitor))
+    for template in MINE:
+        path = template.format(site=tenant.site_id, key=tenant.keys["search"]["id"])
+        person = person_of(tenant)
+        person.call("GET", path)
+        seen.append((path, person))
+    yield seen
+
+
+def test_nothing_is_cached_framed_or_loaded_from_elsewhere(every_page: list[tuple[str, Person]]) -> None:
+    for path, person in every_page:
+        headers = person.response.headers
+        assert headers["Cache-Control"] == "no-store", path
+        assert headers["Content-Security-Policy"] == CONTENT_SECURITY_POLICY, path
+        assert headers["X-Frame-Options"] == "DENY", path
+        assert headers["Content-Type"] == "text/html; charset=utf-8", path
+        for found in person.page.walk():
+            for name in ("src", "action", "data", "poster", "srcset", "formaction"):
+                assert found.attributes.get(name, "/").startswith("/"), f"{path}: {found.attributes}"
+            if found.tag == "link":
+                assert found.attributes["href"].startswith("/static/"), path
+
+
+def test_the_policy_allows_nothing_unsafe_and_no_other_host() -> None:
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
+    assert "http" not in CONTENT_SECURITY_POLICY
+    for promise in ("default-src 'none'", "frame-ancestors 'none'", "form-action 'self'"):
+        assert promise in CONTENT_SECURITY_POLICY
+
+
+def test_there_is_no_inline_script_or_style(every_page: list[tuple[str, Person]]) -> None:
+    for path, person in every_page:
+        assert person.page.all("style") == [], path
+        for script in person.page.all("script"):
+            assert script.attributes["src"], path
+            assert script.text == "", path
+        assert not person.page.has(lambda found: "style" in found.attributes), path
+        assert not person.page.has(lambda found: any(name.startswith("on") for name in found.attributes)), path
+
+
+def test_every_page_has_a_language_a_title_one_heading_and_a_way_past_the_menu(
+    every_page: list[tuple[str, Person]],
+) -> None:
+    for path, person in every_page:
+        shown = person.page
+        assert shown.one("html").attributes["lang"] == "en", path
+        assert shown.one("head").one("title").text.endswith("· Site Search"), path
+        assert len(shown.all("h1")) == 1, path
+        assert shown.one("h1").text, path
+        assert shown.one("meta", name="viewport").attributes["content"] == "width=device-width, initial-scale=1", path
+        skip = next(found for found in shown.one("body").walk() if found.tag == "a")
+        assert skip.attributes["href"] == f"#{shown.one('main').attributes['id']}", path
+        levels = [int(found.tag[1]) for found in shown.walk() if re.fullmatch("h[1-6]", found.tag)]
+        assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False)), f"{path}: {levels}"
+
+
+def test_ids_are_unique_and_what_is_referred_to_exists(every_page: list[tuple[str, Person]]) -> None:
+    for path, person in every_page:
+        ids = [found.attributes["id"] for found in person.page.walk() if "id" in found.attributes]
+        assert len(ids) == len(set(ids)), f"{path}: {sorted({i for i in ids if ids.count(i) > 1})}"
+        for found in person.page.walk():
+            for name in ("for", "aria-labelledby", "aria-describedby", "aria-controls"):
+                for target in found.attributes.get(name, "").split():
+                    assert target in ids, f"{path}: {name}={target}"
+            href = found.attributes.get("href", "")
+            if href.startswith("#"):
+                assert href[1:] in ids, f"{path}: {href}"
+
+
+def test_every_control_has_a_name(every_page: list[tuple[str, Person]]) -> None:
+    for path, person in every_page:
+        labelled = {found.attributes["for"] for found in person.page.all("label") if found.text}
+        for found in person.page.walk():
+            named = bool(found.attributes.get("aria-label") or found.attributes.get("aria-labelledby"))
+            if found.tag in ("input", "select", "textarea") and found.attributes.get("type") != "hidden":
+                assert found.attributes.get("id") in labelled or named, f"{path}: {found.attributes}"
+            if found.tag in ("button", "a", "summary"):
+                assert found.text or named, f"{path}: {found.attributes}"
+            if found.tag in ("nav", "aside", "svg", "progress"):
+                assert named or found.attributes.get("aria-hidden") == "true", f"{path}: <{found.tag}>"
+            if found.tag == "input" and found.attributes.get("type") == "password":
+                assert "value" not in found.attributes, path
+
+
+def test_every_link_leads_somewhere(every_page: list[tuple[str, Person]], person: Person) -> None:
+    links = {
+        found.attributes["href"].partition("#")[0]
+        for path, seen in every_page
+        for found in seen.page.all("a")
+        if found.attributes["href"].startswith("/") and "/docs" not in path
+    }
+    assert len(links) > 15
+    for link in sorted(links):
+        assert person.call("GET", link).status_code in (200, 303), link
+
+
+def test_tables_have_headings(every_page: list[tuple[str, Person]]) -> None:
+    for path, person in every_page:
+        for table in person.page.all("table"):
+            assert table.all("th"), f"{path}: {table.text[:100]}"
+
+
+def test_assets_may_be_kept_because_their_address_changes_with_them(app: Flask, passer_by: Person) -> None:
+    passer_by.go("/")
+    addresses = [passer_by.page.one("link", rel="stylesheet").attributes["href"], passer_by.page.one("script").attributes["src"]]
+    for address in addresses:
+        assert re.fullmatch(r"/static/[a-z.]+\?v=[0-9a-f]{12}", address)
+        with app.test_client().get(address) as response:
+            assert response.status_code == 200
+            assert response.cache_control.max_age == 86_400
+            assert "X-RateLimit-Limit" not in response.headers
+    with app.test_client().get("/static/style.css") as response:
+        assert b"url(" not in response.data
+        assert b"@import" not in response.data
+
+
+def test_static_files_are_not_counted(app: Flask) -> None:
+    client = app.test_client()
+    before = int(client.get("/nope").headers["X-RateLimit-Remaining"])
+    for _ in range(3):
+        client.get("/static/style.css").close()
+        client.get("/widget.js")
+    assert int(client.get("/nope").headers["X-RateLimit-Remaining"]) == before - 1

@@ -1,0 +1,144 @@
+"""Keys, by forms: shown once, changed, stopped."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+import time_machine
+from flask import Flask
+
+from app.services import accounts
+from tests.callers import ApiClient, Tenant
+from tests.pages.people import Person
+
+TOKEN = re.compile(r"svc_(?:pub|srch|prv)_[0-9A-Za-z]{38}")
+
+
+def _shown_tokens(person: Person) -> list[str]:
+    return sorted(set(TOKEN.findall(person.response.get_data(as_text=True))))
+
+
+def _key(tenant: Tenant, kind: str) -> dict[str, object]:
+    key: dict[str, object] = tenant.browser.get(
+        f"/api/sites/{tenant.site_id}/keys/{tenant.keys[kind]['id']}"
+    ).get_json()["key"]
+    return key
+
+
+def _path(tenant: Tenant) -> str:
+    return f"/api/sites/{tenant.site_id}/keys"
+
+
+@pytest.mark.parametrize("kind", ["public", "search", "private"])
+def test_a_new_key_is_shown_once_with_what_to_do_with_it(app: Flask, person: Person, tenant: Tenant, kind: str) -> None:
+    person.go(_path(tenant))
+    response = person.send("Make the key", name="Shop", type=kind)
+    assert (response.status_code, response.headers["Location"]) == (303, _path(tenant))
+    cookie = response.headers["Set-Cookie"]
+    for promise in ("HttpOnly", "SameSite=Strict", "Max-Age=120", f"Path={_path(tenant)}"):
+        assert promise in cookie
+    person.go(_path(tenant))
+    assert person.response.headers["Cache-Control"] == "no-store"
+    (token,) = _shown_tokens(person)
+    assert ApiClient(app, token).get("/v1/client-info").status_code == 200
+    examples = {"public": "data-key=", "search": "/v1/search?q=", "private": "/api/v1/index/bulk"}
+    assert examples[kind] in person.page.one("section", class_="card fresh").text
+    person.go(_path(tenant))
+    assert _shown_tokens(person) == []
+    assert person.page.all("section", class_="card fresh") == []
+
+
+def test_no_page_shows_a_token_that_is_not_the_keys_own(person: Person, tenant: Tenant, stranger: Tenant) -> None:
+    for token in (stranger.tokens["private"], "svc_prv_invented", "<script>", tenant.tokens["search"][:-1] + "x"):
+        person.client.set_cookie("new_token", token, path=_path(tenant))
+        person.go(_path(tenant))
+        assert person.page.all("section", class_="card fresh") == []
+        assert token not in person.response.get_data(as_text=True)
+
+
+def test_a_key_with_a_mistake_is_shown_again(person: Person, tenant: Tenant) -> None:
+    person.go(_path(tenant))
+    response = person.send("Make the key", name="Old", type="public", expires_at="2001-01-01T10:00")
+    assert response.status_code == 400
+    assert person.problem_of("expires_at") == "Expires at must be in the future."
+    chosen = [option for option in person.page.all("option") if "selected" in option.attributes]
+    assert [option.attributes["value"] for option in chosen] == ["public"]
+    assert person.page.one("input", name="expires_at").attributes["value"] == "2001-01-01T10:00"
+    response = person.send("Make the key", name=" ", expires_at="")
+    assert person.problem_of("name") == "Name must not be empty."
+
+
+def test_the_expiry_is_utc_and_can_be_taken_away(person: Person, tenant: Tenant) -> None:
+    person.go(_path(tenant))
+    person.press("Make the key", name="Timed", expires_at="2999-05-04T10:30")
+    key = tenant.browser.get(_path(tenant)).get_json()["keys"][-1]
+    assert key["expires_at"] == "2999-05-04T10:30:00.000Z"
+    person.go(f"{_path(tenant)}/{key['id']}/edit")
+    assert person.page.one("input", name="expires_at").attributes["value"] == "2999-05-04T10:30"
+    person.press("Save", expires_at="")
+    assert person.notice == "The key is saved."
+    assert tenant.browser.get(_path(tenant)).get_json()["keys"][-1]["expires_at"] is None
+
+
+def test_an_expired_key_can_be_renamed_without_touching_its_expiry(person: Person, tenant: Tenant) -> None:
+    with time_machine.travel(datetime(2030, 1, 1, tzinfo=UTC), tick=False) as clock:
+        person.go("/login")
+        person.press("Log in", email=tenant.email, password="correct horse battery")
+        person.go(_path(tenant))
+        person.press("Make the key", name="Timed", expires_at="2030-01-02T10:30")
+        key = tenant.browser.get(_path(tenant)).get_json()["keys"][-1]
+        clock.move_to(datetime(2030, 1, 3, tzinfo=UTC))
+        person.go(f"{_path(tenant)}/{key['id']}/edit")
+        person.press("Save", name="Renamed")
+        assert person.notice == "The key is saved."
+        assert "Expired" in person.page.text
+        assert "Renamed" in person.page.text
+
+
+def test_disabling_stops_a_key_and_enabling_brings_it_back(person: Person, tenant: Tenant) -> None:
+    person.go(_path(tenant))
+    buttons = [found.attributes["aria-label"] for found in person.page.all("button", class_="link")]
+    assert buttons == ["Disable public", "Disable search", "Disable private"]
+    values = {"csrf_token": tenant.browser.csrf_token, "active": "false"}
+    path = f"/api/keys/{tenant.keys['search']['id']}/toggle"
+    response = person.call("POST", path, data=values)
+    assert (response.status_code, response.headers["Location"]) == (303, f"{_path(tenant)}?notice=key-disabled")
+    assert tenant.search.get("/v1/search?q=x").get_json()["error"] == "key_disabled"
+    person.call("POST", path, data=values)
+    assert _key(tenant, "search")["status"] == "disabled"
+    person.go(_path(tenant))
+    person.press("Enable")
+    assert person.notice.startswith("The key is enabled.")
+    assert tenant.search.get("/v1/search?q=x").status_code == 200
+
+
+def test_rotating_gives_a_new_token_and_the_old_one_its_time(person: Person, tenant: Tenant) -> None:
+    person.go(_path(tenant))
+    path = f"{_path(tenant)}/{tenant.keys['search']['id']}/rotate"
+    response = person.call("POST", path, data={"csrf_token": tenant.browser.csrf_token, "overlap_seconds": "3600"})
+    assert response.status_code == 303
+    person.go(response.headers["Location"])
+    (token,) = _shown_tokens(person)
+    assert token != tenant.tokens["search"]
+    assert tenant.search.get("/v1/search?q=x").status_code == 200
+    response = person.call("POST", path, data={"csrf_token": tenant.browser.csrf_token, "overlap_seconds": "never"})
+    assert response.status_code == 400
+    assert "overlap_seconds" in person.page.text
+
+
+def test_deleting_a_key(person: Person, tenant: Tenant) -> None:
+    path = f"{_path(tenant)}/{tenant.keys['search']['id']}"
+    response = person.call("POST", path, data={"csrf_token": tenant.browser.csrf_token, "_method": "DELETE"})
+    assert (response.status_code, response.headers["Location"]) == (303, f"{_path(tenant)}?notice=key-deleted")
+    assert tenant.search.get("/v1/search?q=x").status_code == 401
+    assert person.call("POST", path, data={"csrf_token": tenant.browser.csrf_token, "_method": "DELETE"}).status_code == 404
+
+
+def test_the_plans_limit_is_said(app: Flask, person: Person, tenant: Tenant) -> None:
+    with app.extensions["runtime"].database.write() as session:
+        accounts.set_plan(session, tenant.account_id, "free", {})
+    person.go(_path(tenant))
+    assert person.send("Make the key", name="Third").status_code == 403
+    assert person.alerts == ["The plan allows 2 keys; delete one or change the plan."]

@@ -1,0 +1,172 @@
+"""One address, two answers: HTML for people, JSON for programs."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+
+from tests.answers import assert_error
+from tests.callers import Tenant
+from tests.pages.people import BROWSER_ACCEPT, Person, person_of
+
+HTML = [
+    BROWSER_ACCEPT,
+    "text/html",
+    "text/html, application/json",
+    "application/json, text/html",
+    "text/html;q=0.5, application/json;q=0.5",
+    "text/html;q=0.9, */*;q=0.8",
+    "text/*, application/json;q=0.9",
+]
+JSON = [
+    None,
+    "*/*",
+    "application/json",
+    "application/json, text/html;q=0.9",
+    "text/html;q=0.8, */*;q=0.9",
+    "text/html;q=0, application/json",
+    "text/html;q=0",
+    "text/plain",
+    "image/png, */*;q=0.5",
+]
+PAGES = ["/", "/dashboard", "/sites", "/sites/create", "/sites/{site}", "/sites/{site}/edit", "/sites/{site}/try?q=page",
+         "/api/sites/{site}/keys", "/api/sites/{site}/keys/{key}", "/api/sites/{site}/keys/{key}/edit", "/api/analytics",
+         "/profile/edit"]  # fmt: skip
+
+
+def _fill(path: str, tenant: Tenant) -> str:
+    return path.format(site=tenant.site_id, key=tenant.keys["search"]["id"])
+
+
+@pytest.mark.parametrize("accept", HTML)
+def test_who_ranks_html_at_least_as_high_as_json_gets_a_page(tenant: Tenant, accept: str) -> None:
+    response = tenant.browser.get("/sites", headers={"Accept": accept})
+    assert (response.status_code, response.mimetype) == (200, "text/html")
+    assert {"Accept", "Cookie"} <= set(response.vary)
+
+
+@pytest.mark.parametrize("accept", JSON)
+def test_everybody_else_gets_json(tenant: Tenant, accept: str | None) -> None:
+    response = tenant.browser.get("/sites", headers={} if accept is None else {"Accept": accept})
+    assert (response.status_code, response.mimetype) == (200, "application/json")
+    assert "Accept" in response.vary
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_route_has_both_answers(tenant: Tenant, path: str) -> None:
+    path = _fill(path, tenant)
+    page = tenant.browser.get(path, headers={"Accept": BROWSER_ACCEPT})
+    assert (page.status_code, page.mimetype) == (200, "text/html"), path
+    answer = tenant.browser.get(path)
+    assert (answer.status_code, answer.mimetype) == (200, "application/json"), path
+
+
+@pytest.mark.parametrize("path", ["/login", "/register"])
+def test_the_entrances_are_forms_in_both(app: Flask, passer_by: Person, path: str) -> None:
+    passer_by.go(path)
+    form = app.test_client().get(path).get_json()["form"]
+    assert (form["method"], form["action"]) == ("POST", path)
+    names = [found.attributes["name"] for found in passer_by.page.all("input") if found.attributes["type"] != "hidden"]
+    assert [entry["name"] for entry in form["fields"]] == names
+    assert all(entry["value"] is None for entry in form["fields"])
+
+
+def test_routes_of_the_api_alone_answer_json_even_to_a_browser(tenant: Tenant) -> None:
+    for path in ("/v1/search?q=x", "/v1/client-info", "/healthz", "/openapi.json"):
+        response = tenant.browser.get(path, headers={"Accept": BROWSER_ACCEPT})
+        assert response.mimetype == "application/json", path
+
+
+def test_a_private_key_may_ask_for_pages_but_never_send_forms(tenant: Tenant) -> None:
+    response = tenant.private.get("/sites", headers={"Accept": "text/html"})
+    assert (response.status_code, response.mimetype) == (200, "text/html")
+    response = tenant.private.post("/sites", data={"name": "Another", "url": "https://other.example.com"})
+    assert_error(response, 415, "unsupported_media_type")
+    response = tenant.private.post(f"/sites/{tenant.site_id}", data={"_method": "DELETE"})
+    assert_error(response, 405, "method_not_allowed")
+    assert tenant.browser.get(f"/sites/{tenant.site_id}").status_code == 200
+
+
+def test_if_there_are_a_token_and_a_session_the_token_decides_over_forms_too(tenant: Tenant) -> None:
+    headers = {"Authorization": f"Bearer {tenant.tokens['private']}"}
+    values = {"_method": "DELETE", "csrf_token": tenant.browser.csrf_token}
+    response = tenant.browser.client.post(f"/sites/{tenant.site_id}", data=values, headers=headers)
+    assert_error(response, 405, "method_not_allowed")
+
+
+def test_forms_to_other_than_page_routes_are_415(tenant: Tenant) -> None:
+    values = {"csrf_token": tenant.browser.csrf_token, "_method": "PUT"}
+    response = tenant.browser.client.post(f"/sites/{tenant.site_id}/search-settings", data=values)
+    assert_error(response, 415, "unsupported_media_type")
+    values["_method"] = "PATCH"
+    response = tenant.browser.client.post(f"/sites/{tenant.site_id}", data={**values, "name": "x"})
+    assert_error(response, 415, "unsupported_media_type")
+
+
+def test_json_writes_are_answered_in_json_whatever_is_accepted(tenant: Tenant) -> None:
+    response = tenant.browser.post("/sites", json={"name": ""}, headers={"Accept": BROWSER_ACCEPT})
+    assert_error(response, 400, "validation_failed", field="name")
+
+
+def test_a_hidden_method_is_only_honoured_in_forms_and_for_the_methods_forms_lack(tenant: Tenant) -> None:
+    path = f"/sites/{tenant.site_id}"
+    token = tenant.browser.csrf_token
+    for method in ("GET", "OPTIONS", "TRACE", "nonsense", ""):
+        response = tenant.browser.client.post(path, data={"_method": method, "csrf_token": token})
+        assert response.status_code == 405, method
+    assert tenant.browser.post(path, json={"_method": "DELETE"}).status_code == 405
+    assert tenant.browser.client.post(f"{path}?_method=DELETE", data={"csrf_token": token}).status_code == 405
+    headers = {"X-HTTP-Method-Override": "DELETE"}
+    assert tenant.browser.client.post(path, data={"csrf_token": token}, headers=headers).status_code == 405
+    assert tenant.browser.get(path).status_code == 200
+
+
+def test_a_multipart_form_works_like_any_other(tenant: Tenant) -> None:
+    values = {"_method": "DELETE", "csrf_token": tenant.browser.csrf_token}
+    path = f"/sites/{tenant.site_id}"
+    response = tenant.browser.client.post(path, data=values, content_type="multipart/form-data")
+    assert (response.status_code, response.headers["Location"]) == (303, "/sites?notice=site-deleted")
+    assert tenant.browser.get(path).status_code == 404
+
+
+def test_a_form_that_is_too_large_is_413(tenant: Tenant) -> None:
+    person = person_of(tenant)
+    values = {"csrf_token": tenant.browser.csrf_token, "name": "x" * 1_100_000, "url": "https://www.example.com/"}
+    parts = "".join(f'--x\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}\r\n' for n, v in values.items())
+    multipart = {"data": f"{parts}--x--\r\n".encode(), "content_type": "multipart/form-data; boundary=x"}
+    for sent in ({"data": values}, multipart):
+        response = person.call("POST", "/sites", **sent)
+        assert (response.status_code, response.mimetype) == (413, "text/html")
+    response = person.call("POST", f"/sites/{tenant.site_id}", data={**values, "_method": "PUT"})
+    assert response.status_code == 405
+
+
+def test_head_is_get_without_a_body(tenant: Tenant) -> None:
+    response = tenant.browser.call("HEAD", "/dashboard", headers={"Accept": BROWSER_ACCEPT})
+    assert (response.status_code, response.mimetype, response.data) == (200, "text/html", b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/nope", 404), ("/sites/999", 404), ("/sites/", 404), ("/sites/999999999999999999999", 404), ("/logout", 405),
+     ("/sites?limit=x", 400), ("/api/analytics?period=1y", 400), ("/docs/nope", 404)],
+)  # fmt: skip
+def test_errors_are_small_pages_for_people_and_json_for_programs(person: Person, path: str, status: int) -> None:
+    response = person.call("GET", path)
+    assert (response.status_code, response.mimetype) == (status, "text/html")
+    assert person.page.one("h1").text
+    answer = person.client.get(path)
+    assert (answer.status_code, answer.mimetype) == (status, "application/json")
+
+
+def test_a_strangers_site_is_not_there(person: Person, stranger: Tenant) -> None:
+    for path in ("/sites/{site}", "/sites/{site}/edit", "/sites/{site}/try", "/sites/{site}/try?q=x", "/api/sites/{site}/keys",
+                 "/api/sites/{site}/keys/{key}/edit", "/api/analytics?site_id={site}"):  # fmt: skip
+        assert person.call("GET", _fill(path, stranger)).status_code == 404, path
+
+
+def test_keys_that_may_not_manage_are_refused_pages_too(tenant: Tenant) -> None:
+    for client in (tenant.public, tenant.search):
+        response = client.get("/dashboard", headers={"Accept": BROWSER_ACCEPT})
+        assert (response.status_code, response.mimetype) == (403, "text/html")
+        assert client.get(f"/sites/{tenant.site_id}/try?q=x").status_code == 403

@@ -1,0 +1,111 @@
+"""Sites, by forms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flask import Flask
+
+from app.services import accounts
+from tests.callers import Tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.pages.people import Person, register_person
+
+
+def test_a_new_site_says_what_to_do_next(app: Flask) -> None:
+    ann = register_person(app, "ann@example.com")
+    ann.follow("Add a site")
+    response = ann.send("Add the site", name=" Museum ", url="https://Museum.Example.com/start")
+    assert response.status_code == 303
+    ann.go(response.headers["Location"])
+    assert ann.notice.startswith("The site is there.")
+    assert ann.page.one("h1").text == "Museum Active"
+    commands = [found.raw_text for found in ann.page.all("code")]
+    assert any(text.startswith('curl "http://localhost/api/v1/index/bulk?site_id=') for text in commands)
+    script = '<script src="http://localhost/widget.js" data-key="svc_pub_…" async></script>'
+    assert f'<div id="site-search"></div>\n{script}' in commands
+    ann.follow("Make a key")
+    assert "No key yet" in ann.page.text
+
+
+def test_a_site_with_a_mistake_is_shown_again(person: Person) -> None:
+    person.go("/sites/create")
+    response = person.send("Add the site", name="Museum", url="museum")
+    assert response.status_code == 400
+    assert person.problem_of("url") == "Address must be an absolute http or https URL."
+    assert person.page.one("input", name="name").attributes["value"] == "Museum"
+    assert person.page.one("input", name="url").attributes["value"] == "museum"
+    person.press("Add the site", url="https://museum.example.com")
+    assert person.notice.startswith("The site is there.")
+
+
+def test_the_plans_limit_is_said_above_the_form(app: Flask, tenant: Tenant, person: Person) -> None:
+    with app.extensions["runtime"].database.write() as session:
+        accounts.set_plan(session, tenant.account_id, "free", {})
+    person.go("/sites/create")
+    response = person.send("Add the site", name="Second", url="https://second.example.com")
+    assert response.status_code == 403
+    assert person.alerts == ["The plan allows 1 sites; delete one or change the plan."]
+    assert person.page.one("input", name="name").attributes["value"] == "Second"
+
+
+def test_editing_keeps_what_is_not_changed(person: Person, tenant: Tenant) -> None:
+    person.go(f"/sites/{tenant.site_id}/edit")
+    person.press("Save", name="Renamed")
+    assert person.notice == "The site is saved."
+    site = tenant.browser.get(f"/sites/{tenant.site_id}").get_json()["site"]
+    assert (site["name"], site["url"], site["active"]) == ("Renamed", tenant.site["url"], True)
+
+
+def test_an_unchecked_box_pauses(person: Person, tenant: Tenant) -> None:
+    path = f"/sites/{tenant.site_id}"
+    person.go(f"{path}/edit")
+    box = person.page.one("input", type="checkbox", name="active")
+    assert "checked" in box.attributes
+    values = {"_method": "PUT", "csrf_token": tenant.browser.csrf_token, "name": "x", "active": "false"}
+    person.call("POST", path, data=values)
+    assert tenant.browser.get(path).get_json()["site"]["active"] is False
+    person.go(f"{path}/edit")
+    assert "checked" not in person.page.one("input", type="checkbox", name="active").attributes
+
+
+def test_pausing_stops_the_search_and_resuming_brings_it_back(person: Person, tenant: Tenant) -> None:
+    person.go(f"/sites/{tenant.site_id}")
+    person.press("Pause the site")
+    assert "The site is paused" in person.notice
+    assert tenant.search.get("/v1/search?q=x").get_json()["error"] == "site_inactive"
+    person.press("Resume the site")
+    assert person.notice == "The site is active again."
+    assert tenant.search.get("/v1/search?q=x").status_code == 200
+
+
+def test_deleting_a_site(person: Person, tenant: Tenant) -> None:
+    person.go(f"/sites/{tenant.site_id}")
+    person.press("Delete the site")
+    assert person.path == "/sites?notice=site-deleted"
+    assert "No site yet" in person.page.text
+    assert tenant.search.get("/v1/search?q=x").status_code == 401
+
+
+def test_long_lists_have_pages(person: Person, tenant: Tenant) -> None:
+    for number in range(5):
+        tenant.browser.post("/sites", json={"name": f"Site {number}", "url": "https://www.example.com"})
+    person.go("/sites?limit=4")
+    assert len(person.page.one("ul", class_="rows").all("h2")) == 4
+    person.go("/sites" + person.page.first("a", "Next").attributes["href"])
+    assert [found.text for found in person.page.one("ul", class_="rows").all("h2")] == ["Site 3 Active", "Site 4 Active"]
+    assert "Sites 5 to 6 of 6" in person.page.text
+    person.go("/sites" + person.page.first("a", "Previous").attributes["href"])
+    assert len(person.page.one("ul", class_="rows").all("h2")) == 4
+
+
+def test_public_url_stands_in_what_is_pasted(tmp_path: Path) -> None:
+    app = make_app(make_settings(tmp_path, public_url="https://search.example.org"))
+    try:
+        ann = register_person(app, "ann@example.com")
+        ann.go("/sites/create")
+        ann.press("Add the site", name="Museum", url="https://museum.example.com")
+        assert 'src="https://search.example.org/widget.js"' in ann.page.text
+        assert "http://localhost" not in ann.page.text
+    finally:
+        close_app(app)

@@ -1,0 +1,172 @@
+"""The page on which a site's search is tried: a search like any other."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+
+from app.services import accounts
+from backends.errors import BackendUnavailable
+from tests.answers import assert_error
+from tests.callers import Tenant, page
+from tests.pages.people import Person
+
+SECTIONS = ("news", "visit", "shop \"A\" 'b' \\")
+
+
+@pytest.fixture
+def harbour(tenant: Tenant) -> Tenant:
+    """A customer with 25 pages."""
+    tenant.index(
+        *(
+            page(
+                number,
+                title=f"Harbour {number}",
+                content=f"The ships of the harbour, part {number}.",
+                section=SECTIONS[number % 3],
+                tags=["sail", "steam"] if number % 2 else ["wood"],
+                author="Ann Lee",
+                price=number,
+            )
+            for number in range(25)
+        )
+    )
+    return tenant
+
+
+def _used(tenant: Tenant) -> int:
+    used: int = tenant.search.get("/v1/client-info").get_json()["limits"]["used_today"]
+    return used
+
+
+def _set_quota(app: Flask, tenant: Tenant, searches: int) -> None:
+    with app.extensions["runtime"].database.write() as session:
+        accounts.set_plan(session, tenant.account_id, "pro", {"searches_per_day": searches})
+
+
+def test_a_search_is_shown_charged_and_counted(app: Flask, person: Person, harbour: Tenant) -> None:
+    person.go(f"/sites/{harbour.site_id}/try")
+    assert _used(harbour) == 0
+    person.press("Search", q="harbur")
+    assert "25 results" in person.page.text
+    assert "1 of 10,000 searches used today" in person.page.text
+    hits = person.page.one("ol", class_="hits")
+    assert len(hits.all("h2")) == 10
+    assert hits.all("h2")[0].one("a").attributes["href"].startswith("https://www.example.com/pages/")
+    assert {found.text.lower() for found in hits.all("mark")} == {"harbour"}
+    assert _used(harbour) == 1
+    app.extensions["runtime"].events.flush()
+    person.go(f"/api/analytics?site_id={harbour.site_id}")
+    assert "harbur" in person.page.text
+
+
+def test_looking_at_the_empty_form_costs_nothing(person: Person, harbour: Tenant) -> None:
+    for address in ("", "?q=", "?q=%20", "?f=section:news"):
+        person.go(f"/sites/{harbour.site_id}/try{address}")
+        assert person.response.status_code == 200
+    assert _used(harbour) == 0
+
+
+def test_results_have_pages(person: Person, harbour: Tenant) -> None:
+    person.go(f"/sites/{harbour.site_id}/try?q=harbour")
+    titles = []
+    for number in (1, 2, 3):
+        titles += [found.text for found in person.page.one("ol", class_="hits").all("h2")]
+        assert f"Page {number} of 3" in person.page.text
+        if number < 3:
+            person.go(f"/sites/{harbour.site_id}/try" + person.page.first("a", "Next").attributes["href"])
+    assert sorted(titles) == sorted(f"Harbour {number}" for number in range(25))
+    person.go(f"/sites/{harbour.site_id}/try?q=harbour&page=9")
+    assert "There are no more results." in person.page.text
+
+
+def test_results_are_narrowed_down_and_widened_again(person: Person, harbour: Tenant) -> None:
+    base = f"/sites/{harbour.site_id}/try"
+    person.go(f"{base}?q=harbour")
+    groups = [found.text for found in person.page.one("aside").all("h3")]
+    assert groups == ["section", "tags"], "one value for all, or one for each, is nothing to choose from"
+    for value in SECTIONS:
+        person.go(f"{base}?q=harbour")
+        person.go(base + person.page.one("aside").first("a", value).attributes["href"])
+        expected = sum(1 for number in range(25) if SECTIONS[number % 3] == value)
+        assert f"{expected} results" in person.page.text, value
+        assert person.page.one("aside").one("a", aria_current="true").text == value
+    person.go(base + person.page.one("aside").first("a", "wood").attributes["href"])
+    expected = sum(1 for number in range(25) if number % 3 == 2 and number % 2 == 0)
+    assert f"{expected} results" in person.page.text
+    person.go(base + person.page.one("p", class_="chosen").all("a")[0].attributes["href"])
+    assert "12 results" in person.page.text or "13 results" in person.page.text
+
+
+def test_nothing_found_says_what_to_do(person: Person, harbour: Tenant) -> None:
+    person.go(f"/sites/{harbour.site_id}/try?q=zeppelin")
+    assert "Nothing matches “zeppelin”" in person.page.text
+    assert _used(harbour) == 1
+
+
+def test_a_site_without_pages_says_so(person: Person, tenant: Tenant) -> None:
+    person.go(f"/sites/{tenant.site_id}/try")
+    assert "Nothing to find yet" in person.page.text
+
+
+def test_a_paused_site_says_so_and_charges_nothing(person: Person, harbour: Tenant) -> None:
+    harbour.browser.put(f"/sites/{harbour.site_id}", json={"active": False})
+    response = person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour")
+    assert response.status_code == 403
+    assert "This site is paused" in person.page.text
+    assert person.page.one("input", type="search").attributes["value"] == "harbour"
+    assert _used(harbour) == 0
+
+
+def test_when_the_searches_are_used_up_the_page_says_so(app: Flask, person: Person, harbour: Tenant) -> None:
+    _set_quota(app, harbour, 1)
+    assert person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour").status_code == 200
+    response = person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour")
+    assert response.status_code == 429
+    assert int(response.headers["Retry-After"]) > 0
+    assert "No more searches for now" in person.page.text
+    assert person.call("GET", f"/sites/{harbour.site_id}/try").status_code == 200
+    assert _used(harbour) == 1
+
+
+def test_when_the_engine_is_away_the_page_says_so_and_charges_nothing(
+    app: Flask, person: Person, harbour: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*args: object) -> None:
+        raise BackendUnavailable("away", retry_after=3)
+
+    monkeypatch.setattr(app.extensions["runtime"].searcher, "run", away)
+    response = person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour")
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "3")
+    assert "The search engine is away" in person.page.text
+    assert _used(harbour) == 0
+
+
+@pytest.mark.parametrize(
+    "address", ["?q=x&filters=nonsense(", "?q=x&limit=1000", "?q=x&page=0", "?q=" + "x" * 600, "?q=%ff", "?q=x&f=unknown:1"]
+)
+def test_what_cannot_be_searched_is_explained_and_charged_not(person: Person, harbour: Tenant, address: str) -> None:
+    response = person.call("GET", f"/sites/{harbour.site_id}/try{address}")
+    assert response.status_code == 400
+    assert "This could not be searched" in person.page.text
+    assert _used(harbour) == 0
+
+
+def test_programs_get_the_search_answer(harbour: Tenant) -> None:
+    answer = harbour.browser.get(f"/sites/{harbour.site_id}/try?q=harbour").get_json()
+    expected = harbour.search.get("/v1/search?q=harbour&limit=10&highlight=true&facets=*").get_json()
+    for results in (answer["results"], expected["results"]):
+        results.pop("processingTimeMs")
+    assert answer["results"] == expected["results"]
+    assert answer["remaining_quota"] == {"daily_limit": 10_000, "used_today": 1, "unlimited": False}
+    response = harbour.browser.get(f"/sites/{harbour.site_id}/try")
+    assert_error(response, 400, "validation_failed", field="q")
+
+
+def test_nobody_else_searches_there(harbour: Tenant, stranger: Tenant, passer_by: Person) -> None:
+    path = f"/sites/{harbour.site_id}/try?q=harbour"
+    assert_error(stranger.browser.get(path), 404, "site_not_found")
+    assert passer_by.call("GET", path).status_code == 302
+    assert_error(harbour.search.get(path), 403, "insufficient_permission")
+    assert _used(harbour) == 0
+    assert _used(stranger) == 0
