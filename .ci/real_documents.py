@@ -20,7 +20,7 @@ import requests
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.server import Server, running_server  # noqa: E402
+from tests.server import Server, running_server
 
 BATCH = 1_000
 
@@ -56,7 +56,8 @@ def register(server: Server) -> str:
     """An account with a site; gives its private key."""
     person = requests.Session()
     answer = person.post(
-        f"{server.base_url}/register", json={"name": "Ann", "email": "ann@example.com", "password": "correct horse battery"}
+        f"{server.base_url}/register",
+        json={"name": "Ann", "email": "ann@example.com", "password": "correct horse battery"},
     ).json()
     person.headers["X-CSRF-Token"] = answer["csrf_token"]
     return new_site_key(server, person)
@@ -79,7 +80,9 @@ def index(server: Server, session: requests.Session, documents: list[dict[str, A
 
 def count(server: Server, authorization: Any) -> int:
     """How many documents a new connection, so perhaps another worker, finds."""
-    answer = requests.get(f"{server.base_url}/v1/search?q=*&limit=1", headers={"Authorization": authorization}, timeout=30)
+    answer = requests.get(
+        f"{server.base_url}/v1/search?q=*&limit=1", headers={"Authorization": authorization}, timeout=30
+    )
     assert answer.status_code == 200, answer.text
     return int(answer.json()["results"]["estimatedTotalHits"])
 

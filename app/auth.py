@@ -53,7 +53,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which callers an operation is for. Where it may not be, a session counts as nobody (401), a key is forbidden (403)."""
+    """Which callers an operation is for. Others: a session counts as nobody (401), a key is forbidden (403)."""
 
     public: bool = False
     search: bool = False

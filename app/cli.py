@@ -71,7 +71,11 @@ def _check_password(password: str) -> None:
 
 
 password_option = click.option(
-    "--password", envvar="ACCOUNT_PASSWORD", prompt=True, hide_input=True, confirmation_prompt=True,
+    "--password",
+    envvar="ACCOUNT_PASSWORD",
+    prompt=True,
+    hide_input=True,
+    confirmation_prompt=True,
     help="Asked for if not given; better in the environment as ACCOUNT_PASSWORD than on the command line.",
 )
 
@@ -105,8 +109,7 @@ def create(email: str, name: str, password: str, plan: str | None, as_json: bool
 
 def _override_options(command: Any) -> Any:
     for name in reversed(LIMIT_NAMES):
-        command = click.option(f"--{name.replace('_', '-')}", name, default=None,
-                               metavar="N|unlimited")(command)
+        command = click.option(f"--{name.replace('_', '-')}", name, default=None, metavar="N|unlimited")(command)
     return command
 
 
@@ -121,7 +124,9 @@ def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
     _check_plan(plan)
     try:
         overrides = {
-            name: parse_limit(value, f"--{name.replace('_', '-')}") for name, value in given.items() if value is not None
+            name: parse_limit(value, f"--{name.replace('_', '-')}")
+            for name, value in given.items()
+            if value is not None
         }
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from error

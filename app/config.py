@@ -29,16 +29,25 @@ class Settings:
     """The service's settings. Field names in upper case are the environment variables' names."""
 
     data_dir: str = _setting("var", "Folder of the database, the index, counters and journals.")
-    secret_key: str = _setting("", "Secret of at least 32 characters that keys and sessions are hashed with. "
-                               "Empty: one is made once and kept in DATA_DIR/secret_key.")
+    secret_key: str = _setting(
+        "",
+        "Secret of at least 32 characters that keys and sessions are hashed with. "
+        "Empty: one is made once and kept in DATA_DIR/secret_key.",
+    )
     database_url: str = _setting("", "SQLite file or PostgreSQL (postgresql://…). Empty: DATA_DIR/service.db.")
     database_timeout_seconds: float = _setting(5.0, "How long a request waits for a locked or unreachable database.")
-    search_url: str = _setting("", "Search engine: tantivy:///folder, memory://, typesense://:key@host:8108 or "
-                               "meilisearch://:key@host:7700. Empty: tantivy in DATA_DIR/indexes.")
+    search_url: str = _setting(
+        "",
+        "Search engine: tantivy:///folder, memory://, typesense://:key@host:8108 or "
+        "meilisearch://:key@host:7700. Empty: tantivy in DATA_DIR/indexes.",
+    )
     search_next_url: str = _setting("", "The engine that `search move` moves the sites to, while both are in use.")
-    search_public_url: str = _setting("", "Address at which browsers reach the engine itself. Empty: they use the gateway.")
-    limits_url: str = _setting("", "Counter store: sqlite:///file, redis://… or memory:// (one process only). "
-                               "Empty: DATA_DIR/counters.db.")
+    search_public_url: str = _setting(
+        "", "Address at which browsers reach the engine itself. Empty: they use the gateway."
+    )
+    limits_url: str = _setting(
+        "", "Counter store: sqlite:///file, redis://… or memory:// (one process only). Empty: DATA_DIR/counters.db."
+    )
     limits_timeout_seconds: float = _setting(1.0, "How long a request waits for the counter store.")
     public_url: str = _setting("", "Address of this service as its users see it. Empty: taken from each request.")
     trusted_proxies: int = _setting(0, "How many proxies in front set X-Forwarded-For and X-Forwarded-Proto.")
@@ -121,8 +130,13 @@ def _check(settings: Settings) -> None:
     for name in ("trusted_proxies",):
         if getattr(settings, name) < 0:
             raise ConfigurationError(f"{name.upper()} must not be negative.")
-    for name in ("max_body_bytes", "max_bulk_body_bytes", "event_retention_days",
-                 "database_timeout_seconds", "limits_timeout_seconds"):
+    for name in (
+        "max_body_bytes",
+        "max_bulk_body_bytes",
+        "event_retention_days",
+        "database_timeout_seconds",
+        "limits_timeout_seconds",
+    ):
         if not 0 < getattr(settings, name) < math.inf:
             raise ConfigurationError(f"{name.upper()} must be a number greater than zero.")
     if settings.event_retention_days < 91:

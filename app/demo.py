@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from app.documentation import anchor_of, documentation_files, plain_text
 from app.models import Account
 from app.runtime import Runtime
 from app.services import accounts, keys, sites
@@ -18,7 +19,6 @@ from schemas.documents import ValidDocument, read_document
 
 EMAIL = "demo@example.com"
 KEY_NAMES = {"private": "Server", "search": "Search from a server", "public": "Search box in the browser"}
-PROJECT = Path(__file__).resolve().parent.parent
 _HEADING = re.compile(r"^(#{1,3}) +(.+?)\s*$", re.MULTILINE)
 
 
@@ -88,22 +88,20 @@ def _write(path: Path, kept: dict[str, Any]) -> None:
 def documentation() -> list[ValidDocument]:
     """The product's documentation as documents, one for each section."""
     found = []
-    for file in [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]:
-        if file.exists():
-            found.extend(_sections(file))
+    for name, file in documentation_files().items():
+        found.extend(_sections(name, file))
     return found
 
 
-def _sections(file: Path) -> list[ValidDocument]:
+def _sections(page: str, file: Path) -> list[ValidDocument]:
     text = file.read_text()
     headings = [match for match in _HEADING.finditer(text) if text[: match.start()].count("```") % 2 == 0]
     sections = []
-    page = "" if file.stem == "README" else file.stem
     for number, heading in enumerate(headings):
         end = headings[number + 1].start() if number + 1 < len(headings) else len(text)
         title = heading[2].replace("`", "")
-        anchor = re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
-        content = text[heading.end() : end].strip()
+        anchor = anchor_of(title)
+        content = plain_text(text[heading.end() : end])
         sections.append(
             read_document(
                 {

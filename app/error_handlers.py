@@ -64,7 +64,9 @@ def translate_http(error: HTTPException) -> ApiError:
     if isinstance(error, MethodNotAllowed):
         allowed = ", ".join(sorted(error.valid_methods or ()))
         return ApiError(
-            ErrorCode.METHOD_NOT_ALLOWED, f"This address takes {allowed}, not {request.method}.", headers={"Allow": allowed}
+            ErrorCode.METHOD_NOT_ALLOWED,
+            f"This address takes {allowed}, not {request.method}.",
+            headers={"Allow": allowed},
         )
     if error.code == 404:
         return ApiError(ErrorCode.NOT_FOUND, "There is no such address.")
@@ -86,7 +88,9 @@ def translate(error: Exception) -> ApiError:
     if isinstance(error, BackendUnavailable):
         log.error("the search engine is unavailable: %s", error, exc_info=error)
         return ApiError(
-            ErrorCode.SEARCH_ENGINE_UNAVAILABLE, "The search engine is unavailable; try again.", retry_after=error.retry_after
+            ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
+            "The search engine is unavailable; try again.",
+            retry_after=error.retry_after,
         )
     if isinstance(error, CountersUnavailable):
         log.error("the counter store is unavailable: %s", error)

@@ -27,6 +27,7 @@ from app.clock import now
 from app.counters.base import CountersUnavailable, CredentialEpoch, HitOutcome, UsageReservation
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
+from app.parsing import read_form_body
 from app.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
@@ -234,7 +235,7 @@ def check_csrf(caller: Caller) -> None:
     """
     sent = request.headers.get("X-CSRF-Token", "")
     if not sent and request.mimetype in FORM_TYPES:
-        sent = request.form.get("csrf_token", "")
+        sent = read_form_body(request).get("csrf_token", "")
     if not hmac.compare_digest(sent.encode(), caller.csrf_token.encode()):
         raise ApiError(
             ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (a form: in the field csrf_token)."

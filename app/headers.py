@@ -40,7 +40,11 @@ def is_for_browsers() -> bool:
 
 def is_preflight() -> bool:
     """Whether a browser asks if it may send a request."""
-    return request.method == "OPTIONS" and "Origin" in request.headers and "Access-Control-Request-Method" in request.headers
+    return (
+        request.method == "OPTIONS"
+        and "Origin" in request.headers
+        and "Access-Control-Request-Method" in request.headers
+    )
 
 
 def _answer_preflight() -> Response | None:

@@ -84,7 +84,7 @@ class Jobs:
     def _attempt(self, job: Job) -> None:
         try:
             job.run()
-        except Exception as error:  # noqa: BLE001 - a job that fails is logged and tried again; the others go on.
+        except Exception as error:
             if is_unavailable(error) or isinstance(error, CountersUnavailable | BackendError):
                 log.warning("job %s waits: %s", job.name, error)
             else:

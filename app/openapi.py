@@ -26,7 +26,11 @@ View = TypeVar("View", bound=Callable[..., Any])
 SECURITY_SCHEMES = {
     "publicKey": {"type": "http", "scheme": "bearer", "description": "A public key, `svc_pub_…`."},
     "searchKey": {"type": "http", "scheme": "bearer", "description": "A search key, `svc_srch_…`."},
-    "privateKey": {"type": "http", "scheme": "bearer", "description": "A private key, `svc_prv_…`: acts for the whole account."},
+    "privateKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A private key, `svc_prv_…`: acts for the whole account.",
+    },
     "session": {
         "type": "apiKey",
         "in": "cookie",
@@ -39,7 +43,11 @@ SECURITY_SCHEMES = {
         "name": "X-CSRF-Token",
         "description": "A login's `csrf_token`; writes with a session need it.",
     },
-    "engineKey": {"type": "http", "scheme": "bearer", "description": "`engine_key` or `engine_public_key` of client-info."},
+    "engineKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "`engine_key` or `engine_public_key` of client-info.",
+    },
 }
 
 _COUNTED = (ErrorCode.RATE_LIMIT_EXCEEDED, ErrorCode.DATABASE_UNAVAILABLE, ErrorCode.COUNTERS_UNAVAILABLE)
@@ -107,8 +115,14 @@ class ApiBlueprint(SmorestBlueprint):
         if access.session:
             codes.add(ErrorCode.CSRF_FAILED)
         if body:
-            codes.update((ErrorCode.INVALID_JSON, ErrorCode.VALIDATION_FAILED, ErrorCode.PAYLOAD_TOO_LARGE,
-                          ErrorCode.UNSUPPORTED_MEDIA_TYPE))
+            codes.update(
+                (
+                    ErrorCode.INVALID_JSON,
+                    ErrorCode.VALIDATION_FAILED,
+                    ErrorCode.PAYLOAD_TOO_LARGE,
+                    ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+                )
+            )
 
         def decorate(view: View) -> View:
             documented = self.doc(
@@ -126,8 +140,13 @@ class ApiBlueprint(SmorestBlueprint):
 
 def security_of(access: Access) -> list[dict[str, list[str]]]:
     """The security requirement of an operation."""
-    schemes = [("publicKey", access.public), ("searchKey", access.search), ("privateKey", access.private),
-               ("session", access.session), ("engineKey", access.engine)]
+    schemes = [
+        ("publicKey", access.public),
+        ("searchKey", access.search),
+        ("privateKey", access.private),
+        ("session", access.session),
+        ("engineKey", access.engine),
+    ]
     return [] if access.anyone else [{name: []} for name, allowed in schemes if allowed]
 
 

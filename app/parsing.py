@@ -9,6 +9,7 @@ import orjson
 from flask import Request, current_app
 from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
+from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from app.errors import ApiError, Detail, ErrorCode, validation_error
@@ -22,7 +23,9 @@ def read_body(req: Request) -> bytes:
         ApiError: 413 over the limit of this route, 415 for an encoded body.
     """
     if req.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
-        raise ApiError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Encoded bodies are not accepted; send it without Content-Encoding.")
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Encoded bodies are not accepted; send it without Content-Encoding."
+        )
     limit = current_app.config["BODY_LIMITS"].get(req.endpoint, current_app.config["MAX_BODY_BYTES"])
     req.max_content_length = limit
     try:
@@ -33,7 +36,9 @@ def read_body(req: Request) -> bytes:
 
 def too_large(limit: int) -> ApiError:
     """The 413 that names the limit. The connection is closed: the rest of the body was not read."""
-    return ApiError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body is larger than {limit} bytes.", headers={"Connection": "close"})
+    return ApiError(
+        ErrorCode.PAYLOAD_TOO_LARGE, f"The body is larger than {limit} bytes.", headers={"Connection": "close"}
+    )
 
 
 def is_json(req: Request) -> bool:
@@ -58,7 +63,23 @@ def read_json(req: Request, *, optional: bool = False) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise ApiError(ErrorCode.INVALID_JSON, f"The body is not valid JSON in UTF-8 (line {error.lineno}, column {error.colno}).") from error
+        raise ApiError(
+            ErrorCode.INVALID_JSON, f"The body is not valid JSON in UTF-8 (line {error.lineno}, column {error.colno})."
+        ) from error
+
+
+def read_form_body(req: Request) -> MultiDict[str, str]:
+    """The fields of the request's HTML form; empty for a form that cannot be read.
+
+    Raises:
+        ApiError: 413.
+    """
+    limit = current_app.config["MAX_BODY_BYTES"]
+    req.max_content_length = limit
+    try:
+        return req.form
+    except RequestEntityTooLarge as error:
+        raise too_large(limit) from error
 
 
 def check_query_string(req: Request) -> None:
@@ -74,7 +95,8 @@ def check_query_string(req: Request) -> None:
         unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ApiError(
-            ErrorCode.VALIDATION_FAILED, "The query string is not UTF-8.",
+            ErrorCode.VALIDATION_FAILED,
+            "The query string is not UTF-8.",
             details=[Detail("query string", "invalid", "query string is not UTF-8")],
         ) from error
 

@@ -64,7 +64,9 @@ def shown_window(outcome: HitOutcome) -> WindowState:
 def refusal(window: WindowState) -> str:
     """What the 429 of a request limit says."""
     unit = {MINUTE_SECONDS: "minute", DAY_SECONDS: "day"}.get(window.seconds, f"{window.seconds} seconds")
-    return f"More than {window.limit} requests per {unit}; try again in {window.retry_after(now().timestamp())} seconds."
+    return (
+        f"More than {window.limit} requests per {unit}; try again in {window.retry_after(now().timestamp())} seconds."
+    )
 
 
 class RateLimited(ApiError):

@@ -42,7 +42,8 @@ def search() -> Any:
         answer["facets"] = {
             name: dict(
                 database.execute(
-                    f"SELECT {name}, count(*) FROM site WHERE site MATCH ? AND pages > 2 GROUP BY 1 ORDER BY 2 DESC LIMIT 100",
+                    f"SELECT {name}, count(*) FROM site WHERE site MATCH ? AND pages > 2 "
+                    "GROUP BY 1 ORDER BY 2 DESC LIMIT 100",
                     (match,),
                 ).fetchall()
             )

@@ -1,12 +1,12 @@
 """``/v1/search`` beside Typesense asked directly and SQLite FTS5 behind a bare Flask view.
 
-    python -m benchmarks.search_speed PAGES.jsonl.gz --documents 10000 --typesense http://127.0.0.1:8108 --typesense-key KEY
+    python -m benchmarks.search_speed PAGES.jsonl.gz --documents 10000 --typesense http://127.0.0.1:8108 --typesense-key K
 
-The same documents and queries, one keep-alive connection each, the three systems in turn for every query, so that noise
-of the machine hits all alike. The service answers 20 hits with content and highlights, checks the key, counts both request
-limits and the quota, and writes the event to disk; Typesense answers 20 hits with highlights on POST /multi_search;
-FTS5 answers 20 hits with content and a highlighted snippet under the same gunicorn. Printed: medians and 99th percentiles
-in milliseconds, and the ratio of the others to the service (above 1: the service is faster).
+The same documents and queries, one keep-alive connection each, the three systems in turn for every query, so that
+noise of the machine hits all alike. The service answers 20 hits with content and highlights, checks the key, counts
+both request limits and the quota, and writes the event to disk; Typesense answers 20 hits with highlights on POST
+/multi_search; FTS5 answers 20 hits with content and a highlighted snippet under the same gunicorn. Printed: medians
+and 99th percentiles in milliseconds, and the ratio of the others to the service (above 1: the service is faster).
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ def service(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iter
         site = person.post(f"{server.base_url}/sites", json={"name": "s", "url": "https://example.com"}).json()["site"]
         keys = f"{server.base_url}/api/sites/{site['id']}/keys"
         tokens = {
-            kind: person.post(keys, json={"name": kind, "type": kind}).json()["api_key"] for kind in ("private", "search")
+            kind: person.post(keys, json={"name": kind, "type": kind}).json()["api_key"]
+            for kind in ("private", "search")
         }
         writer = Connection(
             server.base_url, {"Authorization": f"Bearer {tokens['private']}", "Content-Type": "application/json"}
@@ -180,7 +181,8 @@ def typesense(url: str, key: str, documents: list[dict[str, Any]]) -> Callable[[
 
     def search(query: Query) -> int:
         wish = {
-            "collection": "bench", "q": query.text, "query_by": "title,content", "query_by_weights": "3,1", "per_page": HITS,
+            "collection": "bench", "q": query.text, "query_by": "title,content", "query_by_weights": "3,1",
+            "per_page": HITS,
         }  # fmt: skip
         if query.refined:
             wish.update(filter_by="pages:>2", sort_by="date_ts:desc", facet_by="author,section")
@@ -207,7 +209,8 @@ def fts5(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterato
     print(f"indexed by FTS5 in {time.perf_counter() - started:.1f} s")
     port = free_port()
     process = subprocess.Popen(
-        [sys.executable, "-m", "gunicorn", "-c", "python:benchmarks", "--keep-alive", "60", "--bind", f"127.0.0.1:{port}", "--workers", str(workers),
+        [sys.executable, "-m", "gunicorn", "-c", "python:benchmarks", "--keep-alive", "60",
+         "--bind", f"127.0.0.1:{port}", "--workers", str(workers),
          "--threads", "8", "--log-level", "error", "benchmarks.fts5_app:app"],
         env={**os.environ, "FTS5_FILE": str(path)},
     )  # fmt: skip

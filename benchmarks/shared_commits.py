@@ -2,8 +2,8 @@
 
     python -m benchmarks.shared_commits [--clients 100] [--seconds 10] [--workers 2]
 
-Starts the service with its defaults (SQLite, the embedded engine) in a temporary folder. Every upsert is durable in SQL,
-in the index and searchable when it is answered. One client alone pays a commit per request; many share commits.
+Starts the service with its defaults (SQLite, the embedded engine) in a temporary folder. Every upsert is durable in
+SQL, in the index and searchable when it is answered. One client alone pays a commit per request; many share commits.
 """
 
 from __future__ import annotations

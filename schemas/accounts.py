@@ -74,7 +74,9 @@ class RegisterSchema(BodySchema):
 class LoginSchema(BodySchema):
     """Who is logging in."""
 
-    email = Text(required=True, trim=True, min_length=1, max_length=254, metadata={"title": "E-mail", "format": "email"})
+    email = Text(
+        required=True, trim=True, min_length=1, max_length=254, metadata={"title": "E-mail", "format": "email"}
+    )
     password = _known_password(required=True, metadata={"title": "Password"})
 
 

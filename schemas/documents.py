@@ -78,8 +78,12 @@ def read_document(raw: Any) -> ValidDocument:
             if value is not None:
                 document[name] = value
         elif not _FIELD_NAME.fullmatch(name):
-            problems.append((_shown(name), Problem("is not a field name: a letter, then letters, digits, _ and -, at most 64",
-                                                   "invalid_name")))
+            problems.append(
+                (
+                    _shown(name),
+                    Problem("is not a field name: a letter, then letters, digits, _ and -, at most 64", "invalid_name"),
+                )
+            )
         elif value is not None:
             kind, value, problem = _further_value(value)
             if problem is not None:
@@ -99,8 +103,11 @@ def read_document(raw: Any) -> ValidDocument:
     if len(source) > MAX_DOCUMENT_BYTES:
         raise DocumentProblems([("", Problem(f"must have at most {MAX_DOCUMENT_BYTES} bytes", "too_large"))])
     if b"\\u0000" in source:
-        problems = [(name, Problem("must not contain the NUL character", "invalid"))
-                    for name, value in document.items() if _has_nul(value)]
+        problems = [
+            (name, Problem("must not contain the NUL character", "invalid"))
+            for name, value in document.items()
+            if _has_nul(value)
+        ]
         if problems:
             raise DocumentProblems(problems)
     return ValidDocument(document["id"], source, kinds)
@@ -252,8 +259,14 @@ class DocumentSchema(Schema):
     id = fields.String(required=True, metadata={"minLength": 1, "maxLength": MAX_ID_LENGTH})
     title = fields.String(required=True)
     content = fields.String(required=True)
-    url = fields.String(required=True, metadata={"minLength": 1, "maxLength": MAX_URL_LENGTH,
-                                                 "description": "An http(s) URL, or a path that starts with one `/`."})
+    url = fields.String(
+        required=True,
+        metadata={
+            "minLength": 1,
+            "maxLength": MAX_URL_LENGTH,
+            "description": "An http(s) URL, or a path that starts with one `/`.",
+        },
+    )
     excerpt = fields.String()
     author = fields.String()
     date = fields.String(metadata={"description": "ISO 8601 date or date-time."})
@@ -269,8 +282,12 @@ class BulkSchema(BodySchema):
 class SiteChoiceSchema(Schema):
     """Which of the account's sites."""
 
-    site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None,
-                               metadata={"description": "The site; the key's own when absent."})
+    site_id = QueryWholeNumber(
+        low=-MAX_INT64 - 1,
+        high=MAX_INT64,
+        load_default=None,
+        metadata={"description": "The site; the key's own when absent."},
+    )
 
 
 class WarningSchema(Schema):
@@ -293,16 +310,24 @@ class BulkAnswerSchema(Schema):
 class DestroySchema(BodySchema):
     """The document to remove."""
 
-    id = Text(load_default=None, min_length=1, max_length=MAX_ID_LENGTH,
-              metadata={"description": "The document's id. Required, unless it is in the query."})
+    id = Text(
+        load_default=None,
+        min_length=1,
+        max_length=MAX_ID_LENGTH,
+        metadata={"description": "The document's id. Required, unless it is in the query."},
+    )
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
 
 
 class DestroyQuerySchema(SiteChoiceSchema):
     """The same as query parameters, for clients that drop the body of a DELETE."""
 
-    id = Text(load_default=None, min_length=1, max_length=MAX_ID_LENGTH,
-              metadata={"description": "The document's id, for clients that cannot send a body with DELETE."})
+    id = Text(
+        load_default=None,
+        min_length=1,
+        max_length=MAX_ID_LENGTH,
+        metadata={"description": "The document's id, for clients that cannot send a body with DELETE."},
+    )
 
 
 class DestroyAnswerSchema(Schema):

@@ -16,8 +16,10 @@ class FormFieldSchema(Schema):
     """One field of a form."""
 
     name = fields.String(required=True)
-    type = fields.String(required=True, metadata={"enum": ["text", "url", "email", "password", "checkbox", "select",
-                                                           "datetime-local", "textarea"]})
+    type = fields.String(
+        required=True,
+        metadata={"enum": ["text", "url", "email", "password", "checkbox", "select", "datetime-local", "textarea"]},
+    )
     label = fields.String(required=True)
     required = fields.Boolean(required=True)
     max_length = fields.Integer(required=True, allow_none=True)

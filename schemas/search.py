@@ -47,7 +47,9 @@ class SearchQuerySchema(QuerySchema):
 
     q = QueryText(required=True, metadata={"description": "Search query; `*` matches every document."})
     site_id = QueryWholeNumber(
-        low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None,
+        low=-MAX_INT64 - 1,
+        high=MAX_INT64,
+        load_default=None,
         metadata={"description": "The site to search; the key's own when absent."},
     )
     limit = QueryWholeNumber(low=1, high=100, load_default=20, metadata={"description": "Results per page."})
@@ -56,20 +58,26 @@ class SearchQuerySchema(QuerySchema):
         low=1, load_default=1, metadata={"description": "Page number; above 1 it wins over `offset`."}
     )
     filters = Text(
-        load_default="", max_length=MAX_FILTER_LENGTH,
-        metadata={"description": "Filter expression in the engine's syntax, such as `author = Ann AND date > 2024-01-01`."},
+        load_default="",
+        max_length=MAX_FILTER_LENGTH,
+        metadata={
+            "description": "Filter expression in the engine's syntax, such as `author = Ann AND date > 2024-01-01`."
+        },
     )
     sort = Text(
-        load_default="", max_length=MAX_NAMES_LENGTH,
+        load_default="",
+        max_length=MAX_NAMES_LENGTH,
         metadata={"description": "At most three fields with a direction: `date:desc,title:asc`."},
     )
     facets = Text(
-        load_default="", max_length=MAX_NAMES_LENGTH,
+        load_default="",
+        max_length=MAX_NAMES_LENGTH,
         metadata={"description": "Fields whose values are counted: `author,category`, or `*`."},
     )
     highlight = QueryFlag(load_default=False, metadata={"description": "Whether hits carry `_formatted`."})
     session_id = Text(
-        load_default=None, max_length=64,
+        load_default=None,
+        max_length=64,
         metadata={"description": "The visitor's session: keystrokes of one session merge in analytics."},
     )
 
@@ -83,10 +91,16 @@ class SearchBodySchema(BodySchema):
     offset = WholeNumber(load_default=0)
     page = WholeNumber(low=1, load_default=1)
     filters = Text(load_default="", max_length=MAX_FILTER_LENGTH, allow_none=True)
-    sort = NamesOrList(load_default="", allow_none=True, metadata={
-        "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
-    facets = NamesOrList(load_default="", allow_none=True, metadata={
-        "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+    sort = NamesOrList(
+        load_default="",
+        allow_none=True,
+        metadata={"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+    )
+    facets = NamesOrList(
+        load_default="",
+        allow_none=True,
+        metadata={"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+    )
     highlight = Flag(load_default=False)
     session_id = Text(load_default=None, max_length=64, allow_none=True)
 
@@ -133,7 +147,8 @@ class SearchResultsSchema(Schema):
     limit = fields.Integer(required=True)
     offset = fields.Integer(required=True)
     facetDistribution = fields.Dict(
-        keys=fields.String(), values=fields.Dict(keys=fields.String(), values=fields.Integer()),
+        keys=fields.String(),
+        values=fields.Dict(keys=fields.String(), values=fields.Integer()),
         metadata={"description": "Field to value to number of matches; when facets were asked for."},
     )
     facetStats = fields.Dict(keys=fields.String(), values=fields.Nested(FacetStatsSchema))

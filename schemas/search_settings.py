@@ -13,8 +13,9 @@ from schemas.problems import Problem
 from schemas.search import MAX_QUERY_BYTES
 
 LANGUAGES = (
-    "ar", "ca", "cs", "da", "de", "el", "en", "eo", "es", "et", "eu", "fa", "fi", "fr", "ga", "hi", "hu", "hy", "id", "it",
-    "ja", "ko", "lt", "ne", "nl", "no", "pl", "pt", "ro", "ru", "sr", "sv", "ta", "th", "tr", "yi", "zh",
+    "ar", "ca", "cs", "da", "de", "el", "en", "eo", "es", "et", "eu", "fa", "fi", "fr",
+    "ga", "hi", "hu", "hy", "id", "it", "ja", "ko", "lt", "ne", "nl", "no", "pl", "pt",
+    "ro", "ru", "sr", "sv", "ta", "th", "tr", "yi", "zh",
 )  # fmt: skip
 """Languages a site can be set to (ISO 639-1)."""
 
@@ -103,23 +104,34 @@ class SearchSettingsSchema(BodySchema):
     """A site's search settings. PUT replaces all of them; what is absent is the default."""
 
     language = Text(
-        load_default=None, allow_none=True, choices=LANGUAGES,
+        load_default=None,
+        allow_none=True,
+        choices=LANGUAGES,
         metadata={"title": "Language", "description": "ISO 639-1 code; null recognises it per document."},
     )
     synonyms = ItemList(
-        ItemList(_word(), low=2, high=MAX_GROUP_WORDS), high=MAX_GROUPS, load_default=list,
+        ItemList(_word(), low=2, high=MAX_GROUP_WORDS),
+        high=MAX_GROUPS,
+        load_default=list,
         metadata={"title": "Synonyms", "description": "Groups of words or phrases that mean the same."},
     )
     stop_words = ItemList(
-        _word(), high=MAX_STOP_WORDS, load_default=None, allow_none=True,
+        _word(),
+        high=MAX_STOP_WORDS,
+        load_default=None,
+        allow_none=True,
         metadata={"title": "Stop words", "description": "Words that need not match; null for the language's own."},
     )
     pinned = ItemList(
-        fields.Nested(PinnedSchema), high=MAX_PINNED_QUERIES, load_default=list,
+        fields.Nested(PinnedSchema),
+        high=MAX_PINNED_QUERIES,
+        load_default=list,
         metadata={"title": "Pinned results", "description": "Documents that come first for a query, in order."},
     )
     weights = fields.Nested(
-        WeightsSchema, load_default=dict, metadata={"title": "Field weights"},
+        WeightsSchema,
+        load_default=dict,
+        metadata={"title": "Field weights"},
     )
 
 

@@ -81,7 +81,9 @@ def test_the_first_commands_are_the_makefiles() -> None:
 
 def curl_examples() -> list[str]:
     blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
-    return [match for block in blocks for match in re.findall(r"^curl .*?(?=^curl |\Z)", block, re.DOTALL | re.MULTILINE)]
+    return [
+        match for block in blocks for match in re.findall(r"^curl .*?(?=^curl |\Z)", block, re.DOTALL | re.MULTILINE)
+    ]
 
 
 def test_the_examples_run_in_their_order(tenant: Tenant) -> None:

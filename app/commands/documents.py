@@ -58,7 +58,9 @@ def import_documents(site_id: int, as_json: bool, file: Path) -> None:
                 try:
                     document = read_document(raw) if not isinstance(raw, _Unreadable) else None
                 except DocumentProblems as error:
-                    problems.append({"line": line, "problems": [f"{name or 'document'} {p}" for name, p in error.problems]})
+                    problems.append(
+                        {"line": line, "problems": [f"{name or 'document'} {p}" for name, p in error.problems]}
+                    )
                     continue
                 if document is None:
                     problems.append({"line": line, "problems": [str(raw)]})
@@ -139,7 +141,11 @@ def _csv_rows(file: Path) -> Iterator[tuple[int, Any, int]]:
                 if None in row or None in row.values():
                     yield reader.line_num, _Unreadable("has more or fewer cells than the first line"), 0
                     continue
-                yield reader.line_num, {name: value for name, value in row.items() if value != "" or name in _KEPT_EMPTY}, 0
+                yield (
+                    reader.line_num,
+                    {name: value for name, value in row.items() if value != "" or name in _KEPT_EMPTY},
+                    0,
+                )
     except UnicodeDecodeError as error:
         raise click.ClickException(f"{file} is not UTF-8.") from error
 

@@ -28,7 +28,9 @@ def _sites(site_id: int | None) -> list[Site]:
     return sites
 
 
-def _rebuild_all(part: Runtime, sites: list[Site], target: SearchBackend | None, *, keep_old: bool, quiet: bool) -> list[int]:
+def _rebuild_all(
+    part: Runtime, sites: list[Site], target: SearchBackend | None, *, keep_old: bool, quiet: bool
+) -> list[int]:
     with part.database.read() as session:
         total = sum(count_site_documents(session, site.id) for site in sites)
     done: list[int] = []
@@ -39,7 +41,9 @@ def _rebuild_all(part: Runtime, sites: list[Site], target: SearchBackend | None,
             except RebuildUnderWay as error:
                 raise click.ClickException(f"Another process is building the index of site {site.id}.") from error
             except BackendError as error:
-                raise click.ClickException(f"Site {site.id}: {error} The old index stays in use; run this again.") from error
+                raise click.ClickException(
+                    f"Site {site.id}: {error} The old index stays in use; run this again."
+                ) from error
             done.append(site.id)
     return done
 
@@ -65,7 +69,7 @@ def move(site_id: int | None, as_json: bool) -> None:
     waiting = [site for site in _sites(site_id) if site.engine != target.identity]
     done = _rebuild_all(part, waiting, target, keep_old=True, quiet=as_json)
     text = (
-        f"{len(done)} sites moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL and start the service again. "
+        f"{len(done)} sites moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL, start the service again. "
         "The old indexes are kept until `search drop-old`, which needs the old engine as SEARCH_NEXT_URL."
     )
     click.echo(orjson.dumps({"moved": done}).decode() if as_json else text)

@@ -12,9 +12,16 @@ class StoredDocument(Base):
     """One document of a site, or the mark that it was deleted (until the engine has been told)."""
 
     __tablename__ = "documents"
-    __table_args__ = (Index(None, "site_id", "revision"), Index("ix_documents_deleted", "site_id", "revision",
-                                                                     sqlite_where=text("source IS NULL"),
-                                                                     postgresql_where=text("source IS NULL")))
+    __table_args__ = (
+        Index(None, "site_id", "revision"),
+        Index(
+            "ix_documents_deleted",
+            "site_id",
+            "revision",
+            sqlite_where=text("source IS NULL"),
+            postgresql_where=text("source IS NULL"),
+        ),
+    )
 
     site_id: Mapped[int] = mapped_column(BigId, primary_key=True)
     """No foreign key: the documents of a deleted site go in small steps, later; site ids are never reused."""

@@ -26,7 +26,12 @@ def show_dashboard() -> str:
         found, total = sites.list_sites(session, account.id, limit=SHOWN_SITES, offset=0)
     meters = (
         ("Searches today", used_today, account.limits.searches_per_day, "resets at 00:00 UTC"),
-        ("Searches this month", board.usage["searches_this_month"], board.limits["searches_per_month"], "calendar month"),
+        (
+            "Searches this month",
+            board.usage["searches_this_month"],
+            board.limits["searches_per_month"],
+            "calendar month",
+        ),
         ("Indexed pages", board.usage["indexed_pages"], account.limits.documents, None),
         ("Sites", board.siteCount, account.limits.sites, None),
         ("API keys", board.apiKeyCount, account.limits.keys, "disabled ones count too"),

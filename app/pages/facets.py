@@ -58,9 +58,7 @@ def groups_of(
         if field in HIDDEN or not (tells_apart or picked):
             continue
         offered = list(dict.fromkeys([*picked, *(value for value, _ in values[:SHOWN_VALUES])]))
-        groups.append(
-            (field, [FacetValue(v, counts.get(v), v in picked, _toggled(chosen, field, v)) for v in offered])
-        )
+        groups.append((field, [FacetValue(v, counts.get(v), v in picked, _toggled(chosen, field, v)) for v in offered]))
     return groups
 
 

@@ -9,7 +9,7 @@ from flask import g, request
 from marshmallow import Schema, ValidationError, fields
 
 from app.errors import ApiError, ErrorCode
-from app.parsing import invalid
+from app.parsing import invalid, read_form_body
 from schemas.fields import Flag, Instant, WholeNumber
 from schemas.forms import describe_form
 
@@ -36,10 +36,11 @@ def read_form(schema: Schema, **given: Any) -> dict[str, Any]:
 
 def _sent_values(schema: Schema) -> dict[str, Any]:
     values: dict[str, Any] = {}
+    form = read_form_body(request)
     for name, field in schema.fields.items():
-        sent = request.form.getlist(name)
+        sent = form.getlist(name)
         if sent:
-            # The last one counts: a checkbox stands behind a hidden field that says what it means when it is not checked.
+            # The last one counts: a checkbox stands behind a hidden field that says what unchecked means.
             values[name] = _typed(field, sent[-1])
     return values
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ def render_markdown(text: str) -> MarkdownPage:
 def _name_headings(tokens: Sequence[Token]) -> list[Heading]:
     headings: list[Heading] = []
     seen: set[str] = set()
-    for token, inline in zip(tokens, tokens[1:], strict=False):
+    for token, inline in itertools.pairwise(tokens):
         if token.type != "heading_open":
             continue
         text = "".join(child.content for child in inline.children or () if child.type in ("text", "code_inline"))

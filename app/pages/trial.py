@@ -71,7 +71,12 @@ def _parameters() -> dict[str, Any]:
 
 
 def _page(site: Site, *, found: actions.Found | None = None, problem: ApiError | None = None) -> str:
-    values: dict[str, Any] = {"site": site, "q": request.args.get("q", ""), "problem": problem, "chosen": chosen_facets()}
+    values: dict[str, Any] = {
+        "site": site,
+        "q": request.args.get("q", ""),
+        "problem": problem,
+        "chosen": chosen_facets(),
+    }
     if found is not None:
         result, query = found.timed.result, found.query
         values.update(

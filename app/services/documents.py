@@ -47,9 +47,7 @@ class DocumentWriter:
         self._transactions = GroupCommit(database, counters)
         self._indexer = indexer
 
-    def put(
-        self, account_id: int, limits: PlanLimits, site_id: int, documents: Sequence[ValidDocument]
-    ) -> BulkOutcome:
+    def put(self, account_id: int, limits: PlanLimits, site_id: int, documents: Sequence[ValidDocument]) -> BulkOutcome:
         """Add or replace documents with distinct ids, all or none.
 
         Raises:

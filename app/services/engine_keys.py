@@ -96,7 +96,12 @@ def direct_keys(database: Database, engine: SearchBackend, key: KeyRecord, site:
 
 
 def _issue(
-    database: Database, engine: SearchBackend, site: SiteRecord, holder: str, expires_at: datetime, key: KeyRecord | None
+    database: Database,
+    engine: SearchBackend,
+    site: SiteRecord,
+    holder: str,
+    expires_at: datetime,
+    key: KeyRecord | None,
 ) -> str:
     credential = engine.issue_credential(site.engine_index, holder, expires_at)
     with database.read() as session:

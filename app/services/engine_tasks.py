@@ -89,9 +89,7 @@ def purge_site(database: Database, counters: CounterStore, account_id: int, site
             ).all()
             if not ids:
                 break
-            session.execute(
-                delete(StoredDocument).where(StoredDocument.site_id == site_id, StoredDocument.id.in_(ids))
-            )
+            session.execute(delete(StoredDocument).where(StoredDocument.site_id == site_id, StoredDocument.id.in_(ids)))
     with database.write() as session:
         events.forget_site(session, site_id)
     counters.forget_site(account_id, site_id, now=now().timestamp())

@@ -80,7 +80,7 @@ class GroupCommit:
             group, self._queue = self._queue[:MAX_SHARED], self._queue[MAX_SHARED:]
         try:
             self._commit(group)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised in every thread that shared the transaction.
             for waiting in group:
                 waiting.error = waiting.error or error
         finally:
@@ -101,7 +101,7 @@ class GroupCommit:
                 try:
                     with session.begin_nested():
                         written = waiting.work(session)
-                except Exception as error:  # noqa: BLE001 - raised in the thread that sent the work.
+                except Exception as error:
                     if not session.is_active or not session.in_transaction():
                         raise
                     waiting.error = error

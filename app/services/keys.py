@@ -89,9 +89,7 @@ def get_key(session: Session, account_id: int, key_id: str, *, site_id: int | No
     return key
 
 
-def list_keys(
-    session: Session, account_id: int, site_id: int, *, limit: int, offset: int
-) -> tuple[Sequence[Key], int]:
+def list_keys(session: Session, account_id: int, site_id: int, *, limit: int, offset: int) -> tuple[Sequence[Key], int]:
     """One page of a site's keys, oldest first, and how many there are.
 
     Raises:

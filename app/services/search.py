@@ -115,7 +115,9 @@ def parse_sort(text: str) -> tuple[SortKey, ...]:
     for part in text.split(","):
         match = _SORT_KEY.fullmatch(part)
         if match is None:
-            raise rejected(BackendRejected("sort", f"sort must be like date:desc,title:asc; {part.strip()[:80]!r} is not."))
+            raise rejected(
+                BackendRejected("sort", f"sort must be like date:desc,title:asc; {part.strip()[:80]!r} is not.")
+            )
         keys.append(SortKey(match[1], (match[2] or "asc").lower() == "desc"))
     if len(keys) > MAX_SORT_KEYS:
         raise rejected(BackendRejected("sort", f"sort takes at most {MAX_SORT_KEYS} fields."))

@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.models import Site
 from app.services.sites import get_site
-
 from backends.base import SearchSettings
 
 

@@ -69,9 +69,7 @@ def count_documents(session: Session, account_id: int) -> int:
     return int(session.scalar(select(func.sum(Site.document_count)).where(Site.account_id == account_id)) or 0)
 
 
-def create_site(
-    session: Session, account_id: int, limits: PlanLimits, engine: str, *, name: str, url: str
-) -> Site:
+def create_site(session: Session, account_id: int, limits: PlanLimits, engine: str, *, name: str, url: str) -> Site:
     """Add a site.
 
     Args:
@@ -119,7 +117,7 @@ def update_site(session: Session, account_id: int, site_id: int, changes: dict[s
 
 
 def delete_site(session: Session, account_id: int, site_id: int) -> None:
-    """Remove a site with its keys; its documents, events, index and engine keys follow, however long the engine is away.
+    """Remove a site with its keys; documents, events, index and engine keys follow, however long the engine is away.
 
     Raises:
         ApiError: 404.
