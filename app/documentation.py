@@ -13,7 +13,7 @@ _PIPE = re.compile(r"^\| *| *\|$", re.MULTILINE)
 
 
 def documentation_files() -> dict[str, Path]:
-    """Name of a page below ``/docs`` to its Markdown file; the README has the empty name. Missing files are left out."""
+    """Name of a page below ``/docs`` to its Markdown file; the README has the empty name. Missing ones are left out."""
     files = {"": PROJECT / "README.md", **{file.stem: file for file in sorted((PROJECT / "docs").glob("*.md"))}}
     return {name: file for name, file in files.items() if file.exists()}
 

@@ -1,6 +1,6 @@
 """``/v1/search`` beside Typesense asked directly and SQLite FTS5 behind a bare Flask view.
 
-    python -m benchmarks.search_speed PAGES.jsonl.gz --documents 10000 --typesense http://127.0.0.1:8108 --typesense-key K
+    python -m benchmarks.search_speed PAGES.jsonl.gz --typesense http://127.0.0.1:8108 --typesense-key KEY
 
 The same documents and queries, one keep-alive connection each, the three systems in turn for every query, so that
 noise of the machine hits all alike. The service answers 20 hits with content and highlights, checks the key, counts
