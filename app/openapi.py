@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from types import MappingProxyType
@@ -258,6 +259,8 @@ def _finished(spec: dict[str, Any]) -> dict[str, Any]:
     components["schemas"].pop("PaginationMetadata", None)
     for schema in components["schemas"].values():
         _finish_schema(schema)
+        for member in schema.get("properties", {}).values():
+            _describe_default(member)
     return spec
 
 
@@ -291,6 +294,15 @@ def _finish_schema(schema: Any) -> None:
         schema["enum"] = [*schema["enum"], None]
     for member in schema.values():
         _finish_schema(member)
+
+
+def _describe_default(member: dict[str, Any]) -> None:
+    """Tell the default of a body's member in words: generators take one that has a default for always present."""
+    if "default" not in member:
+        return
+    default = member.pop("default")
+    if default not in ("", [], {}):
+        member["description"] = f"{member.get('description', '')} Default: `{json.dumps(default)}`.".lstrip()
 
 
 def _forbid_null(schema: dict[str, Any]) -> None:

@@ -1,0 +1,129 @@
+"""A running service with customers, and the tools that make clients from its API document."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.server import Server, running_server
+
+HERE = Path(__file__).parent
+PASSWORD = "correct horse battery"
+KINDS = ("public", "search", "private")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything below this folder carries the marker ``clients``."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.clients)
+
+
+def missing(what: str) -> None:
+    """A tool is not there: skip on a laptop, fail in CI."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{what} is missing")
+    pytest.skip(f"{what} is missing")
+
+
+@pytest.fixture(scope="session")
+def tool() -> Callable[[str], str]:
+    """Gives the path of a command, which may be in this virtual environment."""
+
+    def find(name: str) -> str:
+        beside = Path(sys.executable).with_name(name)
+        found = str(beside) if beside.exists() else shutil.which(name)
+        if found is None:
+            missing(name)
+        return str(found)
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def needs_package() -> Callable[[str], None]:
+    """Ends the test where a Python package is not installed."""
+
+    def check(name: str) -> None:
+        if find_spec(name) is None:
+            missing(name)
+
+    return check
+
+
+@dataclass
+class Customer:
+    """Somebody with two sites: one that the keys are for, and one to be changed."""
+
+    server: Server
+    browser: requests.Session
+    site_id: int
+    spare_site_id: int
+    tokens: dict[str, str] = field(default_factory=dict)
+    spare_key_id: str = ""
+
+    @property
+    def csrf_token(self) -> str:
+        return str(self.browser.headers["X-CSRF-Token"])
+
+    def call(self, kind: str, method: str, path: str, **kwargs: Any) -> requests.Response:
+        """Call with one of the keys, or with the session."""
+        if kind == "session":
+            return self.browser.request(method, self.server.base_url + path, timeout=30, **kwargs)
+        headers = {"Authorization": f"Bearer {self.tokens[kind]}"}
+        return requests.request(method, self.server.base_url + path, headers=headers, timeout=30, **kwargs)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The service with two workers, where visitors are told apart by what a proxy says."""
+    settings: dict[str, str | int] = {"default_plan": "enterprise", "trusted_proxies": 1}
+    with running_server(tmp_path_factory.mktemp("service"), workers=2, **settings) as running:
+        yield running
+
+
+@pytest.fixture
+def make_customer(server: Server) -> Callable[[str], Customer]:
+    """Registers customers by e-mail."""
+
+    def make(email: str) -> Customer:
+        browser = requests.Session()
+        registered = _post(browser, server, "/register", {"name": "Ann", "email": email, "password": PASSWORD})
+        browser.headers["X-CSRF-Token"] = registered["csrf_token"]
+        sites = [
+            _post(browser, server, "/sites", {"name": name, "url": "https://example.com"})["site"]["id"]
+            for name in ("Pages", "Spare")
+        ]
+        customer = Customer(server, browser, *sites)
+        for kind in KINDS:
+            made = _post(browser, server, f"/api/sites/{sites[0]}/keys", {"name": kind, "type": kind})
+            customer.tokens[kind] = made["api_key"]
+        spare = _post(browser, server, f"/api/sites/{sites[1]}/keys", {"name": "Spare"})
+        customer.spare_key_id = spare["key"]["id"]
+        return customer
+
+    return make
+
+
+def _post(browser: requests.Session, server: Server, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    response = browser.post(server.base_url + path, json=body, timeout=30)
+    assert response.status_code == 201, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+@pytest.fixture
+def document(server: Server, tmp_path: Path) -> Path:
+    """The API document as the service serves it, in a file."""
+    file = tmp_path / "openapi.json"
+    file.write_bytes(requests.get(f"{server.base_url}/openapi.json", timeout=30).content)
+    return file
