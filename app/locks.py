@@ -69,8 +69,11 @@ class PostgresLocks(Locks):
     @contextmanager
     def hold(self, name: str) -> Iterator[None]:
         with self._database.engine.connect() as connection:
+            with connection.begin():
+                # A long write is no outage: whoever waits for it does so as long as with a file's lock.
+                connection.execute(text("SET LOCAL lock_timeout = 0"))
+                connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _key(name)})
             connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-            connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _key(name)})
             try:
                 yield
             finally:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import cast
 
 from flask import Flask, current_app
 
 from app.config import ConfigurationError, Settings
-from app.counters.base import CounterStore
+from app.counters.base import CounterStore, CountersUnavailable
 from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
-from app.database import Database
+from app.database import Database, is_unavailable
 from app.locks import Locks, create_locks
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import engine_tasks
@@ -24,6 +25,8 @@ from app.services.key_use import KeyUse
 from app.services.reindex import Rebuilder
 from app.services.search import Searcher
 from backends.registry import create_backend
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -46,8 +49,13 @@ class Runtime:
     credentials: CredentialCache = field(default_factory=CredentialCache)
 
     def run_engine_tasks(self) -> None:
-        """Do now what a request left to be done at the engine, if the engine is there; else the jobs do it later."""
-        engine_tasks.run_due(self.database, self.engines, self.counters, limit=10)
+        """Do now what a request left to be done at the engine, if all is there; else the jobs do it later."""
+        try:
+            engine_tasks.run_due(self.database, self.engines, self.counters, limit=10)
+        except Exception as error:
+            if not (is_unavailable(error) or isinstance(error, CountersUnavailable)):
+                raise
+            log.warning("engine tasks wait: %s", error)
 
 
 def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:

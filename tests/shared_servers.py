@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 
 import redis
-from sqlalchemy import Connection, create_engine, text
+from flask import Flask
+from sqlalchemy import Connection, create_engine, select, text
 from sqlalchemy.pool import NullPool
 
 from app.database import Database, normalized_url
@@ -57,6 +58,69 @@ def give_back(folder: Path) -> None:
     place = _taken.pop(folder, None)
     if place is not None:
         _free.append(place)
+
+
+def stored_bytes(app: Flask) -> bytes:
+    """All that the database of ``app`` holds, deleted rows included where it is a file."""
+    part = app.extensions["runtime"]
+    with part.database.read() as session:
+        rows = [row for table in Base.metadata.sorted_tables for row in session.execute(select(table))]
+    part.database.dispose()
+    return b"".join([repr(rows).encode(), *(file.read_bytes() for file in part.settings.data_path.glob("service.db*"))])
+
+
+@contextmanager
+def database_away(app: Flask) -> Iterator[None]:
+    """The database of ``app`` refuses every connection."""
+    part = app.extensions["runtime"]
+    part.database.dispose()
+    if not _server():
+        with _replaced(part.settings.data_path, "service.db"):
+            yield
+        return
+    name = part.database.url.database
+    with _administration() as connection:
+        connection.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
+        connection.execute(
+            text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :n"), {"n": name}
+        )
+        try:
+            yield
+        finally:
+            connection.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true"))
+
+
+@contextmanager
+def counters_away(app: Flask) -> Iterator[None]:
+    """The counter store of ``app`` refuses every step."""
+    part = app.extensions["runtime"]
+    part.counters.close()
+    if part.counters.name == "sqlite":
+        with _replaced(part.settings.data_path, "counters.db"):
+            yield
+        return
+    with redis.Redis.from_url(part.settings.limits_url, single_connection_client=True) as client:
+        client.config_set("requirepass", "nobody knows this")
+        client.client_kill_filter(skipme=True, _type="normal")
+        try:
+            yield
+        finally:
+            client.config_set("requirepass", "")
+
+
+@contextmanager
+def _replaced(folder: Path, name: str) -> Iterator[None]:
+    """A directory stands where the files called ``name`` were."""
+    files = list(folder.glob(f"{name}*"))
+    for file in files:
+        file.rename(folder / f"away-{file.name}")
+    (folder / name).mkdir()
+    try:
+        yield
+    finally:
+        (folder / name).rmdir()
+        for file in files:
+            (folder / f"away-{file.name}").rename(file)
 
 
 def _place(folder: Path) -> int:

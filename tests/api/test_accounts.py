@@ -16,6 +16,7 @@ from werkzeug.test import TestResponse
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, register_browser
 from tests.conftest import close_app, make_app, make_settings
+from tests.shared_servers import stored_bytes
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 NEW = {"name": "Ann", "email": "new@example.com", "password": PASSWORD}
@@ -261,18 +262,14 @@ class TestSessions:
         assert bool(cookie_of(response)["secure"]) is secure
         close_app(app)
 
-    def test_a_session_is_not_kept_in_clear(self, app: Flask, tmp_path: Path) -> None:
+    def test_a_session_is_not_kept_in_clear(self, app: Flask) -> None:
         value = cookie_of(register(app)).value
-        app.extensions["runtime"].database.dispose()
 
-        for file in tmp_path.glob("service.db*"):
-            assert value.encode() not in file.read_bytes()
+        assert value.encode() not in stored_bytes(app)
 
 
-def test_passwords_are_kept_as_argon2id(app: Flask, tenant: Tenant, tmp_path: Path) -> None:
-    app.extensions["runtime"].database.dispose()
-
-    content = b"".join(file.read_bytes() for file in tmp_path.glob("service.db*"))
+def test_passwords_are_kept_as_argon2id(app: Flask, tenant: Tenant) -> None:
+    content = stored_bytes(app)
 
     assert b"$argon2id$" in content
     assert PASSWORD.encode() not in content

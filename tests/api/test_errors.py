@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.server import free_port
+from tests.shared_servers import counters_away, database_away
 
 MIB = 1_048_576
 JSON = "application/json"
@@ -333,12 +335,12 @@ class TestAPartIsAway:
         assert_ok(tenant.browser.delete(f"/sites/{tenant.site_id}"))
         close_app(app)
 
-    def test_the_database(self, app: Flask, tenant: Tenant, tmp_path: Path) -> None:
-        database = app.extensions["runtime"].database
-        database.dispose()
-        (tmp_path / "service.db").rename(tmp_path / "away.db")
-        (tmp_path / "service.db").mkdir()
+    @pytest.fixture
+    def database_is_away(self, app: Flask, tenant: Tenant) -> Iterator[None]:
+        with database_away(app):
+            yield
 
+    def test_the_database(self, app: Flask, tenant: Tenant, database_is_away: None) -> None:
         for response in (
             tenant.private.get("/sites"),
             tenant.browser.get("/dashboard"),
@@ -349,24 +351,22 @@ class TestAPartIsAway:
             assert_error(response, 503, "database_unavailable")
         assert_ok(ApiClient(app).get("/healthz"))
 
-    def test_a_search_with_a_known_key_goes_on_without_the_database(
-        self, app: Flask, tenant: Tenant, tmp_path: Path
+    def test_a_search_with_a_known_key_goes_on_without_the_database(self, app: Flask, tenant: Tenant) -> None:
+        tenant.index(page(1))
+        assert tenant.found_ids("page") == ["page-1"]
+
+        with database_away(app):
+            assert tenant.found_ids("page") == ["page-1"]
+
+    @pytest.fixture
+    def counters_are_away(self, app: Flask, tenant: Tenant) -> Iterator[None]:
+        tenant.index(page(1))
+        with counters_away(app):
+            yield
+
+    def test_the_counters(
+        self, app: Flask, tenant: Tenant, counters_are_away: None, caplog: pytest.LogCaptureFixture
     ) -> None:
-        tenant.index(page(1))
-        assert tenant.found_ids("page") == ["page-1"]
-        app.extensions["runtime"].database.dispose()
-        (tmp_path / "service.db").rename(tmp_path / "away.db")
-        (tmp_path / "service.db").mkdir()
-
-        assert tenant.found_ids("page") == ["page-1"]
-
-    def test_the_counters(self, app: Flask, tenant: Tenant, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-        tenant.index(page(1))
-        app.extensions["runtime"].counters.close()
-        for file in tmp_path.glob("counters.db*"):
-            file.rename(tmp_path / f"away-{file.name}")
-        (tmp_path / "counters.db").mkdir()
-
         assert tenant.found_ids("page") == ["page-1"]
         assert_ok(tenant.search.post("/v1/search", json={"q": "page"}))
         assert "counter store is unavailable" in caplog.text
