@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 from urllib.parse import unquote_to_bytes
 
 import orjson
 from flask import Request, current_app
+from gunicorn.http.errors import ParseException
 from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.datastructures import MultiDict
@@ -27,11 +30,9 @@ def read_body(req: Request) -> bytes:
             ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Encoded bodies are not accepted; send it without Content-Encoding."
         )
     limit = current_app.config["BODY_LIMITS"].get(req.endpoint, current_app.config["MAX_BODY_BYTES"])
-    req.max_content_length = limit
-    try:
-        return req.get_data()
-    except RequestEntityTooLarge as error:
-        raise too_large(limit) from error
+    with _reading(req, limit, ErrorCode.INVALID_JSON):
+        body = req.get_data()
+    return body
 
 
 def too_large(limit: int) -> ApiError:
@@ -75,11 +76,31 @@ def read_form_body(req: Request) -> MultiDict[str, str]:
         ApiError: 413.
     """
     limit = current_app.config["MAX_BODY_BYTES"]
+    with _reading(req, limit, ErrorCode.VALIDATION_FAILED):
+        form = req.form
+    return form
+
+
+@contextmanager
+def _reading(req: Request, limit: int, broken: ErrorCode) -> Iterator[None]:
+    """While a body of at most ``limit`` bytes is read.
+
+    Raises:
+        ApiError: 413; 400 with the code ``broken`` for chunks that are none, or end too early.
+    """
     req.max_content_length = limit
     try:
-        return req.form
+        yield
+        # Of a body without a length werkzeug reads up to the limit and takes what it has for the whole.
+        more = req.content_length is None and req.environ.get("wsgi.input_terminated") and req.input_stream.read(1)
     except RequestEntityTooLarge as error:
         raise too_large(limit) from error
+    except (ParseException, OSError) as error:
+        raise ApiError(
+            broken, "The body could not be read: its chunks are malformed or it is cut off.", headers={"Connection": "close"}
+        ) from error
+    if more:
+        raise too_large(limit)
 
 
 def check_query_string(req: Request) -> None:

@@ -88,14 +88,16 @@ def _profile_parts(account: Account, error: ApiError | None) -> dict[str, Any]:
     sent = "delete" if "reason" in request.form else "password" if "new_password" in request.form else "details"
     forms: dict[str, Any] = {
         "details": shown_fields(
-            ProfileUpdateSchema(), values, error if sent == "details" else None,
+            ProfileUpdateSchema(),
+            values,
+            error if sent == "details" else None,
             leave_out=("current_password", "new_password"),
         ),
         "password": shown_fields(
             ProfileUpdateSchema(), {}, error if sent == "password" else None, leave_out=("name", "email")
         ),
         "delete": shown_fields(AccountDeleteSchema(), {}, error if sent == "delete" else None),
-    }  # fmt: skip
+    }
     return {"forms": forms, "failed": sent if error else None, "banner": banner_of(error, forms[sent])}
 
 

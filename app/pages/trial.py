@@ -100,7 +100,9 @@ def _as_json(site: Site) -> Response:
         {
             "results": encode_results(found.query, request.args["q"], found.timed),
             "remaining_quota": {
-                "daily_limit": shown(limit), "used_today": used_today(), "unlimited": limit is None,
+                "daily_limit": shown(limit),
+                "used_today": used_today(),
+                "unlimited": limit is None,
             },
         }
-    )  # fmt: skip
+    )

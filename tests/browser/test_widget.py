@@ -99,7 +99,7 @@ class Visitor(Person):
         return self.find("#site-search").shadow_root.find_elements(By.CSS_SELECTOR, css)
 
     def type(self, *keys: str) -> None:
-        """Press keys in the box. (Sent to the element itself, the driver would take the focus away and back each time.)"""
+        """Press keys in the box. Were they sent to it, the driver would take the focus away and back each time."""
         from selenium.webdriver.common.action_chains import ActionChains
 
         box = self.inside("input")[0]

@@ -90,10 +90,14 @@ class Person:
 
     def problem_of(self, name: str) -> str:
         """What stands beside a field as its problem, tied to it for screen readers."""
-        (shown,) = [f for f in self.page.walk() if f.attributes.get("name") == name and "hidden" != f.attributes.get("type")]
+        (shown,) = [
+            f for f in self.page.walk() if f.attributes.get("name") == name and f.attributes.get("type") != "hidden"
+        ]
         ids = shown.attributes.get("aria-describedby", "").split()
         assert shown.attributes.get("aria-invalid") == "true" or shown.tag != "input"
-        return " ".join(f.text for f in self.page.walk() if f.attributes.get("id") in ids and "problem" in f.attributes["class"])
+        return " ".join(
+            f.text for f in self.page.walk() if f.attributes.get("id") in ids and "problem" in f.attributes["class"]
+        )
 
 
 def filled(form: Element) -> dict[str, str]:

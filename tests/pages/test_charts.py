@@ -18,7 +18,11 @@ def series(*counts: tuple[int, int]) -> list[DayCount]:
     return [DayCount(FIRST + timedelta(days=n), searches, zero) for n, (searches, zero) in enumerate(counts)]
 
 
-@given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)).map(lambda c: (max(c), min(c))), min_size=1, max_size=90))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)).map(lambda c: (max(c), min(c))), min_size=1, max_size=90
+    )
+)
 def test_bars_stand_on_the_ground_stay_inside_and_keep_their_proportions(counts: list[tuple[int, int]]) -> None:
     chart = draw_chart(series(*counts))
     assert len(chart.bars) == len(counts)

@@ -43,9 +43,20 @@ def _everything(tenant: Tenant) -> list[object]:
 
 def test_every_form_of_every_page_carries_the_sessions_token(person: Person, tenant: Tenant) -> None:
     key = tenant.keys["search"]["id"]
-    for path in ("/dashboard", "/sites", "/sites/create", f"/sites/{tenant.site_id}", f"/sites/{tenant.site_id}/edit",
-                 f"/sites/{tenant.site_id}/try", f"/api/sites/{tenant.site_id}/keys", "/profile/edit", "/api/analytics",
-                 f"/api/sites/{tenant.site_id}/keys/{key}/edit", "/docs", "/"):  # fmt: skip
+    for path in (
+        "/dashboard",
+        "/sites",
+        "/sites/create",
+        f"/sites/{tenant.site_id}",
+        f"/sites/{tenant.site_id}/edit",
+        f"/sites/{tenant.site_id}/try",
+        f"/api/sites/{tenant.site_id}/keys",
+        "/profile/edit",
+        "/api/analytics",
+        f"/api/sites/{tenant.site_id}/keys/{key}/edit",
+        "/docs",
+        "/",
+    ):
         person.go(path)
         forms = person.page.all("form", method="post")
         assert forms, path

@@ -12,10 +12,25 @@ from tests.conftest import close_app, make_app, make_settings
 from tests.pages.people import BROWSER_ACCEPT, Person, register_person
 
 HOSTILE = [
-    "//evil.example", "///evil.example", "https://evil.example/", "HTTPS://evil.example", "javascript:alert(1)", "evil.example",
-    "/\\evil.example", "\\\\evil.example", "/\t/evil.example", "/\n//evil.example", "\t//evil.example", " //evil.example",
-    "/ /evil.example", "/\x00/evil.example", "/\x7f/evil.example", "/\u0085/evil.example", "", "/" + "x" * 3000,
-]  # fmt: skip
+    "//evil.example",
+    "///evil.example",
+    "https://evil.example/",
+    "HTTPS://evil.example",
+    "javascript:alert(1)",
+    "evil.example",
+    "/\\evil.example",
+    "\\\\evil.example",
+    "/\t/evil.example",
+    "/\n//evil.example",
+    "\t//evil.example",
+    " //evil.example",
+    "/ /evil.example",
+    "/\x00/evil.example",
+    "/\x7f/evil.example",
+    "/\u0085/evil.example",
+    "",
+    "/" + "x" * 3000,
+]
 
 
 def test_a_browser_without_a_session_is_sent_to_the_login_and_back(app: Flask, tenant: Tenant) -> None:
@@ -79,9 +94,13 @@ def test_registering_logs_in(app: Flask) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value", "problem"),
-    [("name", "  ", "Name must not be empty."), ("email", "nobody", "E-mail must be an e-mail address."),
-     ("password", "short", "Password must have at least 10 characters."), ("email", "", "E-mail must not be empty.")],
-)  # fmt: skip
+    [
+        ("name", "  ", "Name must not be empty."),
+        ("email", "nobody", "E-mail must be an e-mail address."),
+        ("password", "short", "Password must have at least 10 characters."),
+        ("email", "", "E-mail must not be empty."),
+    ],
+)
 def test_a_registration_with_a_mistake_is_shown_again_with_what_was_typed(
     passer_by: Person, field: str, value: str, problem: str
 ) -> None:

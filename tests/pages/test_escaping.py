@@ -29,7 +29,9 @@ def evil(tenant: Tenant) -> Tenant:
     """A customer whose everything is hostile."""
     path = f"/sites/{tenant.site_id}"
     answers = [
-        tenant.browser.put(path, json={"name": EVIL[:100], "url": "https://www.example.com/?<script>alert(1)</script>\"'"}),
+        tenant.browser.put(
+            path, json={"name": EVIL[:100], "url": "https://www.example.com/?<script>alert(1)</script>\"'"}
+        ),
         tenant.browser.put("/profile", json={"name": EVIL[:100]}),
         *(
             tenant.browser.put(f"/api{path}/keys/{key['id']}", json={"name": EVIL[:100]})
@@ -38,20 +40,46 @@ def evil(tenant: Tenant) -> Tenant:
     ]
     assert [answer.status_code for answer in answers] == [200] * len(answers)
     tenant.index(
-        page(1, id=EVIL, title=f"harbour {EVIL}", content=f"harbour {EVIL}", excerpt=EVIL, author=EVIL, date="2024-05-01",
-             url=f"/{EVIL.replace(' ', '')}", evil=EVIL, evils=[EVIL, "other"]),
+        page(
+            1,
+            id=EVIL,
+            title=f"harbour {EVIL}",
+            content=f"harbour {EVIL}",
+            excerpt=EVIL,
+            author=EVIL,
+            date="2024-05-01",
+            url=f"/{EVIL.replace(' ', '')}",
+            evil=EVIL,
+            evils=[EVIL, "other"],
+        ),
         page(3, title=f"harbour {EVIL}", author=EVIL, evil=EVIL),
-        page(2, title=f"harbour <em>{EVIL}</em>", content="harbour &lt;script&gt;alert(1)&lt;/script&gt;", author="Ann",
-             url="https://www.example.com/javascript:alert(1)", evil="other"),
-    )  # fmt: skip
+        page(
+            2,
+            title=f"harbour <em>{EVIL}</em>",
+            content="harbour &lt;script&gt;alert(1)&lt;/script&gt;",
+            author="Ann",
+            url="https://www.example.com/javascript:alert(1)",
+            evil="other",
+        ),
+    )
     return tenant
 
 
 def test_every_page_shows_hostile_names_as_text(person: Person, evil: Tenant) -> None:
     key = evil.keys["public"]["id"]
     site = f"/sites/{evil.site_id}"
-    for path in ("/dashboard", "/sites", site, f"{site}/edit", f"{site}/try", f"/api{site}/keys", f"/api{site}/keys/{key}/edit",
-                 "/api/analytics", f"/api/analytics?site_id={evil.site_id}", "/profile/edit"):  # fmt: skip
+    for path in (
+        "/dashboard",
+        "/sites",
+        site,
+        f"{site}/edit",
+        f"{site}/try",
+        f"/api{site}/keys",
+        f"/api{site}/keys/{key}/edit",
+        "/api/analytics",
+        f"/api/analytics?site_id={evil.site_id}",
+        "/profile/edit",
+    ):
         shown = person.go(path)
         assert person.response.status_code == 200
         assert _is_harmless(shown), path
@@ -70,7 +98,9 @@ def test_hostile_documents_are_shown_as_text(person: Person, evil: Tenant) -> No
         assert _is_harmless(person.go(f"/sites/{evil.site_id}/try{link.attributes['href']}"))
 
 
-@pytest.mark.parametrize("query", [EVIL, "</title><script>alert(1)</script>", '" autofocus onfocus=alert(1) x="', "\u202eharbour"])
+@pytest.mark.parametrize(
+    "query", [EVIL, "</title><script>alert(1)</script>", '" autofocus onfocus=alert(1) x="', "\u202eharbour"]
+)
 def test_hostile_queries_are_shown_as_text(person: Person, evil: Tenant, query: str) -> None:
     person.call("GET", f"/sites/{evil.site_id}/try", query_string={"q": query, "f": ["evil:" + query, query]})
     assert person.response.status_code == 200
@@ -84,10 +114,15 @@ def test_hostile_queries_are_shown_as_text(person: Person, evil: Tenant, query: 
 
 @pytest.mark.parametrize(
     "path",
-    ["/sites?limit=<script>alert(1)</script>", "/api/analytics?period=<script>alert(1)</script>",
-     "/login?next=/<script>alert(1)</script>", "/<script>alert(1)</script>", "/docs/<script>alert(1)</script>",
-     "/dashboard?notice=<script>alert(1)</script>"],
-)  # fmt: skip
+    [
+        "/sites?limit=<script>alert(1)</script>",
+        "/api/analytics?period=<script>alert(1)</script>",
+        "/login?next=/<script>alert(1)</script>",
+        "/<script>alert(1)</script>",
+        "/docs/<script>alert(1)</script>",
+        "/dashboard?notice=<script>alert(1)</script>",
+    ],
+)
 def test_hostile_addresses_are_harmless(person: Person, path: str) -> None:
     person.go(path)
     assert _is_harmless(person.page)

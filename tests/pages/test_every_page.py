@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from flask import Flask
 
 from app.headers import CONTENT_SECURITY_POLICY
 from tests.callers import Tenant, page
-from tests.pages.markup import Element
 from tests.pages.people import Person, person_of
 
 OPEN = ["/", "/login", "/register", "/docs", "/nope"]
-MINE = ["/", "/dashboard", "/sites", "/sites/create", "/sites/{site}", "/sites/{site}/edit", "/sites/{site}/try",
-        "/sites/{site}/try?q=page", "/sites/{site}/try?q=zeppelin", "/api/sites/{site}/keys", "/api/sites/{site}/keys/{key}",
-        "/api/sites/{site}/keys/{key}/edit", "/api/analytics", "/api/analytics?site_id={site}&period=7d", "/profile/edit",
-        "/docs", "/sites/999", "/sites?limit=0"]  # fmt: skip
+MINE = [
+    "/",
+    "/dashboard",
+    "/sites",
+    "/sites/create",
+    "/sites/{site}",
+    "/sites/{site}/edit",
+    "/sites/{site}/try",
+    "/sites/{site}/try?q=page",
+    "/sites/{site}/try?q=zeppelin",
+    "/api/sites/{site}/keys",
+    "/api/sites/{site}/keys/{key}",
+    "/api/sites/{site}/keys/{key}/edit",
+    "/api/analytics",
+    "/api/analytics?site_id={site}&period=7d",
+    "/profile/edit",
+    "/docs",
+    "/sites/999",
+    "/sites?limit=0",
+]
 
 
 @pytest.fixture
-def every_page(app: Flask, tenant: Tenant) -> Iterator[list[tuple[str, Person]]]:
+def every_page(app: Flask, tenant: Tenant) -> list[tuple[str, Person]]:
     """Every page, as a passer-by and as a customer see it."""
     tenant.index(page(1, author="Ann"), page(2, author="Bo"), page(3, author="Ann"))
     seen = []
@@ -34,7 +49,7 @@ def every_page(app: Flask, tenant: Tenant) -> Iterator[list[tuple[str, Person]]]
         person = person_of(tenant)
         person.call("GET", path)
         seen.append((path, person))
-    yield seen
+    return seen
 
 
 def test_nothing_is_cached_framed_or_loaded_from_elsewhere(every_page: list[tuple[str, Person]]) -> None:
@@ -81,7 +96,7 @@ def test_every_page_has_a_language_a_title_one_heading_and_a_way_past_the_menu(
         skip = next(found for found in shown.one("body").walk() if found.tag == "a")
         assert skip.attributes["href"] == f"#{shown.one('main').attributes['id']}", path
         levels = [int(found.tag[1]) for found in shown.walk() if re.fullmatch("h[1-6]", found.tag)]
-        assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False)), f"{path}: {levels}"
+        assert all(after <= before + 1 for before, after in pairwise(levels)), f"{path}: {levels}"
 
 
 def test_ids_are_unique_and_what_is_referred_to_exists(every_page: list[tuple[str, Person]]) -> None:
@@ -132,7 +147,10 @@ def test_tables_have_headings(every_page: list[tuple[str, Person]]) -> None:
 
 def test_assets_may_be_kept_because_their_address_changes_with_them(app: Flask, passer_by: Person) -> None:
     passer_by.go("/")
-    addresses = [passer_by.page.one("link", rel="stylesheet").attributes["href"], passer_by.page.one("script").attributes["src"]]
+    addresses = [
+        passer_by.page.one("link", rel="stylesheet").attributes["href"],
+        passer_by.page.one("script").attributes["src"],
+    ]
     for address in addresses:
         assert re.fullmatch(r"/static/[a-z.]+\?v=[0-9a-f]{12}", address)
         with app.test_client().get(address) as response:

@@ -133,7 +133,10 @@ def test_deleting_a_key(person: Person, tenant: Tenant) -> None:
     response = person.call("POST", path, data={"csrf_token": tenant.browser.csrf_token, "_method": "DELETE"})
     assert (response.status_code, response.headers["Location"]) == (303, f"{_path(tenant)}?notice=key-deleted")
     assert tenant.search.get("/v1/search?q=x").status_code == 401
-    assert person.call("POST", path, data={"csrf_token": tenant.browser.csrf_token, "_method": "DELETE"}).status_code == 404
+    assert (
+        person.call("POST", path, data={"csrf_token": tenant.browser.csrf_token, "_method": "DELETE"}).status_code
+        == 404
+    )
 
 
 def test_the_plans_limit_is_said(app: Flask, person: Person, tenant: Tenant) -> None:

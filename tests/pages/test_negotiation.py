@@ -29,9 +29,20 @@ JSON = [
     "text/plain",
     "image/png, */*;q=0.5",
 ]
-PAGES = ["/", "/dashboard", "/sites", "/sites/create", "/sites/{site}", "/sites/{site}/edit", "/sites/{site}/try?q=page",
-         "/api/sites/{site}/keys", "/api/sites/{site}/keys/{key}", "/api/sites/{site}/keys/{key}/edit", "/api/analytics",
-         "/profile/edit"]  # fmt: skip
+PAGES = [
+    "/",
+    "/dashboard",
+    "/sites",
+    "/sites/create",
+    "/sites/{site}",
+    "/sites/{site}/edit",
+    "/sites/{site}/try?q=page",
+    "/api/sites/{site}/keys",
+    "/api/sites/{site}/keys/{key}",
+    "/api/sites/{site}/keys/{key}/edit",
+    "/api/analytics",
+    "/profile/edit",
+]
 
 
 def _fill(path: str, tenant: Tenant) -> str:
@@ -148,9 +159,17 @@ def test_head_is_get_without_a_body(tenant: Tenant) -> None:
 
 @pytest.mark.parametrize(
     ("path", "status"),
-    [("/nope", 404), ("/sites/999", 404), ("/sites/", 404), ("/sites/999999999999999999999", 404), ("/logout", 405),
-     ("/sites?limit=x", 400), ("/api/analytics?period=1y", 400), ("/docs/nope", 404)],
-)  # fmt: skip
+    [
+        ("/nope", 404),
+        ("/sites/999", 404),
+        ("/sites/", 404),
+        ("/sites/999999999999999999999", 404),
+        ("/logout", 405),
+        ("/sites?limit=x", 400),
+        ("/api/analytics?period=1y", 400),
+        ("/docs/nope", 404),
+    ],
+)
 def test_errors_are_small_pages_for_people_and_json_for_programs(person: Person, path: str, status: int) -> None:
     response = person.call("GET", path)
     assert (response.status_code, response.mimetype) == (status, "text/html")
@@ -160,8 +179,15 @@ def test_errors_are_small_pages_for_people_and_json_for_programs(person: Person,
 
 
 def test_a_strangers_site_is_not_there(person: Person, stranger: Tenant) -> None:
-    for path in ("/sites/{site}", "/sites/{site}/edit", "/sites/{site}/try", "/sites/{site}/try?q=x", "/api/sites/{site}/keys",
-                 "/api/sites/{site}/keys/{key}/edit", "/api/analytics?site_id={site}"):  # fmt: skip
+    for path in (
+        "/sites/{site}",
+        "/sites/{site}/edit",
+        "/sites/{site}/try",
+        "/sites/{site}/try?q=x",
+        "/api/sites/{site}/keys",
+        "/api/sites/{site}/keys/{key}/edit",
+        "/api/analytics?site_id={site}",
+    ):
         assert person.call("GET", _fill(path, stranger)).status_code == 404, path
 
 

@@ -93,7 +93,10 @@ def test_long_lists_have_pages(person: Person, tenant: Tenant) -> None:
     person.go("/sites?limit=4")
     assert len(person.page.one("ul", class_="rows").all("h2")) == 4
     person.go("/sites" + person.page.first("a", "Next").attributes["href"])
-    assert [found.text for found in person.page.one("ul", class_="rows").all("h2")] == ["Site 3 Active", "Site 4 Active"]
+    assert [found.text for found in person.page.one("ul", class_="rows").all("h2")] == [
+        "Site 3 Active",
+        "Site 4 Active",
+    ]
     assert "Sites 5 to 6 of 6" in person.page.text
     person.go("/sites" + person.page.first("a", "Previous").attributes["href"])
     assert len(person.page.one("ul", class_="rows").all("h2")) == 4

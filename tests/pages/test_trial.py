@@ -143,7 +143,8 @@ def test_when_the_engine_is_away_the_page_says_so_and_charges_nothing(
 
 
 @pytest.mark.parametrize(
-    "address", ["?q=x&filters=nonsense(", "?q=x&limit=1000", "?q=x&page=0", "?q=" + "x" * 600, "?q=%ff", "?q=x&f=unknown:1"]
+    "address",
+    ["?q=x&filters=nonsense(", "?q=x&limit=1000", "?q=x&page=0", "?q=" + "x" * 600, "?q=%ff", "?q=x&f=unknown:1"],
 )
 def test_what_cannot_be_searched_is_explained_and_charged_not(person: Person, harbour: Tenant, address: str) -> None:
     response = person.call("GET", f"/sites/{harbour.site_id}/try{address}")

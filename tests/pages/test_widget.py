@@ -30,6 +30,14 @@ def test_a_kept_script_is_not_sent_again(app: Flask) -> None:
 def test_the_script_is_small_and_makes_no_html_of_text() -> None:
     text = SCRIPT.read_text()
     assert len(text.encode()) < 24_000
-    for dangerous in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "localStorage",
-                      "document.cookie"):  # fmt: skip
+    for dangerous in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "new Function",
+        "localStorage",
+        "document.cookie",
+    ):
         assert dangerous not in text
