@@ -57,11 +57,19 @@ def log_in(email: str, password: str) -> tuple[Account, str, str]:
     with part.database.read() as session:
         account = accounts.find_account(session, email)
     if not accounts.check_password(account, password) or account is None:
-        raise ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or the password is not correct.")
-    part.counters.give_back(windows=counted, now=now().timestamp())
+        raise _wrong_credentials()
     with part.database.write() as session:
-        login, cookie = sessions.start_session(session, session.merge(account), part.settings.secret_key)
-        return account, login.csrf_token, cookie
+        # Hashing takes a while, in which the account may have gone or been given another password.
+        present = session.get(Account, account.id, with_for_update=True)
+        if present is None or present.password_hash != account.password_hash:
+            raise _wrong_credentials()
+        login, cookie = sessions.start_session(session, present, part.settings.secret_key)
+    part.counters.give_back(windows=counted, now=now().timestamp())
+    return present, login.csrf_token, cookie
+
+
+def _wrong_credentials() -> ApiError:
+    return ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or the password is not correct.")
 
 
 def _failure_windows(part: Runtime, email: str) -> list[WindowHit]:
