@@ -11,9 +11,12 @@ from app.errors import ApiError
 from app.pages.forms import find_refill
 from app.pages.layout import render
 from app.pages.negotiation import is_page_request
-from app.pages.redirects import to_login
+from app.pages.redirects import see_other, to_login
 
 log = logging.getLogger(__name__)
+
+SHOWN_AT = {"/profile": "/profile/edit"}
+"""Where somebody goes who looks at an address to which a form was sent, as after one that failed."""
 
 TITLES = {
     400: "That request was not understood",
@@ -33,6 +36,8 @@ def answer_person(error: ApiError) -> Response | None:
     """The page for an error, if it is a person who asked."""
     if not is_page_request():
         return None
+    if error.status == 405 and request.method == "GET" and request.path in SHOWN_AT:
+        return see_other(SHOWN_AT[request.path])
     show = find_refill(error)
     if show is None and _leads_to_login(error):
         return to_login()

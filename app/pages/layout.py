@@ -10,6 +10,7 @@ from typing import Any
 from flask import Flask, g, render_template, request
 from markupsafe import Markup, escape
 
+from app.auth import SESSION_COOKIE
 from app.config import UNLIMITED
 
 NOTICES = {
@@ -44,7 +45,14 @@ def register(app: Flask) -> None:
 def render(template: str, **values: Any) -> str:
     """A page. Templates also see who calls (``caller`` is a word of Jinja) and the notice that the address asks for."""
     notice = NOTICES.get(request.args.get("notice", ""))
-    return render_template(template, who=g.get("caller"), notice=notice, here=request.path, **values)
+    return render_template(
+        template,
+        who=g.get("caller"),
+        has_cookie=SESSION_COOKIE in request.cookies,
+        notice=notice,
+        here=request.path,
+        **values,
+    )
 
 
 def _asset_versions(folder: Path) -> dict[str, str]:

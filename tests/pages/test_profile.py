@@ -25,6 +25,11 @@ def test_a_mistake_stands_beside_its_field(person: Person, stranger: Tenant) -> 
     assert person.page.one("input", name="email").attributes["value"] == stranger.email
 
 
+def test_the_address_of_a_failed_form_leads_back_to_it(person: Person) -> None:
+    assert person.call("GET", "/profile").headers["Location"] == "/profile/edit"
+    assert person.client.get("/profile").status_code == 405
+
+
 def test_a_new_password_logs_other_sessions_out(app: Flask, person: Person, tenant: Tenant) -> None:
     other = Person(app)
     other.go("/login")

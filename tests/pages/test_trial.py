@@ -164,6 +164,14 @@ def test_programs_get_the_search_answer(harbour: Tenant) -> None:
     assert_error(response, 400, "validation_failed", field="q")
 
 
+def test_a_head_is_neither_charged_nor_counted(app: Flask, harbour: Tenant) -> None:
+    response = harbour.browser.call("HEAD", f"/sites/{harbour.site_id}/try?q=harbour")
+    assert (response.status_code, response.data) == (200, b"")
+    app.extensions["runtime"].events.flush()
+    assert _used(harbour) == 0
+    assert harbour.browser.get("/api/analytics").get_json()["total_searches"] == 0
+
+
 def test_nobody_else_searches_there(harbour: Tenant, stranger: Tenant, passer_by: Person) -> None:
     path = f"/sites/{harbour.site_id}/try?q=harbour"
     assert_error(stranger.browser.get(path), 404, "site_not_found")

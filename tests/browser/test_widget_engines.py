@@ -1,0 +1,117 @@
+"""The search box before engines that browsers reach directly, and before trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.stub import Stub, running_stub
+from tests.browser.test_widget import Visitor
+
+pytestmark = pytest.mark.browser
+
+OPEN, CLOSE = "\ue000", "\ue001"
+MEILISEARCH = {
+    "hits": [
+        {"title": "Opening hours", "url": "/hours", "excerpt": "When",
+         "_formatted": {"title": "Opening hours", "content": f"We {OPEN}open{CLOSE} at <nine>"}},
+        {"title": "", "url": "javascript:alert(1)", "excerpt": "", "_formatted": {"title": "", "content": "plain"}},
+    ],
+    "estimatedTotalHits": 7,
+}  # fmt: skip
+TYPESENSE = {
+    "results": [{
+        "found": 1,
+        "hits": [{"document": {"title": "Opening hours", "url": "/hours", "content": "We open"},
+                  "highlight": {"content": {"snippet": f"We {OPEN}open{CLOSE}"}}}],
+    }],
+}  # fmt: skip
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with running_stub() as running:
+        running.info = {"engine_host": running.base_url, "engine_public_key": "one.two.three", "index": "site_1_1"}
+        yield running
+
+
+@pytest.fixture
+def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Visitor:
+    visitor = Visitor(browser, stub.base_url, tmp_path)
+    visitor.go("/")
+    visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
+    return visitor
+
+
+def test_meilisearch_is_asked_in_its_own_words(stub: Stub, visitor: Visitor) -> None:
+    stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
+    visitor.type("open")
+    visitor.wait(lambda: visitor.told() == "7 results", "the results never came")
+    assert visitor.titles() == ["Opening hours", "javascript:alert(1)"]
+    assert [found.text for found in visitor.inside("mark")] == ["open"]
+    assert [found.text for found in visitor.inside(".snippet")] == ["We open at <nine>", "plain"]
+    assert [found.tag_name for found in visitor.inside(".hit")] == ["a", "div"], "a script is no address"
+    ((_, authorization, body),) = [sent for sent in stub.sent if sent[0] == "/indexes/site_1_1/search"]
+    assert authorization == "Bearer one.two.three"
+    assert (body["q"], body["limit"], body["highlightPreTag"]) == ("open", 8, OPEN)
+
+
+def test_typesense_is_asked_in_its_own_words(stub: Stub, visitor: Visitor) -> None:
+    stub.info["engine_public_key"] = "c2NvcGVk=="
+    stub.answers["/multi_search"] = [(200, TYPESENSE)]
+    visitor.type("open")
+    visitor.wait(lambda: visitor.told() == "1 result", "the results never came")
+    assert [found.text for found in visitor.inside("mark")] == ["open"]
+    ((_, address, body),) = [sent for sent in stub.sent if sent[0] == "/multi_search"]
+    assert address == "/multi_search?x-typesense-api-key=c2NvcGVk%3D%3D"
+    assert (body["searches"][0]["collection"], body["searches"][0]["q"]) == ("site_1_1", "open")
+
+
+def test_what_the_engine_ran_is_reported_and_what_was_meant_is_logged(stub: Stub, visitor: Visitor) -> None:
+    stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
+    for text in ("o", "pe", "n"):
+        before = len(stub.bodies("/indexes/site_1_1/search"))
+        visitor.type(text)
+        visitor.wait(lambda before=before: len(stub.bodies("/indexes/site_1_1/search")) > before, "it never searched")
+    visitor.wait(lambda: stub.bodies("/v1/report-usage"), "usage was never reported")
+    assert stub.bodies("/v1/report-usage") == [{"operation": "search", "count": 3, "index": "site_1_1"}]
+    (logged,) = stub.bodies("/api/v1/search-log")
+    assert (logged["query"], logged["results_count"]) == ("open", 7)
+    assert logged["session_id"]
+    assert logged["timestamp"].endswith("Z")
+
+
+def test_an_ended_engine_key_is_renewed_once_and_no_more(stub: Stub, visitor: Visitor) -> None:
+    stub.answers["/indexes/site_1_1/search"] = [(403, {}), (200, MEILISEARCH)]
+    visitor.type("open")
+    visitor.wait(lambda: visitor.told() == "7 results", "the results never came")
+    assert len(stub.bodies("/v1/client-info")) == 2
+    stub.answers["/indexes/site_1_1/search"] = [(403, {})]
+    visitor.type("s")
+    visitor.wait(lambda: visitor.told() == "Search is not available.", "the message never came")
+    assert len(stub.bodies("/v1/client-info")) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(429, "Search is busy at the moment. Please try again later."), (503, "Search cannot be reached at the moment.")],
+)
+def test_trouble_is_said_and_the_next_search_tries_again(stub: Stub, visitor: Visitor, status: int, words: str) -> None:
+    stub.answers["/indexes/site_1_1/search"] = [(status, {}), (200, MEILISEARCH)]
+    visitor.type("open")
+    visitor.wait(lambda: visitor.told() == words, "the message never came")
+    visitor.type("s")
+    visitor.wait(lambda: visitor.told() == "7 results", "it never tried again")
+
+
+def test_a_report_that_never_arrived_is_sent_again_under_the_same_name(stub: Stub, visitor: Visitor) -> None:
+    stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
+    stub.answers["/v1/report-usage"] = [(503, {}), (200, {"success": True})]
+    visitor.type("open")
+    visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 1, "usage was never reported")
+    visitor.type("s")
+    visitor.wait(lambda: len(stub.bodies("/v1/report-usage")) == 3, "the report was never repeated")
+    assert [body["count"] for body in stub.bodies("/v1/report-usage")] == [1, 1, 1]
