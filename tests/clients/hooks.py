@@ -1,0 +1,42 @@
+"""Hooks of schemathesis: half of the cases are about things that exist, and each comes from an address of its own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from typing import Any
+from urllib.parse import quote
+
+import schemathesis
+
+OWN: dict[str, Any] = json.loads(os.environ["OWN_THINGS"])
+DESTRUCTIVE = {"deleteSite", "deleteKey"}
+LONGEST_VALUE = 6000
+"""gunicorn refuses a request line of more than 8190 bytes by itself, before the application."""
+_numbers = itertools.count()
+
+
+@schemathesis.hook
+def before_call(context: Any, case: Any, kwargs: Any) -> None:
+    """Fill in what exists, and tell visitors apart, so that the limit per visitor does not hide the rest."""
+    number = next(_numbers)
+    address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+    case.headers = {**(case.headers or {}), "X-Forwarded-For": address}
+    path, query, body = (
+        part if isinstance(part, dict) else {} for part in (case.path_parameters, case.query, case.body)
+    )
+    operation = case.operation.definition.raw.get("operationId")
+    if str(path.get("site_id")) in OWN["sites"] and (operation in DESTRUCTIVE or path["site_id"] == OWN["site_id"]):
+        path["site_id"] = 0  # The caller must outlive the run.
+    for name, value in query.items():
+        if isinstance(value, str) and len(quote(value)) > LONGEST_VALUE:
+            query[name] = value[: LONGEST_VALUE // len(quote("\U0001f50d"))]
+    if number % 2 or operation in DESTRUCTIVE:
+        return
+    path.update({name: value for name, value in OWN["path"].items() if name in path})
+    for part in (query, body):
+        if "site_id" in part:
+            part["site_id"] = OWN["site_id"]
+    if isinstance(body.get("index"), str):
+        body["index"] = OWN["index"]

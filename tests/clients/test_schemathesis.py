@@ -1,0 +1,82 @@
+"""schemathesis over the API document, with each kind of caller: no 5xx, no answer that is not described."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.clients.conftest import HERE, Customer
+
+PROJECT = HERE.parent.parent
+CHECKS = (
+    "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,"
+    "response_schema_conformance"
+)
+SEED = 20240514
+MAX_EXAMPLES = 12
+LONGEST_SECONDS = 400
+
+
+def headers_of(customer: Customer, kind: str) -> dict[str, str]:
+    if kind == "nobody":
+        return {}
+    if kind == "session":
+        return {"Cookie": f"session={customer.browser.cookies['session']}", "X-CSRF-Token": customer.csrf_token}
+    if kind == "engine":
+        info = customer.call("public", "GET", "/v1/client-info").json()
+        return {"Authorization": f"Bearer {info['engine_public_key']}"}
+    return {"Authorization": f"Bearer {customer.tokens[kind]}"}
+
+
+@pytest.mark.parametrize("kind", ["private", "session", "search", "public", "engine", "nobody"])
+def test_every_answer_is_one_that_is_described(
+    kind: str,
+    document: Path,
+    tmp_path: Path,
+    tool: Callable[[str], str],
+    make_customer: Callable[[str], Customer],
+) -> None:
+    schemathesis = tool("st")
+    for number in range(3):
+        make_customer(f"neighbour{number}-{kind}@example.com")
+    customer = make_customer(f"{kind}@example.com")
+    index = f"site_{customer.site_id}"
+    documents = [{"id": "a", "title": "Page", "content": "Text", "url": "/a", "author": "Ann", "n": 5}]
+    assert customer.call("private", "POST", "/api/v1/index/bulk", json={"documents": documents}).status_code == 200
+    own = {
+        "path": {"site_id": customer.spare_site_id, "key_id": customer.spare_key_id, "uid": index},
+        "site_id": customer.site_id,
+        "sites": [str(customer.site_id), str(customer.spare_site_id)],
+        "index": index,
+    }
+    options = ["--header", "Accept: application/json"]
+    for name, value in headers_of(customer, kind).items():
+        options += ["--header", f"{name}: {value}"]
+    if kind == "session":
+        options += ["--exclude-operation-id", "logout"]
+
+    done = subprocess.run(
+        [
+            schemathesis, "run", str(document), "--url", customer.server.base_url, "--checks", CHECKS,
+            "--seed", str(SEED), "--generation-deterministic", "--max-examples", str(MAX_EXAMPLES), "--no-shrink",
+            "--phases", "examples,coverage,fuzzing", "--suppress-health-check", "all", "--warnings", "off",
+            "--continue-on-failure", "--no-color", *options,
+        ],
+        cwd=tmp_path, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False,
+        env={
+            **os.environ, "OWN_THINGS": json.dumps(own), "SCHEMATHESIS_HOOKS": "tests.clients.hooks",
+            "PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1",
+        },
+    )  # fmt: skip
+
+    said = "\n".join(line[:400] for line in (done.stdout + done.stderr).splitlines())
+    assert done.returncode == 0, said[-12_000:]
+    assert "Traceback" not in customer.server.log
+    if kind not in ("engine", "nobody"):
+        path = "/dashboard" if kind == "session" else "/v1/client-info"
+        assert customer.call(kind, "GET", path).status_code == 200, "the caller outlived the run: its answers were real"
