@@ -117,7 +117,9 @@ def holds_query() -> bool:
         return False  # The view raises it, when it is its turn.
     if not isinstance(body, dict):
         return False
-    queries = body["queries"] if isinstance(body.get("queries"), list) else [body]
+    # Only a multi-search has queries: elsewhere they are ignored, and the text that is searched stands beside them.
+    several = request.endpoint == "engine.multi_search" and isinstance(body.get("queries"), list)
+    queries = body["queries"] if several else [body]
     texts = (query.get("q") for query in queries if isinstance(query, dict))
     return any(isinstance(text, str) and text.strip() for text in texts)
 
