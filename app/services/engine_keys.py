@@ -72,10 +72,17 @@ def read(token: str, secret: str) -> EngineClaims | None:
 
 def gateway_keys(key: KeyRecord, site: SiteRecord, secret: str) -> tuple[str, str]:
     """The engine key of a service key and the public one of its site, for the gateway."""
-    expires_at = int((now() + LIFETIME).timestamp())
-    own = EngineClaims(site.account_id, site.id, key.id, key.token_version, expires_at)
-    public = EngineClaims(site.account_id, site.id, None, site.public_epoch, expires_at)
+    expires_at = now() + LIFETIME
+    # When the service key itself expires is looked up at every search; that a token before a rotation ends is not.
+    own_end = _end_with(key, expires_at) if key.was_rotated else expires_at
+    own = EngineClaims(site.account_id, site.id, key.id, key.token_version, int(own_end.timestamp()))
+    public = EngineClaims(site.account_id, site.id, None, site.public_epoch, int(expires_at.timestamp()))
     return sign(own, secret), sign(public, secret)
+
+
+def _end_with(key: KeyRecord, expires_at: datetime) -> datetime:
+    """``expires_at``, or when the service key's token ends if that is sooner."""
+    return expires_at if key.usable_until is None else min(expires_at, key.usable_until)
 
 
 class CredentialsStopped(Exception):
@@ -90,7 +97,7 @@ def direct_keys(database: Database, engine: SearchBackend, key: KeyRecord, site:
         BackendUnavailable: The engine makes none now.
     """
     expires_at = now() + LIFETIME
-    own = _issue(database, engine, site, f"{key.id}-v{key.token_version}", expires_at, key)
+    own = _issue(database, engine, site, f"{key.id}-v{key.token_version}", _end_with(key, expires_at), key)
     public = _issue(database, engine, site, f"site-{site.id}-p{site.public_epoch}", expires_at, None)
     return own, public
 

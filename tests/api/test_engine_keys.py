@@ -177,6 +177,20 @@ def test_it_stops_when_its_service_key_is_rotated(tenant: Tenant, overlap_second
     assert searches(tenant.app, Gateway(tenant, "search", "engine_key").token) == 200
 
 
+def test_what_the_token_before_a_rotation_is_given_ends_with_the_overlap(tenant: Tenant) -> None:
+    path = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}/rotate"
+    with time_machine.travel(datetime(2031, 5, 14, 12, 0, tzinfo=UTC), tick=False) as clock:
+        rotated = tenant.private.post(path, json={"overlap_seconds": 60})
+        before = Gateway(tenant, "search", "engine_key").token
+        tenant.tokens["search"] = rotated.get_json()["api_key"]
+        after = Gateway(tenant, "search", "engine_key").token
+        assert (searches(tenant.app, before), searches(tenant.app, after)) == (200, 200)
+
+        clock.shift(61)
+
+        assert (searches(tenant.app, before), searches(tenant.app, after)) == (403, 200)
+
+
 def test_it_stops_when_its_service_key_is_deleted(tenant: Tenant) -> None:
     own, public = (Gateway(tenant, "search", field).token for field in ("engine_key", "engine_public_key"))
     assert searches(tenant.app, own) == 200
