@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -13,6 +14,8 @@ import time_machine
 from flask import Flask
 from werkzeug.test import TestResponse
 
+from app.models import Account
+from app.services import accounts
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, register_browser
 from tests.conftest import close_app, make_app, make_settings
@@ -195,6 +198,40 @@ class TestLogin:
             register(app, email="ann@example.com")
             for _ in range(60):
                 assert_ok(log_in(app, "ann@example.com"))
+
+    def test_an_account_deleted_while_its_password_is_checked_stays_deleted(
+        self, app: Flask, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        browser, _ = register_browser(app, "ann@example.com")
+        meanwhile(monkeypatch, lambda: assert_ok(browser.delete("/profile", json={"password": PASSWORD})))
+
+        assert_error(log_in(app, "ann@example.com"), 401, "invalid_credentials")
+        assert_error(log_in(app, "ann@example.com"), 401, "invalid_credentials")
+        register_browser(app, "ann@example.com")
+
+    def test_the_old_password_does_not_outlive_a_change_made_while_it_is_checked(
+        self, app: Flask, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        browser, _ = register_browser(app, "ann@example.com")
+        change = {"name": "Anna", "current_password": PASSWORD, "new_password": "another battery"}
+        meanwhile(monkeypatch, lambda: assert_ok(browser.put("/profile", json=change)))
+
+        assert_error(log_in(app, "ann@example.com"), 401, "invalid_credentials")
+        assert_error(log_in(app, "ann@example.com"), 401, "invalid_credentials")
+        assert assert_ok(log_in(app, "ann@example.com", "another battery"))["user"]["name"] == "Anna"
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, happening: Callable[[], object]) -> None:
+    """Let something happen once, after the next password was checked and before the answer is used."""
+    check = accounts.check_password
+
+    def check_slowly(account: Account | None, password: str) -> bool:
+        answer = check(account, password)
+        monkeypatch.setattr(accounts, "check_password", check)
+        happening()
+        return answer
+
+    monkeypatch.setattr(accounts, "check_password", check_slowly)
 
 
 class TestSessions:
