@@ -31,8 +31,7 @@ def read_body(req: Request) -> bytes:
         )
     limit = current_app.config["BODY_LIMITS"].get(req.endpoint, current_app.config["MAX_BODY_BYTES"])
     with _reading(req, limit, ErrorCode.INVALID_JSON):
-        body = req.get_data()
-    return body
+        return req.get_data()
 
 
 def too_large(limit: int) -> ApiError:
@@ -77,8 +76,7 @@ def read_form_body(req: Request) -> MultiDict[str, str]:
     """
     limit = current_app.config["MAX_BODY_BYTES"]
     with _reading(req, limit, ErrorCode.VALIDATION_FAILED):
-        form = req.form
-    return form
+        return req.form
 
 
 @contextmanager
@@ -97,7 +95,9 @@ def _reading(req: Request, limit: int, broken: ErrorCode) -> Iterator[None]:
         raise too_large(limit) from error
     except (ParseException, OSError) as error:
         raise ApiError(
-            broken, "The body could not be read: its chunks are malformed or it is cut off.", headers={"Connection": "close"}
+            broken,
+            "The body could not be read: its chunks are malformed or it is cut off.",
+            headers={"Connection": "close"},
         ) from error
     if more:
         raise too_large(limit)

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from gunicorn.http.errors import ChunkMissingTerminator, InvalidChunkSize, NoMoreData
 from werkzeug.test import TestResponse
 
 from app.errors import ErrorCode
 from app.services.search import Searcher
 from tests.answers import assert_error, assert_ok
-from tests.callers import ApiClient, Tenant, page, register_tenant
+from tests.callers import ApiClient, Browser, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.server import free_port
 from tests.shared_servers import counters_away, database_away
@@ -189,6 +190,38 @@ class TestSizes:
 
         assert_ok(chunked(500))
         assert_error(chunked(2 * MIB), 413, "payload_too_large")
+
+    def test_a_body_in_chunks_is_never_cut_at_the_limit(self, ann: Tenant) -> None:
+        class Chunks:
+            """As gunicorn gives them: neither a length nor a place."""
+
+            def __init__(self, body: bytes):
+                self.read = io.BytesIO(body).read
+
+        def chunked(body: bytes) -> TestResponse:
+            environ = {"wsgi.input": Chunks(body), "wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked"}
+            return ann.private.post("/v1/search", content_type=JSON, environ_overrides=environ)
+
+        whole = b'{"q": "x"}'.ljust(MIB)
+        assert_ok(chunked(whole))
+        assert_error(chunked(whole + b" and more"), 413, "payload_too_large")
+
+    @pytest.mark.parametrize("broken", [InvalidChunkSize(b"zz"), ChunkMissingTerminator(b"zz"), NoMoreData(b"")])
+    def test_chunks_that_are_none_are_the_callers_mistake(self, ann: Tenant, broken: Exception) -> None:
+        class Broken:
+            def read(self, size: int = -1) -> bytes:
+                raise broken
+
+        environ = {"wsgi.input": Broken(), "wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked"}
+        form = "application/x-www-form-urlencoded"
+        for client, path, content_type in (
+            (ann.private, "/v1/search", JSON),
+            (ann.browser, "/sites", form),
+            (Browser(ann.browser.client, ""), "/sites", form),
+            (ApiClient(ann.app), "/login", form),
+        ):
+            response = client.post(path, content_type=content_type, environ_overrides=environ)
+            assert response.status_code == 400, (path, response.text)
 
     def test_the_message_names_the_limit(self, ann: Tenant) -> None:
         assert str(MIB) in assert_error(send(ann, b" " * (MIB + 1)), 413, "payload_too_large")["message"]
