@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import logging
+import re
 from functools import lru_cache
 
 from flask import Request
 
 log = logging.getLogger(__name__)
+_HOP = re.compile(r"\[([^\[\]]*)\](?::[0-9]{1,5})?|([^:]+):[0-9]{1,5}", re.ASCII)
 _warned = False
 
 
@@ -23,7 +25,7 @@ def client_address(request: Request, trusted_proxies: int) -> str:
     if forwarded is not None:
         if trusted_proxies > 0:
             hops = [hop.strip() for hop in forwarded.split(",")]
-            address = hops[-min(trusted_proxies, len(hops))] or address
+            address = _without_port(hops[-min(trusted_proxies, len(hops))]) or address
         else:
             _warn_once()
     return _network(address)
@@ -44,6 +46,12 @@ def is_loopback(request: Request) -> bool:
 def address_key(address: str, secret: str) -> str:
     """What stands for an address in the counter store: a keyed hash, so that no address is kept."""
     return hashlib.blake2b(address.encode("utf-8", "replace"), key=secret.encode()[:64], digest_size=12).hexdigest()
+
+
+def _without_port(hop: str) -> str:
+    """The address of a hop. Some proxies name the port too, which differs with every connection."""
+    match = _HOP.fullmatch(hop)
+    return hop if match is None else match[1] or match[2]
 
 
 @lru_cache(maxsize=4096)

@@ -175,6 +175,18 @@ class TestAddresses:
             assert left("10.0.0.2, 192.168.0.1") == 299
         close_app(app)
 
+    def test_a_port_beside_the_address_makes_no_new_visitor(self, tmp_path: Path) -> None:
+        app = make_app(make_settings(tmp_path, trusted_proxies=1))
+
+        def left(forwarded: str) -> int:
+            return rate(ApiClient(app).get("/sites", headers={"X-Forwarded-For": forwarded}))[1]
+
+        with time_machine.travel(NOON, tick=False):
+            assert [left(hop) for hop in ("10.0.0.1", "10.0.0.1:4711", "10.0.0.1:4712")] == [299, 298, 297]
+            v6 = ("2001:db8::1", "[2001:db8::1]:4711", "[2001:db8::1]", "2001:db8::2")
+            assert [left(hop) for hop in v6] == [299, 298, 297, 296]
+        close_app(app)
+
 
 class TestSearches:
     """Searches a day."""
