@@ -7,6 +7,8 @@ import os
 import shutil
 import tempfile
 
+from gunicorn.glogging import Logger
+
 _metrics_folder = tempfile.mkdtemp(prefix="metrics-")
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_folder
 os.environ.setdefault("MALLOC_ARENA_MAX", "2")
@@ -24,6 +26,19 @@ control_socket_disable = True
 forwarded_allow_ips = "127.0.0.1,::1"
 loglevel = (os.environ.get("LOG_LEVEL") or "info").lower()
 
+
+class _JsonLogger(Logger):
+    """gunicorn's own lines in the form of all others."""
+
+    def setup(self, cfg):
+        from app.logs import JsonFormatter
+
+        super().setup(cfg)
+        for handler in self.error_log.handlers:
+            handler.setFormatter(JsonFormatter())
+
+
+logger_class = _JsonLogger
 _master = os.getpid()
 
 

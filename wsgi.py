@@ -1,5 +1,9 @@
 """The WSGI application: ``gunicorn wsgi:app``."""
 
 from app import create_app
+from app.config import ConfigurationError
 
-app = create_app()
+try:
+    app = create_app()
+except ConfigurationError as error:
+    raise SystemExit(f"The service cannot start: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import secrets
@@ -154,9 +155,17 @@ def _check(settings: Settings) -> None:
 
 def _complete(settings: Settings) -> Settings:
     folder = settings.data_path
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        secret_key = settings.secret_key or _kept_secret(folder / "secret_key")
+    except OSError as error:
+        raise ConfigurationError(
+            f"DATA_DIR {folder} must be a folder the service can write to: {error.strerror}."
+        ) from error
     filled = {f.name: getattr(settings, f.name) for f in fields(Settings)}
-    filled["secret_key"] = settings.secret_key or _kept_secret(folder / "secret_key")
+    filled["secret_key"] = secret_key
     filled["database_url"] = settings.database_url or f"sqlite:///{folder / 'service.db'}"
     filled["search_url"] = settings.search_url or f"tantivy://{folder / 'indexes'}"
     filled["limits_url"] = settings.limits_url or f"sqlite:///{folder / 'counters.db'}"

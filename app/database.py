@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 import sqlite3
 import threading
@@ -59,6 +61,7 @@ class Database:
                 pool_size=pool_size,
                 max_overflow=pool_size,
             )
+            event.listen(engine, "do_connect", self._make_private)
             event.listen(engine, "connect", _prepare_sqlite)
             event.listen(engine, "begin", self._begin_sqlite)
             return engine
@@ -93,6 +96,11 @@ class Database:
             return
         with self._turns.take(), self._writing_sessions() as session, session.begin():
             yield session
+
+    def _make_private(self, *_: Any) -> None:
+        """A new file is its owner's only: it holds hashes of passwords, and what is next to it follows its mode."""
+        with contextlib.suppress(OSError):  # SQLite says what is wrong.
+            os.close(os.open(str(self.url.database), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
     def _begin_sqlite(self, connection: Connection) -> None:
         if connection.get_execution_options().get("writes", False):
