@@ -12,11 +12,11 @@ from app.pages.schema_tables import Row, Table, describe_type, examples_of, read
 Document = dict[str, Any]
 
 CALLERS = {
-    "publicKey": "public key",
-    "searchKey": "search key",
-    "privateKey": "private key",
-    "session": "login",
-    "engineKey": "engine key",
+    "publicKey": "a public key",
+    "searchKey": "a search key",
+    "privateKey": "a private key",
+    "session": "a login",
+    "engineKey": "an engine key",
 }
 _VERBS = ("get", "post", "put", "patch", "delete")
 
@@ -109,14 +109,14 @@ def _read_operation(path: str, verb: str, described: Document, shared: list[Docu
 
 def _read_parameter(parameter: Document) -> Row:
     schema = parameter.get("schema", {})
-    where = {"path": "in the path", "header": "a header"}.get(parameter["in"], "")
+    where = {"path": "In the path.", "header": "A header."}.get(parameter["in"], "")
     return Row(
         name=parameter["name"],
         type=describe_type(schema),
         link=None,
         required=bool(parameter.get("required")),
         default=None if schema.get("default") in (None, "") else json.dumps(schema["default"]),
-        description=" ".join(filter(None, (parameter.get("description", ""), where and f"({where})"))),
+        description=" ".join(filter(None, (parameter.get("description", ""), where))),
     )
 
 
