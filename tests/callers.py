@@ -112,6 +112,11 @@ class Tenant:
         results: dict[str, Any] = response.get_json()["results"]
         return results
 
+    def equals(self, field: str, value: str) -> str:
+        """A filter in the syntax of the engine that the tests run on."""
+        engine = self.app.extensions["runtime"].engines.current
+        return f"{field}:={value}" if engine.name == "typesense" else f"{field} = {value}"
+
     def found_ids(self, q: str, **parameters: Any) -> list[str]:
         """Ids of the hits, best first."""
         return [hit["id"] for hit in self.find(q, **parameters)["hits"]]

@@ -47,6 +47,10 @@ def make_app(settings: Settings) -> Flask:
     if settings.database_url == f"sqlite:///{settings.data_path / 'service.db'}":
         shutil.copyfile(_migrated_file(), settings.data_path / "service.db")
     shared_servers.make_empty(settings.data_path)
+    if settings.search_url == os.environ.get("TEST_SEARCH_URL"):
+        engine = app.extensions["runtime"].engines.current
+        for index in engine.list_indexes():
+            engine.delete_index(index)
     return app
 
 

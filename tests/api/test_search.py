@@ -121,7 +121,8 @@ def test_a_bad_filter_is_located(tenant: Tenant) -> None:
     response = tenant.search.get("/v1/search", query_string={"q": "page", "filters": "author = Ann AND AND"})
 
     (detail,) = response.get_json()["details"]
-    assert detail["position"] == 17
+    has_native_filters = tenant.app.extensions["runtime"].engines.current.has_native_filters
+    assert detail.get("position") == (None if has_native_filters else 17), "servers do not tell where"
 
 
 def test_page_wins_over_offset_only_above_one(tenant: Tenant) -> None:
@@ -151,10 +152,12 @@ def test_paging_shows_every_hit_once(tenant: Tenant) -> None:
 def test_the_body_form_answers_the_same(tenant: Tenant) -> None:
     tenant.index(page(1, author="Ann"), page(2, author="Bob"))
 
-    by_query = tenant.search.get("/v1/search?q=page&facets=author&sort=title:desc&filters=author%20=%20Ann").get_json()
-    by_body = tenant.search.post(
-        "/v1/search", json={"q": "page", "facets": ["author"], "sort": ["title:desc"], "filters": "author = Ann"}
+    wishes = {"q": "page", "filters": tenant.equals("author", "Ann")}
+
+    by_query = tenant.search.get(
+        "/v1/search", query_string={**wishes, "facets": "author", "sort": "title:desc"}
     ).get_json()
+    by_body = tenant.search.post("/v1/search", json={**wishes, "facets": ["author"], "sort": ["title:desc"]}).get_json()
 
     for answer in (by_query, by_body):
         answer["results"].pop("processingTimeMs")

@@ -1,0 +1,102 @@
+"""Real documents moved from the embedded engine to a real Typesense and back, under load: none lost, no failed search.
+
+python .ci/move_engines.py DATA
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import requests
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from real_documents import index, read_documents, register
+
+from tests.backends.servers import KEY, typesense_cluster
+from tests.server import Server, running_server
+
+QUERIES = ("web", "design", "accessibility", "open data", "federal")
+
+
+def main(data: Path) -> int:
+    documents = read_documents(data / "digital-gov" / "documents.jsonl.gz")
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        typesense_cluster(Path(folder), 1) as (node,),
+    ):
+        embedded = f"tantivy://{folder}/indexes"
+        server_engine = f"typesense://:{KEY}@{node.host}?timeout_seconds=30"
+        with running_server(
+            Path(folder) / "service", default_plan="enterprise", search_url=embedded, search_next_url=server_engine
+        ) as server:
+            key = register(server)
+            server.set_plan("ann@example.com", "enterprise", requests_per_minute="unlimited")
+            session = requests.Session()
+            session.headers["Authorization"] = f"Bearer {key}"
+            index(server, session, documents)
+            before = everything(server, session)
+            assert len(before) == len(documents)
+            for target, current in ((server_engine, embedded), (embedded, server_engine)):
+                with searches(server, key) as load:
+                    server.environment.update(SEARCH_URL=current, SEARCH_NEXT_URL=target)
+                    print(server.flask("search", "move", "--json").strip())
+                assert load["failed"] == [], load["failed"][:3]
+                assert load["done"] > 0
+                assert everything(server, session) == before, "not the same documents"
+                print(
+                    f"moved to {target.partition(':')[0]} during {load['done']} searches, none failed, same documents"
+                )
+    print("2 passed, 0 failed")
+    return 0
+
+
+def everything(server: Server, session: requests.Session) -> dict[str, Any]:
+    """Every document that a search for all of them finds, by id."""
+    found: dict[str, Any] = {}
+    offset = 0
+    while True:
+        answer = session.get(f"{server.base_url}/v1/search?q=*&limit=100&offset={offset}", timeout=60)
+        assert answer.status_code == 200, answer.text
+        hits = answer.json()["results"]["hits"]
+        if not hits:
+            return found
+        found.update({hit["id"]: hit for hit in hits})
+        offset += len(hits)
+
+
+@contextmanager
+def searches(server: Server, key: str) -> Any:
+    """Two clients search all the time; what was not answered well is in ``failed``."""
+    load: dict[str, Any] = {"done": 0, "failed": []}
+    stop = threading.Event()
+
+    def search() -> None:
+        session = requests.Session()
+        session.headers["Authorization"] = f"Bearer {key}"
+        while not stop.is_set():
+            for query in QUERIES:
+                answer = session.get(f"{server.base_url}/v1/search", params={"q": query, "limit": 5}, timeout=60)
+                if answer.status_code != 200 or not answer.json()["results"]["hits"]:
+                    load["failed"].append((query, answer.status_code, answer.text[:200]))
+                load["done"] += 1
+
+    threads = [threading.Thread(target=search) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield load
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
