@@ -30,11 +30,13 @@ class Server:
         base_url: Where it answers, without a final slash.
         folder: Its data directory; it outlives the server.
         environment: What it was started with; :meth:`flask` runs commands with the same.
+        application: What gunicorn serves; the tests' clocks need another than ``wsgi:app``.
     """
 
     base_url: str
     folder: Path
     environment: dict[str, str]
+    application: str = "wsgi:app"
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -57,7 +59,7 @@ class Server:
         """
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "gunicorn", "wsgi:app"],
+                [sys.executable, "-m", "gunicorn", self.application],
                 cwd=PROJECT, env=self.environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         deadline = time.monotonic() + START_SECONDS
@@ -140,16 +142,20 @@ def _processes() -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def running_server(folder: Path, *, workers: int = 2, **settings: str | int) -> Iterator[Server]:
+def running_server(
+    folder: Path, *, workers: int = 2, application: str = "wsgi:app", **settings: str | int
+) -> Iterator[Server]:
     """Start the service on a free port of 127.0.0.1 and end it, by its process id, at the end.
 
     Args:
         folder: Its data directory; made if missing, kept afterwards.
         workers: Worker processes.
+        application: What gunicorn serves.
         settings: Further settings by their names in lower case, such as ``default_plan="pro"``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     server = _prepare(folder, workers, settings)
+    server.application = application
     server.flask("database", "upgrade")
     try:
         server.start()

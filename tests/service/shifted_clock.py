@@ -1,0 +1,22 @@
+"""The application with a clock that a test sets: it is ahead by the seconds that stand in the file CLOCK_FILE names."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import Any
+
+from app import clock, create_app
+
+_FILE = Path(os.environ["CLOCK_FILE"])
+
+
+class _ShiftedDatetime(datetime):
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Any:
+        return datetime.now(tz) + timedelta(seconds=float(_FILE.read_text()))
+
+
+clock.datetime = _ShiftedDatetime  # type: ignore[misc]
+app = create_app()
