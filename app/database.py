@@ -70,6 +70,11 @@ class Database:
             self.url,
             connect_args={
                 "connect_timeout": max(2, int(self._busy_timeout_seconds)),
+                # A server whose machine or network is gone says nothing: without these, requests would wait for hours.
+                "keepalives_idle": 10,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
+                "tcp_user_timeout": 20_000,
                 "options": f"-c lock_timeout={milliseconds} -c timezone=UTC",
             },
             pool_size=pool_size,

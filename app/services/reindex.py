@@ -83,7 +83,9 @@ class Rebuilder:
                 reached = self._catch_up(engine, site_id, index, 0, progress)
                 with self._indexer.site_lock(site_id):
                     reached = self._catch_up(engine, site_id, index, reached, progress)
-                    self._switch(site_id, engine, reached, keep_old=keep_old)
+                    switched = self._switch(site_id, engine, reached, keep_old=keep_old)
+                if not switched:  # The site was deleted meanwhile; nobody else knows of this index.
+                    engine.delete_index(index)
             finally:
                 self._end(site_id)
 
@@ -112,15 +114,16 @@ class Rebuilder:
             return reached
         return self._indexer.send(engine, site, index, reached, progress)
 
-    def _switch(self, site_id: int, engine: SearchBackend, reached: int, *, keep_old: bool) -> None:
+    def _switch(self, site_id: int, engine: SearchBackend, reached: int, *, keep_old: bool) -> bool:
+        """Whether the site is still there, and now uses the new index."""
         with self._database.read() as session:
             account_id = session.scalar(select(Site.account_id).where(Site.id == site_id))
         if account_id is None:
-            return
+            return False
         with credential_change(self._database, self._counters, account_id) as session:
             site = session.get(Site, site_id, with_for_update=True)
             if site is None:
-                return
+                return False
             end_engine_credentials(session, site)
             old_engine, old_index = site.engine, site.engine_index
             site.engine = engine.identity
@@ -133,6 +136,7 @@ class Rebuilder:
                 old_index,
                 due_at=UNTIL_TOLD if keep_old else now() + OLD_INDEX_KEPT,
             )
+        return True
 
 
 def count_site_documents(session: Session, site_id: int) -> int:
