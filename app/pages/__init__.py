@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Flask
 from flask_smorest import Api
 
-from app.pages import accounts, analytics, dashboard, docs, errors, home, keys, layout, sites, trial, widget
+from app.pages import accounts, analytics, dashboard, docs, errors, home, keys, layout, search_settings, sites, trial, widget
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import add_page, note_choice
 
@@ -25,6 +25,8 @@ PAGES = {
     "sites.show_edit_form": sites.show_edit_form,
     "sites.update_site": sites.update_site,
     "sites.delete_site": sites.delete_site,
+    "search-settings.show_search_settings": search_settings.show_search_settings,
+    "search-settings.update_search_settings": search_settings.update_search_settings,
     "keys.list_keys": keys.list_keys,
     "keys.create_key": keys.create_key,
     "keys.show_key": keys.show_key,

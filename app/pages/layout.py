@@ -16,6 +16,7 @@ from app.config import UNLIMITED
 NOTICES = {
     "site-created": "The site is there. Next: a key, and your pages.",
     "site-updated": "The site is saved.",
+    "search-settings-updated": "The search settings are saved; the next search follows them.",
     "site-paused": "The site is paused: it cannot be searched or indexed until you resume it.",
     "site-resumed": "The site is active again.",
     "site-deleted": "The site is deleted, with its keys, documents and statistics.",
