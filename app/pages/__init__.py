@@ -5,7 +5,20 @@ from __future__ import annotations
 from flask import Flask
 from flask_smorest import Api
 
-from app.pages import accounts, analytics, dashboard, docs, errors, home, keys, layout, search_settings, sites, trial, widget
+from app.pages import (
+    accounts,
+    analytics,
+    dashboard,
+    docs,
+    errors,
+    home,
+    keys,
+    layout,
+    search_settings,
+    sites,
+    trial,
+    widget,
+)
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import add_page, note_choice
 
