@@ -1,0 +1,84 @@
+"""Text can be read in light and in dark: WCAG's contrast of 4.5 for text, 3 for edges of controls and for bars."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+STYLE = (Path(__file__).resolve().parents[2] / "app" / "static" / "style.css").read_text()
+WIDGET = (Path(__file__).resolve().parents[2] / "app" / "static" / "widget.js").read_text()
+
+TEXT = [
+    ("text", "ground"),
+    ("text", "card"),
+    ("text", "tint"),
+    ("text", "line"),
+    ("text", "mark"),
+    ("text", "good-tint"),
+    ("text", "bad-tint"),
+    ("soft", "ground"),
+    ("soft", "card"),
+    ("accent", "ground"),
+    ("accent", "card"),
+    ("accent", "bad-tint"),
+    ("accent-strong", "tint"),
+    ("on-accent", "accent"),
+    ("on-accent", "accent-strong"),
+    ("good", "good-tint"),
+    ("warn", "warn-tint"),
+    ("warn", "card"),
+    ("bad", "bad-tint"),
+    ("bad", "card"),
+    ("bad", "ground"),
+    ("card", "bad"),
+]
+EDGES = [("edge", "ground"), ("edge", "card"), ("bar", "card"), ("bar-empty", "card")]
+BOX = [
+    ("text", "ground"),
+    ("text", "chosen"),
+    ("text", "mark"),
+    ("soft", "ground"),
+    ("accent", "ground"),
+    ("accent", "chosen"),
+]
+
+
+def _palettes(text: str) -> list[dict[str, str]]:
+    """The light colours and the dark ones, in which those that are not named stay."""
+    blocks = [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{3,6})", block)) for block in re.findall(r"\{([^{}]*)\}", text)]
+    light, dark = [block for block in blocks if "ground" in block][:2]
+    return [light, {**light, **dark}]
+
+
+def _luminance(colour: str) -> float:
+    digits = colour[1:] if len(colour) == 7 else "".join(digit * 2 for digit in colour[1:])
+    parts = [int(digits[start : start + 2], 16) / 255 for start in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2's contrast ratio of two colours."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_measure_is_wcags() -> None:
+    assert contrast("#000", "#fff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+@pytest.mark.parametrize("palette", _palettes(STYLE), ids=["light", "dark"])
+def test_pages_can_be_read(palette: dict[str, str]) -> None:
+    for pairs, least in ((TEXT, 4.5), (EDGES, 3)):
+        weak = {pair: round(contrast(*(palette[name] for name in pair)), 2) for pair in pairs}
+        assert {pair: found for pair, found in weak.items() if found < least} == {}
+
+
+@pytest.mark.parametrize("palette", _palettes(WIDGET), ids=["light", "dark"])
+def test_the_search_box_can_be_read(palette: dict[str, str]) -> None:
+    weak = {pair: round(contrast(*(palette[name] for name in pair)), 2) for pair in BOX}
+    assert {pair: found for pair, found in weak.items() if found < 4.5} == {}
+    assert contrast(palette["line"], palette["ground"]) >= 3
