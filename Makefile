@@ -45,7 +45,7 @@ lint: $(DEV_STAMP)  ## Check style, types and import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 bench: $(DEV_STAMP)  ## List the benchmarks
 	@ls benchmarks/*.py
