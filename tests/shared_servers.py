@@ -43,7 +43,7 @@ def make_empty(folder: Path) -> None:
     place = _place(folder)
     if _server():
         if place in _made:
-            _truncate(_url_of(f"tests_{os.getpid()}_{place}"))
+            _empty(_url_of(f"tests_{os.getpid()}_{place}"))
         else:
             with _administration() as connection:
                 connection.execute(text(f"CREATE DATABASE tests_{os.getpid()}_{place} TEMPLATE {_template()}"))
@@ -157,12 +157,13 @@ def _template() -> str:
     return name
 
 
-def _truncate(url: str) -> None:
-    engine = create_engine(normalized_url(url), isolation_level="AUTOCOMMIT", poolclass=NullPool)
-    names = ", ".join(Base.metadata.tables)
-    with engine.connect() as connection:
-        connection.execute(text("SET lock_timeout = '10s'"))
-        connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY"))
+def _empty(url: str) -> None:
+    """Delete all rows and let ids begin again: for small tables much quicker than TRUNCATE."""
+    engine = create_engine(normalized_url(url), poolclass=NullPool)
+    deletions = "; ".join(f"DELETE FROM {table.name}" for table in reversed(Base.metadata.sorted_tables))
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"SET lock_timeout = '10s'; {deletions}")
+        connection.exec_driver_sql("SELECT setval(sequencename::regclass, start_value, false) FROM pg_sequences")
 
 
 def _drop_all() -> None:
