@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import secrets
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import create_engine, event
@@ -103,9 +105,20 @@ class Database:
             yield session
 
     def _make_private(self, *_: Any) -> None:
-        """A new file is its owner's only: it holds hashes of passwords, and what is next to it follows its mode."""
-        with contextlib.suppress(OSError):  # SQLite says what is wrong.
-            os.close(os.open(str(self.url.database), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        """A new file is its owner's only: it holds hashes of passwords, and what is next to it follows its mode.
+
+        A file that is there is never opened here: closing it would end all locks SQLite has on it in this process.
+        """
+        path = Path(str(self.url.database))
+        if path.exists():
+            return
+        with contextlib.suppress(OSError):  # SQLite says what is wrong, or another process was first.
+            fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+            os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            try:
+                os.link(fresh, path)
+            finally:
+                fresh.unlink()
 
     def _begin_sqlite(self, connection: Connection) -> None:
         if connection.get_execution_options().get("writes", False):

@@ -1,0 +1,40 @@
+"""The SQLite file: private, and safe with many connections of many processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from sqlalchemy import text
+
+from app.database import Database
+
+
+def test_a_new_file_and_what_is_next_to_it_is_its_owners_only(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'service.db'}")
+    with database.write() as session:
+        session.execute(text("CREATE TABLE t (x)"))
+        assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+        assert {file.name for file in tmp_path.iterdir()} == {"service.db", "service.db-wal", "service.db-shm"}
+    database.dispose()
+
+
+def test_a_later_connection_does_not_end_the_locks_of_the_earlier_ones(tmp_path: Path) -> None:
+    """Without its locks, another process that ends takes itself for the last one, and deletes the write-ahead log."""
+    path = tmp_path / "service.db"
+    database = Database(f"sqlite:///{path}")
+    with database.write() as session:
+        session.execute(text("CREATE TABLE t (x)"))
+    log = Path(f"{path}-wal").stat().st_ino
+    with database.read() as first, database.read() as second:
+        first.execute(text("SELECT 1 FROM t"))
+        second.execute(text("SELECT 1 FROM t"))
+
+    other = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('INSERT INTO t VALUES (1)'); c.commit()"
+    subprocess.run([sys.executable, "-c", f"{other}; c.close()", str(path)], check=True)
+
+    assert Path(f"{path}-wal").stat().st_ino == log
+    with database.read() as session:
+        assert session.scalar(text("SELECT count(*) FROM t")) == 1
+    database.dispose()
