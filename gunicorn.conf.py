@@ -50,6 +50,18 @@ def _remove_metrics() -> None:
 atexit.register(_remove_metrics)
 
 
+def pre_request(worker, req):
+    """Answer "Connection: close" where a body may be refused unread.
+
+    gunicorn skips at most 64 KiB of what an application left unread and closes after more; the client must know,
+    or its next request on the connection is lost.
+    """
+    lengths = [value for name, value in req.headers if name == "CONTENT-LENGTH"]
+    chunked = any(name == "TRANSFER-ENCODING" for name, _ in req.headers)
+    if chunked or (lengths and int(lengths[0]) > 65_536):
+        req.force_close()
+
+
 def post_fork(server, worker):
     """Nothing that was opened before the fork may be used after it."""
     from app.runtime import Runtime

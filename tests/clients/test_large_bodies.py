@@ -14,9 +14,9 @@ from tests.clients.conftest import Customer
 MIB = 1_048_576
 
 
-@pytest.fixture
-def customer(make_customer: Callable[[str], Customer], request: pytest.FixtureRequest) -> Customer:
-    return make_customer(f"large-{abs(hash(request.node.name))}@example.com")
+@pytest.fixture(scope="module")
+def customer(make_customer: Callable[[str], Customer]) -> Customer:
+    return make_customer("large@example.com")
 
 
 def send(customer: Customer, path: str, data: bytes | Iterator[bytes], **headers: str) -> requests.Response:

@@ -33,6 +33,7 @@ def headers_of(customer: Customer, kind: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {customer.tokens[kind]}"}
 
 
+@pytest.mark.usefixtures("neighbours")
 @pytest.mark.parametrize("kind", ["private", "session", "search", "public", "engine", "nobody"])
 def test_every_answer_is_one_that_is_described(
     kind: str,
@@ -42,8 +43,6 @@ def test_every_answer_is_one_that_is_described(
     make_customer: Callable[[str], Customer],
 ) -> None:
     schemathesis = tool("st")
-    for number in range(3):
-        make_customer(f"neighbour{number}-{kind}@example.com")
     customer = make_customer(f"{kind}@example.com")
     index = f"site_{customer.site_id}"
     documents = [{"id": "a", "title": "Page", "content": "Text", "url": "/a", "author": "Ann", "n": 5}]
