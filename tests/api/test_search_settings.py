@@ -19,9 +19,7 @@ def put(tenant: Tenant, **settings: Any) -> None:
 def test_a_new_site_has_the_defaults(tenant: Tenant) -> None:
     answer = tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()
 
-    assert answer == {
-        "settings": {"language": None, "synonyms": [], "stop_words": None, "pinned": [], "weights": {}}
-    }
+    assert answer == {"settings": {"language": None, "synonyms": [], "stop_words": None, "pinned": [], "weights": {}}}
 
 
 def test_settings_are_answered_as_written_and_what_is_absent_is_the_default(tenant: Tenant) -> None:
