@@ -15,6 +15,7 @@ from app.database import Database, normalized_url
 from app.models import Account, Base, Site
 from app.services.event_retention import remove_step
 from app.services.events import EventRecorder, SearchEvent, forget_site
+from tests.postgres import PostgresServer
 
 MOMENT = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 TODAY = MOMENT.date()
@@ -24,12 +25,20 @@ SITES = {1: FIRST_ACCOUNT, 2: FIRST_ACCOUNT, 3: SECOND_ACCOUNT}
 
 @pytest.fixture(scope="session")
 def postgresql_url() -> Iterator[str]:
-    """A database of our own at the server of TEST_DATABASE_URL, sorted by language as many installations are."""
+    """A database of our own, sorted by language as many installations are: at TEST_DATABASE_URL, or a server for it."""
     server = os.environ.get("TEST_DATABASE_URL", "")
-    if not server.startswith("postgres"):
-        if os.environ.get("CI"):
-            pytest.fail("TEST_DATABASE_URL must name a PostgreSQL server in CI.")
-        pytest.skip("TEST_DATABASE_URL names no PostgreSQL server.")
+    if server.startswith("postgres"):
+        yield from _own_database(server)
+        return
+    own_server = PostgresServer()
+    try:
+        own_server.start()
+        yield from _own_database(own_server.url)
+    finally:
+        own_server.remove()
+
+
+def _own_database(server: str) -> Iterator[str]:
     name = f"events_test_{os.getpid()}"
     url = normalized_url(server)
     admin = create_engine(url, isolation_level="AUTOCOMMIT")
