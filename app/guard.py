@@ -96,6 +96,7 @@ def _check() -> None:
         # What they were known as has ended: they are nobody.
         _hit_address(part)
         raise
+    part.usage_copies.note(caller.account.id)
     if caller.key is not None:
         part.key_use.note(caller.key.id)
     if caller.kind == "session" and request.method not in SAFE_METHODS and not getattr(view, "csrf_exempt", False):

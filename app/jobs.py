@@ -18,6 +18,7 @@ from app.models import Site
 from app.runtime import Runtime
 from app.services import engine_tasks, sessions
 from app.services.indexing import lagging_sites
+from app.services.usage_days import delete_old_copies
 from backends.errors import BackendError
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Jobs:
             Job("engine-tasks", 1.0, self._run_engine_tasks),
             Job("lagging-sites", 2.0, self._apply_lagging),
             Job("key-use", 30.0, part.key_use.flush),
+            Job("usage-copies", 30.0, part.usage_copies.flush),
             Job("credential-epochs", 60.0, self._heal_epochs),
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
             Job("sessions", 3600.0, self._delete_sessions),
@@ -67,6 +69,7 @@ class Jobs:
         if self._thread is not None:
             self._thread.join(timeout=10)
         self._attempt(Job("key-use", 0, self._part.key_use.flush))
+        self._attempt(Job("usage-copies", 0, self._part.usage_copies.flush))
         self._part.events.stop()
 
     def run_all(self) -> None:
@@ -120,3 +123,4 @@ class Jobs:
     def _delete_sessions(self) -> None:
         with self._part.database.write() as session:
             sessions.delete_expired_sessions(session)
+            delete_old_copies(session)

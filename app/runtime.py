@@ -24,6 +24,7 @@ from app.services.indexing import Indexer
 from app.services.key_use import KeyUse
 from app.services.reindex import Rebuilder
 from app.services.search import Searcher
+from app.services.usage_days import UsageCopies
 from backends.registry import create_backend
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Runtime:
     writer: DocumentWriter
     rebuilder: Rebuilder
     key_use: KeyUse
+    usage_copies: UsageCopies
     credentials: CredentialCache = field(default_factory=CredentialCache)
 
     def run_engine_tasks(self) -> None:
@@ -99,6 +101,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         writer=DocumentWriter(database, counters, indexer),
         rebuilder=Rebuilder(database, locks, counters, engines, indexer),
         key_use=KeyUse(database),
+        usage_copies=UsageCopies(database, counters),
     )
 
 

@@ -1,4 +1,4 @@
-"""What was used, per site and day: a copy of the counter store that outlives it."""
+"""What was used, per account and day: a copy of the counter store that outlives it."""
 
 from __future__ import annotations
 

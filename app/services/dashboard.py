@@ -11,6 +11,7 @@ from app.counters.base import CounterStore
 from app.plans import PlanLimits, per_month, shown
 from app.services.keys import count_keys
 from app.services.sites import count_documents, count_sites
+from app.services.usage_days import usage_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def get_dashboard(
     Raises:
         CountersUnavailable: Usage cannot be read.
     """
-    month = counters.usage_between(account_id, today.replace(day=1), today)
+    month = usage_between(session, counters, account_id, today.replace(day=1), today)
     monthly = per_month(limits.searches_per_day)
     return Dashboard(
         siteCount=count_sites(session, account_id),

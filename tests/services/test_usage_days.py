@@ -1,0 +1,53 @@
+"""The copy of each day's usage."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.callers import Tenant
+
+
+def month_of(tenant: Tenant) -> dict[str, int]:
+    usage: dict[str, int] = tenant.browser.get("/dashboard").get_json()["usage"]
+    return usage
+
+
+@pytest.fixture
+def used(tenant: Tenant) -> Tenant:
+    """A customer with three searches and five reported indexing operations."""
+    for _ in range(3):
+        tenant.find("anything")
+    report = {"operation": "indexing", "count": 5, "index": tenant.site["index"]}
+    assert tenant.private.post("/v1/report-usage", json=report).status_code == 200
+    return tenant
+
+
+def test_a_months_figures_outlive_the_counter_store(used: Tenant) -> None:
+    part = used.app.extensions["runtime"]
+    part.usage_copies.flush()
+
+    part.counters.clear()
+
+    usage = month_of(used)
+    assert (usage["searches_this_month"], usage["indexing_operations_this_month"]) == (3, 5)
+
+
+def test_the_counter_store_decides_where_it_has_more(used: Tenant) -> None:
+    used.app.extensions["runtime"].usage_copies.flush()
+
+    used.find("anything")
+
+    assert month_of(used)["searches_this_month"] == 4
+
+
+def test_copying_twice_changes_nothing_and_a_deleted_account_leaves_no_copy(used: Tenant) -> None:
+    copies = used.app.extensions["runtime"].usage_copies
+    copies.flush()
+    copies.flush()
+    assert month_of(used)["searches_this_month"] == 3
+
+    copies.note(used.account_id)
+    assert used.browser.delete("/profile", json={"password": "correct horse battery"}).status_code == 200
+    copies.note(used.account_id)
+
+    copies.flush()
