@@ -254,8 +254,6 @@ class BackendContract:
             backend.delete_index(other.index)
 
     def test_a_closed_backend_can_be_used_again(self, case: Case) -> None:
-        if not case.backend.persistent:
-            pytest.skip("a closed memory backend has nothing left")
         case.add(page("a", "word"))
         case.backend.close()
         assert case.ids("word") == ["a"]
