@@ -1,0 +1,124 @@
+"""``documents import``: a file into a site."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from tests.callers import Tenant, page
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "files"
+    made.mkdir()
+    return made
+
+
+def run_import(tenant: Tenant, file: Path, *options: str, site: int | None = None) -> Result:
+    runner = tenant.app.test_cli_runner()
+    number = tenant.site_id if site is None else site
+    return runner.invoke(args=["documents", "import", "--site", str(number), str(file), *options])
+
+
+def test_json_lines_are_imported_and_found(tenant: Tenant, folder: Path) -> None:
+    file = folder / "pages.jsonl"
+    file.write_text("\n".join(json.dumps(page(number)) for number in range(3)) + "\n\n", encoding="utf-8")
+
+    result = run_import(tenant, file)
+
+    assert result.exit_code == 0, result.output
+    assert "3 documents imported, 3 of them new." in result.output
+    assert sorted(tenant.found_ids("page")) == ["page-0", "page-1", "page-2"]
+
+
+def test_a_bad_line_is_named_by_its_number_and_does_not_lose_the_rest(tenant: Tenant, folder: Path) -> None:
+    file = folder / "pages.jsonl"
+    lines = [json.dumps(page(1)), "{not json", json.dumps(page(2)), json.dumps({"id": "x"}), json.dumps(page(3))]
+    file.write_text("\n".join(lines), encoding="utf-8")
+
+    result = run_import(tenant, file, "--json")
+
+    assert result.exit_code == 1
+    answer = json.loads(result.output)
+    assert (answer["imported"], answer["created"]) == (3, 3)
+    assert [problem["line"] for problem in answer["problems"]] == [2, 4]
+    assert "title is required" in answer["problems"][1]["problems"]
+    assert sorted(tenant.found_ids("page")) == ["page-1", "page-2", "page-3"]
+
+
+def test_bad_lines_are_told_to_people_too(tenant: Tenant, folder: Path) -> None:
+    file = folder / "pages.jsonl"
+    file.write_text("[]x\n" + json.dumps(page(1)), encoding="utf-8")
+    file.rename(folder / "pages.txt")
+    (folder / "pages.txt").write_text('"text"\n' + json.dumps(page(1)), encoding="utf-8")
+
+    result = run_import(tenant, folder / "pages.txt")
+
+    assert result.exit_code == 1
+    assert "line 1: document must be a JSON object" in result.output
+    assert tenant.found_ids("page") == ["page-1"]
+
+
+def test_a_json_array_is_imported(tenant: Tenant, folder: Path) -> None:
+    file = folder / "pages.json"
+    file.write_text("\ufeff" + json.dumps([page(1), page(2)]), encoding="utf-8")
+
+    assert run_import(tenant, file).exit_code == 0
+    assert sorted(tenant.found_ids("page")) == ["page-1", "page-2"]
+
+
+def test_csv_is_imported_with_its_first_line_as_names(tenant: Tenant, folder: Path) -> None:
+    file = folder / "pages.csv"
+    file.write_text(
+        'id,title,content,url,section\n1,Opening hours,"We open at nine, or later",/hours,visit\n2,Short\n3,Way,,/way,\n',
+        encoding="utf-8",
+    )
+
+    result = run_import(tenant, file, "--json")
+
+    answer = json.loads(result.output)
+    assert answer["imported"] == 2
+    assert [problem["line"] for problem in answer["problems"]] == [3]
+    (hit,) = tenant.find("nine")["hits"]
+    assert (hit["id"], hit["section"]) == ("1", "visit")
+    (way,) = tenant.find("way")["hits"]
+    assert "section" not in way
+
+
+def test_importing_again_replaces(tenant: Tenant, folder: Path) -> None:
+    file = folder / "pages.jsonl"
+    file.write_text(json.dumps(page(1)), encoding="utf-8")
+    run_import(tenant, file)
+
+    result = run_import(tenant, file)
+
+    assert "1 documents imported, 0 of them new." in result.output
+
+
+def test_what_cannot_be_imported_is_said(tenant: Tenant, folder: Path) -> None:
+    file = folder / "pages.json"
+    file.write_text("[1, 2", encoding="utf-8")
+
+    broken = run_import(tenant, file)
+    nowhere = run_import(tenant, file, site=999)
+
+    assert broken.exit_code == 1
+    assert "is not JSON" in broken.output
+    assert nowhere.exit_code == 1
+    assert "There is no site 999." in nowhere.output
+
+
+def test_the_plans_documents_hold_for_imports(tenant: Tenant, folder: Path) -> None:
+    tenant.set_plan("free", documents=1)
+    file = folder / "pages.jsonl"
+    file.write_text("\n".join(json.dumps(page(number)) for number in range(3)), encoding="utf-8")
+
+    result = run_import(tenant, file)
+
+    assert result.exit_code == 1
+    assert "The plan allows 1 documents" in result.output
+    assert tenant.found_ids("page") == []
