@@ -106,12 +106,10 @@ def test_if_there_are_a_token_and_a_session_the_token_decides_over_forms_too(ten
 
 
 def test_forms_to_other_than_page_routes_are_415(tenant: Tenant) -> None:
-    values = {"csrf_token": tenant.browser.csrf_token, "_method": "PUT"}
-    response = tenant.browser.client.post(f"/sites/{tenant.site_id}/search-settings", data=values)
-    assert_error(response, 415, "unsupported_media_type")
-    values["_method"] = "PATCH"
-    response = tenant.browser.client.post(f"/sites/{tenant.site_id}", data={**values, "name": "x"})
-    assert_error(response, 415, "unsupported_media_type")
+    values = {"csrf_token": tenant.browser.csrf_token, "_method": "PATCH", "name": "x"}
+    key = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}"
+    for path in (key, f"/sites/{tenant.site_id}"):
+        assert_error(tenant.browser.client.post(path, data=values), 415, "unsupported_media_type")
 
 
 def test_json_writes_are_answered_in_json_whatever_is_accepted(tenant: Tenant) -> None:
