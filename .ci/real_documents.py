@@ -106,15 +106,17 @@ def survives_kill(server: Server, key: str, session: requests.Session, documents
         total = count(server, f"Bearer {key}")
         assert total >= len(documents) + len(acknowledged), (total, len(documents), len(acknowledged))
         for document_id in acknowledged:
-            answer = session.delete(f"{server.base_url}/api/v1/index/destroy", params={"id": document_id}, timeout=60)
-            assert answer.status_code == 200, (document_id, answer.text)
-        leftovers = count(server, f"Bearer {key}") - len(documents)
-        assert 0 <= leftovers <= 1, f"{leftovers} documents that nobody was told of, at {moment}"
-        if leftovers:
-            unacknowledged = f"extra-{moment}-{len(acknowledged)}"
-            session.delete(f"{server.base_url}/api/v1/index/destroy", params={"id": unacknowledged}, timeout=60)
+            assert remove(server, session, document_id) == 200, document_id
+        # The one in flight may be there or not, or may have been stored and be indexed with the next write.
+        assert remove(server, session, f"extra-{moment}-{len(acknowledged)}") in (200, 404)
         assert count(server, f"Bearer {key}") == len(documents)
     print("kill -9 at five moments lost nothing that was acknowledged")
+
+
+def remove(server: Server, session: requests.Session, document_id: str) -> int:
+    """Delete a document; gives the status."""
+    url = f"{server.base_url}/api/v1/index/destroy"
+    return session.delete(url, params={"id": document_id}, timeout=60).status_code
 
 
 def write_until_dead(server: Server, key: str, moment: float, acknowledged: list[str]) -> None:
