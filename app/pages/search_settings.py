@@ -36,7 +36,7 @@ _FIELDS = (
         "Pinned results",
         f"One query a line, then {ARROW} and the ids that come first: opening hours {ARROW} 12, 7.",
     ),
-    *((f"weight_{name}", "number", f"Weight of the {name}", "From 0 to 10; 1 when empty.") for name in WEIGHTED_FIELDS),
+    *((f"weight_{name}", "text", f"Weight of the {name}", "From 0 to 10; 1 when empty.") for name in WEIGHTED_FIELDS),
 )
 
 
