@@ -74,7 +74,10 @@ def test_a_json_array_is_imported(tenant: Tenant, folder: Path) -> None:
 def test_csv_is_imported_with_its_first_line_as_names(tenant: Tenant, folder: Path) -> None:
     file = folder / "pages.csv"
     file.write_text(
-        'id,title,content,url,section\n1,Opening hours,"We open at nine, or later",/hours,visit\n2,Short\n3,Way,,/way,\n',
+        "id,title,content,url,section\n"
+        '1,Opening hours,"We open at nine, or later",/hours,visit\n'
+        "2,Short\n"
+        "3,Way,,/way,\n",
         encoding="utf-8",
     )
 
