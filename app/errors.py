@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -173,10 +172,3 @@ def error_headers(error: ApiError) -> dict[str, str]:
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
     return headers
-
-
-class Unavailable(Exception):
-    """Base for a shared part that is away; answered with 503."""
-
-
-log = logging.getLogger("app.errors")

@@ -213,7 +213,7 @@ def require_search() -> None:
     """Refuse the search if the day's searches are used up."""
     outcome: HitOutcome | None = g.outcome
     if outcome is not None and outcome.reservation is None and request.method != "HEAD":
-        raise out_of_searches(current_caller().account.limits)
+        raise out_of_searches(outcome, current_caller().account.limits)
 
 
 def used_today() -> int:

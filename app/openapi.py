@@ -8,7 +8,6 @@ from copy import deepcopy
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from apispec.ext.marshmallow import MarshmallowPlugin, resolver
 from flask import Flask, current_app
 from flask_smorest import Api
 from flask_smorest import Blueprint as SmorestBlueprint
@@ -179,11 +178,6 @@ def described_errors(
     return responses
 
 
-def _schema_name(schema: Any) -> str:
-    name: str = resolver(schema)
-    return name
-
-
 def create_api(app: Flask) -> Api:
     """Register flask-smorest, which collects the document, on ``app``."""
     app.config.update(
@@ -191,7 +185,7 @@ def create_api(app: Flask) -> Api:
         API_VERSION="1.0.0",
         OPENAPI_VERSION="3.1.0",
     )
-    api = _QuietApi(spec_kwargs={"marshmallow_plugin": MarshmallowPlugin(schema_name_resolver=_schema_name)})
+    api = _QuietApi()
     api.init_app(app)
     converter = api.ma_plugin.converter
     converter.add_attribute_function(_documents_property)

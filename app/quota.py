@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time, timedelta
-
 from app.auth import Caller
 from app.clock import now
-from app.counters.base import HitOutcome, WindowHit, WindowState
+from app.counters.base import HitOutcome, WindowHit, WindowState, quota_window
 from app.errors import ApiError, ErrorCode
 from app.plans import PlanLimits
 
@@ -82,19 +80,11 @@ def rate_limited(message: str, wait: float, window: WindowState) -> RateLimited:
     return RateLimited(message, wait, window)
 
 
-def next_midnight(moment: datetime) -> datetime:
-    """When the UTC day of ``moment`` ends."""
-    return datetime.combine(moment.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
-
-
-def out_of_searches(limits: PlanLimits) -> ApiError:
+def out_of_searches(outcome: HitOutcome, limits: PlanLimits) -> ApiError:
     """The 429 of a day whose searches are used up."""
-    moment = now()
-    midnight = next_midnight(moment)
-    limit = limits.searches_per_day or 0
-    window = WindowState("searches", limit, DAY_SECONDS, 1, limit, int(midnight.timestamp()) * 1000)
+    window = quota_window(outcome, limits.searches_per_day or 0)
     return rate_limited(
-        f"The {limit} searches of the day are used up; they return at 00:00 UTC.",
-        (midnight - moment).total_seconds(),
+        f"The {window.limit} searches of the day are used up; they return at 00:00 UTC.",
+        window.retry_after(now().timestamp()),
         window,
     )

@@ -30,10 +30,6 @@ class Engines:
             raise BackendMisconfigured("The site's index is on an engine that SEARCH_URL does not name.")
         return engine
 
-    def find_engine(self, identity: str) -> SearchBackend | None:
-        """The same, or ``None``."""
-        return self._by_identity.get(identity)
-
     def all(self) -> list[SearchBackend]:
         """Every engine in use."""
         return list(self._by_identity.values())

@@ -164,16 +164,6 @@ class EventRecorder:
         with self._flush_lock:
             return self._flush_own() + self._flush_left()
 
-    def pending_bytes(self) -> int:
-        """Bytes of journals on this machine, moved ones of live journals included: a measure of a backlog."""
-        total = 0
-        for path in self._directory.glob("*.journal"):
-            try:
-                total += path.stat().st_size
-            except FileNotFoundError:
-                continue  # It was moved and removed just now.
-        return total
-
     # The thread
 
     def _run(self) -> None:
