@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from backends.base import Highlight
 from backends.embedded.planner import Marks
-from backends.embedded.spans import Span, find_spans, needles_for
+from backends.embedded.spans import Span, find_spans, merge_spans, needles_for
 
 _WORD = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e01-\u0e5b\u1000-\u109f\u1780-\u17dd]{1,2}|[^\\W_]+")
 _NEVER_TEXT = frozenset({"id", "url", "date"})
 """Fields in which nothing is marked unless they are named: a mark would break what they are for."""
 
 _CHARS_PER_WORD = 40
+_USUAL_CHARS_PER_WORD = 6
+_FIRST_LOOK = 4_096
+_EDGE = 200
+_MOST_LOOKED_AT = 400
+"""Matches of a text that a stretch may begin with."""
 
 
 class Highlighter:
@@ -23,9 +31,10 @@ class Highlighter:
 
     def __init__(self, wish: Highlight, marks: Marks):
         self.wish = wish
-        terms = [term for term in marks.terms if not any(term.startswith(start) for start in marks.prefixes)]
-        self.needles = needles_for(sorted(terms), sorted(marks.prefixes))
-        self.sequences = list(marks.sequences)
+        starts = tuple(marks.prefixes)
+        terms = {term: number for term, number in marks.terms.items() if not term.startswith(starts)}
+        self.needles = needles_for(terms, marks.prefixes)
+        self.sequences = marks.sequences
         self.everywhere = "*" in wish.fields
 
     def format(self, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,43 +53,82 @@ class Highlighter:
             return text
         words = self.wish.crop_fields.get(name)
         marked = name in self.wish.fields or (self.everywhere and name not in _NEVER_TEXT)
-        if not marked and words is None:
+        if words is not None:
+            return self._cropped(text, words, marked)
+        if not marked:
             return self._escaped(text)
+        return self._marked(text, find_spans(text, self.needles, self.sequences), 0, len(text))
+
+    def _cropped(self, text: str, words: int, marked: bool) -> str:
+        spans, (start, end) = self._best_part(text, words)
+        part = self._marked(text, spans, start, end) if marked else self._escaped(text[start:end])
+        before = self.wish.crop_marker if start > 0 else ""
+        after = self.wish.crop_marker if end < len(text) else ""
+        return f"{before}{part}{after}"
+
+    def _best_part(self, text: str, words: int) -> tuple[list[Span], tuple[int, int]]:
+        """The part of a text that is shown, and the matches there.
+
+        A long text is looked through only as far as needed to find every word of the query near each other.
+        """
+        if len(text) > _FIRST_LOOK:
+            spans = find_spans(text[:_FIRST_LOOK], self.needles, self.sequences)
+            best = _best_stretch(spans, words)
+            if best is not None and best.different == self._different:
+                start, end = _around(text, best, words)
+                # What is cut off at the edge may have been taken for a whole word, or not been found.
+                if end <= _FIRST_LOOK - _EDGE:
+                    return spans, (start, end)
         spans = find_spans(text, self.needles, self.sequences)
-        start, end = (0, len(text)) if words is None else crop_window(text, spans, words)
-        parts = [] if start == 0 else [self.wish.crop_marker]
+        return spans, crop_window(text, spans, words)
+
+    @cached_property
+    def _different(self) -> int:
+        """How many words of the query can be marked."""
+        return len({needle.number for needle in self.needles} | set(self.sequences.values()))
+
+    def _marked(self, text: str, spans: list[Span], start: int, end: int) -> str:
+        parts: list[str] = []
         at = start
-        if marked:
-            for span_start, span_end, _ in spans:
-                if span_end > end:
-                    break
-                if span_start < at:
-                    continue
-                parts += (
-                    self._escaped(text[at:span_start]), self.wish.pre_tag, self._escaped(text[span_start:span_end]),
-                    self.wish.post_tag,
-                )  # fmt: skip
-                at = span_end
+        for span_start, span_end in merge_spans(spans):
+            if span_end > end:
+                break
+            if span_start < at:
+                continue
+            parts += (
+                self._escaped(text[at:span_start]), self.wish.pre_tag, self._escaped(text[span_start:span_end]),
+                self.wish.post_tag,
+            )  # fmt: skip
+            at = span_end
         parts.append(self._escaped(text[at:end]))
-        if end < len(text):
-            parts.append(self.wish.crop_marker)
         return "".join(parts)
 
     def _escaped(self, text: str) -> str:
         return html.escape(text) if self.wish.escape else text
 
 
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A part of a text from one match to another, and how many different words of the query match there."""
+
+    start: int
+    end: int
+    different: int
+
+
 def crop_window(text: str, spans: list[Span], words: int) -> tuple[int, int]:
     """The part of a text, about ``words`` words long, with the most different matches; the first of equals."""
+    return _around(text, _best_stretch(spans, words), words)
+
+
+def _around(text: str, stretch: _Stretch | None, words: int) -> tuple[int, int]:
+    """About ``words`` words around a stretch, or the first ones."""
     words = max(1, words)
-    first, last = _best_stretch(spans, words * 6)
-    if first < 0:
-        start, anchor = 0, 0
-        budget_before = 0
-    else:
-        start, anchor = spans[first][0], spans[last][1]
-        budget_before = max(0, words - _count(text, start, anchor)) // 2
-    inside = _count(text, start, anchor)
+    start, anchor, budget_before, inside = 0, 0, 0, 0
+    if stretch is not None:
+        start, anchor = stretch.start, stretch.end
+        inside = _count(text, start, anchor)
+        budget_before = max(0, words - inside) // 2
     new_start, used = _back(text, start, budget_before)
     end, used_after = _forward(text, anchor, words - inside - used)
     missing = words - inside - used - used_after
@@ -89,20 +137,23 @@ def crop_window(text: str, spans: list[Span], words: int) -> tuple[int, int]:
     return new_start, end
 
 
-def _best_stretch(spans: list[Span], width: int) -> tuple[int, int]:
-    best = (-1, -1)
-    best_worth = 0.0
-    for at, (start, _, _) in enumerate(spans[:200]):
-        seen: set[str] = set()
-        last = at
-        for there in range(at, min(len(spans), at + 30)):
-            if spans[there][1] - start > width and there > at:
-                break
-            seen.add(spans[there][2])
-            last = there
-        worth = len(seen) + (last - at) * 0.01
-        if worth > best_worth:
-            best, best_worth = (at, last), worth
+def _best_stretch(spans: list[Span], words: int) -> _Stretch | None:
+    """The stretch as long as ``words`` words mostly are, with the most different matches; then with the most."""
+    width = max(1, words) * _USUAL_CHARS_PER_WORD
+    best: _Stretch | None = None
+    best_worth = (0, 0)
+    seen: Counter[int] = Counter()
+    last = -1
+    for at, (start, _, number) in enumerate(spans[:_MOST_LOOKED_AT]):
+        while last + 1 < len(spans) and (last < at or spans[last + 1][1] - start <= width):
+            last += 1
+            seen[spans[last][2]] += 1
+        worth = (len(seen), last - at)
+        if worth > best_worth or best is None:
+            best, best_worth = _Stretch(start, spans[last][1], len(seen)), worth
+        seen[number] -= 1
+        if not seen[number]:
+            del seen[number]
     return best
 
 
@@ -129,8 +180,13 @@ def _back(text: str, end: int, words: int) -> tuple[int, int]:
     """The place before the words before, and how many there were."""
     if words <= 0:
         return (0, 0) if _WORD.search(text[max(0, end - 200) : end]) is None and end <= 200 else (end, 0)
-    begin = max(0, end - words * _CHARS_PER_WORD)
-    matches = list(_WORD.finditer(text, begin, end))
+    begin, matches = end, []
+    for chars_per_word in (2 * _USUAL_CHARS_PER_WORD, _CHARS_PER_WORD):
+        begin = max(0, end - words * chars_per_word)
+        matches = list(_WORD.finditer(text, begin, end))
+        # The first may be the rest of a word.
+        if begin == 0 or len(matches) > words:
+            break
     if begin == 0 and len(matches) <= words:
         return 0, len(matches)
     if len(matches) < words:

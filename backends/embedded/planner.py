@@ -24,11 +24,24 @@ _Query = tantivy.Query
 
 @dataclass(slots=True)
 class Marks:
-    """What highlighting marks: terms, beginnings of words, and terms to mark when they follow each other."""
+    """What highlighting marks, each with the number of the query's word or phrase that it stands for.
 
-    terms: set[str] = field(default_factory=set)
-    prefixes: set[str] = field(default_factory=set)
-    sequences: set[tuple[str, ...]] = field(default_factory=set)
+    Attributes:
+        terms: Folded words that match whole.
+        prefixes: Beginnings of words.
+        sequences: Terms to mark where they follow each other.
+    """
+
+    terms: dict[str, int] = field(default_factory=dict)
+    prefixes: dict[str, int] = field(default_factory=dict)
+    sequences: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    def add(self, terms: tuple[str, ...], number: int) -> None:
+        """Mark one term whole, or several that follow each other; for the first word that means them."""
+        if len(terms) == 1:
+            self.terms.setdefault(terms[0], number)
+        else:
+            self.sequences.setdefault(terms, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,18 +168,15 @@ class Plan:
             expansion = expand(self.snapshot, unit, self.fields, self.languages, is_last, with_typos, self.ranking)
             if not expansion.forms or expansion.forms[0].errors > 1:
                 typo_words += 1
-            words.append(self._word(unit, expansion, not is_stop[at], synonyms[at]))
+            words.append(self._word(at, unit, expansion, not is_stop[at], synonyms[at]))
         return words
 
-    def _word(self, unit: Unit, expansion: Expansion, needed: bool, synonyms: list[Form]) -> _Word:
+    def _word(self, number: int, unit: Unit, expansion: Expansion, needed: bool, synonyms: list[Form]) -> _Word:
         forms = [*expansion.forms, *synonyms]
         for form in forms:
-            if len(form.terms) == 1:
-                self.marks.terms.add(form.terms[0])
-            else:
-                self.marks.sequences.add(form.terms)
+            self.marks.add(form.terms, number)
         if expansion.completed and unit.kind is UnitKind.WORD:
-            self.marks.prefixes.add(expansion.completed)
+            self.marks.prefixes.setdefault(expansion.completed, number)
         rarity = self.snapshot.rarity(expansion.frequency)
         query = self._forms_query(forms, rarity)
         exact = None
@@ -228,13 +238,10 @@ class Plan:
     def _demands(self) -> list[tuple[tantivy.Occur, tantivy.Query]]:
         """Quoted phrases, and what a minus leaves out."""
         demands: list[tuple[tantivy.Occur, tantivy.Query]] = []
-        for phrase in self.parsed.phrases:
+        for number, phrase in enumerate(self.parsed.phrases, len(self.words)):
             query = self._form_query(Form(phrase, 1.0), 0)
             demands.append((Must, query or _Query.empty_query()))
-            if len(phrase) == 1:
-                self.marks.terms.add(phrase[0])
-            else:
-                self.marks.sequences.add(phrase)
+            self.marks.add(phrase, number)
         for excluded in self.parsed.excluded:
             query = self._form_query(Form(excluded, 1.0), 0)
             if query is not None:

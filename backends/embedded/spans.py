@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -20,12 +20,9 @@ MOST_SPANS = 400
 
 LONGEST_SEARCHED = 200_000
 
-Span = tuple[int, int, str]
-"""Start, end, and the term that matched there."""
+Span = tuple[int, int, int]
+"""Start, end, and the number of the query's word that matched there."""
 
-_LETTERS_TO_FOLD = re.compile(
-    "[\xb2\xb3\xb9\u2070-\u2089\xc0-\u02af\u0370-\u052f\u1e00-\u1fff\uff10-\uff5a\u0621-\u0626\u0629\u0649\u0671\u06a9\u06cc]"
-)
 _LATIN = (
     *range(0xC0, 0x2B0), *range(0x1D00, 0x1F00), *range(0x2C60, 0x2C80), *range(0xA720, 0xA800),
     *range(0xFB00, 0xFB07),
@@ -37,9 +34,11 @@ _SILENT_OR_COMPOUND = re.compile(
     "\u09cd\u0a3c\u0a4d\u0abc\u0acd\u0b3c\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u0e47-\u0e4e\u0ec8-\u0ece\u1037\u1039\u103a"
     "\u17c9-\u17d3\u17dd\u200b-\u200f\u3099\u309a\ufeff\uff61-\uff9f\u0130\U0001d400-\U0001d7ff\u1100-\u11ff]"
 )
+_ASCII = bytes(range(128))
 _PLAIN_BUT_TYPOGRAPHY = re.compile(
-    "[\\0-\x7f\xa0-\xac\xae-\xb1\xb4-\xb8\xbb\xbf\u2010-\u2027\u2030-\u205e\u20ac\u2122\u2190-\u21ff]*"
+    "[\xa0-\xa9\xab\xac\xae-\xb1\xb4\xb6-\xb8\xbb\xbf\u2010-\u2027\u2030-\u205e\u20ac\u2122\u2190-\u21ff]*"
 )
+_FEW_LETTERS = 64
 _SPELLED_OUT = re.compile("([a-z])(plusplus|sharp)")
 
 
@@ -63,55 +62,67 @@ class Needle:
 
     Attributes:
         text: The spelling, folded.
-        term: What it stands for.
+        number: Of the query's word it stands for.
         whole: Whether it must begin where a word begins, and end where one ends.
         open_end: Whether the word may go on.
     """
 
     text: str
-    term: str
+    number: int
     whole: bool
     open_end: bool
 
 
-def needles_for(terms: Iterable[str], prefixes: Iterable[str]) -> list[Needle]:
+def needles_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> list[Needle]:
     """What to look for.
 
     Args:
-        terms: Folded words (or pairs of characters, of scripts without spaces) that match whole.
-        prefixes: Folded beginnings of words.
+        terms: Folded words (or pairs of characters, of scripts without spaces) that match whole, with the number
+            of the query's word each stands for.
+        prefixes: Folded beginnings of words, with the same.
     """
     found: list[Needle] = []
-    for term in terms:
+    for term, number in terms.items():
         if RUN.match(term):
-            found.append(Needle(term, term, False, False))
+            found.append(Needle(term, number, False, False))
         else:
-            found += [Needle(spelling, term, True, False) for spelling in _spellings(term)]
-    for prefix in prefixes:
-        found += [Needle(spelling, prefix, True, True) for spelling in _spellings(prefix)]
+            found += [Needle(spelling, number, True, False) for spelling in _spellings(term)]
+    for prefix, number in prefixes.items():
+        found += [Needle(spelling, number, True, True) for spelling in _spellings(prefix)]
     return found
 
 
-def find_spans(text: str, needles: Sequence[Needle], sequences: Iterable[tuple[str, ...]] = ()) -> list[Span]:
-    """The places of all matches, in order, without overlaps.
+def find_spans(text: str, needles: Sequence[Needle], sequences: Mapping[tuple[str, ...], int]) -> list[Span]:
+    """The places of all matches, in order; they may overlap.
 
     Args:
-        sequences: Folded words that match when they follow each other.
+        sequences: Folded words that match when they follow each other, with the number of the query's word.
     """
     text = text[:LONGEST_SEARCHED]
-    folded, places = _fold_text(text)
+    folded, places = fold_text(text)
     found: list[Span] = []
     for needle in needles:
         if needle.text in folded:
             _find(folded, needle, found)
-    for sequence in sequences:
-        found += _find_sequence(folded, sequence)
-    if not found:
-        return []
-    if places is not None:
+    for sequence, number in sequences.items():
+        found += _find_sequence(folded, sequence, number)
+    if found and places is not None:
         places = [*places, len(text)]
-        found = [(places[start], places[stop], term) for start, stop, term in found]
-    return _merged(found)
+        found = [(places[start], places[stop], number) for start, stop, number in found]
+    found.sort()
+    return found
+
+
+def merge_spans(spans: Iterable[Span]) -> list[tuple[int, int]]:
+    """Start and end of what is to be marked: spans in order, those that overlap or touch as one."""
+    merged: list[tuple[int, int]] = []
+    for start, end, _ in spans:
+        if merged and start <= merged[-1][1]:
+            if end > merged[-1][1]:
+                merged[-1] = (merged[-1][0], end)
+        elif end > start:
+            merged.append((start, end))
+    return merged
 
 
 def is_word_char(char: str) -> bool:
@@ -119,13 +130,15 @@ def is_word_char(char: str) -> bool:
     return char.isalnum() or unicodedata.category(char)[0] == "M"
 
 
-def _fold_text(text: str) -> tuple[str, list[int] | None]:
+def fold_text(text: str) -> tuple[str, list[int] | None]:
     """The folded text, and the place of each of its characters in the text where they differ."""
     if text.isascii():
         return text.lower(), None
-    if _PLAIN_BUT_TYPOGRAPHY.fullmatch(text) is not None:
-        return text.lower(), None
-    if _SILENT_OR_COMPOUND.search(text) is None:
+    beyond = _beyond_ascii(text)
+    if _PLAIN_BUT_TYPOGRAPHY.fullmatch(beyond) is not None:
+        # Without the signs, none of which belongs to a word, lower-casing takes a third of the time.
+        return text.encode("ascii", "replace").decode().lower(), None
+    if _SILENT_OR_COMPOUND.search(beyond) is None:
         return _fold_letters(text), None
     letters: list[str] = []
     places: list[int] = []
@@ -143,13 +156,24 @@ def _fold_text(text: str) -> tuple[str, list[int] | None]:
     return "".join(letters), places
 
 
+def _beyond_ascii(text: str) -> str:
+    """The characters of a text that are not ASCII: few mostly, so that looking at these is cheap."""
+    return text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
+
+
 def _fold_letters(text: str) -> str:
     """A text whose letters all fold to one letter each, folded."""
-    if _LETTERS_TO_FOLD.search(text) is None:
-        lowered = text.lower()
-        if len(lowered) == len(text):
-            return lowered
-    return text.translate(_LETTER_FOLDS)
+    lowered = text.lower()
+    if len(lowered) != len(text):
+        return text.translate(_LETTER_FOLDS)
+    letters = {ord(letter) for letter in set(_beyond_ascii(lowered))}
+    folded = {letter: _LETTER_FOLDS[letter] for letter in letters if _LETTER_FOLDS[letter] != letter}
+    if len(folded) > _FEW_LETTERS:
+        return lowered.translate(_LETTER_FOLDS)
+    # Most texts have few of them, and replacing those is many times faster.
+    for letter, plain in folded.items():
+        lowered = lowered.replace(chr(letter), chr(plain))
+    return lowered
 
 
 @lru_cache(maxsize=8192)
@@ -176,7 +200,7 @@ def _spellings(term: str) -> tuple[str, ...]:
 
 def _find(folded: str, needle: Needle, found: list[Span]) -> None:
     """Add the places of one needle."""
-    wanted, term = needle.text, needle.term
+    wanted, number = needle.text, needle.number
     size, length = len(wanted), len(folded)
     left_edge = needle.whole and is_word_char(wanted[0])
     right_edge = needle.whole and is_word_char(wanted[-1])
@@ -189,7 +213,7 @@ def _find(folded: str, needle: Needle, found: list[Span]) -> None:
                 while end < length and _goes_on(folded[end]):
                     end += 1
             if not right_edge or end >= length or not _goes_on(folded[end]):
-                found.append((start, end, term))
+                found.append((start, end, number))
                 count += 1
         start = folded.find(wanted, end if count and found[-1][0] == start else start + 1)
 
@@ -204,12 +228,12 @@ def _goes_on_beyond(char: str) -> bool:
     return is_word_char(char) and RUN.match(char) is None
 
 
-def _find_sequence(folded: str, sequence: tuple[str, ...]) -> Iterator[Span]:
+def _find_sequence(folded: str, sequence: tuple[str, ...], number: int) -> Iterator[Span]:
     pattern = _sequence_pattern(sequence)
     for count, match in enumerate(pattern.finditer(folded)):
         if count >= MOST_SPANS:
             return
-        yield match.start(), match.end(), " ".join(sequence)
+        yield match.start(), match.end(), number
 
 
 @lru_cache(maxsize=1024)
@@ -226,15 +250,3 @@ def _sequence_pattern(sequence: tuple[str, ...]) -> re.Pattern[str]:
     left = "" if RUN.match(sequence[0]) else r"(?<![^\W_])"
     right = "" if RUN.match(sequence[-1]) else r"(?![^\W_])"
     return re.compile(left + "".join(parts) + right)
-
-
-def _merged(found: list[Span]) -> list[Span]:
-    found.sort(key=lambda span: (span[0], -span[1]))
-    result: list[Span] = []
-    for start, end, term in found:
-        if result and (start < result[-1][1] or (start == result[-1][1] and RUN.match(term) is not None)):
-            before = result[-1]
-            result[-1] = (before[0], max(before[1], end), before[2])
-        elif end > start:
-            result.append((start, end, term))
-    return result

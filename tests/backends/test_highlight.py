@@ -13,7 +13,7 @@ from backends.base import Highlight
 from backends.embedded.folding import fold, terms_of
 from backends.embedded.highlight import Highlighter, crop_window
 from backends.embedded.planner import Marks
-from backends.embedded.spans import find_spans, needles_for
+from backends.embedded.spans import find_spans, fold_text, needles_for
 
 TRICKY = (
     "aAeÉéß İıſﬁæœøñ\u0301\u0308\u00ad\u200d\u200b<>&\"'-_.,+#@ \n\t"
@@ -25,9 +25,9 @@ PRE, POST = "\ue000", "\ue001"
 
 def marks_for(words: list[str], prefixes: list[str], sequences: list[tuple[str, ...]]) -> Marks:
     return Marks(
-        {term for word in words for term in terms_of(word)},
-        {folded for prefix in prefixes if (folded := fold(prefix)) and " " not in folded},
-        {terms for sequence in sequences if len(terms := tuple(fold(word) for word in sequence if fold(word))) > 1},
+        {term: number for number, word in enumerate(words) for term in terms_of(word)},
+        {folded: 100 for prefix in prefixes if (folded := fold(prefix)) and " " not in folded},
+        {terms: 200 for words in sequences if len(terms := tuple(fold(word) for word in words if fold(word))) > 1},
     )
 
 
@@ -68,7 +68,7 @@ def test_every_word_of_a_text_is_found_in_it(text: str) -> None:
     for word in text.split():
         terms = terms_of(word)
         if len(terms) == 1 and any(char.isalpha() for char in word):
-            assert find_spans(text, needles_for(terms, []))
+            assert find_spans(text, needles_for(dict.fromkeys(terms, 0), {}), {})
 
 
 @pytest.mark.parametrize(("text", "words", "prefixes", "marked"), [
@@ -96,6 +96,40 @@ def test_the_crop_holds_the_most_different_matches() -> None:
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 6})
     formatted = Highlighter(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
     assert formatted == "…x x [alpha] [beta] y y…"
+
+
+@pytest.mark.parametrize("before", [3_900, 4_080, 4_090, 5_000, 100_000])
+def test_words_near_each_other_are_found_however_late_they_come(before: int) -> None:
+    filler = "filler " * (before // 7)
+    wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 4})
+    highlighter = Highlighter(wish, marks_for(["alpha", "beta"], [], []))
+    formatted = highlighter.format({"content": f"alpha {filler}alpha beta {filler}beta"})["content"]
+    assert formatted == "…filler [alpha] [beta] filler…"
+
+
+def test_a_word_cut_by_the_first_look_is_not_a_match() -> None:
+    text = "filler " * 584 + "alphabets " + "filler " * 10
+    assert text[:4_096].endswith(" alphabet")
+    wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 4})
+    formatted = Highlighter(wish, marks_for(["alphabet"], [], [])).format({"content": text})["content"]
+    assert "[" not in formatted
+
+
+def test_matches_of_one_word_do_not_outweigh_another_word() -> None:
+    text = "walk walks walking walked " + "x " * 60 + "walk dog"
+    wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 6})
+    marks = marks_for(["walk walks walking walked", "dog"], [], [])
+    assert Highlighter(wish, marks).format({"content": text})["content"].endswith("[walk] [dog]")
+
+
+@settings(max_examples=300)
+@given(texts)
+def test_letters_fold_to_the_same_letter_in_every_text(text: str) -> None:
+    folded, places = fold_text(text)
+    if places is None:
+        alone = [fold_text(char)[0] for char in text]
+        for char, there, here in zip(text, folded, alone, strict=True):
+            assert there == here or not char.isalnum()
 
 
 def test_fields_that_are_not_wished_for_are_not_marked() -> None:
