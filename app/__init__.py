@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -26,7 +27,7 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
     """
     settings = load_settings() if settings is None else settings
     logs.configure(settings.log_level)
-    app = Flask(__name__, static_folder="static", static_url_path="/static")
+    app = _Application(__name__, static_folder="static", static_url_path="/static")
     app.json = _OrjsonProvider(app)
     app.url_map.merge_slashes = False
     converters.register(app)
@@ -51,6 +52,14 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
     jobs = app.extensions["jobs"] = Jobs(part, background=background)
     app.before_request(jobs.start)
     return app
+
+
+class _Application(Flask):
+    """Flask without coroutines."""
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """The function itself: no view or hook is a coroutine, and Flask asks for each at every request."""
+        return func
 
 
 class _OrjsonProvider(JSONProvider):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from flask import Request, current_app
+from flask import Request
 
 from app.clock import now
 from app.counters.base import CredentialEpoch
@@ -206,7 +206,7 @@ def session_caller(runtime: Runtime, login: Session) -> Caller:
     )
 
 
-def access_of(endpoint: str | None) -> Access:
-    """Whom the view of ``endpoint`` is for; views that do not say are for anyone."""
-    view = current_app.view_functions.get(endpoint or "")
-    return getattr(view, "access", ANYONE)
+def access_of(view: object) -> Access:
+    """Whom a view is for; those that do not say are for anyone."""
+    access: Access = getattr(view, "access", ANYONE)
+    return access

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from flask import Flask, Response, current_app, g, request
+from flask import Flask, Request, Response, current_app, g, request
 
 from app.addresses import address_key, client_address
 from app.auth import (
@@ -69,48 +69,52 @@ def address() -> str:
 
 
 def _check() -> None:
-    g.caller = None
-    g.outcome = None
-    view = _view(request.endpoint)
+    # Every look through a proxy of Flask's costs; this runs before every answer.
+    req: Request = request._get_current_object()  # type: ignore[attr-defined]
+    state = g._get_current_object()  # type: ignore[attr-defined]
+    state.caller = None
+    state.outcome = None
+    view = _view(req.endpoint)
     if getattr(view, "uncounted", False):
         return
     part = runtime()
-    access = access_of(request.endpoint)
-    token = bearer_token(request)
-    caller, failure = _identify(part, token)
+    access = access_of(view)
+    token = bearer_token(req)
+    caller, failure = _identify(part, req, token)
     if caller is not None and caller.kind == "session" and not (access.session or access.anyone):
         caller, failure = None, missing_key()
     if caller is None:
         _hit_address(part)
-        if request.routing_exception is not None:
-            raise request.routing_exception
+        if req.routing_exception is not None:
+            raise req.routing_exception
         if not access.anyone:
             raise failure or missing_key()
         return
-    if request.routing_exception is not None:
+    if req.routing_exception is not None:
         _look_at_windows(part, caller)
-        raise request.routing_exception
+        raise req.routing_exception
     try:
-        caller = g.caller = _count(part, caller, token)
+        caller, state.outcome = _count(part, req, view, caller, token)
     except ApiError:
         # What they were known as has ended: they are nobody.
         _hit_address(part)
         raise
+    state.caller = caller
     part.usage_copies.note(caller.account.id)
     if caller.key is not None:
         part.key_use.note(caller.key.id)
-    if caller.kind == "session" and request.method not in SAFE_METHODS and not getattr(view, "csrf_exempt", False):
+    if caller.kind == "session" and req.method not in SAFE_METHODS and not getattr(view, "csrf_exempt", False):
         check_csrf(caller)
     if not access.allows(caller):
         raise forbidden(caller)
 
 
-def _identify(part: Runtime, token: str | None) -> tuple[Caller | None, ApiError | None]:
+def _identify(part: Runtime, req: Request, token: str | None) -> tuple[Caller | None, ApiError | None]:
     """Who is calling, or why that is not known."""
     try:
         if token is not None:
-            return identify_token(part, request.path, token), None
-        cookie = request.cookies.get(SESSION_COOKIE)
+            return identify_token(part, req.path, token), None
+        cookie = req.cookies.get(SESSION_COOKIE)
         return (None if cookie is None else identify_session(part, cookie)), None
     except ApiError as error:
         return None, error
@@ -119,7 +123,7 @@ def _identify(part: Runtime, token: str | None) -> tuple[Caller | None, ApiError
 def _look_at_windows(part: Runtime, caller: Caller) -> None:
     """For the headers of an answer that is not counted."""
     try:
-        outcome = part.counters.peek(caller_windows(caller, address()), now=now().timestamp())
+        outcome = part.counters.peek(caller_windows(caller, address), now=now().timestamp())
     except CountersUnavailable as error:
         log.error("the counter store is unavailable: %s", error)
     else:
@@ -130,13 +134,19 @@ def _view(endpoint: str | None) -> Any:
     return current_app.view_functions.get(endpoint or "")
 
 
-def _count(part: Runtime, caller: Caller, token: str | None) -> Caller:
-    """Count the request in its caller's windows; gives the caller as they are known to be at this moment."""
+def _count(
+    part: Runtime, req: Request, view: Any, caller: Caller, token: str | None
+) -> tuple[Caller, HitOutcome | None]:
+    """Count the request in its caller's windows.
+
+    Returns:
+        The caller as they are known to be at this moment, and what was counted; ``None`` without counters.
+    """
     try:
-        outcome = _hit_for(part, caller)
+        outcome = _hit_for(part, req, view, caller)
     except CountersUnavailable as error:
         _refuse_write(error)
-        return caller if token is None else identify_token(part, request.path, token, _UNSETTLED)
+        return (caller if token is None else identify_token(part, req.path, token, _UNSETTLED)), None
     except RequestLimitExceeded as error:
         if error.outcome is None or not _is_stale(caller, token, error.outcome):
             raise
@@ -144,15 +154,14 @@ def _count(part: Runtime, caller: Caller, token: str | None) -> Caller:
     if token is not None and _is_stale(caller, token, outcome):
         known = caller
         try:
-            caller = identify_token(part, request.path, token, outcome.epoch)
+            caller = identify_token(part, req.path, token, outcome.epoch)
         except Exception:
             _undo(part, outcome)
             raise
         if outcome.refused is not None or caller.account.limits != known.account.limits:
             _undo(part, outcome)
-            outcome = _hit_for(part, caller)
-    g.outcome = outcome
-    return caller
+            outcome = _hit_for(part, req, view, caller)
+    return caller, outcome
 
 
 _UNSETTLED = CredentialEpoch(1, 0)
@@ -164,11 +173,10 @@ def _is_stale(caller: Caller, token: str | None, outcome: HitOutcome) -> bool:
     return token is not None and (caller.epoch is None or caller.epoch != outcome.epoch)
 
 
-def _hit_for(part: Runtime, caller: Caller) -> HitOutcome:
-    view = _view(request.endpoint)
-    windows = caller_windows(caller, address(), reports=getattr(view, "reports_usage", False))
+def _hit_for(part: Runtime, req: Request, view: Any, caller: Caller) -> HitOutcome:
+    windows = caller_windows(caller, address, reports=getattr(view, "reports_usage", False))
     reserve = None
-    if _charges(view) and access_of(request.endpoint).allows(caller):
+    if _charges(req, view) and access_of(view).allows(caller):
         gateway_site_id = None if caller.site is None else caller.site.id
         reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
     return part.limiter.check_request_limits(
@@ -182,10 +190,10 @@ def _hit_for(part: Runtime, caller: Caller) -> HitOutcome:
     )
 
 
-def _charges(view: Any) -> bool:
+def _charges(req: Request, view: Any) -> bool:
     """Whether the request is a search to be charged: all of a view's are, or those it recognises itself."""
     charges: bool | Callable[[], bool] = getattr(view, "charges_search", False)
-    return request.method not in ("HEAD", "OPTIONS") and (charges() if callable(charges) else charges)
+    return req.method not in ("HEAD", "OPTIONS") and (charges() if callable(charges) else charges)
 
 
 def _hit_address(part: Runtime) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import os
 import time
+from functools import lru_cache
 
 from flask import Flask, Response, g, request
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
@@ -36,11 +37,17 @@ def register(app: Flask) -> None:
 def _observe(response: Response) -> Response:
     endpoint = request.endpoint or "unknown"
     method = request.method if request.method in _METHODS else "other"
-    REQUESTS.labels(method, endpoint, str(response.status_code)).inc()
+    requests, duration = _metrics_of(method, endpoint, response.status_code)
+    requests.inc()
     started = g.get("started")
     if started is not None:
-        DURATION.labels(endpoint).observe(time.perf_counter() - started)
+        duration.observe(time.perf_counter() - started)
     return response
+
+
+@lru_cache(maxsize=1024)
+def _metrics_of(method: str, endpoint: str, status: int) -> tuple[Counter, Histogram]:
+    return REQUESTS.labels(method, endpoint, str(status)), DURATION.labels(endpoint)
 
 
 def _show() -> Response:

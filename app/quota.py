@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from app.auth import Caller
 from app.clock import now
 from app.counters.base import HitOutcome, WindowHit, WindowState, quota_window
@@ -23,15 +25,15 @@ def address_window(address: str) -> WindowHit:
     return WindowHit(f"ip:{address}", ADDRESS_LIMIT, MINUTE_SECONDS)
 
 
-def caller_windows(caller: Caller, address: str, *, reports: bool = False) -> list[WindowHit]:
+def caller_windows(caller: Caller, address: Callable[[], str], *, reports: bool = False) -> list[WindowHit]:
     """The windows of a known caller's request; the first is the one that headers describe.
 
     Args:
-        address: Address key of where it comes from.
+        address: Gives the address key of where it comes from.
         reports: Whether the request is a usage report.
     """
     if caller.kind in ("public", "engine"):
-        return public_windows(caller.account.id, caller.account.limits, address, reports=reports)
+        return public_windows(caller.account.id, caller.account.limits, address(), reports=reports)
     return _account_windows("a", caller.account.id, caller.account.limits)
 
 

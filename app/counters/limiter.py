@@ -106,6 +106,15 @@ class RequestLimiter(Limiter):
         )
         self.store = store
 
+    @property
+    def context(self) -> Any:
+        """Flask-Limiter's knowledge of the current request; looked up once a request, not five times."""
+        state = flask.g._get_current_object()  # type: ignore[attr-defined]
+        context = state.get("limiter_context")
+        if context is None:
+            context = state.limiter_context = super().context
+        return context
+
     def init_app(self, app: flask.Flask) -> None:
         """Register with the application."""
         super().init_app(app)
@@ -164,9 +173,10 @@ class RequestLimiter(Limiter):
     def _write_headers(self, response: flask.Response) -> flask.Response:
         current = self.current_limit
         if current is not None:
-            response.headers["X-RateLimit-Limit"] = str(current.limit.amount)
-            response.headers["X-RateLimit-Remaining"] = str(current.remaining)
-            response.headers["X-RateLimit-Reset"] = str(current.reset_at)
+            headers = response.headers
+            headers.add("X-RateLimit-Limit", str(current.limit.amount))
+            headers.add("X-RateLimit-Remaining", str(current.remaining))
+            headers.add("X-RateLimit-Reset", str(current.reset_at))
         return response
 
 

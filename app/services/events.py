@@ -43,7 +43,7 @@ PORTION_BYTES = 131_072
 """How much of a journal one transaction moves: about a thousand events."""
 ROTATION_BYTES = 4_194_304
 """Size from which a journal that is moved completely is replaced by a new one."""
-GATHER_SECONDS = 0.25
+GATHER_SECONDS = 0.5
 """How long events gather before they are moved."""
 ADOPTION_SECONDS = 1.0
 """How often journals of dead processes are looked for."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from gunicorn.http.errors import ChunkMissingTerminator, InvalidChunkSize, NoMor
 from werkzeug.test import TestResponse
 
 from app.errors import ErrorCode
+from app.headers import make_request_id
 from app.services.search import Searcher
 from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Browser, Tenant, page, register_tenant
@@ -313,6 +316,14 @@ class TestRequestIds:
 
     def test_no_two_requests_share_one(self, ann: Tenant) -> None:
         assert len({ann.private.get("/sites").headers["X-Request-Id"] for _ in range(5)}) == 5
+
+    @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+    def test_nor_do_two_processes_that_were_forked_from_one(self, ann: Tenant) -> None:
+        here = ann.private.get("/sites").headers["X-Request-Id"]
+        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+            there = pool.submit(make_request_id).result()
+        assert len(there) == len(here) == 32
+        assert there[:16] != here[:16]
 
 
 class BrokenSearcher(Searcher):

@@ -1,0 +1,17 @@
+"""Flask that answers with the same bytes every time. Served by :mod:`benchmarks.own_work`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from flask import Flask, Response
+
+app = Flask(__name__)
+BODY = Path(os.environ["ANSWER_FILE"]).read_bytes()
+
+
+@app.get("/search")
+def search() -> Response:
+    """The answer."""
+    return Response(BODY, content_type="application/json")

@@ -1,0 +1,157 @@
+"""What a search costs beside the engine, next to bare Flask returning the same bytes under the same gunicorn.
+
+    python -m benchmarks.own_work [--requests 4000] [--rounds 5]
+
+The service runs with an engine that answers from memory (``benchmarks/constant_engine.py``), so all that is measured
+is HTTP, the key, both request limits, the quota, the event on disk and its way into SQL, the checks of the parameters
+and the encoding of the answer. Printed for answers of two sizes: CPU time a request of the worker process (user and
+system, from ``/proc``), the median of the rounds, and the ratio. Both are asked in turn over one kept-alive connection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import requests
+
+from tests.server import Server, free_port, running_server
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_TEXT = "a page about gardens and the tools that people use in them every day of the year"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=4000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--limits-url", default="", help="counter store other than the default SQLite")
+    wishes = parser.parse_args()
+    settings = {"limits_url": wishes.limits_url} if wishes.limits_url else {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_server(
+            Path(folder) / "service", workers=1, application="benchmarks.constant_engine:app",
+            default_plan="enterprise", **settings,
+        ) as server,
+    ):  # fmt: skip
+        token = fill(server)
+        for name, limit in (("1 hit", 1), ("20 hits", 20)):
+            path = f"/v1/search?q=garden+tools&limit={limit}&highlight=true"
+            headers = {"Authorization": f"Bearer {token}"}
+            answer = ask(server.base_url, path, headers, 1)
+            body = Path(folder) / "answer.json"
+            body.write_bytes(answer)
+            with bare_flask(body) as (url, pid):
+                own: list[float] = []
+                bare: list[float] = []
+                ask(url, "/search", {}, 200)
+                ask(server.base_url, path, headers, 200)
+                for _ in range(wishes.rounds):
+                    bare.append(cost(pid, url, "/search", {}, wishes.requests))
+                    own.append(cost(server.worker_pids()[0], server.base_url, path, headers, wishes.requests))
+            ratio = statistics.median(a / b for a, b in zip(own, bare, strict=True))
+            print(
+                f"{name}, {len(answer) / 1000:.0f} kB: service {statistics.median(own):.0f} µs, "
+                f"bare Flask {statistics.median(bare):.0f} µs, ratio {ratio:.2f}"
+            )
+
+
+def fill(server: Server) -> str:
+    """Make a site with pages; gives a search key."""
+    person = requests.Session()
+    account = {"name": "Bench", "email": "bench@example.com", "password": "correct horse battery"}
+    person.headers["X-CSRF-Token"] = person.post(f"{server.base_url}/register", json=account).json()["csrf_token"]
+    server.set_plan(
+        account["email"], "enterprise", requests_per_minute=10**8, requests_per_day=10**8, searches_per_day=10**8
+    )
+    site = person.post(f"{server.base_url}/sites", json={"name": "s", "url": "https://example.com"}).json()["site"]
+    keys = f"{server.base_url}/api/sites/{site['id']}/keys"
+    tokens = {
+        kind: person.post(keys, json={"name": kind, "type": kind}).json()["api_key"] for kind in ("private", "search")
+    }
+    words = _TEXT.split()
+    documents = [
+        {
+            "id": str(number),
+            "title": f"Garden tools {number}",
+            "content": " ".join(words[(number * 7 + at * at) % len(words)] for at in range(400)) + " garden tools",
+            "url": f"/pages/{number}",
+            "author": f"Author {number % 7}",
+        }
+        for number in range(100)
+    ]
+    answer = requests.post(
+        f"{server.base_url}/api/v1/index/bulk",
+        json={"documents": documents},
+        headers={"Authorization": f"Bearer {tokens['private']}"},
+        timeout=60,
+    )
+    answer.raise_for_status()
+    return str(tokens["search"])
+
+
+@contextmanager
+def bare_flask(body: Path) -> Iterator[tuple[str, int]]:
+    """Serve the bytes of a file; gives the address and the worker's process id."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", "-c", "python:benchmarks", "--bind", f"127.0.0.1:{port}", "--workers", "1",
+         "--worker-class", "gthread", "--threads", "8", "--keep-alive", "30", "--log-level", "error", "--preload",
+         "benchmarks.bare_flask:app"],
+        env={**os.environ, "ANSWER_FILE": str(body)},
+    )  # fmt: skip
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(200):
+            try:
+                ask(url, "/search", {}, 1)
+                break
+            except OSError:
+                time.sleep(0.05)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        yield url, int(children[0])
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def cost(pid: int, url: str, path: str, headers: dict[str, str], count: int) -> float:
+    """CPU microseconds a request of a process."""
+    before = cpu_seconds(pid)
+    ask(url, path, headers, count)
+    return (cpu_seconds(pid) - before) / count * 1e6
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def ask(url: str, path: str, headers: dict[str, str], count: int) -> bytes:
+    """The last of so many answers over one connection."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+    answer = b""
+    for _ in range(count):
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        answer = response.read()
+        if response.status != 200:
+            sys.exit(f"{path}: {response.status} {json.loads(answer)}")
+    connection.close()
+    return answer
+
+
+if __name__ == "__main__":
+    main()
