@@ -51,6 +51,14 @@ class Query:
     refined: bool = False
 
 
+@dataclass(frozen=True)
+class System:
+    """What is measured: a search, from sending the request to the last byte of its answer; and what it found."""
+
+    search: Callable[[Query], bytes]
+    count_hits: Callable[[Any], int]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", type=Path)
@@ -68,7 +76,7 @@ def main() -> None:
         service(Path(folder) / "service", documents, wishes.workers) as ours,
         fts5(Path(folder), documents, wishes.workers) as theirs,
     ):
-        systems: dict[str, Callable[[Query], int]] = {"service": ours, "FTS5 + Flask": theirs}
+        systems: dict[str, System] = {"service": ours, "FTS5 + Flask": theirs}
         if wishes.typesense:
             systems["Typesense"] = typesense(wishes.typesense, wishes.typesense_key, documents)
         measure(systems, queries)
@@ -123,7 +131,7 @@ class Connection:
 
 
 @contextmanager
-def service(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterator[Callable[[Query], int]]:
+def service(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterator[System]:
     with running_server(folder, workers=workers, default_plan="enterprise", max_bulk_body_bytes=10**9) as server:
         person = requests.Session()
         account = {"name": "Bench", "email": "bench@example.com", "password": "correct horse battery"}
@@ -147,16 +155,16 @@ def service(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iter
         print(f"indexed by the service in {time.perf_counter() - started:.1f} s")
         reader = Connection(server.base_url, {"Authorization": f"Bearer {tokens['search']}"})
 
-        def search(query: Query) -> int:
+        def search(query: Query) -> bytes:
             path = f"/v1/search?q={quote(query.text)}&limit={HITS}&highlight=true"
             if query.refined:
                 path += f"&filters={quote('pages > 2')}&sort=date:desc&facets=author,section"
-            return len(json.loads(reader.call("GET", path))["results"]["hits"])
+            return reader.call("GET", path)
 
-        yield search
+        yield System(search, lambda answer: len(answer["results"]["hits"]))
 
 
-def typesense(url: str, key: str, documents: list[dict[str, Any]]) -> Callable[[Query], int]:
+def typesense(url: str, key: str, documents: list[dict[str, Any]]) -> System:
     session = requests.Session()
     session.headers["X-TYPESENSE-API-KEY"] = key
     session.delete(f"{url}/collections/bench")
@@ -179,21 +187,20 @@ def typesense(url: str, key: str, documents: list[dict[str, Any]]) -> Callable[[
     print(f"indexed by Typesense in {time.perf_counter() - started:.1f} s")
     connection = Connection(url, {"X-TYPESENSE-API-KEY": key, "Content-Type": "application/json"})
 
-    def search(query: Query) -> int:
+    def search(query: Query) -> bytes:
         wish = {
             "collection": "bench", "q": query.text, "query_by": "title,content", "query_by_weights": "3,1",
             "per_page": HITS,
         }  # fmt: skip
         if query.refined:
             wish.update(filter_by="pages:>2", sort_by="date_ts:desc", facet_by="author,section")
-        answer = json.loads(connection.call("POST", "/multi_search", json.dumps({"searches": [wish]}).encode()))
-        return len(answer["results"][0]["hits"])
+        return connection.call("POST", "/multi_search", json.dumps({"searches": [wish]}).encode())
 
-    return search
+    return System(search, lambda answer: len(answer["results"][0]["hits"]))
 
 
 @contextmanager
-def fts5(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterator[Callable[[Query], int]]:
+def fts5(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterator[System]:
     path = folder / "fts5.db"
     database = sqlite3.connect(path)
     database.execute(
@@ -224,20 +231,20 @@ def fts5(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterato
                 connection = Connection(f"http://127.0.0.1:{port}", {})
                 time.sleep(0.1)
 
-        def search(query: Query) -> int:
+        def search(query: Query) -> bytes:
             path = f"/search?q={quote(query.text)}" + ("&refined=1" if query.refined else "")
-            return len(json.loads(connection.call("GET", path))["hits"])
+            return connection.call("GET", path)
 
-        yield search
+        yield System(search, lambda answer: len(answer["hits"]))
     finally:
         process.terminate()
         process.wait()
 
 
-def measure(systems: dict[str, Callable[[Query], int]], queries: list[Query]) -> None:
+def measure(systems: dict[str, System], queries: list[Query]) -> None:
     for query in queries[:: max(1, len(queries) // 50)]:
-        for search in systems.values():
-            search(query)
+        for system in systems.values():
+            system.search(query)
     times: dict[tuple[str, str], list[float]] = {}
     found: Counter[tuple[str, str]] = Counter()
     order = list(systems)
@@ -245,9 +252,9 @@ def measure(systems: dict[str, Callable[[Query], int]], queries: list[Query]) ->
         random.shuffle(order)
         for name in order:
             started = time.perf_counter()
-            hits = systems[name](query)
+            answer = systems[name].search(query)
             times.setdefault((query.kind, name), []).append((time.perf_counter() - started) * 1000)
-            found[query.kind, name] += hits > 0
+            found[query.kind, name] += systems[name].count_hits(json.loads(answer)) > 0
     print(f"{'':22}" + "".join(f"{name + ' p50/p99 ms':>28}" for name in systems) + "   others / service (p50, p99)")
     for kind in dict.fromkeys(query.kind for query in queries):
         line, ratios = f"{kind:22}", []

@@ -20,9 +20,9 @@ _NEVER_TEXT = frozenset({"id", "url", "date"})
 
 _CHARS_PER_WORD = 40
 _USUAL_CHARS_PER_WORD = 6
-_FIRST_LOOK = 4_096
+_LOOKS = (4_096, 16_384)
 _EDGE = 200
-_MOST_LOOKED_AT = 400
+_MOST_LOOKED_AT = 200
 """Matches of a text that a stretch may begin with."""
 
 
@@ -69,15 +69,21 @@ class Highlighter:
     def _best_part(self, text: str, words: int) -> tuple[list[Span], tuple[int, int]]:
         """The part of a text that is shown, and the matches there.
 
-        A long text is looked through only as far as needed to find every word of the query near each other.
+        A long text is looked through only as far as needed to find every word of the query near each other, or, from
+        some length on, to find every word.
         """
-        if len(text) > _FIRST_LOOK:
-            spans = find_spans(text[:_FIRST_LOOK], self.needles, self.sequences)
+        for reach in _LOOKS:
+            if reach >= len(text):
+                break
+            spans = find_spans(text[:reach], self.needles, self.sequences)
             best = _best_stretch(spans, words)
-            if best is not None and best.different == self._different:
+            if best is not None and (
+                best.different == self._different
+                or (reach == _LOOKS[-1] and len({number for _, _, number in spans}) == self._different)
+            ):
                 start, end = _around(text, best, words)
                 # What is cut off at the edge may have been taken for a whole word, or not been found.
-                if end <= _FIRST_LOOK - _EDGE:
+                if end <= reach - _EDGE:
                     return spans, (start, end)
         spans = find_spans(text, self.needles, self.sequences)
         return spans, crop_window(text, spans, words)
@@ -158,7 +164,7 @@ def _best_stretch(spans: list[Span], words: int) -> _Stretch | None:
 
 
 def _count(text: str, start: int, end: int) -> int:
-    return sum(1 for _ in _WORD.finditer(text, start, end))
+    return len(_WORD.findall(text, start, end))
 
 
 def _forward(text: str, start: int, words: int) -> tuple[int, int]:

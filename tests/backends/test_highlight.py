@@ -98,7 +98,7 @@ def test_the_crop_holds_the_most_different_matches() -> None:
     assert formatted == "…x x [alpha] [beta] y y…"
 
 
-@pytest.mark.parametrize("before", [3_900, 4_080, 4_090, 5_000, 100_000])
+@pytest.mark.parametrize("before", [3_900, 4_080, 4_090, 5_000, 16_300, 16_380, 20_000, 100_000])
 def test_words_near_each_other_are_found_however_late_they_come(before: int) -> None:
     filler = "filler " * (before // 7)
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 4})
