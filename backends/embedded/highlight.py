@@ -72,10 +72,12 @@ class Highlighter:
         A long text is looked through only as far as needed to find every word of the query near each other, or, from
         some length on, to find every word.
         """
+        spans: list[Span] = []
+        begin = 0
         for reach in _LOOKS:
             if reach >= len(text):
                 break
-            spans = find_spans(text[:reach], self.needles, self.sequences)
+            spans = self._more_spans(spans, text, begin, reach)
             best = _best_stretch(spans, words)
             if best is not None and (
                 best.different == self._different
@@ -85,8 +87,16 @@ class Highlighter:
                 # What is cut off at the edge may have been taken for a whole word, or not been found.
                 if end <= reach - _EDGE:
                     return spans, (start, end)
-        spans = find_spans(text, self.needles, self.sequences)
+            begin = 1 + max(text.rfind(space, reach - _EDGE, reach) for space in " \n")
+        spans = self._more_spans(spans, text, begin, len(text))
         return spans, crop_window(text, spans, words)
+
+    def _more_spans(self, spans: list[Span], text: str, begin: int, end: int) -> list[Span]:
+        """The spans before ``begin``, where a word begins, and those found from there to ``end``."""
+        found = find_spans(text[begin:end], self.needles, self.sequences)
+        if begin == 0:
+            return found
+        return [span for span in spans if span[0] < begin] + [(at + begin, to + begin, n) for at, to, n in found]
 
     @cached_property
     def _different(self) -> int:

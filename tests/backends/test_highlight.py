@@ -107,6 +107,19 @@ def test_words_near_each_other_are_found_however_late_they_come(before: int) -> 
     assert formatted == "…filler [alpha] [beta] filler…"
 
 
+@settings(max_examples=60)
+@given(
+    st.lists(st.sampled_from(["alpha", "alphabet", "beta", "gamma ray", "x", "y\n", "é"]), max_size=4),
+    st.integers(0, 40),
+)
+def test_looking_piece_by_piece_finds_what_looking_once_does(words: list[str], shift: int) -> None:
+    text = " ".join([*words, "f" * shift] + ["filler"] * 580 + words + ["filler"] * 1800 + words + ["filler"] * 300)
+    marks = marks_for(["alpha", "beta", "delta"], ["gam"], [("gamma", "ray")])
+    highlighter = Highlighter(Highlight(), marks)
+    spans, _ = highlighter._best_part(text, 30)
+    assert spans == find_spans(text, highlighter.needles, highlighter.sequences)
+
+
 def test_a_word_cut_by_the_first_look_is_not_a_match() -> None:
     text = "filler " * 584 + "alphabets " + "filler " * 10
     assert text[:4_096].endswith(" alphabet")
