@@ -13,7 +13,7 @@ from gunicorn.http.errors import ParseException
 from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.datastructures import MultiDict
-from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
 
 from app.errors import ApiError, Detail, ErrorCode, validation_error
 from schemas.problems import walk
@@ -31,7 +31,20 @@ def read_body(req: Request) -> bytes:
         )
     limit = current_app.config["BODY_LIMITS"].get(req.endpoint, current_app.config["MAX_BODY_BYTES"])
     with _reading(req, limit, ErrorCode.INVALID_JSON):
-        return req.get_data()
+        length = req.content_length
+        return req.get_data() if length is None or length > limit else _read_at_once(req, length)
+
+
+def _read_at_once(req: Request, length: int) -> bytes:
+    """A body of known length. werkzeug asks for it in pieces, and for each gunicorn copies all it has read ahead.
+
+    Raises:
+        ClientDisconnected: It is cut off.
+    """
+    body: bytes = req.environ["wsgi.input"].read(length)
+    if len(body) < length:
+        raise ClientDisconnected
+    return body
 
 
 def too_large(limit: int) -> ApiError:

@@ -8,11 +8,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from backends.base import Document, FieldKinds, SearchBackend, SearchQuery, SearchResult
 from backends.embedded.disk import DiskStore
-from backends.embedded.documents import to_tantivy
+from backends.embedded.documents import searched_characters
 from backends.embedded.engine_errors import engine_errors
 from backends.embedded.memory import MemoryStore
 from backends.embedded.rebuild import stored_ids
-from backends.embedded.schema import ID
 from backends.embedded.search import run_search
 from backends.embedded.store import Store
 
@@ -78,10 +77,8 @@ class TantivyBackend(SearchBackend):
             if not documents:
                 self.store.snapshot(index)
                 return
-            with self.store.writing(index, kinds, len(documents)) as writing:
-                for document in documents:
-                    writing.writer.delete_documents_by_term(ID, document.id)
-                    writing.writer.add_document(to_tantivy(document, writing.slots))
+            with self.store.writing(index, kinds, sum(map(searched_characters, documents))) as writing:
+                writing.put(documents)
 
     def delete(self, index: str, ids: Sequence[str]) -> None:
         with engine_errors("removing documents"):
@@ -89,8 +86,7 @@ class TantivyBackend(SearchBackend):
                 self.store.snapshot(index)
                 return
             with self.store.writing(index, {}, 0) as writing:
-                for id in ids:
-                    writing.writer.delete_documents_by_term(ID, id)
+                writing.remove(ids)
 
     def search(self, index: str, query: SearchQuery) -> SearchResult:
         with engine_errors("searching"):

@@ -7,10 +7,14 @@ import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
 
+from backends.text import beyond_ascii
+
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _ISO_DATE = re.compile(r"\d{4}-?(?:\d\d|W\d\d)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_COMPOSED = re.compile("[\x80-\u02ff\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u3400-\u4dbf\u4e00-\u9fff]*")
+"""Characters that NFC leaves as they are, whatever stands next to them: the frequent ones of them."""
 
 
 def parse_number(text: str) -> int | float | None:
@@ -50,7 +54,16 @@ def parse_filter_instant(text: str) -> int | None:
 
 def fold_value(text: str) -> str:
     """The form in which strings are equal: case and surrounding space are ignored, Unicode is composed."""
-    return unicodedata.normalize("NFC", text.strip().casefold())
+    return fold_to_bytes(text).decode()
+
+
+def fold_to_bytes(text: str) -> bytes:
+    """The same in UTF-8, where most of it is done."""
+    text = text.strip()
+    foreign = beyond_ascii(text)
+    if foreign.casefold() == foreign and _COMPOSED.fullmatch(foreign):
+        return text.encode().lower()  # Only ASCII has a case here.
+    return unicodedata.normalize("NFC", text.casefold()).encode()
 
 
 def number_text(value: int | float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,12 +38,14 @@ class ValidDocument:
     Attributes:
         id: Its identifier, as a string.
         source: The document as stored: JSON without null fields.
+        fields: The same, decoded.
         kinds: Its further fields and what each holds.
     """
 
     id: str
     source: bytes
-    kinds: dict[str, FieldKind] = field(default_factory=dict)
+    fields: dict[str, Any]
+    kinds: dict[str, FieldKind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def read_document(raw: Any) -> ValidDocument:
         ]
         if problems:
             raise DocumentProblems(problems)
-    return ValidDocument(document["id"], source, kinds)
+    return ValidDocument(document["id"], source, document, kinds)
 
 
 def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]]:

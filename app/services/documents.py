@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import bindparam, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -20,9 +18,16 @@ from app.plans import PlanLimits
 from app.services.group_commit import GroupCommit, Written
 from app.services.indexing import Indexer
 from app.services.sites import count_documents, get_account, get_site
+from backends.base import Document
 from schemas.documents import ValidDocument
 
 LOOKUP_STEP = 500
+
+_UPSERT = """
+INSERT INTO documents (site_id, id, revision, changed_at, source) VALUES ({0}, {0}, {0}, {0}, {0})
+ON CONFLICT (site_id, id) DO UPDATE
+SET revision = excluded.revision, changed_at = excluded.changed_at, source = excluded.source
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class DocumentWriter:
             BackendUnavailable: They are stored but not, or perhaps not, searchable yet; they will be.
         """
 
-        def write(session: Session) -> Written[tuple[int, int]]:
+        def write(session: Session) -> Written[tuple[int, int, int]]:
             get_account(session, account_id, lock=True)
             site = get_writable_site(session, account_id, site_id)
             created = len(documents) - len(known_ids(session, site.id, [document.id for document in documents]))
@@ -63,12 +68,13 @@ class DocumentWriter:
             site.revision += 1
             site.document_count += created
             brings_fields = merge_kinds(site, documents)
-            store(session, site.id, site.revision, documents)
+            changed_at = store(session, site.id, site.revision, documents)
             session.flush()
-            return Written((site.revision, created), account_id if brings_fields else None)
+            return Written((site.revision, created, changed_at), account_id if brings_fields else None)
 
-        revision, created = self._transactions.run(account_id, write)
-        self._indexer.apply(site_id, revision)
+        revision, created, changed_at = self._transactions.run(account_id, write)
+        written = [Document(document.id, document.fields, changed_at) for document in documents]
+        self._indexer.apply(site_id, revision, written)
         return BulkOutcome(len(documents), created)
 
     def remove(self, account_id: int, site_id: int, document_id: str) -> None:
@@ -167,27 +173,13 @@ def merge_kinds(site: Site, documents: Sequence[ValidDocument]) -> bool:
     return bool(fresh)
 
 
-def store(session: Session, site_id: int, revision: int, documents: Sequence[ValidDocument]) -> None:
-    """Write documents under ``revision``."""
+def store(session: Session, site_id: int, revision: int, documents: Sequence[ValidDocument]) -> int:
+    """Write documents under ``revision``; gives the time of their change, in microseconds."""
     changed_at = to_microseconds(now())
-    rows: list[dict[str, Any]] = [
-        {"p_site": site_id, "p_id": d.id, "p_revision": revision, "p_changed": changed_at, "p_source": d.source}
-        for d in documents
-    ]
-    if rows:
-        session.connection().execute(_upsert(session.get_bind().dialect.name), rows)
-
-
-def _upsert(dialect: str) -> Any:
-    insert: Any = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    statement = insert(StoredDocument.__table__).values(
-        site_id=bindparam("p_site"),
-        id=bindparam("p_id"),
-        revision=bindparam("p_revision"),
-        changed_at=bindparam("p_changed"),
-        source=bindparam("p_source"),
-    )
-    return statement.on_conflict_do_update(
-        index_elements=["site_id", "id"],
-        set_={name: statement.excluded[name] for name in ("revision", "changed_at", "source")},
-    )
+    if documents:
+        # A compiled statement would look at every value of every row.
+        connection = session.connection()
+        mark = "?" if connection.dialect.name == "sqlite" else "%s"
+        rows = [(site_id, document.id, revision, changed_at, document.source) for document in documents]
+        connection.exec_driver_sql(_UPSERT.format(mark), rows)
+    return changed_at

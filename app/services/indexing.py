@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 import orjson
-from sqlalchemy import delete, select, update
+from sqlalchemy import Row, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.database import Database
 from app.locks import Locks
 from app.models import Site, StoredDocument
 from app.services.engines import Engines
-from backends.base import Document, FieldKind, SearchBackend
+from backends.base import Document, FieldKind, FieldKinds, SearchBackend
 from backends.errors import BackendUnavailable, IndexNotFound
 
 STEP = 1_000
@@ -51,8 +51,11 @@ class Indexer:
         """The lock under which a site's index is written."""
         return self._locks.hold(f"site_{site_id}")
 
-    def apply(self, site_id: int, revision: int) -> None:
+    def apply(self, site_id: int, revision: int, written: Sequence[Document] = ()) -> None:
         """Return when the index has everything up to ``revision``.
+
+        Args:
+            written: All that ``revision`` wrote, if the caller has it at hand: it need not be read back then.
 
         Raises:
             BackendUnavailable: It has not; the background job tries again.
@@ -61,9 +64,9 @@ class Indexer:
         with self._turns.setdefault(site_id, threading.Lock()):
             if self._applied.get(site_id, 0) < revision:
                 with self.site_lock(site_id):
-                    self._apply(site_id, revision)
+                    self._apply(site_id, revision, written)
 
-    def _apply(self, site_id: int, revision: int) -> None:
+    def _apply(self, site_id: int, revision: int, written: Sequence[Document]) -> None:
         with self._database.read() as session:
             site = session.get(Site, site_id)
         if site is None:
@@ -71,7 +74,8 @@ class Indexer:
         if site.applied_revision < revision or not site_is_kept(self._engines, site):
             self._refuse_after_failure(site_id)
             try:
-                site.applied_revision = self._apply_pending(site)
+                alone = site.applied_revision + 1 == revision == site.revision
+                site.applied_revision = self._apply_pending(site, written if alone else ())
             except BackendUnavailable as error:
                 with self._failures_lock:
                     self._failures[site_id] = (time.monotonic() + FAILURE_PAUSE_SECONDS, error)
@@ -89,11 +93,20 @@ class Indexer:
                 return
         raise BackendUnavailable(str(error), retry_after=error.retry_after) from error
 
-    def _apply_pending(self, site: Site) -> int:
-        """Bring the index up to date; gives the revision it has."""
+    def _apply_pending(self, site: Site, written: Sequence[Document]) -> int:
+        """Bring the index up to date; gives the revision it has.
+
+        Args:
+            written: All there is to apply; empty if that must be read from SQL.
+        """
         engine = self._engines.get_engine(site.engine)
         try:
-            applied = self.send(engine, site, site.engine_index, site.applied_revision)
+            if written:
+                for start in range(0, len(written), STEP):
+                    engine.upsert(site.engine_index, written[start : start + STEP], _kinds(site))
+                applied = site.revision
+            else:
+                applied = self.send(engine, site, site.engine_index, site.applied_revision)
         except IndexNotFound:
             log.info("index %s is missing and is built from the stored documents", site.engine_index)
             return self._rebuild(engine, site)
@@ -113,7 +126,7 @@ class Indexer:
         Args:
             progress: Called with the number of changes handed over since the last call.
         """
-        kinds = {name: frozenset(FieldKind(kind) for kind in kinds) for name, kinds in site.field_kinds.items()}
+        kinds = _kinds(site)
         reached, last_id = after, ""
         while True:
             with self._database.read() as session:
@@ -126,7 +139,7 @@ class Indexer:
                 engine.upsert(index, written, kinds)
             if removed:
                 engine.delete(index, removed)
-            reached, last_id = rows[-1].revision, rows[-1].id
+            last_id, reached, *_ = rows[-1]
             progress(len(rows))
             if len(rows) < STEP:
                 return reached
@@ -185,13 +198,17 @@ def site_is_kept(engines: Engines, site: Site) -> bool:
     return True
 
 
-def _changes(session: Session, site_id: int, revision: int, last_id: str) -> Sequence[StoredDocument]:
+def _kinds(site: Site) -> FieldKinds:
+    return {name: frozenset(FieldKind(kind) for kind in kinds) for name, kinds in site.field_kinds.items()}
+
+
+def _changes(session: Session, site_id: int, revision: int, last_id: str) -> Sequence[Row[str, int, int, bytes | None]]:
     """The next changes in order of revision and id."""
     after = (StoredDocument.revision > revision) | (
         (StoredDocument.revision == revision) & (StoredDocument.id > last_id) if last_id else False
     )
-    return session.scalars(
-        select(StoredDocument)
+    return session.execute(
+        select(StoredDocument.id, StoredDocument.revision, StoredDocument.changed_at, StoredDocument.source)
         .where(StoredDocument.site_id == site_id, after)
         .order_by(StoredDocument.revision, StoredDocument.id)
         .limit(STEP)

@@ -25,6 +25,7 @@ from backends.embedded.schema import (
     PADDED,
     SCALAR_KINDS,
     SORTED_STANDARD_FIELDS,
+    TEXT_FIELDS,
     empty_mark,
     number_column,
     number_mark,
@@ -49,25 +50,44 @@ def needs_slot(kinds: frozenset[FieldKind]) -> bool:
     return bool(kinds & (SCALAR_KINDS | NUMBER_KINDS))
 
 
+def searched_characters(document: Document) -> int:
+    """How much text of a document is searched."""
+    return sum(min(len(str(document.fields.get(name, ""))), LONGEST_INDEXED_TEXT) for name in TEXT_FIELDS)
+
+
 def to_tantivy(document: Document, slots: Mapping[str, int]) -> tantivy.Document:
     """The document as it is indexed; ``slots`` must cover its own fields."""
     fields = document.fields
     entry = tantivy.Document()
-    title, excerpt, content = (str(fields.get(name, "")) for name in ("title", "excerpt", "content"))
-    entry.add_text(ID, document.id)
-    entry.add_text("title", prepare(title[:LONGEST_INDEXED_TEXT]))
+    add_text = entry.add_text
+    title, excerpt, content = (
+        str(fields.get("title", "")),
+        str(fields.get("excerpt", "")),
+        str(fields.get("content", "")),
+    )
+    add_text(ID, document.id)
+    add_text("title", prepare(title[:LONGEST_INDEXED_TEXT]))
     if excerpt:
-        entry.add_text("excerpt", prepare(excerpt[:LONGEST_INDEXED_TEXT]))
-    entry.add_text("content", prepare(content[:LONGEST_INDEXED_TEXT]))
-    entry.add_text(LANGUAGE, recognise(f"{title} {excerpt[:200]} {content[:600]}"))
+        add_text("excerpt", prepare(excerpt[:LONGEST_INDEXED_TEXT]))
+    add_text("content", prepare(content[:LONGEST_INDEXED_TEXT]))
+    add_text(LANGUAGE, recognise(f"{title} {excerpt[:200]} {content[:600]}"))
     entry.add_integer(CHANGED, document.changed_at)
     missing = [name for name in REQUIRED_HIT_FIELDS if name not in fields]
     entry.add_bytes(ANSWER, orjson.dumps({**fields, **dict.fromkeys(missing, "")} if missing else dict(fields)))
     for name in missing:
-        entry.add_text(PADDED, name)
+        add_text(PADDED, name)
     facets: dict[str, list[str]] = {}
     for name, value in fields.items():
-        _add_value(entry, facets, name, value, slots)
+        add_text(MARKS, presence_mark(name))
+        _add_sort_key(entry, name, value, slots)
+        if not isinstance(value, str):
+            facets[name] = _add_values(entry, name, value, slots)
+        elif name != ID:
+            add_text(MARKS, text_mark(name, value))
+            if not value:
+                add_text(MARKS, empty_mark(name))
+            if name not in NO_FACETS:
+                facets[name] = [value[:LONGEST_FACET_VALUE]]
     if facets:
         entry.add_json(FACETS, facets)
     return entry
@@ -98,23 +118,25 @@ def sort_text(value: str | int | float | bool) -> str:
     return f"0{ordered:016x}{rest + 0x8000:04x}"
 
 
-def _add_value(
-    entry: tantivy.Document, facets: dict[str, list[str]], name: str, value: Any, slots: Mapping[str, int]
-) -> None:
-    entry.add_text(MARKS, presence_mark(name))
-    if value == "" or value == []:
-        entry.add_text(MARKS, empty_mark(name))
+def _add_sort_key(entry: tantivy.Document, name: str, value: Any, slots: Mapping[str, int]) -> None:
     if name == DATE:
         instant = parse_instant(value)
-        if instant is not None:
-            entry.add_integer(DATE, instant)
-            entry.add_text(MARKS, sortable_mark(name))
+        if instant is None:
+            return
+        entry.add_integer(DATE, instant)
     elif name in SORTED_STANDARD_FIELDS:
         entry.add_text(sort_column(name), sort_text(value))
-        entry.add_text(MARKS, sortable_mark(name))
     elif name not in STANDARD_FIELDS and not isinstance(value, list):
         entry.add_text(text_column(slots[name]), sort_text(value))
-        entry.add_text(MARKS, sortable_mark(name))
+    else:
+        return
+    entry.add_text(MARKS, sortable_mark(name))
+
+
+def _add_values(entry: tantivy.Document, name: str, value: Any, slots: Mapping[str, int]) -> list[str]:
+    """Mark a number, a boolean or the members of a list; gives the values that are counted."""
+    if value == []:
+        entry.add_text(MARKS, empty_mark(name))
     counted: dict[str, None] = {}
     for item in value if isinstance(value, list) else (value,):
         if isinstance(item, bool):
@@ -122,15 +144,13 @@ def _add_value(
             entry.add_text(MARKS, text_mark(name, text))
         elif isinstance(item, str):
             text = item
-            if name != ID:
-                entry.add_text(MARKS, text_mark(name, item))
+            entry.add_text(MARKS, text_mark(name, item))
         else:
             text = number_text(item)
             entry.add_text(MARKS, number_mark(name, item))
             entry.add_float(number_column(slots[name]), float(item))
         counted[text[:LONGEST_FACET_VALUE]] = None
-    if name not in NO_FACETS and name != ID:
-        facets[name] = list(counted)
+    return list(counted)
 
 
 def slots_for(kinds: FieldKinds, taken: Mapping[str, int]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from backends.embedded.languages import stem, stems
 from backends.embedded.queries import Unit, UnitKind
 from backends.embedded.ranking import Ranking
 from backends.embedded.snapshots import Snapshot
-from backends.embedded.typos import corrections, errors_allowed
+from backends.embedded.typos import corrections, errors_allowed, known_start
 
 _MOST_LOOKED_AT = 200
 _SHORTEST_STEMMED = 3
@@ -137,10 +137,15 @@ def _expand_compound(
 
 def _joined_or_split(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> dict[str, Form]:
     """An unknown word as two known ones written together."""
+    frequency = snapshot.searcher.doc_freq
     best: tuple[int, tuple[str, str]] | None = None
-    for at in range(2, len(word) - 1):
+    for at in range(2, min(known_start(snapshot, fields, word) + 1, len(word) - 1)):
         parts = (word[:at], word[at:])
-        count = max(min(snapshot.frequency(field, part) for part in parts) for field in fields)
+        count = 0
+        for field in fields:
+            first = frequency(field, parts[0])
+            if first > count:
+                count = max(count, min(first, frequency(field, parts[1])))
         if count and (best is None or count > best[0]):
             best = (count, parts)
     return {} if best is None else {word: Form(best[1], 0.8, 1)}

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tantivy
 
 from backends.base import STANDARD_FIELDS, FacetStats, FieldKinds
-from backends.embedded.documents import NO_FACETS
-from backends.embedded.schema import DATE, ID, NUMBER_KINDS, facet_path, number_column, sort_column
+from backends.embedded.documents import NO_FACETS, sort_text
+from backends.embedded.schema import CHANGED, DATE, ID, NUMBER_KINDS, number_column, sort_column
 from backends.embedded.snapshots import Snapshot
+from backends.embedded.value_counts import BY_NAME, Counts, count_values
 from backends.errors import BackendRejected
 
+Must, Should = tantivy.Occur.Must, tantivy.Occur.Should
+_Query = tantivy.Query
+
 MOST_VALUES = 100
-_FIRST_LOOK = 400
-_EVERY_VALUE = 1_000_000
 
 
 def facet_fields(wanted: Sequence[str], kinds: FieldKinds) -> list[str]:
@@ -42,51 +44,50 @@ def count_facets(
     snapshot: Snapshot, query: tantivy.Query, fields: Sequence[str], kinds: FieldKinds, most: int = MOST_VALUES
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
     """The ``most`` frequent values with their counts, and the bounds of numbers and dates."""
-    asked = _FIRST_LOOK if most <= MOST_VALUES else _EVERY_VALUE
-    wishes: dict[str, Any] = {}
-    for at, name in enumerate(fields):
-        if name != ID:
-            wishes[f"v{at}"] = _values_wish(name, asked)
+    wishes: dict[str, Any] = {"matches": {"value_count": {"field": CHANGED}}}
+    for name in fields:
         if name == DATE:
-            wishes[f"s{at}"] = {"stats": {"field": DATE}}
+            wishes[f"of {name}"] = {"stats": {"field": DATE}}
         elif name in snapshot.slots and kinds.get(name, frozenset()) & NUMBER_KINDS:
-            wishes[f"s{at}"] = {"stats": {"field": number_column(snapshot.slots[name])}}
-    answer: Mapping[str, Any] = snapshot.searcher.aggregate(query, wishes) if wishes else {}
-    counts: dict[str, dict[str, int]] = {}
+            wishes[f"of {name}"] = {"stats": {"field": number_column(snapshot.slots[name])}}
+    answer: Mapping[str, Any] = snapshot.searcher.aggregate(query, wishes)
+    matches = int(answer["matches"]["value"])
+    counts: dict[str, Counts] = {name: {} for name in fields}
+    if matches:
+        counts |= count_values(snapshot, query, matches, [name for name in fields if name != ID], most)
+        if ID in fields:
+            counts[ID] = dict.fromkeys(_first_ids(snapshot, query, most), 1)
     stats: dict[str, FacetStats] = {}
-    for at, name in enumerate(fields):
-        counts[name] = (
-            _ids(snapshot, query, most) if name == ID else _values(snapshot, query, name, answer[f"v{at}"], most)
-        )
-        bounds = answer.get(f"s{at}")
+    for name in fields:
+        bounds = answer.get(f"of {name}")
         if bounds is not None and bounds["count"]:
             scale = 1_000_000 if name == DATE else 1
             stats[name] = FacetStats(bounds["min"] / scale, bounds["max"] / scale)
-    return counts, stats
+    return {name: _first(counts[name], most) for name in fields}, stats
 
 
-def _values_wish(name: str, size: int) -> dict[str, Any]:
-    return {"terms": {"field": facet_path(name), "size": size, "segment_size": _EVERY_VALUE}}
+def _first(counts: Counts, most: int) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
 
 
-def _values(
-    snapshot: Snapshot, query: tantivy.Query, name: str, answer: Mapping[str, Any], most: int
-) -> dict[str, int]:
-    buckets = answer["buckets"]
-    # Values as frequent as the last that is shown may be missing among those that were fetched; then all are.
-    if len(buckets) == _FIRST_LOOK and buckets[-1]["doc_count"] == buckets[most - 1]["doc_count"]:
-        buckets = snapshot.searcher.aggregate(query, {"v": _values_wish(name, _EVERY_VALUE)})["v"]["buckets"]
-    return _first(((bucket["key"], bucket["doc_count"]) for bucket in buckets), most)
-
-
-def _first(counts: Iterable[tuple[str, int]], most: int) -> dict[str, int]:
-    return dict(sorted(counts, key=lambda item: (-item[1], item[0]))[:most])
-
-
-def _ids(snapshot: Snapshot, query: tantivy.Query, most: int) -> dict[str, int]:
-    """Ids occur once each: the first ones in order."""
-    listed = snapshot.searcher.search(
-        query, limit=most, count=False, order_by_field=sort_column(ID), order=tantivy.Order.Asc
-    ).hits
-    ids = [str(snapshot.searcher.doc(address).get_first(ID)) for _, address in listed]
-    return dict.fromkeys(sorted(ids), 1)
+def _first_ids(snapshot: Snapshot, query: tantivy.Query, most: int) -> list[str]:
+    """The ids that come first when documents are sorted by them."""
+    column, frequency = sort_column(ID), snapshot.searcher.doc_freq
+    wish = {"terms": {"field": column, "size": most, "segment_size": most, "order": BY_NAME}}
+    found: list[tuple[str, int, int, str]] = []
+    unclear: dict[str, int] = {}
+    for bucket in snapshot.searcher.aggregate(query, {"ids": wish})["ids"]["buckets"]:
+        text, size = bucket["key"], bucket["doc_count"]
+        id = text[1:]
+        # The only document with this text to sort by is the one with this id; it need not be read.
+        if sort_text(id) == text and frequency(ID, id) == frequency(column, text) == size == 1:
+            found.append((text, 0, 0, id))
+        else:
+            unclear[text] = size
+    if unclear:
+        terms = [(Should, _Query.term_query(snapshot.schema, column, text)) for text in unclear]
+        having = _Query.boolean_query([(Must, query), (Must, _Query.boolean_query(terms))])
+        for _, address in snapshot.searcher.search(having, limit=sum(unclear.values()), order_by_field=CHANGED).hits:
+            id = str(snapshot.searcher.doc(address).get_first(ID))
+            found.append((sort_text(id), address.segment_ord, address.doc, id))
+    return [id for *_, id in sorted(found)[:most]]

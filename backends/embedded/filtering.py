@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import tantivy
 
 from backends.base import STANDARD_FIELDS, FieldKinds
 from backends.embedded.schema import DATE, ID, MARKS, empty_mark, number_column, number_mark, presence_mark, text_mark
 from backends.errors import BackendRejected
-from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, fields_of
+from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence, fields_of
 from backends.values import parse_filter_instant, parse_number
 
 _I64 = 2**63 - 1
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
+
+_Compiled = tuple[tantivy.Query, bool]
+"""A query, and whether the condition holds for the documents that it does not match."""
 
 
 def check_fields(expression: Filter, kinds: FieldKinds) -> None:
@@ -29,7 +32,11 @@ def check_fields(expression: Filter, kinds: FieldKinds) -> None:
 
 
 class FilterCompiler:
-    """Compiles filters for one index."""
+    """Compiles filters for one index.
+
+    To leave documents out is cheap, to list all but some is dear. So a condition with a negation in it becomes the
+    query for the documents that it does *not* keep, as far up the tree as that goes.
+    """
 
     def __init__(self, schema: tantivy.Schema, slots: Mapping[str, int]):
         self.schema = schema
@@ -41,15 +48,28 @@ class FilterCompiler:
         Raises:
             BackendRejected: A value cannot be compared by size.
         """
+        query, negated = self._compiled(node)
+        return tantivy.Query.boolean_query([(Must, tantivy.Query.all_query()), (MustNot, query)]) if negated else query
+
+    def _compiled(self, node: Filter) -> _Compiled:
         if isinstance(node, Not):
-            return self._without(self.compile(node.operand))
+            query, negated = self._compiled(node.operand)
+            return query, not negated
         if isinstance(node, And):
-            return tantivy.Query.boolean_query([(Must, self.compile(operand)) for operand in node.operands])
+            return _all([self._compiled(operand) for operand in _operands(node)])
         if isinstance(node, Or):
-            return tantivy.Query.boolean_query([(Should, self.compile(operand)) for operand in node.operands])
+            # One of them is true unless all are false.
+            query, negated = _all([
+                (query, not negated) for query, negated in map(self._compiled, _operands(node))
+            ])  # fmt: skip
+            return query, not negated
+        if isinstance(node, Comparison) and node.operator == "!=":
+            return self._equal(node.field, node.value, node.position), True
+        return self._condition(node), False
+
+    def _condition(self, node: OneOf | Between | Comparison | Presence) -> tantivy.Query:
         if isinstance(node, OneOf):
-            choices = [self._equal(node.field, value, node.position) for value in node.values]
-            return _any(choices)
+            return _any([self._equal(node.field, value, node.position) for value in dict.fromkeys(node.values)])
         if isinstance(node, Between):
             return self._range(node.field, node.position, node.low, node.high, True, True)
         if isinstance(node, Comparison):
@@ -63,10 +83,6 @@ class FilterCompiler:
     def _comparison(self, node: Comparison) -> tantivy.Query:
         name, value, position = node.field, node.value, node.position
         match node.operator:
-            case "=":
-                return self._equal(name, value, position)
-            case "!=":
-                return self._without(self._equal(name, value, position))
             case ">":
                 return self._range(name, position, value, None, False, True)
             case ">=":
@@ -75,6 +91,8 @@ class FilterCompiler:
                 return self._range(name, position, None, value, True, False)
             case "<=":
                 return self._range(name, position, None, value, True, True)
+            case _:
+                return self._equal(name, value, position)
 
     def _equal(self, name: str, value: str, position: int) -> tantivy.Query:
         if name == ID:
@@ -125,8 +143,26 @@ class FilterCompiler:
     def _mark(self, mark: str) -> tantivy.Query:
         return tantivy.Query.term_query(self.schema, MARKS, mark)
 
-    def _without(self, query: tantivy.Query) -> tantivy.Query:
-        return tantivy.Query.boolean_query([(Must, tantivy.Query.all_query()), (MustNot, query)])
+
+def _operands(node: And | Or) -> list[Filter]:
+    """The operands, those of an operand of the same kind in its place."""
+    found: list[Filter] = []
+    for operand in node.operands:
+        found += _operands(operand) if isinstance(operand, And | Or) and type(operand) is type(node) else [operand]
+    return found
+
+
+def _all(conditions: Sequence[_Compiled]) -> _Compiled:
+    """The condition that all of some hold."""
+    kept = [query for query, negated in conditions if not negated]
+    left_out = [query for query, negated in conditions if negated]
+    if not kept:
+        return _any(left_out), True
+    if not left_out and len(kept) == 1:
+        return kept[0], False
+    return tantivy.Query.boolean_query(
+        [(Must, query) for query in kept] + [(MustNot, query) for query in left_out]
+    ), False
 
 
 def _any(choices: list[tantivy.Query]) -> tantivy.Query:

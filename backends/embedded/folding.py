@@ -15,6 +15,8 @@ from typing import Literal
 
 import tantivy
 
+from backends.text import beyond_ascii
+
 MAX_TERM_BYTES = 160
 """Longer words are neither indexed nor searched."""
 
@@ -41,10 +43,11 @@ RUN = re.compile(f"[{_UNSPACED_BASE}]+|[{_HANGUL}]+|[{_CLUSTERED}]+")
 
 _CLUSTER = re.compile(f".[{_CLUSTER_MARKS}]*", re.DOTALL)
 _IS_CLUSTERED = re.compile(f"[{_CLUSTERED}]")
-_LETTER_PLUS = re.compile(r"\b([A-Za-z])\+\+")
-_WORD_PLUS = re.compile(r"([^\W_]{2})\+\+(?![^\W_])")
-_LETTER_SHARP = re.compile(r"\b([A-Za-z])#(?!\w)")
-_DOT_NET = re.compile(r"(?<![\w.])\.(?=net(?![^\W_]))", re.IGNORECASE)
+# Each begins with the sign itself, for which a text is scanned many times faster than for what stands before it.
+_LETTER_PLUS = re.compile(r"\+\+(?<=\b[A-Za-z]\+\+)")
+_WORD_PLUS = re.compile(r"\+\+(?![^\W_])(?<=[^\W_]{2}\+\+)")
+_LETTER_SHARP = re.compile(r"#(?!\w)(?<=\b[A-Za-z]#)")
+_DOT_NET = re.compile(r"\.(?=net(?![^\W_]))(?<![\w.]\.)", re.IGNORECASE)
 
 
 def _fold_table() -> dict[int, str | None]:
@@ -87,8 +90,11 @@ def _class_of(codes: list[int]) -> str:
 
 
 _COMPATIBILITY = re.compile("[\uff61-\uff9f\U0001d400-\U0001d7ff]")
-_TO_COMPOSE = re.compile("[^\0-\xac\xae-\u012f\u0132-\u0191\u0193-\u02ff\u2010-\u2e7f]")
-"""Everything but the Latin letters and signs that composing leaves as they are."""
+_TO_COMPOSE = re.compile(
+    "[^\0-\xac\xae-\u012f\u0132-\u0191\u0193-\u02ff"
+    "\u2010-\u20cf\u20f1-\u2125\u2127-\u2129\u212c-\u2328\u232b-\u2adb\u2add-\u2cee\U0001f300-\U0001faff]"
+)
+"""Everything but the Latin letters, signs and emoji that composing leaves as they are; unspaced scripts are in it."""
 _UNSPACED = re.compile(f"[{_UNSPACED_BASE}{_HANGUL}{_CLUSTERED}]")
 _FOLDED_CHARACTER = re.compile(_class_of(list(_FOLDS)))
 
@@ -117,34 +123,43 @@ def _paired(match: re.Match[str]) -> str:
 
 def compose(text: str) -> str:
     """Composed text with the marks gone that do not tell words apart."""
-    if text.isascii() or _TO_COMPOSE.search(text) is None:
-        return text
-    form: Literal["NFC", "NFKC"] = "NFKC" if _COMPATIBILITY.search(text) else "NFC"
+    foreign = beyond_ascii(text)
+    return text if _TO_COMPOSE.search(foreign) is None else _composed(text, foreign)
+
+
+def _composed(text: str, foreign: str) -> str:
+    form: Literal["NFC", "NFKC"] = "NFKC" if _COMPATIBILITY.search(foreign) else "NFC"
     if not unicodedata.is_normalized(form, text):
         text = unicodedata.normalize(form, text)
-    if _FOLDED_CHARACTER.search(text):
-        text = unicodedata.normalize("NFC", text.translate(_FOLDS))
+        foreign = beyond_ascii(text)
+    folded = set(_FOLDED_CHARACTER.findall(foreign))
+    if folded:
+        # str.translate looks every character up; these are few, and none is what another becomes.
+        for char in folded:
+            text = text.replace(char, _FOLDS[ord(char)] or "")
+        text = unicodedata.normalize("NFC", text)
     return text
 
 
 def spell_out(text: str) -> str:
     """``C++``, ``C#`` and ``.NET`` as words that splitting leaves whole."""
-    if "++" in text:
-        text = _LETTER_PLUS.sub(r"\1plusplus ", text)
-        text = _WORD_PLUS.sub(r"\1 plusplus ", text)
+    if "+" in text and "++" in text:
+        text = _LETTER_PLUS.sub("plusplus ", text)
+        text = _WORD_PLUS.sub(" plusplus ", text)
     if "#" in text:
-        text = _LETTER_SHARP.sub(r"\1sharp ", text)
-    if ".n" in text or ".N" in text:
+        text = _LETTER_SHARP.sub("sharp ", text)
+    if "." in text:
         text = _DOT_NET.sub(" dot", text)
     return text
 
 
 def prepare(text: str) -> str:
     """A document's text as it is given to :data:`ANALYZER`."""
-    text = spell_out(compose(text))
-    if text.isascii() or _UNSPACED.search(text) is None:
-        return text
-    return RUN.sub(_paired, text)
+    foreign = beyond_ascii(text)
+    if _TO_COMPOSE.search(foreign) is None:
+        return spell_out(text)
+    text = spell_out(_composed(text, foreign))
+    return text if _UNSPACED.search(beyond_ascii(text)) is None else RUN.sub(_paired, text)
 
 
 @lru_cache(maxsize=65536)

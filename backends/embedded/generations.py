@@ -32,18 +32,26 @@ def sweep_drafts(folder: Path) -> None:
                 Path(entry.path).unlink(missing_ok=True)
 
 
-def signature_of(path: Path) -> Signature:
+def signature_of(path: str) -> Signature:
     """Changes whenever the file is replaced."""
     status = os.stat(path)  # noqa: PTH116 - a microsecond counts on the path of every search
     return (status.st_ino, status.st_mtime_ns, status.st_size)
 
 
+def read_generation(folder: Path) -> tantivy.Index:
+    """Open a generation for taking a searcher from it and letting go of it at once.
+
+    Tantivy watches a directory that is open in a thread of its own, which tells a reader of commits. A reader that is
+    gone before the first time is spared the work; what was taken from it stays good.
+    """
+    return tantivy.Index.open(str(folder))
+
+
 def open_generation(folder: Path) -> tantivy.Index:
-    """Open a generation for reading and writing."""
+    """Open a generation for writing, and for reading again after commits."""
     index = tantivy.Index.open(str(folder))
     register_tokenizers(index)
     index.config_reader("manual")
-    index.reload()
     return index
 
 

@@ -87,7 +87,7 @@ class Highlighter:
                 # What is cut off at the edge may have been taken for a whole word, or not been found.
                 if end <= reach - _EDGE:
                     return spans, (start, end)
-            begin = 1 + max(text.rfind(space, reach - _EDGE, reach) for space in " \n")
+            begin = 1 + max(text.rfind(space, reach - 2 * _EDGE, reach - _EDGE) for space in " \n")
         spans = self._more_spans(spans, text, begin, len(text))
         return spans, crop_window(text, spans, words)
 

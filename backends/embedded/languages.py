@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 import threading
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
@@ -12,6 +15,7 @@ import Stemmer
 
 from backends.embedded.folding import fold
 from backends.embedded.stop_words import STOP_WORDS
+from backends.text import beyond_ascii
 
 STEMMERS = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
@@ -46,6 +50,10 @@ _SCRIPTS = (
 )
 _BEYOND_LATIN = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
 _WORD = re.compile(r"[^\W\d_]+")
+_LOWER_OR_SPACE = bytes(
+    code if code >= 128 else ord(chr(code).lower()) if chr(code).isalpha() else 32 for code in range(256)
+)
+"""A table for UTF-8: letters of ASCII in lower case, the rest of it as spaces."""
 
 
 @cache
@@ -55,39 +63,87 @@ def stop_words(language: str) -> frozenset[str]:
 
 
 @cache
-def _votes() -> dict[str, tuple[str, ...]]:
-    """Every stop word to the languages that have it."""
+def _votes() -> dict[str, tuple[tuple[str, ...], float]]:
+    """Every stop word to the languages that have it, and its vote for each of them."""
     found: dict[str, list[str]] = {}
     for language, words in STOP_WORDS.items():
         for word in set(words.split()):
             found.setdefault(word, []).append(language)
-    return {word: tuple(languages) for word, languages in found.items()}
+    return {word: (tuple(languages), 1 / len(languages)) for word, languages in found.items()}
 
 
 def recognise(text: str) -> str:
     """The language of a text as ISO 639-1 code, :data:`UNKNOWN` if nothing tells."""
     sample = text[:_SAMPLE]
-    if not sample.isascii() and _BEYOND_LATIN.search(sample):
+    foreign = beyond_ascii(sample)
+    if _BEYOND_LATIN.search(foreign):
         letters = len(_WORD.sub("", sample))
         written = max(1, len(sample) - letters)
         for language, script in _SCRIPTS:
-            if len(script.findall(sample)) > written * (0.1 if language == "ja" else 0.3):
+            if len(script.findall(foreign)) > written * (0.1 if language == "ja" else 0.3):
                 return language
-    scores = language_votes(_WORD.findall(sample.lower()))
-    return max(scores, key=scores.__getitem__) if scores else UNKNOWN
+    words = _words(sample, foreign)
+    ballots = _ballots()
+    counts = ballots.count(words)
+    most = max(counts)
+    if not most:
+        return UNKNOWN
+    if counts.count(most) == 1:
+        return ballots.languages[counts.index(most)]
+    scores = language_votes(words)
+    return max(scores, key=scores.__getitem__)
+
+
+def _words(text: str, foreign: str) -> list[str]:
+    """The runs of letters of a text in lower case, given its characters beyond ASCII."""
+    if foreign.lower() != foreign:
+        return _WORD.findall(text.lower())
+    for char in set(foreign):
+        if _WORD.match(char) is None:
+            text = text.replace(char, " ")
+    return text.encode("utf-8", "surrogatepass").translate(_LOWER_OR_SPACE).decode("utf-8", "surrogatepass").split()
 
 
 def language_votes(words: Iterable[str]) -> dict[str, float]:
     """How strongly lower-case words speak for each language: a stop word shared by many counts little for each."""
     votes = _votes()
-    scores: dict[str, float] = {}
+    scores: dict[str, float] = defaultdict(float)
     for word in words:
-        languages = votes.get(word)
-        if languages is not None:
-            share = 1 / len(languages)
+        vote = votes.get(word)
+        if vote is not None:
+            languages, share = vote
             for language in languages:
-                scores[language] = scores.get(language, 0.0) + share
+                scores[language] += share
     return scores
+
+
+class _Ballots:
+    """The votes of all words of a text added up at once: a word's votes for every language are one number.
+
+    A language has 32 bits of it, and votes are in units of which every share is a whole number.
+    """
+
+    def __init__(self) -> None:
+        votes = _votes()
+        unit = math.lcm(*{len(languages) for languages, _ in votes.values()})
+        self.languages = tuple(dict.fromkeys(language for languages, _ in votes.values() for language in languages))
+        bit = {language: 32 * at for at, language in enumerate(self.languages)}
+        self._by_word = {
+            word: sum((unit // len(languages)) << bit[language] for language in languages)
+            for word, (languages, _) in votes.items()
+        }
+        self._counts = struct.Struct(f"<{len(self.languages)}I")
+
+    def count(self, words: Iterable[str]) -> tuple[int, ...]:
+        """The votes for each of :attr:`languages`, from at most a thousand words in lower case."""
+        total = sum(filter(None, map(self._by_word.get, words)))
+        counts: tuple[int, ...] = self._counts.unpack(total.to_bytes(self._counts.size, "little"))
+        return counts
+
+
+@cache
+def _ballots() -> _Ballots:
+    return _Ballots()
 
 
 class _Stemmers(threading.local):

@@ -49,7 +49,7 @@ class MemoryStore(Store):
         return self._get(name).snapshot
 
     @contextmanager
-    def writing(self, name: str, kinds: FieldKinds, documents: int) -> Iterator[Writing]:
+    def writing(self, name: str, kinds: FieldKinds, characters: int) -> Iterator[Writing]:
         entry = self._get(name)
         if not entry.lock.acquire(timeout=self._timeout_seconds):
             raise BackendUnavailable("The index is being written by others.", retry_after=2)
@@ -62,7 +62,7 @@ class MemoryStore(Store):
         except BaseException:
             lease.release()
             raise
-        with self._written(entry.index, slots, lease, documents) as writing:
+        with self._written(entry.index, slots, lease, characters) as writing:
             yield writing
         entry.index.reload()
         entry.snapshot = Snapshot(entry.index, slots, 0)

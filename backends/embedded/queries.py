@@ -91,7 +91,7 @@ def parse_query(text: str) -> ParsedQuery:
             terms = tuple(_terms(plain))
             if terms:
                 parsed.excluded.append(terms)
-        else:
+        elif len(parsed.units) < MAX_UNITS or not parsed.open_end:
             before = len(parsed.units)
             parsed.units.extend(_units(plain))
             if len(parsed.units) > before:

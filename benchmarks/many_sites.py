@@ -1,0 +1,408 @@
+"""Many sites in one installation, beside an installation with a single one.
+
+    python -m benchmarks.many_sites [--sites 1000] [--pages 200] [--installed 10000] [--documents PAGES.jsonl.gz]
+
+Two services with their defaults (SQLite, the embedded engine, two gunicorn workers) in temporary folders are filled
+over HTTP: one has a site, the other a thousand, each with a search key of its own and as many pages. Pages are made of
+made-up words with the frequencies of a language, or taken from the file that ``benchmarks.pages`` writes.
+
+* Latency: every search is sent to both, in turn, so that noise of the machine hits both alike, with other words each
+  time. Those to the many go over all sites evenly, so that hardly any index is open when it is needed. "cold" is the
+  first search of a site since the start of the service, which also looks the site's key up in SQL; "warm" are later
+  ones. The single site is warm in both. Printed: medians, 99th percentiles and CPU of the workers in milliseconds a
+  search, and many sites / one site.
+* What a worker holds: resident memory, threads, file descriptors and memory mappings after the start, after the
+  searches of all sites, and when nobody has searched for a while; and what one open index adds to a process, as it
+  is opened and after a few searches.
+* Start: from the start of gunicorn until both workers are there and /readyz says 200, then until the first answered
+  search, with 10 sites and with 10,000. Those are copies of one site with 20 pages: rows in SQL, and an index whose
+  files are links to the first one's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import itertools
+import json
+import os
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import requests
+from sqlalchemy import insert, select
+
+from app.database import Database
+from app.models import Base, Site, StoredDocument
+from app.models.sites import engine_index_name
+from backends.base import Highlight, SearchQuery
+from backends.embedded.disk import IDLE_SECONDS
+from backends.tantivy import TantivyBackend
+from benchmarks.search_speed import misspell, quantiles, read
+from tests.server import Server, running_server
+
+WORKERS = 2
+CONNECTIONS = 8
+"""Kept alive to each service, so that both of its workers are asked."""
+
+WRITTEN_SITES = 50
+"""So many of the many are written over HTTP; the others are copies of them, row by row and file by file."""
+
+SAMPLE = 3
+"""Pages kept of each of the many sites, to take the words of queries from."""
+
+START_PAGES = 20
+STARTS = 5
+FEW_SITES = 10
+WEIGHED_INDEXES = 200
+
+
+class Pages:
+    """Documents of sites, always the same ones.
+
+    Args:
+        file: JSON lines to take them from; made up if not given.
+    """
+
+    def __init__(self, file: Path | None):
+        self._chance = random.Random(3)
+        self.words = [self._word() for _ in range(20_000)]
+        self._weights = list(itertools.accumulate(1 / rank for rank in range(1, len(self.words) + 1)))
+        self._file = file
+        self._source: Iterator[dict[str, Any]] = iter(())
+
+    def _word(self) -> str:
+        syllables = self._chance.choice((1, 2, 2, 3, 3, 4))
+        return "".join(self._chance.choice("bcdfghklmnprstvz") + self._chance.choice("aeiou") for _ in range(syllables))
+
+    def take(self, count: int) -> list[dict[str, Any]]:
+        """The next pages, each with an id of its own within the site."""
+        return [{**self._next(), "id": str(number), "url": f"/pages/{number}"} for number in range(count)]
+
+    def _next(self) -> dict[str, Any]:
+        if self._file is None:
+            words = self._chance.choices(self.words, cum_weights=self._weights, k=self._chance.randint(150, 450))
+            return {"title": " ".join(words[:6]), "content": " ".join(words), "section": words[0]}
+        page = next(self._source, None)
+        if page is None:
+            self._source = read(self._file)
+            page = next(self._source)
+        return page
+
+    def query(self, page: dict[str, Any]) -> str:
+        """Words of a page: one, two, the beginning of one, or one with a typing error."""
+        words = [word for word in page["content"].split() if word.isalpha() and len(word) > 3] or ["word"]
+        word = self._chance.choice(words)
+        match self._chance.choice(("one", "one", "one", "two", "two", "two", "prefix", "error")):
+            case "two":
+                return f"{word} {self._chance.choice(words)}"
+            case "prefix":
+                return word[:4]
+            case "error" if len(word) > 4:
+                return misspell(word, self._chance)
+        return word
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What processes hold, added up: memory in MB, memory that is theirs alone (no files), and numbers."""
+
+    rss: float
+    private: float
+    threads: int
+    descriptors: int
+    mappings: int
+
+    @classmethod
+    def of(cls, *pids: int) -> Holding:
+        parts = [cls._of_one(pid) for pid in pids]
+        return cls(*(sum(getattr(part, f.name) for part in parts) for f in fields(cls)))
+
+    @classmethod
+    def _of_one(cls, pid: int) -> Holding:
+        process = Path(f"/proc/{pid}")
+        status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+        mappings = (process / "maps").read_text().count("\n")
+        memory = (int(status[name].split()[0]) / 1024 for name in ("VmRSS", "RssAnon"))
+        return cls(*memory, int(status["Threads"]), sum(1 for _ in (process / "fd").iterdir()), mappings)
+
+    def __str__(self) -> str:
+        return (
+            f"RSS {self.rss:6.0f} MB, of it not files {self.private:6.0f} MB, {self.threads:5} threads, "
+            f"{self.descriptors:5} descriptors, {self.mappings:6} mappings"
+        )
+
+
+class Target(NamedTuple):
+    """A site, a key that may search it, and some of its pages."""
+
+    id: int
+    key: str
+    pages: list[dict[str, Any]]
+
+
+class Installation:
+    """A running service with sites, and kept-alive connections to it."""
+
+    def __init__(self, server: Server):
+        self.server = server
+        self.sites: list[Target] = []
+        self._person = requests.Session()
+        account = {"name": "Bench", "email": "bench@example.com", "password": "correct horse battery"}
+        answer = self._person.post(f"{server.base_url}/register", json=account).json()
+        self._person.headers["X-CSRF-Token"] = answer["csrf_token"]
+        server.set_plan(
+            account["email"], "enterprise", requests_per_minute=10**8, requests_per_day=10**8, searches_per_day=10**8
+        )
+        self.private_key = ""
+        self._connections: Iterator[http.client.HTTPConnection] = iter(())
+
+    def add_site(self, pages: list[dict[str, Any]]) -> None:
+        """A site with these pages and a search key of its own."""
+        wish = {"name": "A site", "url": "https://example.com"}
+        site: int = self._person.post(f"{self.server.base_url}/sites", json=wish).json()["site"]["id"]
+        self.private_key = self.private_key or self.make_key(site, "private")
+        answer = requests.post(
+            f"{self.server.base_url}/api/v1/index/bulk?site_id={site}",
+            json={"documents": pages},
+            headers={"Authorization": f"Bearer {self.private_key}"},
+            timeout=60,
+        )
+        answer.raise_for_status()
+        self.sites.append(Target(site, self.make_key(site, "search"), pages[:SAMPLE]))
+
+    def make_key(self, site: int, kind: str) -> str:
+        """A new key of a site."""
+        address = f"{self.server.base_url}/api/sites/{site}/keys"
+        return str(self._person.post(address, json={"name": kind, "type": kind}).json()["api_key"])
+
+    def restart(self) -> float:
+        """Start workers that have opened nothing yet; seconds until the service was ready."""
+        self.server.stop()
+        started = time.perf_counter()
+        self.server.start()
+        ready = time.perf_counter() - started
+        self.connect()
+        return ready
+
+    def connect(self) -> None:
+        """Open new connections; those that nothing was asked over for a while are closed by the service."""
+        address = self.server.base_url.removeprefix("http://")
+        self._connections = itertools.cycle(
+            [http.client.HTTPConnection(address, timeout=60) for _ in range(CONNECTIONS)]
+        )
+
+    def search(self, site: Target, text: str) -> int:
+        """Search one site; gives the number of hits."""
+        connection = next(self._connections)
+        path = f"/v1/search?site_id={site.id}&q={quote(text)}&limit=10&highlight=true"
+        connection.request("GET", path, headers={"Authorization": f"Bearer {site.key}"})
+        response = connection.getresponse()
+        answer = response.read()
+        if response.status != 200:
+            raise SystemExit(f"{response.status} {answer[:300]!r}")
+        return len(json.loads(answer)["results"]["hits"])
+
+    def holding(self) -> Holding:
+        """What the workers hold."""
+        return Holding.of(*self.server.worker_pids())
+
+    def cpu(self) -> float:
+        """Seconds of CPU the workers have taken."""
+        return sum(_cpu_of(pid) for pid in self.server.worker_pids())
+
+
+def _cpu_of(pid: int) -> float:
+    values = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sites", type=int, default=1000)
+    parser.add_argument("--pages", type=int, default=200, help="of each site")
+    parser.add_argument("--rounds", type=int, default=2, help="warm searches of each site")
+    parser.add_argument("--installed", type=int, default=10_000, help="sites of the large installation that is started")
+    parser.add_argument("--documents", type=Path, help="JSON lines, gzipped")
+    wishes = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        compare_searches(Path(folder), Pages(wishes.documents), wishes.sites, wishes.pages, wishes.rounds)
+        compare_starts(Path(folder), Pages(wishes.documents), wishes.installed)
+
+
+def compare_searches(folder: Path, pages: Pages, sites: int, size: int, rounds: int) -> None:
+    """Latency over many sites and one, and what the workers hold."""
+    with (
+        running_server(folder / "one", workers=WORKERS, default_plan="enterprise") as alone,
+        running_server(folder / "many", workers=WORKERS, default_plan="enterprise") as shared,
+    ):
+        one, many = Installation(alone), Installation(shared)
+        started = time.perf_counter()
+        batch = pages.take(size)
+        one.add_site(batch)
+        one.sites[0] = one.sites[0]._replace(pages=batch)
+        fill(many, pages, sites, size)
+        print(f"{sites} sites of {size} pages filled in {time.perf_counter() - started:.0f} s")
+        one.restart()
+        many.restart()
+        print(f"workers at the start   {many.holding()}")
+        warm_up(one, many, pages)
+        measure("cold", one, many, pages, 1)
+        for target in many.sites:
+            for _ in range(CONNECTIONS // 2):
+                many.search(target, pages.query(target.pages[0]))
+        one.connect()
+        measure("warm", one, many, pages, rounds)
+        print(f"workers after searches {many.holding()}")
+        print(f"one site, the same     {one.holding()}")
+        time.sleep(IDLE_SECONDS + 2)
+        print(f"workers when idle      {many.holding()}")
+    weigh_open_indexes(folder / "many" / "indexes", pages)
+
+
+def fill(installation: Installation, pages: Pages, sites: int, size: int) -> None:
+    """Write some sites over HTTP and copy them until there are so many, each with a key of its own."""
+    for _ in range(min(sites, WRITTEN_SITES)):
+        installation.add_site(pages.take(size))
+    written = list(installation.sites)
+    installation.server.stop()
+    for number, original in enumerate(written):
+        multiply(installation, original, (sites - number - 1) // len(written), shutil.copy2)
+    installation.server.start()
+    installation.sites = [
+        target._replace(key=installation.make_key(target.id, "search")) for target in installation.sites
+    ]
+
+
+def warm_up(one: Installation, many: Installation, pages: Pages) -> None:
+    """Let the workers of both load what they load once; of the many sites only the first is searched."""
+    for installation in (one, many):
+        for _ in range(50 * CONNECTIONS):
+            installation.search(installation.sites[0], pages.query(one.sites[0].pages[0]))
+
+
+def measure(name: str, one: Installation, many: Installation, pages: Pages, rounds: int) -> None:
+    """Search each of the many sites so often, in any order, and the single one as often."""
+    chance = random.Random(5)
+    order = [site for _ in range(rounds) for site in chance.sample(many.sites, len(many.sites))]
+    times: dict[str, list[float]] = {"one": [], "many": []}
+    before = one.cpu(), many.cpu()
+    for site in order:
+        searches = [("one", one, one.sites[0]), ("many", many, site)]
+        chance.shuffle(searches)
+        for kind, installation, target in searches:
+            query = pages.query(chance.choice(target.pages))
+            started = time.perf_counter()
+            installation.search(target, query)
+            times[kind].append((time.perf_counter() - started) * 1000)
+    cpu = [
+        (taken - at_first) * 1000 / len(order) for taken, at_first in zip((one.cpu(), many.cpu()), before, strict=True)
+    ]
+    (median, high), (many_median, many_high) = quantiles(times["one"]), quantiles(times["many"])
+    print(
+        f"{name}: {len(order)} searches, one site p50 {median:.2f} p99 {high:.2f} CPU {cpu[0]:.2f} ms, many sites "
+        f"p50 {many_median:.2f} p99 {many_high:.2f} CPU {cpu[1]:.2f} ms, "
+        f"ratio p50 {many_median / median:.2f} p99 {many_high / high:.2f} CPU {cpu[1] / cpu[0]:.2f}"
+    )
+
+
+def weigh_open_indexes(folder: Path, pages: Pages) -> None:
+    """What open indexes add to this process, and how long opening takes."""
+    backend = TantivyBackend.from_url(f"tantivy://{folder}?indexes=1000000")
+    first, *names = sorted(backend.list_indexes())[: WEIGHED_INDEXES + 1]
+    backend.search(first, SearchQuery(pages.words[50]))
+    before, started, cpu = Holding.of(os.getpid()), time.perf_counter(), time.process_time()
+    for name in names:
+        backend.count(name)
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    print(f"opening an index: {seconds / len(names) * 1000:.2f} ms, CPU {cpu / len(names) * 1000:.2f} ms")
+    weigh("an open index adds", before, len(names))
+    for name in names:
+        for rank in (10, 100, 1000):
+            backend.search(name, SearchQuery(pages.words[rank], limit=10, highlight=Highlight()))
+    weigh("after 3 searches ", before, len(names))
+    cpu, started = time.process_time(), time.perf_counter()
+    time.sleep(2)
+    cpu = (time.process_time() - cpu) / (time.perf_counter() - started)
+    print(f"an open index that nobody uses takes {cpu / len(names) * 1000:.2f} ms of CPU a second")
+    backend.close()
+
+
+def weigh(name: str, before: Holding, number: int) -> None:
+    """Print by how much this process has grown for each of so many indexes."""
+    after = Holding.of(os.getpid())
+    share = [(getattr(after, f.name) - getattr(before, f.name)) / number for f in fields(Holding)]
+    print(
+        f"{name} {share[0] * 1024:.0f} KB, of it not files {share[1] * 1024:.0f} KB, {share[2]:.2f} threads, "
+        f"{share[3]:.2f} descriptors, {share[4]:.1f} mappings"
+    )
+
+
+def compare_starts(folder: Path, pages: Pages, installed: int) -> None:
+    """Time to ready and to the first search, with a few sites and with very many."""
+    with (
+        running_server(folder / "few", workers=WORKERS, default_plan="enterprise") as small,
+        running_server(folder / "very_many", workers=WORKERS, default_plan="enterprise") as large,
+    ):
+        pair = {FEW_SITES: Installation(small), installed: Installation(large)}
+        for sites, installation in pair.items():
+            installation.add_site(pages.take(START_PAGES))
+            installation.server.stop()
+            multiply(installation, installation.sites[0], sites - 1, os.link)
+            installation.server.start()
+        ready: dict[int, list[float]] = {sites: [] for sites in pair}
+        first: dict[int, list[float]] = {sites: [] for sites in pair}
+        for turn in range(1, STARTS + 1):
+            for sites, installation in pair.items():
+                seconds = installation.restart()
+                target = installation.sites[-turn]
+                started = time.perf_counter()
+                assert installation.search(target, target.pages[0]["title"]), "a copied site has its pages"
+                ready[sites].append(seconds)
+                first[sites].append(seconds + time.perf_counter() - started)
+    for name, times in (("ready", ready), ("the first search", first)):
+        few, very_many = (statistics.median(times[sites]) for sites in pair)
+        print(
+            f"start to {name}: {FEW_SITES} sites {few:.2f} s, {installed} sites {very_many:.2f} s, "
+            f"ratio {very_many / few:.2f}"
+        )
+
+
+def multiply(
+    installation: Installation, original: Target, copies: int, copy_file: Callable[[str, str], object]
+) -> None:
+    """Copy a site of a stopped service so often: its rows in SQL, and its index file by file."""
+    folder = installation.server.folder
+    first = max(target.id for target in installation.sites) + 1
+    numbers = range(first, first + copies)
+    if not copies:
+        return
+    database = Database(f"sqlite:///{folder / 'service.db'}")
+    with database.write() as session:
+        site = row_of(session.get_one(Site, original.id))
+        session.execute(insert(Site), [{**site, "id": number} for number in numbers])
+        documents = select(StoredDocument).where(StoredDocument.site_id == original.id)
+        for document in map(row_of, session.scalars(documents).all()):
+            session.execute(insert(StoredDocument), [{**document, "site_id": number} for number in numbers])
+    database.dispose()
+    for number in numbers:
+        source, target = (folder / "indexes" / engine_index_name(id, 1) for id in (original.id, number))
+        shutil.copytree(source, target, copy_function=copy_file)
+        installation.sites.append(original._replace(id=number, key=installation.private_key))
+
+
+def row_of(record: Base) -> dict[str, Any]:
+    """The columns of a loaded record."""
+    return {column.key: getattr(record, column.key) for column in type(record).__mapper__.column_attrs}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""Many indexes in one process: what is open is bounded, and an index nobody searches costs nothing."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.base import Document, SearchQuery
+from backends.embedded import disk, expansion
+from backends.embedded.disk import IDLE_SECONDS, DiskStore
+from backends.tantivy import TantivyBackend
+
+ENGINE_THREAD = "thread-tantivy"
+"""How the names of tantivy's watching threads begin, as the kernel cuts them."""
+
+
+class Clock:
+    """A monotonic clock that only tests move."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(disk, "monotonic", clock)
+    return clock
+
+
+def make_backend(root: Path, capacity: int = 100) -> TantivyBackend:
+    return TantivyBackend(DiskStore(root, capacity, 30.0), name="tantivy", identity="t", persistent=True)
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> Iterator[TantivyBackend]:
+    backend = make_backend(tmp_path / "indexes")
+    yield backend
+    backend.close()
+
+
+def fill(backend: TantivyBackend, count: int) -> list[str]:
+    """Indexes of a document each, none of them open."""
+    names = [f"site_{number}" for number in range(count)]
+    for name in names:
+        backend.create_index(name)
+        add(backend, name, name)
+    backend.close()
+    eventually(lambda: engine_threads() == 0)
+    return names
+
+
+def add(backend: TantivyBackend, name: str, id: str) -> None:
+    backend.upsert(name, [Document(id, {"id": id, "title": "word", "content": "", "url": "/"}, 1)], {})
+
+
+def total(backend: TantivyBackend, name: str, text: str = "word") -> int:
+    return backend.search(name, SearchQuery(text)).total
+
+
+def store_of(backend: TantivyBackend) -> DiskStore:
+    assert isinstance(backend.store, DiskStore)
+    return backend.store
+
+
+def engine_threads() -> int:
+    count = 0
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # It ended meanwhile.
+            count += (task / "comm").read_text().startswith(ENGINE_THREAD)
+    return count
+
+
+def descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def mapped(root: Path) -> int:
+    return Path("/proc/self/maps").read_text().count(str(root))
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait for the engine's threads, which look twice a second whether they are still needed."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_an_open_index_holds_no_file_descriptor_and_one_thread(backend: TantivyBackend) -> None:
+    names = fill(backend, 12)
+    files, before = descriptors(), threading.active_count()
+    for name in names * 3:
+        assert total(backend, name) == 1
+    assert descriptors() == files
+    assert engine_threads() <= len(names)
+    assert threading.active_count() <= before + 1
+
+
+def test_an_index_that_nobody_uses_is_let_go(backend: TantivyBackend, clock: Clock, tmp_path: Path) -> None:
+    names = fill(backend, 6)
+    for name in names:
+        total(backend, name)
+    assert mapped(tmp_path) > 0
+    clock.now += IDLE_SECONDS - 1
+    total(backend, names[0])
+    clock.now += 1
+    assert store_of(backend).close_idle() == IDLE_SECONDS - 1
+    eventually(lambda: engine_threads() == 1)
+    clock.now += IDLE_SECONDS
+    assert store_of(backend).close_idle() is None
+    eventually(lambda: engine_threads() == 0)
+    assert mapped(tmp_path) == 0
+    assert [total(backend, name) for name in names] == [1] * 6
+
+
+def test_indexes_are_let_go_without_another_search(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names = fill(backend, 6)
+    before = set(threading.enumerate())
+    monkeypatch.setattr(disk, "IDLE_SECONDS", 0.05)
+    for _ in range(2):
+        for name in names:
+            total(backend, name)
+        eventually(lambda: engine_threads() == 0)
+        assert mapped(tmp_path) == 0
+        eventually(lambda: set(threading.enumerate()) <= before)
+
+
+def test_a_closed_store_lets_go_of_everything_and_can_be_used_again(backend: TantivyBackend, tmp_path: Path) -> None:
+    names = fill(backend, 3)
+    before = set(threading.enumerate())
+    for _ in range(2):
+        assert total(backend, names[0]) == 1
+        backend.close()
+        assert mapped(tmp_path) == 0
+        eventually(lambda: engine_threads() == 0)
+        eventually(lambda: set(threading.enumerate()) <= before)
+
+
+def test_what_was_written_while_an_index_was_let_go_is_found(backend: TantivyBackend, clock: Clock) -> None:
+    (name,) = fill(backend, 1)
+    assert total(backend, name) == 1
+    clock.now += IDLE_SECONDS
+    store_of(backend).close_idle()
+    other = make_backend(store_of(backend).root)
+    add(other, name, "another")
+    assert total(backend, name) == 2
+    other.close()
+
+
+def test_commits_of_others_do_not_add_threads(backend: TantivyBackend) -> None:
+    (name,) = fill(backend, 1)
+    other = make_backend(store_of(backend).root)
+    for number in range(8):
+        assert total(backend, name) == number + 1
+        add(other, name, f"more{number}")
+    other.close()
+    assert total(backend, name) == 9
+    eventually(lambda: engine_threads() == 1)
+
+
+def test_a_search_keeps_its_index_though_others_push_it_out(tmp_path: Path) -> None:
+    backend = make_backend(tmp_path / "indexes", capacity=2)
+    names = fill(backend, 6)
+    held = backend.store.snapshot(names[0])
+    for name in names[1:]:
+        total(backend, name)
+    assert held.frequency("title", "word") == 1
+    assert held.total == 1
+    del held
+    gc.collect()
+    eventually(lambda: engine_threads() == 2)
+    backend.close()
+
+
+def test_what_was_worked_out_about_words_outlives_the_opening_until_the_next_commit(
+    backend: TantivyBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = fill(backend, 2)
+    expanded: list[Any] = []
+    expand = expansion._expand
+
+    def count_expansions(*arguments: Any) -> Any:
+        expanded.append(arguments)
+        return expand(*arguments)
+
+    monkeypatch.setattr(expansion, "_expand", count_expansions)
+    for name in names * 2:
+        assert total(backend, name) == 1
+        clock.now += IDLE_SECONDS
+        store_of(backend).close_idle()
+    assert len(expanded) == len(names)
+    add(backend, names[0], "another")
+    assert [total(backend, name) for name in names] == [2, 1]
+    assert len(expanded) == len(names) + 1
+
+
+def test_what_is_remembered_about_words_is_bounded_for_all_indexes_together(tmp_path: Path) -> None:
+    backend = make_backend(tmp_path / "indexes", capacity=2)
+    names = fill(backend, 4)
+    for number in range(disk.WORDS_AN_INDEX):
+        for name in names:
+            total(backend, name, f"word{number}")
+    assert len(store_of(backend).findings) == 2 * disk.WORDS_AN_INDEX
+    backend.close()

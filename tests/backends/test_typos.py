@@ -1,0 +1,120 @@
+"""Looking at fewer words finds the same ones."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backends.base import Document
+from backends.embedded.expansion import _joined_or_split
+from backends.embedded.snapshots import Snapshot
+from backends.embedded.typos import corrections, distance, edits, errors_allowed, known_start
+from backends.tantivy import TantivyBackend
+
+FIELDS = ("title", "content")
+few_letters = st.text(alphabet="abc", max_size=9)
+
+
+@cache
+def dictionary() -> tuple[Snapshot, dict[str, int]]:
+    """An index of random words, and in how many titles or contents, whichever are more, each of them is."""
+    chance = random.Random(11)
+    syllables = ["an", "ber", "co", "du", "el", "fa", "gri", "ho", "in", "ter", "na", "tio"]
+    words = ["".join(chance.choices(syllables, k=chance.randrange(1, 6))) for _ in range(300)]
+    backend = TantivyBackend.from_url("memory://")
+    backend.create_index("i")
+    counts: dict[str, dict[str, int]] = {name: {} for name in FIELDS}
+    for start in (0, 60, 90):
+        batch = []
+        for number in range(start, {0: 60, 60: 90, 90: 100}[start]):
+            fields = {"id": str(number), "url": "/", **{name: " ".join(chance.sample(words, 12)) for name in FIELDS}}
+            batch.append(Document(str(number), fields, number))
+            for name in FIELDS:
+                for word in set(fields[name].split()):
+                    counts[name][word] = counts[name].get(word, 0) + 1
+        backend.upsert("i", batch, {})
+    backend.store.settle()
+    every = {word: max(found.get(word, 0) for found in counts.values()) for found in counts.values() for word in found}
+    return backend.store.snapshot("i"), every
+
+
+def plain_distance(left: str, right: str) -> int:
+    """Optimal string alignment by its definition."""
+    rows = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    for i in range(len(left) + 1):
+        for j in range(len(right) + 1):
+            if not i or not j:
+                rows[i][j] = i + j
+                continue
+            rows[i][j] = min(rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + (left[i - 1] != right[j - 1]))
+            if i > 1 and j > 1 and left[i - 1] == right[j - 2] and left[i - 2] == right[j - 1]:
+                rows[i][j] = min(rows[i][j], rows[i - 2][j - 2] + 1)
+    return rows[-1][-1]
+
+
+@settings(max_examples=1000)
+@given(few_letters, few_letters, st.integers(1, 3))
+def test_a_distance_is_that_of_the_definition_up_to_the_limit(left: str, right: str, limit: int) -> None:
+    assert distance(left, right, limit) == min(plain_distance(left, right), limit + 1)
+
+
+def some_words(count: int) -> list[str]:
+    """Words of the dictionary with errors, words joined, and words it has nothing like."""
+    chance = random.Random(13)
+    known = sorted(dictionary()[1])
+    found = []
+    for _ in range(count):
+        word = chance.choice(known) + (chance.choice(known) if chance.random() < 0.3 else "")
+        for _ in range(chance.randrange(3)):
+            word = chance.choice(sorted(edits(word)) or [word])
+        found.append(word)
+    return [*found, "xyzzyxyzzy", "antern", "internationale", "q" * 40]
+
+
+def test_the_letters_known_are_the_beginning_of_a_term() -> None:
+    snapshot, counts = dictionary()
+    for word in some_words(300):
+        longest = max(size for size in range(len(word) + 1) if any(t.startswith(word[:size]) for t in counts))
+        assert known_start(snapshot, FIELDS, word) == max(longest, min(3, len(word)))
+
+
+@pytest.mark.parametrize("as_prefix", [False, True])
+def test_corrections_are_all_that_are_near(as_prefix: bool) -> None:
+    snapshot, counts = dictionary()
+    for word in some_words(80):
+        found = dict(corrections(snapshot, FIELDS, word, as_prefix))
+        near = {term for term in counts if plain_distance(word, term) == 1}
+        if as_prefix and errors_allowed(word):
+            near |= {
+                term
+                for term in counts
+                if term != word and any(plain_distance(word, term[:size]) <= 1 for size in range(len(term) + 1))
+            }
+        if not errors_allowed(word):
+            assert not found
+        elif near:
+            assert set(found.values()) == {1}
+            assert set(found) <= near if as_prefix or len(near) > 8 else set(found) == near
+            assert min(counts[term] for term in found) >= sorted((counts[term] for term in near), reverse=True)[:8][-1]
+        else:
+            assert set(found.values()) <= {2}
+            assert all(plain_distance(word, term) <= 2 for term in found)
+            alike = {t for t in counts if t[:3] == word[:3] and plain_distance(word, t) == 2}
+            assert bool(found) >= bool(alike and errors_allowed(word) == 2)
+
+
+def test_a_word_is_split_into_the_most_frequent_pair() -> None:
+    snapshot, _ = dictionary()
+    for word in some_words(300):
+        pairs = []
+        for at in range(2, len(word) - 1):
+            parts = (word[:at], word[at:])
+            count = max(min(snapshot.frequency(field, part) for part in parts) for field in FIELDS)
+            if count:
+                pairs.append((-count, at, parts))
+        found = _joined_or_split(snapshot, word, FIELDS)
+        assert [form.terms for form in found.values()] == [parts for *_, parts in sorted(pairs)[:1]]
