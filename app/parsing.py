@@ -32,7 +32,9 @@ def read_body(req: Request) -> bytes:
     limit = current_app.config["BODY_LIMITS"].get(req.endpoint, current_app.config["MAX_BODY_BYTES"])
     with _reading(req, limit, ErrorCode.INVALID_JSON):
         length = req.content_length
-        return req.get_data() if length is None or length > limit else _read_at_once(req, length)
+        if length is None or length > limit or not is_json(req):
+            return req.get_data()
+        return _read_at_once(req, length)
 
 
 def _read_at_once(req: Request, length: int) -> bytes:

@@ -13,7 +13,11 @@ _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _ISO_DATE = re.compile(r"\d{4}-?(?:\d\d|W\d\d)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_COMPOSED = re.compile("[\x80-\u02ff\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u3400-\u4dbf\u4e00-\u9fff]*")
+_COMPOSED = re.compile(
+    "[\x80-\u02ff\u0400-\u0482\u048a-\u052f\u05d0-\u05ea\u0621-\u064a"
+    "\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2190-\u2328\u232b-\u2adb"
+    "\u3001-\u3029\u3041-\u3096\u309d-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\U0001f300-\U0001faff]*"
+)
 """Characters that NFC leaves as they are, whatever stands next to them: the frequent ones of them."""
 
 

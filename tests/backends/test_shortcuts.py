@@ -1,0 +1,110 @@
+"""What indexing does quickly gives what the plain way gives."""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from backends.embedded import folding
+from backends.embedded.folding import RUN, compose, prepare, spell_out
+from backends.embedded.languages import _ballots, _words, language_votes, recognise, stop_words
+from backends.embedded.schema import text_mark
+from backends.embedded.stop_words import STOP_WORDS
+from backends.text import beyond_ascii
+from backends.values import _COMPOSED, fold_value
+
+ODD = (
+    "aAzZ09_ +#.\t-éßÉſİıŉƒǆŒ\u0301\u0327\u0345\u00ad\u200b\u200d\u20d7\u2028\u2126\u212a\u212b\u2adcΣςσάЁёй"
+    "אִاأَةیکव\u094dก็ไทยကို日本語ガｶﾞ한국각\ufb01\uff21\U0001d400🔬👍🏽\U00011131\u2de0\ud800"
+)
+texts = st.one_of(
+    st.text(st.sampled_from(ODD), max_size=40),
+    st.text(st.characters(), max_size=40),
+    st.lists(st.sampled_from(["c++", "C#", ".net", ".NETs", "a.net", "g++4", "++", "#", "é", "日本", " ", "x", "_"]))
+    .map("".join),
+)  # fmt: skip
+
+
+def plainly_composed(text: str) -> str:
+    form = "NFKC" if folding._COMPATIBILITY.search(text) else "NFC"
+    return unicodedata.normalize("NFC", unicodedata.normalize(form, text).translate(folding._FOLDS))  # type: ignore[arg-type]
+
+
+def plainly_spelt_out(text: str) -> str:
+    text = re.sub(r"\b([A-Za-z])\+\+", r"\1plusplus ", text)
+    text = re.sub(r"([^\W_]{2})\+\+(?![^\W_])", r"\1 plusplus ", text)
+    text = re.sub(r"\b([A-Za-z])#(?!\w)", r"\1sharp ", text)
+    return re.sub(r"(?<![\w.])\.(?=net(?![^\W_]))", " dot", text, flags=re.IGNORECASE)
+
+
+@settings(max_examples=500)
+@given(texts)
+@example("e\u0301x C++ .NET")
+@example("Ω 🔬 a\u20d7b")
+def test_text_is_prepared_as_if_no_step_were_spared(text: str) -> None:
+    assert compose(text) == plainly_composed(text)
+    assert spell_out(text) == plainly_spelt_out(text)
+    assert prepare(text) == RUN.sub(folding._paired, plainly_spelt_out(plainly_composed(text)))
+
+
+def test_no_folded_character_becomes_another() -> None:
+    assert not any(ord(char) in folding._FOLDS for fold in folding._FOLDS.values() for char in fold or "")
+
+
+@given(texts)
+def test_what_is_beyond_ascii_is_all_of_it(text: str) -> None:
+    assert beyond_ascii(text) == "".join(char for char in text if ord(char) > 127)
+
+
+@settings(max_examples=500)
+@given(texts.filter(lambda text: "\ud800" not in text and text.isprintable()))
+def test_values_are_folded_as_if_no_step_were_spared(text: str) -> None:
+    assert fold_value(text) == unicodedata.normalize("NFC", text.strip().casefold())
+
+
+def test_only_characters_that_never_compose_are_taken_as_composed() -> None:
+    followers = {
+        int(parts[1], 16)
+        for parts in (unicodedata.decomposition(chr(code)).split() for code in range(sys.maxunicode + 1))
+        if len(parts) == 2 and not parts[0].startswith("<")
+    } | set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3))  # fmt: skip
+    for code in range(128, sys.maxunicode + 1):
+        char = chr(code)
+        if _COMPOSED.fullmatch(char):
+            assert unicodedata.normalize("NFC", char) == char
+            assert not unicodedata.combining(char)
+            assert code not in followers
+
+
+@pytest.mark.parametrize("length", [0, 31, 32, 33, 34, 3000])
+def test_equal_values_have_one_mark_and_others_another(length: int) -> None:
+    value = "é" + "x" * length
+    assert text_mark("f", value) == text_mark("f", f" {value.upper()} ")
+    assert len({text_mark("f", value), text_mark("g", value), text_mark("f", value + "y"), text_mark("f", "e")}) == 4
+    assert len(text_mark("f", value).encode()) <= 40
+
+
+words = st.lists(st.sampled_from([word for language in STOP_WORDS for word in stop_words(language)] + ["zzz"]))
+
+
+@given(words)
+def test_a_language_is_recognised_by_most_votes(words: list[str]) -> None:
+    votes = language_votes(words)
+    counted = dict(zip(_ballots().languages, _ballots().count(words), strict=True))
+    unit = max(counted.values(), default=0) / max(votes.values(), default=1)
+    assert counted == pytest.approx({language: votes.get(language, 0) * unit for language in counted})
+    text = " ".join(words)[:600]
+    votes = language_votes(re.findall(r"[^\W\d_]+", text.lower()))
+    if text.isascii() and votes:
+        assert votes[recognise(text)] == pytest.approx(max(votes.values()))
+
+
+@settings(max_examples=500)
+@given(texts)
+def test_words_are_runs_of_letters(text: str) -> None:
+    assert _words(text, beyond_ascii(text)) == re.findall(r"[^\W\d_]+", text.lower())
