@@ -48,7 +48,7 @@ _LOCKS = ".locks"
 _TRASH = ".trash"
 _ATTEMPTS = 3
 
-IDLE_SECONDS = 3.0
+IDLE_SECONDS = 2.0
 """How long an index stays open that nobody uses.
 
 Tantivy keeps a thread for each open index, which takes about 0.3 ms of CPU a second; opening one takes about 1 ms.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -70,7 +70,7 @@ class Highlighter:
         """The part of a text that is shown, and the matches there.
 
         A long text is looked through only as far as needed to find every word of the query near each other, or, from
-        some length on, to find every word.
+        some length on, to find every word; and not beyond the first matches if no other word is there.
         """
         spans: list[Span] = []
         begin = 0
@@ -79,15 +79,17 @@ class Highlighter:
                 break
             spans = self._more_spans(spans, text, begin, reach)
             best = _best_stretch(spans, words)
-            if best is not None and (
-                best.different == self._different
-                or (reach == _LOOKS[-1] and len({number for _, _, number in spans}) == self._different)
+            begin = 1 + max(text.rfind(space, reach - 2 * _EDGE, reach - _EDGE) for space in " \n")
+            if best is None:
+                continue
+            missing = self._numbers.difference([number for _, _, number in spans])
+            if best.different == len(self._numbers) or (
+                not self._any_occurs(missing, text[begin:]) if missing else reach == _LOOKS[-1]
             ):
                 start, end = _around(text, best, words)
                 # What is cut off at the edge may have been taken for a whole word, or not been found.
                 if end <= reach - _EDGE:
                     return spans, (start, end)
-            begin = 1 + max(text.rfind(space, reach - 2 * _EDGE, reach - _EDGE) for space in " \n")
         spans = self._more_spans(spans, text, begin, len(text))
         return spans, crop_window(text, spans, words)
 
@@ -98,10 +100,16 @@ class Highlighter:
             return found
         return [span for span in spans if span[0] < begin] + [(at + begin, to + begin, n) for at, to, n in found]
 
+    def _any_occurs(self, numbers: Set[int], text: str) -> bool:
+        """Whether a text has any of these words of the query."""
+        needles = [needle for needle in self.needles if needle.number in numbers]
+        sequences = {terms: number for terms, number in self.sequences.items() if number in numbers}
+        return bool(find_spans(text, needles, sequences))
+
     @cached_property
-    def _different(self) -> int:
-        """How many words of the query can be marked."""
-        return len({needle.number for needle in self.needles} | set(self.sequences.values()))
+    def _numbers(self) -> frozenset[int]:
+        """The words of the query that can be marked."""
+        return frozenset({needle.number for needle in self.needles}) | frozenset(self.sequences.values())
 
     def _marked(self, text: str, spans: list[Span], start: int, end: int) -> str:
         parts: list[str] = []

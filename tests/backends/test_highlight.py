@@ -107,7 +107,7 @@ def test_words_near_each_other_are_found_however_late_they_come(before: int) -> 
     assert formatted == "…filler [alpha] [beta] filler…"
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(
     st.lists(st.sampled_from(["alpha", "alphabet", "beta", "gamma ray", "x", "y\n", "é"]), max_size=4),
     st.integers(0, 40),
@@ -116,8 +116,15 @@ def test_looking_piece_by_piece_finds_what_looking_once_does(words: list[str], s
     text = " ".join([*words, "f" * shift] + ["filler"] * 580 + words + ["filler"] * 1800 + words + ["filler"] * 300)
     marks = marks_for(["alpha", "beta", "delta"], ["gam"], [("gamma", "ray")])
     highlighter = Highlighter(Highlight(), marks)
-    spans, _ = highlighter._best_part(text, 30)
-    assert spans == find_spans(text, highlighter.needles, highlighter.sequences)
+    spans, _ = highlighter._best_part(f"{text} delta", 30)
+    assert spans == find_spans(f"{text} delta", highlighter.needles, highlighter.sequences)
+
+
+@pytest.mark.parametrize(("late", "shown"), [("beta", "[alpha] [beta]"), ("other", "[alpha] first")])
+def test_a_text_is_looked_through_only_for_words_not_found_yet(late: str, shown: str) -> None:
+    text = "alpha first " + "filler " * 1_000 + f"alpha {late}"
+    wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 2})
+    assert shown in Highlighter(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
 
 
 def test_a_word_cut_by_the_first_look_is_not_a_match() -> None:
