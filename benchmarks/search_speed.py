@@ -122,8 +122,14 @@ class Connection:
         self._headers = headers
 
     def call(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        self._connection.request(method, path, body, self._headers)
-        response = self._connection.getresponse()
+        try:
+            self._connection.request(method, path, body, self._headers)
+            response = self._connection.getresponse()
+        except (http.client.RemoteDisconnected, ConnectionResetError):
+            # It was idle for longer than the server keeps it, while another system was filled.
+            self._connection.close()
+            self._connection.request(method, path, body, self._headers)
+            response = self._connection.getresponse()
         answer = response.read()
         if response.status != 200:
             sys.exit(f"{method} {path}: {response.status} {answer[:300]!r}")
