@@ -2,7 +2,7 @@
 
     python -m benchmarks.growth PAGES.jsonl.gz [--sizes 1000,10000,100000,1000000] [--folder FOLDER]
 
-The embedded engine in process, without HTTP. Documents are parts of about 600 characters of real pages (see
+The embedded engine in process, without HTTP. Documents are parts of about 500 characters of real pages (see
 ``benchmarks/pages.py``), so that a million of them differ. Every size is searched by a fresh process with the same
 queries, made of words of the first thousand documents: 20 hits with highlights. Printed: median and 99th percentile of
 CPU milliseconds a query, and the process's own (anonymous) memory and what it maps of the index's files.
@@ -26,7 +26,7 @@ from backends.base import Document, FieldKind, Highlight, SearchQuery, SortKey
 from backends.registry import create_backend
 from benchmarks.search_speed import HITS, Query, make_queries, read
 
-PART = 600
+PART = 500
 BATCH = 5_000
 INDEX = "site_1"
 KINDS = {"section": frozenset({FieldKind.STRING}), "pages": frozenset({FieldKind.NUMBER})}
@@ -79,7 +79,7 @@ def in_a_process(work: Any, *arguments: Any) -> Any:
 
 
 def parts(pages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Pages cut into documents of about 600 characters, at spaces."""
+    """Pages cut into documents of about 500 characters, at spaces."""
     for page in pages:
         text, start = page["content"], 0
         while start < len(text):

@@ -75,7 +75,7 @@ def to_tantivy(document: Document, slots: Mapping[str, int]) -> tantivy.Document
     missing = [name for name in REQUIRED_HIT_FIELDS if name not in fields]
     entry.add_bytes(ANSWER, orjson.dumps({**fields, **dict.fromkeys(missing, "")} if missing else dict(fields)))
     for name in missing:
-        add_text(PADDED, name)
+        entry.add_bytes(PADDED, name.encode())
     facets: dict[str, list[str]] = {}
     for name, value in fields.items():
         add_text(MARKS, presence_mark(name))
@@ -97,7 +97,7 @@ def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
     """The document that was indexed, from what the index stores."""
     fields = orjson.loads(bytes(entry.get_first(ANSWER) or b"{}"))
     for name in entry.get_all(PADDED):
-        del fields[name]
+        del fields[bytes(name).decode()]
     return Document(str(entry.get_first(ID)), fields, changed_at)
 
 

@@ -61,7 +61,7 @@ def build_schema(slots: int) -> tantivy.Schema:
     for slot in range(slots):
         builder.add_text_field(text_column(slot), fast=True, tokenizer_name="raw", index_option="basic")
         builder.add_float_field(number_column(slot), fast=True)
-    builder.add_text_field(PADDED, stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_bytes_field(PADDED, stored=True)
     builder.add_bytes_field(ANSWER, stored=True)
     return builder.build()
 
