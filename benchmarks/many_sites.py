@@ -7,10 +7,10 @@ over HTTP: one has a site, the other a thousand, each with a search key of its o
 made-up words with the frequencies of a language, or taken from the file that ``benchmarks.pages`` writes.
 
 * Latency: every search is sent to both, in turn, so that noise of the machine hits both alike, with other words each
-  time. Those to the many go over all sites evenly, so that hardly any index is open when it is needed. "cold" is the
-  first search of a site since the start of the service, which also looks the site's key up in SQL; "warm" are later
-  ones. The single site is warm in both. Printed: medians, 99th percentiles and CPU of the workers in milliseconds a
-  search, and many sites / one site.
+  time. Those to the many go over all sites evenly, so that hardly any index is open when it is needed; that of the
+  single site always is. "cold" is the first search with a key since the start of the service, which looks the key up
+  in SQL: to each of the many sites with its own, to the single one with as many keys. "warm" are later ones. Printed:
+  medians, 99th percentiles and CPU of the workers in milliseconds a search, and many sites / one site.
 * What a worker holds: resident memory, threads, file descriptors and memory mappings after the start, after the
   searches of all sites, and when nobody has searched for a while; and what one open index adds to a process, as it
   is opened and after a few searches.
@@ -44,8 +44,8 @@ from app.database import Database
 from app.models import Base, Site, StoredDocument
 from app.models.sites import engine_index_name
 from backends.base import Highlight, SearchQuery
-from backends.embedded.disk import IDLE_SECONDS
-from backends.tantivy import TantivyBackend
+from backends.embedded.disk import IDLE_SECONDS, DiskStore
+from backends.embedded.search import run_search
 from benchmarks.search_speed import misspell, quantiles, read
 from tests.server import Server, running_server
 
@@ -60,7 +60,7 @@ SAMPLE = 3
 """Pages kept of each of the many sites, to take the words of queries from."""
 
 START_PAGES = 20
-STARTS = 5
+STARTS = 3
 FEW_SITES = 10
 WEIGHED_INDEXES = 200
 
@@ -131,8 +131,8 @@ class Holding:
         process = Path(f"/proc/{pid}")
         status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
         mappings = (process / "maps").read_text().count("\n")
-        memory = (int(status[name].split()[0]) / 1024 for name in ("VmRSS", "RssAnon"))
-        return cls(*memory, int(status["Threads"]), sum(1 for _ in (process / "fd").iterdir()), mappings)
+        rss, private = (int(status[name].split()[0]) / 1024 for name in ("VmRSS", "RssAnon"))
+        return cls(rss, private, int(status["Threads"]), sum(1 for _ in (process / "fd").iterdir()), mappings)
 
     def __str__(self) -> str:
         return (
@@ -248,19 +248,20 @@ def compare_searches(folder: Path, pages: Pages, sites: int, size: int, rounds: 
         started = time.perf_counter()
         batch = pages.take(size)
         one.add_site(batch)
-        one.sites[0] = one.sites[0]._replace(pages=batch)
+        single = one.sites[0]._replace(pages=batch)
+        unused = [single._replace(key=one.make_key(single.id, "search")) for _ in range(sites)]
         fill(many, pages, sites, size)
         print(f"{sites} sites of {size} pages filled in {time.perf_counter() - started:.0f} s")
         one.restart()
         many.restart()
         print(f"workers at the start   {many.holding()}")
         warm_up(one, many, pages)
-        measure("cold", one, many, pages, 1)
+        measure("cold", one, unused, many, many.sites, pages)
         for target in many.sites:
-            for _ in range(CONNECTIONS // 2):
+            for _ in range(WORKERS):
                 many.search(target, pages.query(target.pages[0]))
         one.connect()
-        measure("warm", one, many, pages, rounds)
+        measure("warm", one, [single] * sites * rounds, many, many.sites * rounds, pages)
         print(f"workers after searches {many.holding()}")
         print(f"one site, the same     {one.holding()}")
         time.sleep(IDLE_SECONDS + 2)
@@ -285,18 +286,20 @@ def fill(installation: Installation, pages: Pages, sites: int, size: int) -> Non
 def warm_up(one: Installation, many: Installation, pages: Pages) -> None:
     """Let the workers of both load what they load once; of the many sites only the first is searched."""
     for installation in (one, many):
-        for _ in range(50 * CONNECTIONS):
+        for _ in range(25 * CONNECTIONS):
             installation.search(installation.sites[0], pages.query(one.sites[0].pages[0]))
 
 
-def measure(name: str, one: Installation, many: Installation, pages: Pages, rounds: int) -> None:
-    """Search each of the many sites so often, in any order, and the single one as often."""
+def measure(
+    name: str, one: Installation, singles: list[Target], many: Installation, targets: list[Target], pages: Pages
+) -> None:
+    """Search what is named of both, in any order."""
     chance = random.Random(5)
-    order = [site for _ in range(rounds) for site in chance.sample(many.sites, len(many.sites))]
+    order = chance.sample(list(zip(singles, targets, strict=True)), len(targets))
     times: dict[str, list[float]] = {"one": [], "many": []}
     before = one.cpu(), many.cpu()
-    for site in order:
-        searches = [("one", one, one.sites[0]), ("many", many, site)]
+    for single, site in order:
+        searches = [("one", one, single), ("many", many, site)]
         chance.shuffle(searches)
         for kind, installation, target in searches:
             query = pages.query(chance.choice(target.pages))
@@ -316,24 +319,22 @@ def measure(name: str, one: Installation, many: Installation, pages: Pages, roun
 
 def weigh_open_indexes(folder: Path, pages: Pages) -> None:
     """What open indexes add to this process, and how long opening takes."""
-    backend = TantivyBackend.from_url(f"tantivy://{folder}?indexes=1000000")
-    first, *names = sorted(backend.list_indexes())[: WEIGHED_INDEXES + 1]
-    backend.search(first, SearchQuery(pages.words[50]))
+    store = DiskStore(folder, 1, 1.0)
+    first, *names = sorted(store.names())[: WEIGHED_INDEXES + 1]
+    run_search(store.snapshot(first), SearchQuery(pages.words[50]))
     before, started, cpu = Holding.of(os.getpid()), time.perf_counter(), time.process_time()
-    for name in names:
-        backend.count(name)
+    opened = [store.snapshot(name) for name in names]
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
-    print(f"opening an index: {seconds / len(names) * 1000:.2f} ms, CPU {cpu / len(names) * 1000:.2f} ms")
-    weigh("an open index adds", before, len(names))
-    for name in names:
+    print(f"opening an index: {seconds / len(opened) * 1000:.2f} ms, CPU {cpu / len(opened) * 1000:.2f} ms")
+    weigh("an open index adds", before, len(opened))
+    for snapshot in opened:
         for rank in (10, 100, 1000):
-            backend.search(name, SearchQuery(pages.words[rank], limit=10, highlight=Highlight()))
-    weigh("after 3 searches ", before, len(names))
+            run_search(snapshot, SearchQuery(pages.words[rank], limit=10, highlight=Highlight()))
+    weigh("after 3 searches ", before, len(opened))
     cpu, started = time.process_time(), time.perf_counter()
     time.sleep(2)
     cpu = (time.process_time() - cpu) / (time.perf_counter() - started)
-    print(f"an open index that nobody uses takes {cpu / len(names) * 1000:.2f} ms of CPU a second")
-    backend.close()
+    print(f"an open index that nobody uses takes {cpu / len(opened) * 1000:.2f} ms of CPU a second")
 
 
 def weigh(name: str, before: Holding, number: int) -> None:
