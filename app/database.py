@@ -24,6 +24,13 @@ _HASTE = 10
 """Once a writer has waited in vain, writers wait this part of the time until one succeeds."""
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.000_5, 0.004
 
+ROW_LOCK: dict[str, Any] = {"key_share": True}
+"""How a row is locked for a change (``with_for_update``), so that rows which refer to it may still come.
+
+PostgreSQL checks a foreign key again when a row is updated twice in one transaction. Under a plain FOR UPDATE, one
+that holds a site and changes it twice would wait for one that holds the account and waits for the site.
+"""
+
 UNAVAILABLE_ERRORS: tuple[type[Exception], ...] = (OperationalError, InterfaceError, PoolTimeoutError)
 """What SQLAlchemy raises when the database is away, locked for too long or out of space."""
 

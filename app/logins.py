@@ -11,6 +11,7 @@ from app.addresses import address_key, is_forwarded, is_loopback
 from app.auth import SESSION_COOKIE
 from app.clock import now
 from app.counters.base import WindowHit
+from app.database import ROW_LOCK
 from app.errors import ApiError, ErrorCode
 from app.guard import address, current_session
 from app.models import Account
@@ -60,7 +61,7 @@ def log_in(email: str, password: str) -> tuple[Account, str, str]:
         raise _wrong_credentials()
     with part.database.write() as session:
         # Hashing takes a while, in which the account may have gone or been given another password.
-        present = session.get(Account, account.id, with_for_update=True)
+        present = session.get(Account, account.id, with_for_update=ROW_LOCK)
         if present is None or present.password_hash != account.password_hash:
             raise _wrong_credentials()
         login, cookie = sessions.start_session(session, present, part.settings.secret_key)

@@ -19,7 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.database import Database
+from app.database import ROW_LOCK, Database
 from app.models import EngineCredential, Key, Site
 from app.services.credentials import KeyRecord, SiteRecord
 from backends.base import SearchBackend
@@ -135,7 +135,7 @@ def _is_noted(session: Session, engine: SearchBackend, holder: str, index: str) 
 
 def _still_stands(session: Session, site: SiteRecord, key: KeyRecord | None) -> bool:
     """Whether nothing ended the credential's holder meanwhile; locks what would."""
-    stored_site = session.get(Site, site.id, with_for_update=True)
+    stored_site = session.get(Site, site.id, with_for_update=ROW_LOCK)
     if stored_site is None or not stored_site.active or stored_site.engine_index != site.engine_index:
         return False
     if key is None:

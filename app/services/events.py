@@ -13,7 +13,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import clock
-from app.database import Database, is_unavailable
+from app.database import ROW_LOCK, Database, is_unavailable
 from app.models import EventJournal
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
@@ -260,7 +260,7 @@ class EventRecorder:
         """
         with self._database.write() as session:
             position = session.scalar(
-                select(EventJournal.position).where(EventJournal.id == journal.id).with_for_update()
+                select(EventJournal.position).where(EventJournal.id == journal.id).with_for_update(**ROW_LOCK)
             )
             portion = journal.read(position or 0, PORTION_BYTES, ended=ended)
             if portion.end == (position or 0):

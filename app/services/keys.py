@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
+from app.database import ROW_LOCK
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Key
 from app.plans import PlanLimits
@@ -83,7 +84,7 @@ def get_key(session: Session, account_id: int, key_id: str, *, site_id: int | No
     query = select(Key).where(Key.id == key_id, Key.account_id == account_id)
     if site_id is not None:
         query = query.where(Key.site_id == site_id)
-    key = session.scalar(query.with_for_update(of=Key) if lock else query)
+    key = session.scalar(query.with_for_update(of=Key, **ROW_LOCK) if lock else query)
     if key is None:
         raise key_not_found()
     return key

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.counters.base import CounterStore
-from app.database import Database
+from app.database import ROW_LOCK, Database
 from app.locks import Locks
 from app.models import EngineTask, Site, StoredDocument
 from app.models.base import from_microseconds
@@ -121,7 +121,7 @@ class Rebuilder:
         if account_id is None:
             return False
         with credential_change(self._database, self._counters, account_id) as session:
-            site = session.get(Site, site_id, with_for_update=True)
+            site = session.get(Site, site_id, with_for_update=ROW_LOCK)
             if site is None:
                 return False
             end_engine_credentials(session, site)

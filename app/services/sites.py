@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
+from app.database import ROW_LOCK
 from app.errors import ApiError, ErrorCode
 from app.models import Account, EngineCredential, Site
 from app.plans import PlanLimits
@@ -36,7 +37,7 @@ def get_site(session: Session, account_id: int, site_id: int, *, lock: bool = Fa
     if not 0 < site_id <= MAX_INT64:
         raise site_not_found()
     query = select(Site).where(Site.id == site_id, Site.account_id == account_id)
-    site = session.scalar(query.with_for_update() if lock else query)
+    site = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
     if site is None:
         raise site_not_found()
     return site
@@ -45,7 +46,7 @@ def get_site(session: Session, account_id: int, site_id: int, *, lock: bool = Fa
 def get_account(session: Session, account_id: int, *, lock: bool = False) -> Account:
     """The caller's own account; locked, so that limits that races could pass are counted one after another."""
     query = select(Account).where(Account.id == account_id)
-    account = session.scalar(query.with_for_update() if lock else query)
+    account = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
     if account is None:
         raise ApiError(ErrorCode.INVALID_API_KEY, "The account no longer exists.")
     return account

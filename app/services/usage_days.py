@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import today
 from app.counters.base import CounterStore, DayUsage
-from app.database import Database
+from app.database import ROW_LOCK, Database
 from app.models import Account, UsageDay
 
 KEPT = timedelta(days=400)
@@ -51,7 +51,7 @@ class UsageCopies:
 def _copy(session: Session, account_id: int, usage: DayUsage) -> None:
     if not usage.used and not usage.indexing:
         return
-    if session.get(Account, account_id, with_for_update=True) is None:
+    if session.get(Account, account_id, with_for_update=ROW_LOCK) is None:
         return  # It was deleted meanwhile.
     copied = session.get(UsageDay, (account_id, usage.day))
     if copied is None:
