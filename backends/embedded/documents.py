@@ -20,7 +20,6 @@ from backends.embedded.schema import (
     FACETS,
     ID,
     LANGUAGE,
-    MARKS,
     NUMBER_KINDS,
     PADDED,
     SCALAR_KINDS,
@@ -35,6 +34,7 @@ from backends.embedded.schema import (
     text_column,
     text_mark,
 )
+from backends.text import beyond_ascii
 from backends.values import number_text, parse_instant
 
 LONGEST_INDEXED_TEXT = 400_000
@@ -58,36 +58,40 @@ def searched_characters(document: Document) -> int:
 def to_tantivy(document: Document, slots: Mapping[str, int]) -> tantivy.Document:
     """The document as it is indexed; ``slots`` must cover its own fields."""
     fields = document.fields
-    entry = tantivy.Document()
-    add_text = entry.add_text
     title, excerpt, content = (
         str(fields.get("title", "")),
         str(fields.get("excerpt", "")),
         str(fields.get("content", "")),
     )
-    add_text(ID, document.id)
-    add_text("title", prepare(title[:LONGEST_INDEXED_TEXT]))
+    foreign = beyond_ascii(content)
+    columns: dict[str, Any] = {
+        ID: document.id,
+        "title": prepare(title[:LONGEST_INDEXED_TEXT]),
+        "content": prepare(content[:LONGEST_INDEXED_TEXT], foreign),
+        LANGUAGE: recognise(f"{title} {excerpt[:200]} {content[:600]}"),
+        CHANGED: document.changed_at,
+    }
     if excerpt:
-        add_text("excerpt", prepare(excerpt[:LONGEST_INDEXED_TEXT]))
-    add_text("content", prepare(content[:LONGEST_INDEXED_TEXT]))
-    add_text(LANGUAGE, recognise(f"{title} {excerpt[:200]} {content[:600]}"))
-    entry.add_integer(CHANGED, document.changed_at)
+        columns["excerpt"] = prepare(excerpt[:LONGEST_INDEXED_TEXT])
+    marks: list[str] = []
+    facets: dict[str, list[str]] = {}
+    for name, value in fields.items():
+        marks.append(presence_mark(name))
+        if _add_sort_key(columns, name, value, slots):
+            marks.append(sortable_mark(name))
+        if not isinstance(value, str):
+            facets[name] = _add_values(columns, marks, name, value, slots)
+        elif name != ID:
+            marks.append(text_mark(name, value, foreign if name == "content" else None))
+            if not value:
+                marks.append(empty_mark(name))
+            if name not in NO_FACETS:
+                facets[name] = [value[:LONGEST_FACET_VALUE]]
+    entry = tantivy.Document(marks=marks, **columns)
     missing = [name for name in REQUIRED_HIT_FIELDS if name not in fields]
     entry.add_bytes(ANSWER, orjson.dumps({**fields, **dict.fromkeys(missing, "")} if missing else dict(fields)))
     for name in missing:
         entry.add_bytes(PADDED, name.encode())
-    facets: dict[str, list[str]] = {}
-    for name, value in fields.items():
-        add_text(MARKS, presence_mark(name))
-        _add_sort_key(entry, name, value, slots)
-        if not isinstance(value, str):
-            facets[name] = _add_values(entry, name, value, slots)
-        elif name != ID:
-            add_text(MARKS, text_mark(name, value))
-            if not value:
-                add_text(MARKS, empty_mark(name))
-            if name not in NO_FACETS:
-                facets[name] = [value[:LONGEST_FACET_VALUE]]
     if facets:
         entry.add_json(FACETS, facets)
     return entry
@@ -118,37 +122,40 @@ def sort_text(value: str | int | float | bool) -> str:
     return f"0{ordered:016x}{rest + 0x8000:04x}"
 
 
-def _add_sort_key(entry: tantivy.Document, name: str, value: Any, slots: Mapping[str, int]) -> None:
+def _add_sort_key(columns: dict[str, Any], name: str, value: Any, slots: Mapping[str, int]) -> bool:
+    """Whether the document can be sorted by the field."""
     if name == DATE:
         instant = parse_instant(value)
         if instant is None:
-            return
-        entry.add_integer(DATE, instant)
+            return False
+        columns[DATE] = instant
     elif name in SORTED_STANDARD_FIELDS:
-        entry.add_text(sort_column(name), sort_text(value))
+        columns[sort_column(name)] = sort_text(value)
     elif name not in STANDARD_FIELDS and not isinstance(value, list):
-        entry.add_text(text_column(slots[name]), sort_text(value))
+        columns[text_column(slots[name])] = sort_text(value)
     else:
-        return
-    entry.add_text(MARKS, sortable_mark(name))
+        return False
+    return True
 
 
-def _add_values(entry: tantivy.Document, name: str, value: Any, slots: Mapping[str, int]) -> list[str]:
+def _add_values(
+    columns: dict[str, Any], marks: list[str], name: str, value: Any, slots: Mapping[str, int]
+) -> list[str]:
     """Mark a number, a boolean or the members of a list; gives the values that are counted."""
     if value == []:
-        entry.add_text(MARKS, empty_mark(name))
+        marks.append(empty_mark(name))
     counted: dict[str, None] = {}
     for item in value if isinstance(value, list) else (value,):
         if isinstance(item, bool):
             text = "true" if item else "false"
-            entry.add_text(MARKS, text_mark(name, text))
+            marks.append(text_mark(name, text))
         elif isinstance(item, str):
             text = item
-            entry.add_text(MARKS, text_mark(name, item))
+            marks.append(text_mark(name, item))
         else:
             text = number_text(item)
-            entry.add_text(MARKS, number_mark(name, item))
-            entry.add_float(number_column(slots[name]), float(item))
+            marks.append(number_mark(name, item))
+            columns.setdefault(number_column(slots[name]), []).append(float(item))
         counted[text[:LONGEST_FACET_VALUE]] = None
     return list(counted)
 

@@ -7,7 +7,6 @@ The same steps run over documents and queries. :func:`prepare` does in Python wh
 from __future__ import annotations
 
 import re
-import sys
 import unicodedata
 from functools import lru_cache
 from itertools import pairwise
@@ -76,19 +75,6 @@ def _fold_table() -> dict[int, str | None]:
 _FOLDS = _fold_table()
 
 
-def _class_of(codes: list[int]) -> str:
-    """A regular expression's character class of these code points, as ranges."""
-    parts: list[str] = []
-    codes = sorted(codes)
-    start = previous = codes[0]
-    for code in [*codes[1:], sys.maxunicode + 10]:
-        if code != previous + 1:
-            parts.append(f"{re.escape(chr(start))}-{re.escape(chr(previous))}")
-            start = code
-        previous = code
-    return f"[{''.join(parts)}]"
-
-
 _COMPATIBILITY = re.compile("[\uff61-\uff9f\U0001d400-\U0001d7ff]")
 _TO_COMPOSE = re.compile(
     "[^\0-\xac\xae-\u012f\u0132-\u0191\u0193-\u02ff"
@@ -96,7 +82,6 @@ _TO_COMPOSE = re.compile(
 )
 """Everything but the Latin letters, signs and emoji that composing leaves as they are; unspaced scripts are in it."""
 _UNSPACED = re.compile(f"[{_UNSPACED_BASE}{_HANGUL}{_CLUSTERED}]")
-_FOLDED_CHARACTER = re.compile(_class_of(list(_FOLDS)))
 
 ANALYZER = (
     tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
@@ -132,7 +117,7 @@ def _composed(text: str, foreign: str) -> str:
     if not unicodedata.is_normalized(form, text):
         text = unicodedata.normalize(form, text)
         foreign = beyond_ascii(text)
-    folded = set(_FOLDED_CHARACTER.findall(foreign))
+    folded = [char for char in set(foreign) if ord(char) in _FOLDS]
     if folded:
         # str.translate looks every character up; these are few, and none is what another becomes.
         for char in folded:
@@ -153,9 +138,14 @@ def spell_out(text: str) -> str:
     return text
 
 
-def prepare(text: str) -> str:
-    """A document's text as it is given to :data:`ANALYZER`."""
-    foreign = beyond_ascii(text)
+def prepare(text: str, foreign: str | None = None) -> str:
+    """A document's text as it is given to :data:`ANALYZER`.
+
+    Args:
+        foreign: :func:`beyond_ascii` of the text, or of a longer one, if the caller has it.
+    """
+    if foreign is None:
+        foreign = beyond_ascii(text)
     if _TO_COMPOSE.search(foreign) is None:
         return spell_out(text)
     text = spell_out(_composed(text, foreign))

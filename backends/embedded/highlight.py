@@ -25,6 +25,9 @@ _EDGE = 200
 _MOST_LOOKED_AT = 200
 """Matches of a text that a stretch may begin with."""
 
+_MANY, _PLENTY = 16, 4
+"""Of a query of more words than the first, a stretch with as many different ones as the second is good enough."""
+
 
 class Highlighter:
     """Marks the matches of one query."""
@@ -69,8 +72,9 @@ class Highlighter:
     def _best_part(self, text: str, words: int) -> tuple[list[Span], tuple[int, int]]:
         """The part of a text that is shown, and the matches there.
 
-        A long text is looked through only as far as needed to find every word of the query near each other, or, from
-        some length on, to find every word; and not beyond the first matches if no other word is there.
+        A long text is looked through only as far as needed to find every word of the query (of very many, some) near
+        each other, or, from some length on, to find every word; and not beyond the first matches if no other word is
+        there, or if they are as many as a stretch may begin with.
         """
         spans: list[Span] = []
         begin = 0
@@ -83,8 +87,10 @@ class Highlighter:
             if best is None:
                 continue
             missing = self._numbers.difference([number for _, _, number in spans])
-            if best.different == len(self._numbers) or (
-                not self._any_occurs(missing, text[begin:]) if missing else reach == _LOOKS[-1]
+            if (
+                best.different >= self._wanted
+                or len(spans) > _MOST_LOOKED_AT
+                or (not self._any_occurs(missing, text[begin:]) if missing else reach == _LOOKS[-1])
             ):
                 start, end = _around(text, best, words)
                 # What is cut off at the edge may have been taken for a whole word, or not been found.
@@ -110,6 +116,11 @@ class Highlighter:
     def _numbers(self) -> frozenset[int]:
         """The words of the query that can be marked."""
         return frozenset({needle.number for needle in self.needles}) | frozenset(self.sequences.values())
+
+    @cached_property
+    def _wanted(self) -> int:
+        """How many different words of the query make a stretch that need not be bettered."""
+        return len(self._numbers) if len(self._numbers) <= _MANY else _PLENTY
 
     def _marked(self, text: str, spans: list[Span], start: int, end: int) -> str:
         parts: list[str] = []

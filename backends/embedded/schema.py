@@ -24,7 +24,7 @@ from backends.values import fold_to_bytes
 SCHEMA_VERSION: Final = 2
 """Counts up when indexes written before cannot be read any more."""
 
-FIRST_SLOTS: Final = 32
+FIRST_SLOTS: Final = 8
 
 TEXT_FIELDS: Final = ("title", "excerpt", "content")
 SORTED_STANDARD_FIELDS: Final = ("id", "title", "url", "excerpt", "author")
@@ -112,9 +112,13 @@ def sortable_mark(name: str) -> str:
     return f"{name}\x1f^"
 
 
-def text_mark(name: str, value: str) -> str:
-    """Marks documents whose field equals, or as a list holds, the text."""
-    folded = fold_to_bytes(value)
+def text_mark(name: str, value: str, foreign: str | None = None) -> str:
+    """Marks documents whose field equals, or as a list holds, the text.
+
+    Args:
+        foreign: The characters of the text beyond ASCII, if the caller has them.
+    """
+    folded = fold_to_bytes(value, foreign)
     if len(folded) <= LONGEST_PLAIN_VALUE:
         return f"{name}\x1f={folded.decode()}"
     digest = hashlib.blake2b(folded, digest_size=_DIGEST_BYTES).digest()

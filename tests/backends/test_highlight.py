@@ -127,6 +127,21 @@ def test_a_text_is_looked_through_only_for_words_not_found_yet(late: str, shown:
     assert shown in Highlighter(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
 
 
+@pytest.mark.parametrize(("count", "shown"), [(16, "[word5]"), (17, "[word3] x")])
+def test_of_very_many_words_a_few_together_are_enough(count: int, shown: str) -> None:
+    words = [f"word{number}" for number in range(count)]
+    text = " ".join([*words[:4], "x", *["filler"] * 700, *words, "y"])
+    wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 30})
+    assert shown in Highlighter(wish, marks_for(words, [], [])).format({"content": text})["content"]
+
+
+def test_a_text_is_not_looked_through_after_as_many_matches_as_a_crop_may_begin_with() -> None:
+    text = "alpha " * 300 + "filler " * 700 + "alpha beta"
+    wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 2})
+    formatted = Highlighter(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
+    assert formatted.startswith("[alpha] [alpha]")
+
+
 def test_a_word_cut_by_the_first_look_is_not_a_match() -> None:
     text = "filler " * 584 + "alphabets " + "filler " * 10
     assert text[:4_096].endswith(" alphabet")
