@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -177,12 +176,13 @@ def _best_stretch(spans: list[Span], words: int) -> _Stretch | None:
     width = max(1, words) * _USUAL_CHARS_PER_WORD
     best: _Stretch | None = None
     best_worth = (0, 0)
-    seen: Counter[int] = Counter()
-    last = -1
+    seen: dict[int, int] = {}
+    last, count = -1, len(spans)
     for at, (start, _, number) in enumerate(spans[:_MOST_LOOKED_AT]):
-        while last + 1 < len(spans) and (last < at or spans[last + 1][1] - start <= width):
+        while last + 1 < count and (last < at or spans[last + 1][1] - start <= width):
             last += 1
-            seen[spans[last][2]] += 1
+            added = spans[last][2]
+            seen[added] = seen.get(added, 0) + 1
         worth = (len(seen), last - at)
         if worth > best_worth or best is None:
             best, best_worth = _Stretch(start, spans[last][1], len(seen)), worth

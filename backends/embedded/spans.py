@@ -159,39 +159,46 @@ def fold_text(text: str) -> tuple[str, list[int] | None]:
     """The folded text, and the place of each of its characters in the text where they differ."""
     if text.isascii():
         return text.lower(), None
-    beyond = _beyond_ascii(text)
+    raw = text.encode("utf-8", "surrogatepass")
+    beyond = raw.translate(None, _ASCII).decode("utf-8", "surrogatepass")
     if _PLAIN_BUT_TYPOGRAPHY.fullmatch(beyond) is not None:
         # Without the signs, none of which belongs to a word, lower-casing takes a third of the time.
         return text.encode("ascii", "replace").decode().lower(), None
     if _SILENT_OR_COMPOUND.search(beyond) is None:
-        return _fold_letters(text), None
+        return _fold_letters(raw, beyond), None
     letters: list[str] = []
     places: list[int] = []
     at = 0
     for match in _SILENT_OR_COMPOUND.finditer(text):
         place = match.start()
-        letters.append(_fold_letters(text[at:place]))
+        letters.append(_fold_part(text[at:place]))
         places.extend(range(at, place))
         folded = _fold_char(match.group())
         letters.append(folded)
         places.extend([place] * len(folded))
         at = place + 1
-    letters.append(_fold_letters(text[at:]))
+    letters.append(_fold_part(text[at:]))
     places.extend(range(at, len(text)))
     return "".join(letters), places
 
 
-def _beyond_ascii(text: str) -> str:
-    """The characters of a text that are not ASCII: few mostly, so that looking at these is cheap."""
-    return text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
+def _fold_part(text: str) -> str:
+    """A part of a text without letters that are silent or fold to several, folded."""
+    if text.isascii():
+        return text.lower()
+    raw = text.encode("utf-8", "surrogatepass")
+    return _fold_letters(raw, raw.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
 
 
-def _fold_letters(text: str) -> str:
-    """A text whose letters all fold to one letter each, folded."""
-    lowered = text.lower()
-    if len(lowered) != len(text):
-        return text.translate(_LETTER_FOLDS)
-    letters = {ord(letter) for letter in set(_beyond_ascii(lowered))}
+def _fold_letters(raw: bytes, beyond: str) -> str:
+    """A text in UTF-8 whose letters all fold to one letter each, folded.
+
+    Args:
+        beyond: Its characters that are not ASCII.
+    """
+    # In bytes, lower-casing looks at ASCII only, and is many times faster than in a text.
+    lowered = raw.lower().decode("utf-8", "surrogatepass")
+    letters = {ord(letter) for letter in set(beyond)}
     folded = {letter: _LETTER_FOLDS[letter] for letter in letters if _LETTER_FOLDS[letter] != letter}
     if len(folded) > _FEW_LETTERS:
         return lowered.translate(_LETTER_FOLDS)
