@@ -54,13 +54,14 @@ class Jobs:
         ]
 
     def start(self) -> None:
-        """Start the thread, and the one that moves search events, also those that dead processes left; harmless if
-        they run."""
+        """Start the thread, and the one that moves search events, also those that dead processes left.
+
+        Harmless if they run.
+        """
         with self._start_lock:
             if self._thread is None and self._background:
                 self._thread = threading.Thread(target=self._loop, name="jobs", daemon=True)
                 self._thread.start()
-                self._part.events.start()
                 self._part.events.start()
 
     def stop(self) -> None:
