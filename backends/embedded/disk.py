@@ -39,6 +39,7 @@ from backends.embedded.generations import (
 )
 from backends.embedded.locks import FileLease, lock_file
 from backends.embedded.rebuild import copy_documents
+from backends.embedded.schema import enough_slots
 from backends.embedded.snapshots import Findings, Snapshot
 from backends.embedded.store import LARGE_HEAP, State, Store, Writing
 from backends.errors import BackendUnavailable, IndexNotFound
@@ -322,9 +323,7 @@ class DiskStore(Store):
 
     def _grow(self, name: str, entry: OpenIndex, wanted: int) -> None:
         """Write the index anew, beside the old one, with room for more fields; then point to it."""
-        capacity = entry.state.capacity
-        while capacity < wanted:
-            capacity *= 2
+        capacity = enough_slots(entry.state.capacity, wanted)
         folder = self.folder(name)
         state = replace(entry.state, capacity=capacity, generation=new_generation())
         writer = make_generation(folder, state).writer(LARGE_HEAP, 1)

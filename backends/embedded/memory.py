@@ -13,7 +13,7 @@ from backends.base import FieldKinds
 from backends.embedded.documents import slots_for
 from backends.embedded.locks import ThreadLease
 from backends.embedded.rebuild import copy_documents
-from backends.embedded.schema import build_schema, register_tokenizers
+from backends.embedded.schema import build_schema, enough_slots, register_tokenizers
 from backends.embedded.snapshots import Snapshot
 from backends.embedded.store import LARGE_HEAP, State, Store, Writing
 from backends.errors import BackendUnavailable, IndexNotFound
@@ -85,9 +85,7 @@ class MemoryStore(Store):
         return entry
 
     def _grow(self, entry: _MemoryIndex, wanted: int) -> None:
-        capacity = entry.state.capacity
-        while capacity < wanted:
-            capacity *= 2
+        capacity = enough_slots(entry.state.capacity, wanted)
         index = _new_index(capacity)
         writer = index.writer(LARGE_HEAP, 1)
         copy_documents(entry.index.searcher(), writer, entry.state.slots)
