@@ -42,6 +42,28 @@ class BulkOutcome:
         return self.indexed - self.created
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    account_id: int
+    site_id: int
+    limits: PlanLimits
+    documents: Sequence[ValidDocument]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A batch in SQL.
+
+    Attributes:
+        created: How many ids of the batch were new.
+        written: All that the revision wrote, other batches' documents too.
+    """
+
+    revision: int
+    created: int
+    written: Sequence[Document]
+
+
 class DocumentWriter:
     """Writes documents so that, when a call returns, they are durable and found by the next search.
 
@@ -59,23 +81,11 @@ class DocumentWriter:
             ApiError: 404 for the site; 403 when the site is paused or the plan's documents would be exceeded.
             BackendUnavailable: They are stored but not, or perhaps not, searchable yet; they will be.
         """
-
-        def write(session: Session) -> Written[tuple[int, int, int]]:
-            get_account(session, account_id, lock=True)
-            site = get_writable_site(session, account_id, site_id)
-            created = len(documents) - len(known_ids(session, site.id, [document.id for document in documents]))
-            _refuse_over_quota(session, account_id, limits, created)
-            site.revision += 1
-            site.document_count += created
-            brings_fields = merge_kinds(site, documents)
-            changed_at = store(session, site.id, site.revision, documents)
-            session.flush()
-            return Written((site.revision, created, changed_at), account_id if brings_fields else None)
-
-        revision, created, changed_at = self._transactions.run(account_id, write)
-        written = [Document(document.id, document.fields, changed_at) for document in documents]
-        self._indexer.apply(site_id, revision, written)
-        return BulkOutcome(len(documents), created)
+        stored = self._transactions.run_together(
+            account_id, site_id, _Batch(account_id, site_id, limits, documents), _put
+        )
+        self._indexer.apply(site_id, stored.revision, stored.written)
+        return BulkOutcome(len(documents), stored.created)
 
     def remove(self, account_id: int, site_id: int, document_id: str) -> None:
         """Remove one document.
@@ -104,6 +114,45 @@ class DocumentWriter:
         self._indexer.apply(site_id, revision)
 
 
+def _put(session: Session, batches: Sequence[_Batch]) -> Written[Sequence[_Stored | Exception]]:
+    """Store batches of one site, those that the plan allows, under one revision.
+
+    Raises:
+        ApiError: 404 for the site; 403 when it is paused.
+    """
+    account_id = batches[0].account_id
+    get_account(session, account_id, lock=True)
+    site = get_writable_site(session, account_id, batches[0].site_id)
+    known = known_ids(session, site.id, list({document.id for batch in batches for document in batch.documents}))
+    is_limited = any(batch.limits.documents is not None for batch in batches)
+    have = count_documents(session, account_id) if is_limited else 0
+    created: list[int | ApiError] = []
+    kept: dict[str, ValidDocument] = {}
+    for batch in batches:
+        fresh = {document.id for document in batch.documents} - known
+        if batch.limits.documents is not None and fresh and have + len(fresh) > batch.limits.documents:
+            created.append(_over_quota(batch.limits.documents, have, len(fresh)))
+            continue
+        known |= fresh
+        have += len(fresh)
+        kept |= {document.id: document for document in batch.documents}
+        created.append(len(fresh))
+    brings_fields = False
+    written: list[Document] = []
+    if kept:
+        documents = list(kept.values())
+        site.revision += 1
+        site.document_count += sum(count for count in created if isinstance(count, int))
+        brings_fields = merge_kinds(site, documents)
+        changed_at = store(session, site.id, site.revision, documents)
+        session.flush()
+        written = [Document(document.id, document.fields, changed_at) for document in documents]
+    return Written(
+        [count if isinstance(count, ApiError) else _Stored(site.revision, count, written) for count in created],
+        account_id if brings_fields else None,
+    )
+
+
 def get_writable_site(session: Session, account_id: int, site_id: int) -> Site:
     """Load and lock a site whose documents are to change.
 
@@ -121,16 +170,12 @@ def site_inactive() -> ApiError:
     return ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; activate it to search or index.")
 
 
-def _refuse_over_quota(session: Session, account_id: int, limits: PlanLimits, created: int) -> None:
-    if limits.documents is None or not created:
-        return
-    have = count_documents(session, account_id)
-    if have + created > limits.documents:
-        raise ApiError(
-            ErrorCode.DOCUMENT_LIMIT_REACHED,
-            f"The plan allows {limits.documents} documents; there are {have}, and this batch has {created} new ones. "
-            "Nothing was indexed.",
-        )
+def _over_quota(limit: int, have: int, created: int) -> ApiError:
+    return ApiError(
+        ErrorCode.DOCUMENT_LIMIT_REACHED,
+        f"The plan allows {limit} documents; there are {have}, and this batch has {created} new ones. "
+        "Nothing was indexed.",
+    )
 
 
 def known_ids(session: Session, site_id: int, ids: Sequence[str]) -> set[str]:

@@ -6,7 +6,7 @@ A commit costs the disk's time whatever it holds, so under load its cost is shar
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
@@ -17,6 +17,7 @@ from app.counters.base import CounterStore
 from app.database import Database
 from app.services.credentials import changed_credentials
 
+Request = TypeVar("Request")
 Result = TypeVar("Result")
 
 MAX_SHARED = 64
@@ -39,7 +40,9 @@ class Written(Generic[Result]):
 @dataclass(slots=True)
 class _Waiting:
     account_id: int
-    work: Callable[[Session], Written[Any]]
+    key: Hashable
+    request: Any
+    work: Callable[[Session, Sequence[Any]], Written[Sequence[Any]]]
     woken: threading.Event = field(default_factory=threading.Event)
     leads: bool = False
     result: Any = None
@@ -62,7 +65,29 @@ class GroupCommit:
         ``work`` is undone alone if it raises, and its error is raised here; the others go on. If the transaction
         as a whole fails, all that shared it raise.
         """
-        waiting = _Waiting(account_id, work)
+
+        def alone(session: Session, _: Sequence[None]) -> Written[Sequence[Result]]:
+            written = work(session)
+            return Written([written.result], written.changed_account)
+
+        return cast(Result, self._wait(_Waiting(account_id, object(), None, alone)))
+
+    def run_together(
+        self,
+        account_id: int,
+        key: Hashable,
+        request: Request,
+        work: Callable[[Session, Sequence[Request]], Written[Sequence[Result | Exception]]],
+    ) -> Result:
+        """The same for a request that can be worked on with others of its ``key`` at once: statements are shared too.
+
+        Args:
+            work: Takes requests in the order they came; gives the result of each, or the error to be raised to its
+                caller. If it raises, nothing of any of them is written, and all raise.
+        """
+        return cast(Result, self._wait(_Waiting(account_id, key, request, work)))
+
+    def _wait(self, waiting: _Waiting) -> Any:
         with self._lock:
             self._queue.append(waiting)
             if not self._led:
@@ -73,7 +98,7 @@ class GroupCommit:
             self._lead()
         if waiting.error is not None:
             raise waiting.error
-        return cast(Result, waiting.result)
+        return waiting.result
 
     def _lead(self) -> None:
         with self._lock:
@@ -96,18 +121,30 @@ class GroupCommit:
     def _commit(self, group: list[_Waiting]) -> None:
         with ExitStack() as after_commit, self._database.write() as session:
             changed: set[int] = set()
-            # All processes lock accounts in one order, so that no two groups wait for each other.
-            for waiting in sorted(group, key=lambda waiting: waiting.account_id):
+            for members in _by_key(group):
                 try:
                     with session.begin_nested():
-                        written = waiting.work(session)
+                        written = members[0].work(session, [waiting.request for waiting in members])
                 except Exception as error:
                     if not session.is_active or not session.in_transaction():
                         raise
-                    waiting.error = error
+                    for waiting in members:
+                        waiting.error = error
                     continue
-                waiting.result = written.result
+                for waiting, outcome in zip(members, written.result, strict=True):
+                    if isinstance(outcome, Exception):
+                        waiting.error = outcome
+                    else:
+                        waiting.result = outcome
                 if written.changed_account is not None:
                     changed.add(written.changed_account)
             for account_id in sorted(changed):
                 after_commit.enter_context(changed_credentials(self._counters, account_id))
+
+
+def _by_key(group: Iterable[_Waiting]) -> Iterable[list[_Waiting]]:
+    """What is worked on at once; accounts in one order, in which all processes lock them without a deadlock."""
+    found: dict[tuple[int, Hashable], list[_Waiting]] = {}
+    for waiting in group:
+        found.setdefault((waiting.account_id, waiting.key), []).append(waiting)
+    return sorted(found.values(), key=lambda members: members[0].account_id)

@@ -68,6 +68,23 @@ def run_together(group: GroupCommit, works: list) -> list:  # type: ignore[type-
     return outcomes
 
 
+def run_requests(group: GroupCommit, requests: list, work) -> tuple[list, list]:  # type: ignore[type-arg, no-untyped-def]
+    """The same with requests as (key, request); gives the outcomes, and what ``work`` was called with."""
+    calls: list = []  # type: ignore[type-arg]
+
+    def noted(session: Session, members):  # type: ignore[no-untyped-def]
+        calls.append(sorted(members))
+        return work(session, members)
+
+    class Requests(GroupCommit):
+        def run(self, account_id, request):  # type: ignore[no-untyped-def, override]
+            if callable(request):
+                return super().run(account_id, request)
+            return self.run_together(account_id, request[0], request[1], noted)
+
+    return run_together(Requests(group._database, group._counters), requests), calls
+
+
 def write(reason: str):  # type: ignore[no-untyped-def]
     def work(session: Session) -> Written[str]:
         session.add(DepartureReason(reason=reason, created_at=NOW))
@@ -133,3 +150,50 @@ def test_a_change_of_credentials_is_announced_around_the_commit(database: Databa
     assert after is not None
     assert after.is_settled
     assert after != before
+
+
+def write_all(session: Session, requests):  # type: ignore[no-untyped-def]
+    for reason in requests:
+        session.add(DepartureReason(reason=reason, created_at=NOW))
+    session.flush()
+    return Written([reason.upper() for reason in requests])
+
+
+def test_requests_of_one_key_are_worked_on_at_once(database: Database, counters: MemoryCounters) -> None:
+    requests = [("x", "a"), ("y", "b"), ("x", "c")]
+
+    outcomes, calls = run_requests(GroupCommit(database, counters), requests, write_all)
+
+    assert outcomes == ["A", "B", "C"]
+    assert sorted(calls) == [["a", "c"], ["b"]]
+    assert reasons(database) == ["a", "b", "c"]
+
+
+def test_of_requests_worked_on_at_once_one_can_be_refused(database: Database, counters: MemoryCounters) -> None:
+    def refuse_one(session: Session, requests):  # type: ignore[no-untyped-def]
+        written = write_all(session, [reason for reason in requests if reason != "no"])
+        assert len(written.result) == len(requests) - 1
+        return Written([ValueError("refused") if reason == "no" else reason for reason in requests])
+
+    requests = [("x", "a"), ("x", "no"), ("x", "c")]
+    outcomes, _ = run_requests(GroupCommit(database, counters), requests, refuse_one)
+
+    assert [str(outcome) for outcome in outcomes] == ["a", "refused", "c"]
+    assert isinstance(outcomes[1], ValueError)
+    assert reasons(database) == ["a", "c"]
+
+
+def test_requests_worked_on_at_once_fail_together_and_others_go_on(
+    database: Database, counters: MemoryCounters
+) -> None:
+    def fail(session: Session, requests):  # type: ignore[no-untyped-def]
+        written = write_all(session, requests)
+        if "a" in requests:
+            raise ValueError("no")
+        return written
+
+    requests = [("x", "a"), ("y", "b"), ("x", "c")]
+    outcomes, _ = run_requests(GroupCommit(database, counters), requests, fail)
+
+    assert [str(outcome) for outcome in outcomes] == ["no", "B", "no"]
+    assert reasons(database) == ["b"]

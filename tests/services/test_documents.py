@@ -1,0 +1,77 @@
+"""Batches of one site that come together are stored under one revision, each by its own plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from flask import Flask
+from sqlalchemy import select
+
+from app.errors import ApiError, ErrorCode
+from app.models import Site, StoredDocument
+from app.plans import PlanLimits
+from app.services.documents import _Batch, _put, _Stored
+from schemas.documents import ValidDocument, read_document
+from tests.callers import Tenant, page
+
+
+def documents(*numbers: int, title: str = "A page") -> list[ValidDocument]:
+    return [read_document(page(number, title=title)) for number in numbers]
+
+
+@pytest.fixture
+def limits(app: Flask) -> PlanLimits:
+    return replace(app.extensions["runtime"].plans["business"], documents=3)
+
+
+def put(app: Flask, tenant: Tenant, limits: PlanLimits, *batches: list[ValidDocument]) -> list[object]:
+    with app.extensions["runtime"].database.write() as session:
+        written = _put(session, [_Batch(tenant.account_id, tenant.site_id, limits, batch) for batch in batches])
+    return list(written.result)
+
+
+def created(outcomes: list[object]) -> list[int | str]:
+    return [
+        outcome.created if isinstance(outcome, _Stored) else outcome.code  # type: ignore[attr-defined]
+        for outcome in outcomes
+    ]
+
+
+def stored_titles(app: Flask) -> dict[str, bytes]:
+    with app.extensions["runtime"].database.read() as session:
+        rows = session.execute(select(StoredDocument.id, StoredDocument.source))
+        return {row.id: row.source for row in rows}
+
+
+def test_an_id_that_two_batches_have_is_new_in_the_first_and_as_the_last_says(
+    app: Flask, tenant: Tenant, limits: PlanLimits
+) -> None:
+    outcomes = put(app, tenant, limits, documents(1, 2), documents(2, 3, title="Another"))
+
+    assert created(outcomes) == [2, 1]
+    assert {outcome.revision for outcome in outcomes} == {1}  # type: ignore[attr-defined]
+    assert [document.id for document in outcomes[0].written] == ["page-1", "page-2", "page-3"]  # type: ignore[attr-defined]
+    titles = stored_titles(app)
+    assert len(titles) == 3
+    assert b"Another" in titles["page-2"]
+    assert b"Another" not in titles["page-1"]
+
+
+def test_a_batch_beyond_the_plan_is_refused_alone(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
+    outcomes = put(app, tenant, limits, documents(1, 2), documents(3, 4), documents(1, 3))
+
+    assert created(outcomes) == [2, ErrorCode.DOCUMENT_LIMIT_REACHED, 1]
+    assert isinstance(outcomes[1], ApiError)
+    assert sorted(stored_titles(app)) == ["page-1", "page-2", "page-3"]
+    with app.extensions["runtime"].database.read() as session:
+        site = session.get_one(Site, tenant.site_id)
+        assert (site.document_count, site.revision) == (3, 1)
+
+
+def test_nothing_is_written_when_every_batch_is_refused(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
+    assert created(put(app, tenant, limits, documents(1, 2, 3, 4))) == [ErrorCode.DOCUMENT_LIMIT_REACHED]
+
+    assert stored_titles(app) == {}
+    with app.extensions["runtime"].database.read() as session:
+        assert session.get_one(Site, tenant.site_id).revision == 0
