@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -132,7 +133,6 @@ def find_spans(text: str, needles: Sequence[Needle], sequences: Mapping[tuple[st
     for sequence, number in sequences.items():
         found += _find_sequence(folded, sequence, number)
     if found and places is not None:
-        places = [*places, len(text)]
         found = [(places[start], places[stop], number) for start, stop, number in found]
     found.sort()
     return found
@@ -155,7 +155,25 @@ def is_word_char(char: str) -> bool:
     return char.isalnum() or unicodedata.category(char)[0] == "M"
 
 
-def fold_text(text: str) -> tuple[str, list[int] | None]:
+class Places:
+    """Where the characters of a folded text stand in the text, if they are not as many."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._parts: list[tuple[int, bool]] = []
+
+    def add(self, start: int, place: int, *, moves: bool) -> None:
+        """From ``start`` on, the folded text comes from ``place`` on; all of it from there, unless it ``moves``."""
+        self._starts.append(start)
+        self._parts.append((place, moves))
+
+    def __getitem__(self, at: int) -> int:
+        part = bisect_right(self._starts, at) - 1
+        place, moves = self._parts[part]
+        return place + at - self._starts[part] if moves else place
+
+
+def fold_text(text: str) -> tuple[str, Places | None]:
     """The folded text, and the place of each of its characters in the text where they differ."""
     if text.isascii():
         return text.lower(), None
@@ -164,34 +182,28 @@ def fold_text(text: str) -> tuple[str, list[int] | None]:
     if _PLAIN_BUT_TYPOGRAPHY.fullmatch(beyond) is not None:
         # Without the signs, none of which belongs to a word, lower-casing takes a third of the time.
         return text.encode("ascii", "replace").decode().lower(), None
+    folded = _fold_letters(raw, beyond)
     if _SILENT_OR_COMPOUND.search(beyond) is None:
-        return _fold_letters(raw, beyond), None
-    letters: list[str] = []
-    places: list[int] = []
-    at = 0
-    for match in _SILENT_OR_COMPOUND.finditer(text):
+        return folded, None
+    parts: list[str] = []
+    places = Places()
+    at = length = 0
+    for match in _SILENT_OR_COMPOUND.finditer(folded):
         place = match.start()
-        letters.append(_fold_part(text[at:place]))
-        places.extend(range(at, place))
-        folded = _fold_char(match.group())
-        letters.append(folded)
-        places.extend([place] * len(folded))
+        places.add(length, at, moves=True)
+        length += place - at
+        places.add(length, place, moves=False)
+        letters = _fold_char(match.group())
+        parts += (folded[at:place], letters)
+        length += len(letters)
         at = place + 1
-    letters.append(_fold_part(text[at:]))
-    places.extend(range(at, len(text)))
-    return "".join(letters), places
-
-
-def _fold_part(text: str) -> str:
-    """A part of a text without letters that are silent or fold to several, folded."""
-    if text.isascii():
-        return text.lower()
-    raw = text.encode("utf-8", "surrogatepass")
-    return _fold_letters(raw, raw.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
+    places.add(length, at, moves=True)
+    parts.append(folded[at:])
+    return "".join(parts), places
 
 
 def _fold_letters(raw: bytes, beyond: str) -> str:
-    """A text in UTF-8 whose letters all fold to one letter each, folded.
+    """A text in UTF-8 with every letter folded that folds to one letter; all stay where they are.
 
     Args:
         beyond: Its characters that are not ASCII.
