@@ -26,7 +26,9 @@ from tests.service.stored import counted_queries
 
 pytestmark = pytest.mark.service
 
-AWAY_SECONDS = 8.0
+AWAY_SECONDS = 12.0
+"""More than twice as long as a write waits: one that was under way at the beginning is followed by one within."""
+
 SEARCHERS, WRITERS = 8, 4
 PATIENCE_SECONDS = 5.0
 """Longest that a search may take meanwhile."""
