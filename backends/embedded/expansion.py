@@ -97,13 +97,16 @@ def _relatives(
     """Terms that share a stem with the word in one of the languages, the most frequent first."""
     word = unit.term
     found: dict[str, int] = {}
+    listed: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for language in languages:
         wanted = stems(language, word) | {stem(language, unit.surface)}
         start = _common_start([word, *wanted])
         if len(start) < min(_SHORTEST_STEMMED, len(word)):
             continue
         for field in fields:
-            for term, count in snapshot.terms(field, start, _MOST_LOOKED_AT):
+            if (field, start) not in listed:
+                listed[field, start] = snapshot.terms(field, start, _MOST_LOOKED_AT)
+            for term, count in listed[field, start]:
                 if term not in found and term != word and not wanted.isdisjoint(stems(language, term)):
                     found[term] = count
     return sorted(found, key=lambda term: -found[term])[: ranking.most_stems]
