@@ -61,23 +61,13 @@ def fold_value(text: str) -> str:
     return fold_to_bytes(text).decode()
 
 
-def fold_to_bytes(text: str, foreign: str | None = None) -> bytes:
-    """The same in UTF-8, where most of it is done.
-
-    Args:
-        foreign: :func:`beyond_ascii` of the text, if the caller has it.
-    """
+def fold_to_bytes(text: str) -> bytes:
+    """The same in UTF-8, where most of it is done."""
     text = text.strip()
-    if foreign is None:
-        foreign = beyond_ascii(text)
-    folded = foreign.casefold()
-    if not _COMPOSED.fullmatch(folded if folded == foreign else beyond_ascii(folded)):
-        return unicodedata.normalize("NFC", text.casefold()).encode()
-    if folded != foreign:
-        # Folding the whole text would look every character up; those that are not ASCII are few.
-        for char in set(foreign):
-            text = text.replace(char, char.casefold())
-    return text.encode().lower()  # Only ASCII has a case now.
+    foreign = beyond_ascii(text)
+    if foreign.casefold() == foreign and _COMPOSED.fullmatch(foreign):
+        return text.encode().lower()  # Only ASCII has a case here.
+    return unicodedata.normalize("NFC", text.casefold()).encode()
 
 
 def number_text(value: int | float) -> str:

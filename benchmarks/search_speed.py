@@ -123,17 +123,19 @@ class Connection:
 
     def call(self, method: str, path: str, body: bytes | None = None) -> bytes:
         try:
-            self._connection.request(method, path, body, self._headers)
-            response = self._connection.getresponse()
+            response = self._send(method, path, body)
         except (http.client.RemoteDisconnected, ConnectionResetError):
             # It was idle for longer than the server keeps it, while another system was filled.
             self._connection.close()
-            self._connection.request(method, path, body, self._headers)
-            response = self._connection.getresponse()
+            response = self._send(method, path, body)
         answer = response.read()
         if response.status != 200:
             sys.exit(f"{method} {path}: {response.status} {answer[:300]!r}")
         return answer
+
+    def _send(self, method: str, path: str, body: bytes | None) -> http.client.HTTPResponse:
+        self._connection.request(method, path, body, self._headers)
+        return self._connection.getresponse()
 
 
 @contextmanager

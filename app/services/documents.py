@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -44,8 +45,6 @@ class BulkOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    account_id: int
-    site_id: int
     limits: PlanLimits
     documents: Sequence[ValidDocument]
 
@@ -82,7 +81,7 @@ class DocumentWriter:
             BackendUnavailable: They are stored but not, or perhaps not, searchable yet; they will be.
         """
         stored = self._transactions.run_together(
-            account_id, site_id, _Batch(account_id, site_id, limits, documents), _put
+            account_id, site_id, _Batch(limits, documents), partial(_put, account_id, site_id)
         )
         self._indexer.apply(site_id, stored.revision, stored.written)
         return BulkOutcome(len(documents), stored.created)
@@ -114,18 +113,20 @@ class DocumentWriter:
         self._indexer.apply(site_id, revision)
 
 
-def _put(session: Session, batches: Sequence[_Batch]) -> Written[Sequence[_Stored | Exception]]:
+def _put(
+    account_id: int, site_id: int, session: Session, batches: Sequence[_Batch]
+) -> Written[Sequence[_Stored | Exception]]:
     """Store batches of one site, those that the plan allows, under one revision.
 
     Raises:
         ApiError: 404 for the site; 403 when it is paused.
     """
-    account_id = batches[0].account_id
     get_account(session, account_id, lock=True)
-    site = get_writable_site(session, account_id, batches[0].site_id)
-    known = known_ids(session, site.id, list({document.id for batch in batches for document in batch.documents}))
-    is_limited = any(batch.limits.documents is not None for batch in batches)
-    have = count_documents(session, account_id) if is_limited else 0
+    site = get_writable_site(session, account_id, site_id)
+    ids = {document.id for batch in batches for document in batch.documents}
+    known = known_ids(session, site.id, list(ids))
+    may_exceed = known != ids and any(batch.limits.documents is not None for batch in batches)
+    have = count_documents(session, account_id) if may_exceed else 0
     created: list[int | ApiError] = []
     kept: dict[str, ValidDocument] = {}
     for batch in batches:

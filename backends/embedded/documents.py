@@ -20,6 +20,7 @@ from backends.embedded.schema import (
     FACETS,
     ID,
     LANGUAGE,
+    MARKS,
     NUMBER_KINDS,
     PADDED,
     SCALAR_KINDS,
@@ -34,7 +35,6 @@ from backends.embedded.schema import (
     text_column,
     text_mark,
 )
-from backends.text import beyond_ascii
 from backends.values import number_text, parse_instant
 
 LONGEST_INDEXED_TEXT = 400_000
@@ -63,17 +63,17 @@ def to_tantivy(document: Document, slots: Mapping[str, int]) -> tantivy.Document
         str(fields.get("excerpt", "")),
         str(fields.get("content", "")),
     )
-    foreign = beyond_ascii(content)
+    marks: list[str] = []
     columns: dict[str, Any] = {
         ID: document.id,
         "title": prepare(title[:LONGEST_INDEXED_TEXT]),
-        "content": prepare(content[:LONGEST_INDEXED_TEXT], foreign),
+        "content": prepare(content[:LONGEST_INDEXED_TEXT]),
         LANGUAGE: recognise(f"{title} {excerpt[:200]} {content[:600]}"),
         CHANGED: document.changed_at,
+        MARKS: marks,
     }
     if excerpt:
         columns["excerpt"] = prepare(excerpt[:LONGEST_INDEXED_TEXT])
-    marks: list[str] = []
     facets: dict[str, list[str]] = {}
     for name, value in fields.items():
         marks.append(presence_mark(name))
@@ -82,12 +82,12 @@ def to_tantivy(document: Document, slots: Mapping[str, int]) -> tantivy.Document
         if not isinstance(value, str):
             facets[name] = _add_values(columns, marks, name, value, slots)
         elif name != ID:
-            marks.append(text_mark(name, value, foreign if name == "content" else None))
+            marks.append(text_mark(name, value))
             if not value:
                 marks.append(empty_mark(name))
             if name not in NO_FACETS:
                 facets[name] = [value[:LONGEST_FACET_VALUE]]
-    entry = tantivy.Document(marks=marks, **columns)
+    entry = tantivy.Document(**columns)
     missing = [name for name in REQUIRED_HIT_FIELDS if name not in fields]
     entry.add_bytes(ANSWER, orjson.dumps({**fields, **dict.fromkeys(missing, "")} if missing else dict(fields)))
     for name in missing:
@@ -123,7 +123,7 @@ def sort_text(value: str | int | float | bool) -> str:
 
 
 def _add_sort_key(columns: dict[str, Any], name: str, value: Any, slots: Mapping[str, int]) -> bool:
-    """Whether the document can be sorted by the field."""
+    """Put what a value is sorted by into its column; gives whether there is such a thing."""
     if name == DATE:
         instant = parse_instant(value)
         if instant is None:

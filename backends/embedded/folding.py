@@ -17,7 +17,7 @@ import tantivy
 from backends.text import beyond_ascii
 
 MAX_TERM_BYTES = 160
-"""Longer words are neither indexed nor searched."""
+"""Words of so many and more are neither indexed nor searched."""
 
 TOKENIZER = "words"
 
@@ -138,14 +138,9 @@ def spell_out(text: str) -> str:
     return text
 
 
-def prepare(text: str, foreign: str | None = None) -> str:
-    """A document's text as it is given to :data:`ANALYZER`.
-
-    Args:
-        foreign: :func:`beyond_ascii` of the text, or of a longer one, if the caller has it.
-    """
-    if foreign is None:
-        foreign = beyond_ascii(text)
+def prepare(text: str) -> str:
+    """A document's text as it is given to :data:`ANALYZER`."""
+    foreign = beyond_ascii(text)
     if _TO_COMPOSE.search(foreign) is None:
         return spell_out(text)
     text = spell_out(_composed(text, foreign))
@@ -155,6 +150,8 @@ def prepare(text: str, foreign: str | None = None) -> str:
 @lru_cache(maxsize=65536)
 def fold(word: str) -> str:
     """One word, folded; ``""`` if nothing of it is indexed. No pairs are made."""
+    if word.isascii() and word.isalpha() and word.islower() and len(word) < MAX_TERM_BYTES:
+        return word
     terms = ANALYZER.analyze(spell_out(compose(word)))
     return terms[0] if len(terms) == 1 else " ".join(terms)
 

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 
 import Stemmer
 
-from backends.embedded.folding import MAX_TERM_BYTES, fold
+from backends.embedded.folding import fold
 from backends.embedded.stop_words import STOP_WORDS
 from backends.text import beyond_ascii
 
@@ -166,7 +166,7 @@ _STEMMERS = _Stemmers()
 def stem(language: str, word: str) -> str:
     """The folded stem of one word in lower case; the word itself where the language has no stemmer."""
     algorithm = STEMMERS.get(language)
-    return _folded(_STEMMERS.get(algorithm).stemWord(word) if algorithm else word)
+    return fold(_STEMMERS.get(algorithm).stemWord(word) if algorithm else word)
 
 
 @lru_cache(maxsize=65536)
@@ -179,14 +179,7 @@ def stems(language: str, term: str) -> frozenset[str]:
     for at in range(max(0, len(term) - 6), len(term)):
         for variant in _variants(accents, term[at]):
             spellings.append(term[:at] + variant + term[at + 1 :])
-    return frozenset(map(_folded, set(_STEMMERS.get(algorithm).stemWords(spellings))))
-
-
-def _folded(word: str) -> str:
-    """:func:`fold` of a word in lower case, at once where it is the same."""
-    if word.isascii() and word.isalpha() and word.islower() and len(word) <= MAX_TERM_BYTES:
-        return word
-    return fold(word)
+    return frozenset(map(fold, set(_STEMMERS.get(algorithm).stemWords(spellings))))
 
 
 @lru_cache(maxsize=1024)

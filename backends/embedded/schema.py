@@ -120,13 +120,9 @@ def sortable_mark(name: str) -> str:
     return f"{name}\x1f^"
 
 
-def text_mark(name: str, value: str, foreign: str | None = None) -> str:
-    """Marks documents whose field equals, or as a list holds, the text.
-
-    Args:
-        foreign: The characters of the text beyond ASCII, if the caller has them.
-    """
-    folded = fold_to_bytes(value, foreign)
+def text_mark(name: str, value: str) -> str:
+    """Marks documents whose field equals, or as a list holds, the text."""
+    folded = fold_to_bytes(value)
     if len(folded) <= LONGEST_PLAIN_VALUE:
         return f"{name}\x1f={folded.decode()}"
     digest = hashlib.blake2b(folded, digest_size=_DIGEST_BYTES).digest()

@@ -16,6 +16,7 @@ from itertools import pairwise
 from os.path import commonprefix
 
 from backends.embedded.folding import RUN, fold, pieces_of
+from backends.text import beyond_ascii
 
 MOST_SPANS = 400
 """Matches looked for in one text."""
@@ -36,7 +37,6 @@ _SILENT_OR_COMPOUND = re.compile(
     "\u09cd\u0a3c\u0a4d\u0abc\u0acd\u0b3c\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u0e47-\u0e4e\u0ec8-\u0ece\u1037\u1039\u103a"
     "\u17c9-\u17d3\u17dd\u200b-\u200f\u3099\u309a\ufeff\uff61-\uff9f\u0130\U0001d400-\U0001d7ff\u1100-\u11ff]"
 )
-_ASCII = bytes(range(128))
 _PLAIN_BUT_TYPOGRAPHY = re.compile(
     "[\xa0-\xa9\xab\xac\xae-\xb1\xb4\xb6-\xb8\xbb\xbf\u2010-\u2027\u2030-\u205e\u20ac\u2122\u2190-\u21ff]*"
 )
@@ -177,12 +177,11 @@ def fold_text(text: str) -> tuple[str, Places | None]:
     """The folded text, and the place of each of its characters in the text where they differ."""
     if text.isascii():
         return text.lower(), None
-    raw = text.encode("utf-8", "surrogatepass")
-    beyond = raw.translate(None, _ASCII).decode("utf-8", "surrogatepass")
+    beyond = beyond_ascii(text)
     if _PLAIN_BUT_TYPOGRAPHY.fullmatch(beyond) is not None:
         # Without the signs, none of which belongs to a word, lower-casing takes a third of the time.
         return text.encode("ascii", "replace").decode().lower(), None
-    folded = _fold_letters(raw, beyond)
+    folded = _fold_letters(text, beyond)
     if _SILENT_OR_COMPOUND.search(beyond) is None:
         return folded, None
     parts: list[str] = []
@@ -202,14 +201,14 @@ def fold_text(text: str) -> tuple[str, Places | None]:
     return "".join(parts), places
 
 
-def _fold_letters(raw: bytes, beyond: str) -> str:
-    """A text in UTF-8 with every letter folded that folds to one letter; all stay where they are.
+def _fold_letters(text: str, beyond: str) -> str:
+    """A text with every letter folded that folds to one letter; all stay where they are.
 
     Args:
         beyond: Its characters that are not ASCII.
     """
     # In bytes, lower-casing looks at ASCII only, and is many times faster than in a text.
-    lowered = raw.lower().decode("utf-8", "surrogatepass")
+    lowered = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
     letters = {ord(letter) for letter in set(beyond)}
     folded = {letter: _LETTER_FOLDS[letter] for letter in letters if _LETTER_FOLDS[letter] != letter}
     if len(folded) > _FEW_LETTERS:

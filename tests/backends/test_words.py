@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from backends.base import SearchSettings
 from backends.embedded.documents import sort_text
-from backends.embedded.folding import terms_of
+from backends.embedded.folding import ANALYZER, fold, terms_of
 from backends.embedded.languages import STEMMERS, UNKNOWN, recognise, stem, stems, stop_words
 from backends.embedded.queries import UnitKind, parse_query
 from backends.embedded.stop_words import STOP_WORDS
@@ -124,3 +124,8 @@ def test_pins_and_recency_do_not_repeat_or_lose_hits_on_later_pages() -> None:
             seen += case.ids("word", limit=35, offset=offset, settings=wish)
         assert len(seen) == len(set(seen)) == case.search("word", settings=wish).total
     assert seen[:3] == ["pin", "p200", "p003"]
+
+
+@pytest.mark.parametrize("word", ["a", "net", "plusplus", "z" * 158, "z" * 159, "z" * 160, "z" * 161])
+def test_a_plain_word_folds_to_what_the_analyzer_makes_of_it(word: str) -> None:
+    assert fold(word) == "".join(ANALYZER.analyze(word))

@@ -27,7 +27,7 @@ def limits(app: Flask) -> PlanLimits:
 
 def put(app: Flask, tenant: Tenant, limits: PlanLimits, *batches: list[ValidDocument]) -> list[object]:
     with app.extensions["runtime"].database.write() as session:
-        written = _put(session, [_Batch(tenant.account_id, tenant.site_id, limits, batch) for batch in batches])
+        written = _put(tenant.account_id, tenant.site_id, session, [_Batch(limits, batch) for batch in batches])
     return list(written.result)
 
 
@@ -38,7 +38,7 @@ def created(outcomes: list[object]) -> list[int | str]:
     ]
 
 
-def stored_titles(app: Flask) -> dict[str, bytes]:
+def stored_sources(app: Flask) -> dict[str, bytes]:
     with app.extensions["runtime"].database.read() as session:
         rows = session.execute(select(StoredDocument.id, StoredDocument.source))
         return {row.id: row.source for row in rows}
@@ -52,10 +52,10 @@ def test_an_id_that_two_batches_have_is_new_in_the_first_and_as_the_last_says(
     assert created(outcomes) == [2, 1]
     assert {outcome.revision for outcome in outcomes} == {1}  # type: ignore[attr-defined]
     assert [document.id for document in outcomes[0].written] == ["page-1", "page-2", "page-3"]  # type: ignore[attr-defined]
-    titles = stored_titles(app)
-    assert len(titles) == 3
-    assert b"Another" in titles["page-2"]
-    assert b"Another" not in titles["page-1"]
+    sources = stored_sources(app)
+    assert len(sources) == 3
+    assert b"Another" in sources["page-2"]
+    assert b"Another" not in sources["page-1"]
 
 
 def test_a_batch_beyond_the_plan_is_refused_alone(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
@@ -63,7 +63,7 @@ def test_a_batch_beyond_the_plan_is_refused_alone(app: Flask, tenant: Tenant, li
 
     assert created(outcomes) == [2, ErrorCode.DOCUMENT_LIMIT_REACHED, 1]
     assert isinstance(outcomes[1], ApiError)
-    assert sorted(stored_titles(app)) == ["page-1", "page-2", "page-3"]
+    assert sorted(stored_sources(app)) == ["page-1", "page-2", "page-3"]
     with app.extensions["runtime"].database.read() as session:
         site = session.get_one(Site, tenant.site_id)
         assert (site.document_count, site.revision) == (3, 1)
@@ -72,6 +72,6 @@ def test_a_batch_beyond_the_plan_is_refused_alone(app: Flask, tenant: Tenant, li
 def test_nothing_is_written_when_every_batch_is_refused(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
     assert created(put(app, tenant, limits, documents(1, 2, 3, 4))) == [ErrorCode.DOCUMENT_LIMIT_REACHED]
 
-    assert stored_titles(app) == {}
+    assert stored_sources(app) == {}
     with app.extensions["runtime"].database.read() as session:
         assert session.get_one(Site, tenant.site_id).revision == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -38,10 +39,10 @@ def reasons(database: Database) -> list[str]:
         return sorted(session.scalars(select(DepartureReason.reason)))
 
 
-def run_together(group: GroupCommit, works: list) -> list:  # type: ignore[type-arg]
+def call_together(group: GroupCommit, calls: list) -> list:  # type: ignore[type-arg]
     """Hold the first writer until all others wait, so that these share the next transaction."""
     gate, entered = threading.Event(), threading.Event()
-    outcomes: list = [None] * len(works)  # type: ignore[type-arg]
+    outcomes: list = [None] * len(calls)  # type: ignore[type-arg]
 
     def hold(session: Session) -> Written[None]:
         entered.set()
@@ -50,22 +51,27 @@ def run_together(group: GroupCommit, works: list) -> list:  # type: ignore[type-
 
     def run(place: int) -> None:
         try:
-            outcomes[place] = group.run(1, works[place])
+            outcomes[place] = calls[place]()
         except Exception as error:  # noqa: BLE001 - looked at by the test.
             outcomes[place] = error
 
     first = threading.Thread(target=group.run, args=(1, hold))
     first.start()
     assert entered.wait(10)
-    threads = [threading.Thread(target=run, args=(place,)) for place in range(len(works))]
+    threads = [threading.Thread(target=run, args=(place,)) for place in range(len(calls))]
     for thread in threads:
         thread.start()
-    while len(group._queue) < len(works):
+    while len(group._queue) < len(calls):
         pass
     gate.set()
     for thread in [first, *threads]:
         thread.join(10)
     return outcomes
+
+
+def run_together(group: GroupCommit, works: list) -> list:  # type: ignore[type-arg]
+    """The outcomes of works that share the next transaction."""
+    return call_together(group, [partial(group.run, 1, work) for work in works])
 
 
 def run_requests(group: GroupCommit, requests: list, work) -> tuple[list, list]:  # type: ignore[type-arg, no-untyped-def]
@@ -76,13 +82,7 @@ def run_requests(group: GroupCommit, requests: list, work) -> tuple[list, list]:
         calls.append(sorted(members))
         return work(session, members)
 
-    class Requests(GroupCommit):
-        def run(self, account_id, request):  # type: ignore[no-untyped-def, override]
-            if callable(request):
-                return super().run(account_id, request)
-            return self.run_together(account_id, request[0], request[1], noted)
-
-    return run_together(Requests(group._database, group._counters), requests), calls
+    return call_together(group, [partial(group.run_together, 1, *request, noted) for request in requests]), calls
 
 
 def write(reason: str):  # type: ignore[no-untyped-def]
