@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
-from backends.embedded.languages import stem, stems
+from backends.embedded.languages import sharing_stem, stem, stems
 from backends.embedded.queries import Unit, UnitKind
 from backends.embedded.ranking import Ranking
 from backends.embedded.snapshots import Snapshot
@@ -12,6 +14,9 @@ from backends.embedded.typos import corrections, errors_allowed, known_start
 
 _MOST_LOOKED_AT = 200
 _SHORTEST_STEMMED = 3
+
+_Listing = Callable[[str, str], list[tuple[str, int]]]
+"""The most frequent terms of a field that begin with something, and their frequencies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,10 @@ def _expand(
     snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
     with_typos: bool, ranking: Ranking,
 ) -> Expansion:  # fmt: skip
+    # The terms of a short beginning take milliseconds to list, and may be asked for twice.
+    listed = cache(lambda field, start: snapshot.terms(field, start, _MOST_LOOKED_AT))
     if unit.kind is UnitKind.COMPOUND:
-        return _expand_compound(snapshot, unit, fields, is_last, ranking)
+        return _expand_compound(snapshot, listed, unit, fields, is_last, ranking)
     word = unit.term
     found: dict[str, Form] = {}
     counts: dict[str, int] = {}
@@ -73,11 +80,11 @@ def _expand(
     if unit.kind is not UnitKind.WORD:
         return Expansion(tuple(found.values()), sum(counts.values()))
     if len(word) >= _SHORTEST_STEMMED:
-        for relative in _relatives(snapshot, unit, fields, languages, ranking):
+        for relative in _relatives(listed, unit, fields, languages, ranking):
             add(relative, ranking.stem, 0)
     frequency = sum(counts.values())
     if is_last:
-        for term in _completions(snapshot, word, fields, ranking):
+        for term in _completions(listed, word, fields, ranking):
             add(term, ranking.prefix, 1)
     known = sum(counts.values())
     if with_typos and known < ranking.well_known and errors_allowed(word):
@@ -92,45 +99,44 @@ def _expand(
 
 
 def _relatives(
-    snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], ranking: Ranking
+    listed: _Listing, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], ranking: Ranking
 ) -> list[str]:
     """Terms that share a stem with the word in one of the languages, the most frequent first."""
     word = unit.term
     found: dict[str, int] = {}
-    listed: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for language in languages:
         wanted = stems(language, word) | {stem(language, unit.surface)}
         start = _common_start([word, *wanted])
         if len(start) < min(_SHORTEST_STEMMED, len(word)):
             continue
+        counts: dict[str, int] = {}
         for field in fields:
-            if (field, start) not in listed:
-                listed[field, start] = snapshot.terms(field, start, _MOST_LOOKED_AT)
-            for term, count in listed[field, start]:
-                if term not in found and term != word and not wanted.isdisjoint(stems(language, term)):
-                    found[term] = count
+            for term, count in listed(field, start):
+                if term != word and term not in found:
+                    counts.setdefault(term, count)
+        found |= {term: counts[term] for term in sharing_stem(language, wanted, list(counts))}
     return sorted(found, key=lambda term: -found[term])[: ranking.most_stems]
 
 
-def _completions(snapshot: Snapshot, word: str, fields: tuple[str, ...], ranking: Ranking) -> list[str]:
+def _completions(listed: _Listing, word: str, fields: tuple[str, ...], ranking: Ranking) -> list[str]:
     found: dict[str, int] = {}
     most = ranking.most_completions if len(word) > 2 else ranking.most_completions // 3
     for field in fields if len(word) > 1 else fields[:1]:
-        for term, count in snapshot.terms(field, word, most):
+        for term, count in listed(field, word)[:most]:
             found[term] = max(count, found.get(term, 0))
     found.pop(word, None)
     return sorted(found, key=lambda term: -found[term])[:most]
 
 
 def _expand_compound(
-    snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], is_last: bool, ranking: Ranking
+    snapshot: Snapshot, listed: _Listing, unit: Unit, fields: tuple[str, ...], is_last: bool, ranking: Ranking
 ) -> Expansion:
     """A compound is found as written; its last part may not be finished."""
     forms = [Form(unit.terms, 1.0)]
     known = min(max(snapshot.frequency(field, term) for field in fields) for term in unit.terms)
     if is_last:
         head, tail = unit.terms[:-1], unit.terms[-1]
-        for term in _completions(snapshot, tail, fields, ranking)[:10]:
+        for term in _completions(listed, tail, fields, ranking)[:10]:
             forms.append(Form((*head, term), ranking.prefix, 1))
     joined = "".join(unit.terms)
     if any(snapshot.frequency(field, joined) for field in fields):

@@ -6,10 +6,10 @@ import math
 import re
 import struct
 import threading
-import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cache, lru_cache
+from itertools import chain
 
 import Stemmer
 
@@ -38,6 +38,7 @@ _ACCENTS = {
 }  # fmt: skip
 """Letters that folding has made one, first the plain one; stems may differ by them."""
 
+_LETTERS_OF_ENDING = 6
 _SAMPLE = 600
 _SCRIPTS = (
     ("ja", re.compile("[\u3041-\u30ff]")),
@@ -169,19 +170,54 @@ def stem(language: str, word: str) -> str:
     return fold(_STEMMERS.get(algorithm).stemWord(word) if algorithm else word)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=8192)
 def stems(language: str, term: str) -> frozenset[str]:
     """The stems a folded term may have: of itself, and of what it may have been before its accents were folded."""
     accents, algorithm = _ACCENTS.get(language), STEMMERS.get(language)
     if accents is None or algorithm is None:
         return frozenset((stem(language, term),))
-    spellings = [term]
-    for at in range(max(0, len(term) - 6), len(term)):
-        for variant in _variants(accents, term[at]):
-            spellings.append(term[:at] + variant + term[at + 1 :])
-    return frozenset(map(fold, set(_STEMMERS.get(algorithm).stemWords(spellings))))
+    return frozenset(map(fold, set(_STEMMERS.get(algorithm).stemWords(_spellings(accents, term)))))
 
 
-@lru_cache(maxsize=1024)
-def _variants(accents: str, letter: str) -> str:
-    return "".join(other for other in accents if other != letter and unicodedata.normalize("NFD", other)[0] == letter)
+def sharing_stem(language: str, wanted: Set[str], terms: Sequence[str]) -> list[str]:
+    """Those of some folded terms that :func:`stems` gives one of the wanted stems, in order.
+
+    All are stemmed in one call: a search may have to look through hundreds.
+    """
+    algorithm = STEMMERS.get(language)
+    if algorithm is None:
+        return [term for term in terms if not wanted.isdisjoint(stems(language, term))]
+    accents = _ACCENTS.get(language, "")
+    spellings = [_spellings(accents, term) for term in terms]
+    owners = [term for term, variants in zip(terms, spellings, strict=True) for _ in variants]
+    stemmed = _STEMMERS.get(algorithm).stemWords(list(chain.from_iterable(spellings)))
+    return list(
+        dict.fromkeys(
+            owner
+            for owner, stem in zip(owners, stemmed, strict=True)
+            if stem in wanted or (not stem.isascii() and fold(stem) in wanted)
+        )
+    )
+
+
+def _spellings(accents: str, term: str) -> list[str]:
+    """A folded term, and what it may have been with an accent on one of its last letters."""
+    found = [term]
+    variants = _variants(accents)
+    if variants.keys().isdisjoint(term[-_LETTERS_OF_ENDING:]):
+        return found
+    for at in range(max(0, len(term) - _LETTERS_OF_ENDING), len(term)):
+        for variant in variants.get(term[at], ""):
+            found.append(term[:at] + variant + term[at + 1 :])
+    return found
+
+
+@cache
+def _variants(accents: str) -> Mapping[str, str]:
+    """Each plain letter to the accented ones that are folded to it."""
+    found: dict[str, str] = {}
+    for letter in accents:
+        plain = fold(letter)
+        if plain != letter:
+            found[plain] = found.get(plain, "") + letter
+    return found

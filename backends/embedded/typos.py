@@ -6,13 +6,8 @@ One error is an insertion, a deletion, a substitution or a transposition of neig
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-import orjson
-import tantivy
-
-from backends.embedded.documents import LONGEST_INDEXED_TEXT
-from backends.embedded.folding import terms_of
-from backends.embedded.schema import ANSWER
 from backends.embedded.snapshots import Snapshot
 
 ONE_ERROR_FROM = 5
@@ -20,6 +15,8 @@ TWO_ERRORS_FROM = 9
 LONGEST_CHECKED = 40
 _MOST_FOUND = 8
 _MOST_SCANNED = 4000
+_MOST_SCANNED_AGAIN = 1000
+_MOST_COMPLETED = 3
 _FEWEST_LETTERS = 3
 
 _ALPHABETS = (
@@ -51,10 +48,8 @@ def corrections(snapshot: Snapshot, fields: tuple[str, ...], word: str, as_prefi
     if not allowed:
         return []
     known = known_start(snapshot, fields, word)
-    found = _one_error(snapshot, fields, word, known)
-    if as_prefix:
-        for term, count in _one_error_prefixes(snapshot, fields, word, known).items():
-            found.setdefault(term, count)
+    one_error = _one_error_prefixes if as_prefix else _one_error
+    found = one_error(snapshot, fields, word, known)
     if found or allowed == 1:
         return [(term, 1) for term in _most_frequent(found)]
     return [(term, 2) for term in _most_frequent(_two_errors(snapshot, fields, word))]
@@ -131,26 +126,40 @@ def edits(word: str, start: int = 0, end: int | None = None) -> set[str]:
 
 
 def _one_error(snapshot: Snapshot, fields: tuple[str, ...], word: str, known: int) -> dict[str, int]:
+    return _those_known(snapshot, fields, edits(word, 0, min(known + 1, len(word))))
+
+
+def _those_known(snapshot: Snapshot, fields: tuple[str, ...], candidates: Iterable[str]) -> dict[str, int]:
+    """Those of the candidates that are terms, with their frequencies."""
     frequency = snapshot.searcher.doc_freq
     found: dict[str, int] = {}
-    for candidate in edits(word, 0, min(known + 1, len(word))):
-        count = max(frequency(field, candidate) for field in fields)
+    for candidate in candidates:
+        count = max([frequency(field, candidate) for field in fields])
         if count:
             found[candidate] = count
     return found
 
 
 def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, known: int) -> dict[str, int]:
-    """Terms that begin with the word but for one error: its first half is right, or its second is."""
+    """Terms that are, or begin with, the word but for one error: its first half is right, or its second is."""
     half = (len(word) + 1) // 2
     found: dict[str, int] = {}
+    unsure: set[str] = set()
     for field in fields:
-        for term, count in snapshot.terms(field, word[:half], _MOST_SCANNED):
+        listed = snapshot.terms(field, word[:half], _MOST_SCANNED)
+        for term, count in listed:
             if len(term) >= len(word) - 1 and _begins_nearly(word, term, half):
                 found[term] = max(count, found.get(term, 0))
-        for candidate in edits(word, 0, min(known + 1, half)):
-            for term, count in snapshot.terms(field, candidate, 3):
+        if len(listed) == _MOST_SCANNED:
+            unsure |= edits(word, half, min(known + 1, len(word)))
+    for candidate in edits(word, 0, min(known + 1, half)):
+        for field in fields:
+            listed = snapshot.terms(field, candidate, _MOST_COMPLETED)
+            for term, count in listed:
                 found[term] = max(count, found.get(term, 0))
+            if len(listed) == _MOST_COMPLETED:
+                unsure.add(candidate)
+    found |= _those_known(snapshot, fields, unsure)
     found.pop(word, None)
     return found
 
@@ -172,28 +181,29 @@ def _begins_nearly(word: str, term: str, known: int) -> bool:
 
 
 def _two_errors(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
-    """Terms two errors away: those that begin alike by looking at them, the rest by automaton."""
+    """Terms two errors away that begin like the word, or else those of which one error is among the first letters.
+
+    Not those that are two errors away within these letters: like Meilisearch, it takes a word that begins too
+    differently for another one.
+    """
+    return _alike(snapshot, fields, word, [word[:_FEWEST_LETTERS]], _MOST_SCANNED) or _alike(
+        snapshot, fields, word, edits(word[: _FEWEST_LETTERS + 1], 0, _FEWEST_LETTERS), _MOST_SCANNED_AGAIN
+    )
+
+
+def _alike(
+    snapshot: Snapshot, fields: tuple[str, ...], word: str, beginnings: Iterable[str], most: int
+) -> dict[str, int]:
+    """Terms at most two errors away, of those with some beginnings."""
     found: dict[str, int] = {}
     letters = set(word)
-    for field in fields:
-        for term, count in snapshot.terms(field, word[:_FEWEST_LETTERS], _MOST_SCANNED):
-            # An error brings in one letter at most, and takes one away.
-            alike = abs(len(term) - len(word)) <= 2 and len(letters.symmetric_difference(term)) <= 4
-            if alike and distance(word, term, 2) <= 2:
-                found[term] = max(count, found.get(term, 0))
-    return found or _automaton(snapshot, fields, word)
-
-
-def _automaton(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
-    """Terms two errors away by tantivy's automaton, which finds documents; their words are then looked through."""
-    found: dict[str, int] = {}
-    for field in fields:
-        query = tantivy.Query.fuzzy_term_query(snapshot.schema, field, word, 2, True)
-        for _, address in snapshot.searcher.search(query, limit=2, count=False).hits:
-            answer = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(ANSWER) or b"{}"))
-            for term in set(terms_of(answer[field][:LONGEST_INDEXED_TEXT])):
-                if abs(len(term) - len(word)) <= 2 and distance(word, term, 2) <= 2:
-                    found[term] = snapshot.frequency(field, term)
+    for beginning in beginnings:
+        for field in fields:
+            for term, count in snapshot.terms(field, beginning, most):
+                # An error brings in one letter at most, and takes one away.
+                alike = abs(len(term) - len(word)) <= 2 and len(letters.symmetric_difference(term)) <= 4
+                if alike and distance(word, term, 2) <= 2:
+                    found[term] = max(count, found.get(term, 0))
     return found
 
 

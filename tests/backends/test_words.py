@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from backends.base import SearchSettings
 from backends.embedded.documents import sort_text
 from backends.embedded.folding import ANALYZER, fold, terms_of
-from backends.embedded.languages import STEMMERS, UNKNOWN, recognise, stem, stems, stop_words
+from backends.embedded.languages import STEMMERS, UNKNOWN, recognise, sharing_stem, stem, stems, stop_words
 from backends.embedded.queries import UnitKind, parse_query
 from backends.embedded.stop_words import STOP_WORDS
 from backends.embedded.typos import distance, edits, errors_allowed, prefix_distance
@@ -47,13 +47,21 @@ def test_every_language_with_a_stemmer_has_stop_words() -> None:
 @pytest.mark.parametrize(("language", "left", "right"), [
     ("en", "houses", "house"), ("de", "häuser", "haus"), ("es", "aplicación", "aplicaciones"),
     ("fr", "modifié", "modifier"), ("ru", "документы", "документ"), ("pt", "férias", "ferias"),
-    ("it", "città", "citta"), ("sv", "bilarna", "bilar"),
+    ("it", "città", "citta"), ("sv", "bilarna", "bilar"), ("da", "høne", "høner"), ("no", "prøver", "prøve"),
 ])  # fmt: skip
 def test_forms_of_a_word_share_a_stem_though_the_index_has_no_accents(language: str, left: str, right: str) -> None:
     def every(word: str) -> set[str]:
         return {stem(language, word)} | set(stems(language, terms_of(word)[0]))
 
     assert every(left) & every(right)
+
+
+@pytest.mark.parametrize("language", [*STEMMERS, "zh", UNKNOWN])
+def test_many_terms_are_compared_by_their_stems_as_each_alone(language: str) -> None:
+    terms = ["2024", "node2", "plusplus", *sorted(stop_words(language))]
+    for wanted in [set(stems(language, term)) for term in terms] + [set(), {"abc", "node2"}]:
+        alone = [term for term in terms if not wanted.isdisjoint(stems(language, term))]
+        assert sharing_stem(language, wanted, terms) == alone
 
 
 words = st.text(alphabet="abcdé", max_size=7)
