@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+import orjson
 import tantivy
 
 from backends.base import MATCH_ALL, Hit, SearchQuery, SearchResult, SortKey
@@ -209,11 +210,8 @@ def _hits(
     for address in addresses:
         entry = snapshot.searcher.doc(address)
         answer = bytes(entry.get_first(ANSWER) or b"{}")
-        hit = Hit(str(entry.get_first(ID)), answer)
-        if highlighter is not None:
-            formatted: Mapping[str, object] = highlighter.format(hit.document)
-            hit = Hit(hit.id, answer, formatted)
-        found.append(hit)
+        formatted = None if highlighter is None else highlighter.format(orjson.loads(answer))
+        found.append(Hit(str(entry.get_first(ID)), answer, formatted))
     return tuple(found)
 
 

@@ -7,13 +7,15 @@ matching term with ``str.find``: far faster than cutting every text into words.
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from os.path import commonprefix
+from typing import Self
 
 from backends.embedded.folding import RUN, fold, pieces_of
 from backends.text import beyond_ascii
@@ -83,14 +85,51 @@ class Needle:
     words: frozenset[str] = frozenset()
 
 
-def needles_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> list[Needle]:
-    """What to look for.
+class Matcher:
+    """What the words of a query match in texts.
 
     Args:
-        terms: Folded words (or pairs of characters, of scripts without spaces) that match whole, with the number
-            of the query's word each stands for.
-        prefixes: Folded beginnings of words, with the same.
+        needles: The spellings that match.
+        sequences: Folded words that match when they follow each other, with the number of the query's word.
+
+    Attributes:
+        numbers: The query's words that can match.
     """
+
+    def __init__(self, needles: Sequence[Needle], sequences: Mapping[tuple[str, ...], int]):
+        letters = {needle.text: needle.number for needle in needles if _is_letter(needle)}
+        self.letters = letters if len(letters) >= _MANY_LETTERS else {}
+        self.needles = [needle for needle in needles if not (self.letters and _is_letter(needle))]
+        self.sequences = sequences
+        self.numbers = frozenset({needle.number for needle in needles}) | frozenset(sequences.values())
+        self._every_needle = needles
+        self._parts: dict[frozenset[int], Matcher] = {}
+
+    @classmethod
+    def of(
+        cls, terms: Mapping[str, int], prefixes: Mapping[str, int], sequences: Mapping[tuple[str, ...], int]
+    ) -> Self:
+        """Of words and beginnings of words.
+
+        Args:
+            terms: Folded words (or pairs of characters, of scripts without spaces) that match whole, with the number
+                of the query's word each stands for.
+            prefixes: Folded beginnings of words, with the same.
+            sequences: Folded words that match when they follow each other, with the same.
+        """
+        return cls(_needles_for(terms, prefixes), sequences)
+
+    def only(self, numbers: frozenset[int]) -> Matcher:
+        """What some of the query's words match."""
+        part = self._parts.get(numbers)
+        if part is None:
+            sequences = {terms: number for terms, number in self.sequences.items() if number in numbers}
+            part = Matcher([needle for needle in self._every_needle if needle.number in numbers], sequences)
+            self._parts[numbers] = part
+        return part
+
+
+def _needles_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> list[Needle]:
     found: list[Needle] = []
     families: dict[tuple[int, str], list[str]] = {}
     for term, number in terms.items():
@@ -111,31 +150,53 @@ def needles_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> list[N
     return found
 
 
-def find_spans(text: str, needles: Sequence[Needle], sequences: Mapping[tuple[str, ...], int]) -> list[Span]:
-    """The places of all matches, in order; they may overlap.
+def find_spans(text: str, matcher: Matcher) -> list[Span]:
+    """The places of all matches, in order; they may overlap."""
+    folded = FoldedText(text)
+    return folded.in_text(folded.find(matcher))
+
+
+class FoldedText:
+    """A part of a text, folded to be searched more than once; places are those of the folded text.
 
     Args:
-        sequences: Folded words that match when they follow each other, with the number of the query's word.
+        text: A text, of which nothing after :data:`LONGEST_SEARCHED` letters is looked at.
+        start: Where the part begins.
+        end: Where it ends.
     """
-    text = text[:LONGEST_SEARCHED]
-    folded, places = fold_text(text)
-    found: list[Span] = []
-    letters = [needle for needle in needles if _is_letter(needle)]
-    at_once = len(letters) >= _MANY_LETTERS
-    if at_once:
-        found += _find_letters(folded, {needle.text: needle.number for needle in letters})
-    for needle in needles:
-        if at_once and _is_letter(needle):
-            continue
-        first = folded.find(needle.text)
-        if first >= 0:
-            _find(folded, needle, first, found)
-    for sequence, number in sequences.items():
-        found += _find_sequence(folded, sequence, number)
-    if found and places is not None:
-        found = [(places[start], places[stop], number) for start, stop, number in found]
-    found.sort()
-    return found
+
+    def __init__(self, text: str, start: int = 0, end: int = LONGEST_SEARCHED):
+        self._start = start
+        self._text, self._places = fold_text(text[start : min(end, LONGEST_SEARCHED)])
+
+    def find(self, matcher: Matcher, start: int = 0, end: int = sys.maxsize) -> list[Span]:
+        """The places of all matches between two places, in order; they may overlap."""
+        text, end = self._text, min(end, len(self._text))
+        found: list[Span] = []
+        if matcher.letters:
+            found += _find_letters(text, matcher.letters, start, end)
+        for needle in matcher.needles:
+            first = text.find(needle.text, start, end)
+            if first >= 0:
+                _find(text, needle, first, end, found)
+        for sequence, number in matcher.sequences.items():
+            found += _find_sequence(text, sequence, number, start, end)
+        found.sort()
+        return found
+
+    def most_matches(self, matcher: Matcher) -> int:
+        """How many matches there may be; more than there are where words contain each other."""
+        counts = [self._text.count(letter) for letter in matcher.letters]
+        counts += [self._text.count(needle.text) for needle in matcher.needles]
+        counts += [len(_find_sequence(self._text, terms, number)) for terms, number in matcher.sequences.items()]
+        return sum(counts)
+
+    def in_text(self, spans: Iterable[Span]) -> list[Span]:
+        """The same spans in the text that was folded."""
+        start, places = self._start, self._places
+        if places is not None:
+            return [(start + places[first], start + places[last], number) for first, last, number in spans]
+        return [(start + first, start + last, number) for first, last, number in spans] if start else list(spans)
 
 
 def merge_spans(spans: Iterable[Span]) -> list[tuple[int, int]]:
@@ -241,8 +302,8 @@ def _spellings(term: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _find(folded: str, needle: Needle, start: int, found: list[Span]) -> None:
-    """Add the places of one needle, of which the first is at ``start`` or later."""
+def _find(folded: str, needle: Needle, start: int, stop: int, found: list[Span]) -> None:
+    """Add the places of one needle that begin before ``stop``, of which the first is at ``start`` or later."""
     wanted, number, words = needle.text, needle.number, needle.words
     size, length = len(wanted), len(folded)
     left_edge = needle.whole and is_word_char(wanted[0])
@@ -262,18 +323,18 @@ def _find(folded: str, needle: Needle, start: int, found: list[Span]) -> None:
         if matches:
             found.append((start, end, number))
             count += 1
-        start = folded.find(wanted, end if matches else start + 1)
+        start = folded.find(wanted, end if matches else start + 1, stop)
 
 
 def _is_letter(needle: Needle) -> bool:
     return len(needle.text) == 1 and needle.text.isascii() and needle.whole and not needle.open_end
 
 
-def _find_letters(folded: str, numbers: Mapping[str, int]) -> list[Span]:
+def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int) -> list[Span]:
     """The places of words of one letter: there are far fewer of them than of the letter."""
     found: list[Span] = []
     room = dict.fromkeys(numbers, MOST_SPANS)
-    for match in _LONELY_LETTER.finditer(folded):
+    for match in _LONELY_LETTER.finditer(folded, first, last):
         letter, (start, end) = match.group(), match.span()
         if not room.get(letter):
             continue
@@ -294,12 +355,16 @@ def _goes_on_beyond(char: str) -> bool:
     return is_word_char(char) and RUN.match(char) is None
 
 
-def _find_sequence(folded: str, sequence: tuple[str, ...], number: int) -> Iterator[Span]:
-    pattern = _sequence_pattern(sequence)
-    for count, match in enumerate(pattern.finditer(folded)):
-        if count >= MOST_SPANS:
-            return
-        yield match.start(), match.end(), number
+def _find_sequence(
+    folded: str, sequence: tuple[str, ...], number: int, start: int = 0, stop: int = sys.maxsize
+) -> list[Span]:
+    found = islice(_sequence_pattern(sequence).finditer(folded, start, stop), MOST_SPANS)
+    return [(match.start(), match.end(), number) for match in found if not _is_cut(folded, match.end(), stop)]
+
+
+def _is_cut(folded: str, end: int, stop: int) -> bool:
+    """Whether a match ends where looking ended, in the middle of a word."""
+    return end == stop and end < len(folded) and _goes_on(folded[end - 1]) and _goes_on(folded[end])
 
 
 @lru_cache(maxsize=1024)

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.base import Highlight
+from backends.embedded.crops import Cropper, crop_window
 from backends.embedded.folding import fold, terms_of
-from backends.embedded.highlight import Highlighter, crop_window
+from backends.embedded.highlight import Highlighter
 from backends.embedded.planner import Marks
-from backends.embedded.spans import find_spans, fold_text, needles_for
+from backends.embedded.spans import Matcher, find_spans, fold_text
 
 TRICKY = (
     "aAeÉéß İıſﬁæœøñ\u0301\u0308\u00ad\u200d\u200b<>&\"'-_.,+#@ \n\t"
@@ -53,7 +54,7 @@ def test_without_its_marks_a_highlight_is_the_text(
 def test_a_crop_is_a_part_of_the_text_around_a_match(parts: list[str], word: str, size: int) -> None:
     text = " ".join(parts)
     marks = marks_for([word, *parts[:1]], [], [])
-    spans = find_spans(text, needles_for(marks.terms, marks.prefixes), marks.sequences)
+    spans = find_spans(text, Matcher.of(marks.terms, marks.prefixes, marks.sequences))
     start, end = crop_window(text, spans, size)
     assert 0 <= start <= end <= len(text)
     if spans:
@@ -68,7 +69,7 @@ def test_every_word_of_a_text_is_found_in_it(text: str) -> None:
     for word in text.split():
         terms = terms_of(word)
         if len(terms) == 1 and any(char.isalpha() for char in word):
-            assert find_spans(text, needles_for(dict.fromkeys(terms, 0), {}), {})
+            assert find_spans(text, Matcher.of(dict.fromkeys(terms, 0), {}, {}))
 
 
 @pytest.mark.parametrize(("text", "words", "prefixes", "marked"), [
@@ -112,12 +113,21 @@ def test_words_near_each_other_are_found_however_late_they_come(before: int) -> 
     st.lists(st.sampled_from(["alpha", "alphabet", "beta", "gamma ray", "x", "y\n", "é"]), max_size=4),
     st.integers(0, 40),
 )
-def test_looking_piece_by_piece_finds_what_looking_once_does(words: list[str], shift: int) -> None:
+def test_a_part_has_as_many_different_words_as_any_other(words: list[str], shift: int) -> None:
     text = " ".join([*words, "f" * shift] + ["filler"] * 580 + words + ["filler"] * 1800 + words + ["filler"] * 300)
     marks = marks_for(["alpha", "beta", "delta"], ["gam"], [("gamma", "ray")])
-    highlighter = Highlighter(Highlight(), marks)
-    spans, _ = highlighter._best_part(f"{text} delta", 30)
-    assert spans == find_spans(f"{text} delta", highlighter.needles, highlighter.sequences)
+    matcher = Matcher.of(marks.terms, marks.prefixes, marks.sequences)
+    text += " delta"
+    spans, (start, end) = Cropper(matcher).best_part(text, 30)
+    every = find_spans(text, matcher)
+
+    def different(first: int, last: int) -> int:
+        return len({number for at, to, number in every if first <= at and to <= last})
+
+    assert different(start, end) >= max(different(at, at + 180) for at, _, _ in every)
+    assert [span for span in spans if start <= span[0] and span[1] <= end] == [
+        span for span in every if start <= span[0] and span[1] <= end
+    ]
 
 
 @pytest.mark.parametrize(("late", "shown"), [("beta", "[alpha] [beta]"), ("other", "[alpha] first")])
