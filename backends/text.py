@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
-_ASCII = bytes(range(128))
+ASCII = bytes(range(128))
+"""Every byte of UTF-8 that is a character by itself."""
 
 
 def normal_form(query: str) -> str:
@@ -16,4 +17,4 @@ def beyond_ascii(text: str) -> str:
     """The characters of a text that are not ASCII, in order: few as a rule, and quicker looked through than all."""
     if text.isascii():
         return ""
-    return text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
+    return text.encode("utf-8", "surrogatepass").translate(None, ASCII).decode("utf-8", "surrogatepass")

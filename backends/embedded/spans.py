@@ -10,7 +10,7 @@ import re
 import sys
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
@@ -18,7 +18,7 @@ from os.path import commonprefix
 from typing import Self
 
 from backends.embedded.folding import RUN, fold, pieces_of
-from backends.text import beyond_ascii
+from backends.text import ASCII
 
 MOST_SPANS = 400
 """Matches looked for in one text."""
@@ -238,11 +238,13 @@ def fold_text(text: str) -> tuple[str, Places | None]:
     """The folded text, and the place of each of its characters in the text where they differ."""
     if text.isascii():
         return text.lower(), None
-    beyond = beyond_ascii(text)
+    # In bytes, lower-casing looks at ASCII only, and is many times faster than in a text.
+    encoded = text.encode("utf-8", "surrogatepass")
+    folded = encoded.lower().decode("utf-8", "surrogatepass")
+    beyond = encoded.translate(None, ASCII).decode("utf-8", "surrogatepass")
     if _PLAIN_BUT_TYPOGRAPHY.fullmatch(beyond) is not None:
-        # Without the signs, none of which belongs to a word, lower-casing takes a third of the time.
-        return text.encode("ascii", "replace").decode().lower(), None
-    folded = _fold_letters(text, beyond)
+        return folded, None
+    folded = _fold_letters(folded, set(beyond))
     if _SILENT_OR_COMPOUND.search(beyond) is None:
         return folded, None
     parts: list[str] = []
@@ -262,22 +264,20 @@ def fold_text(text: str) -> tuple[str, Places | None]:
     return "".join(parts), places
 
 
-def _fold_letters(text: str, beyond: str) -> str:
-    """A text with every letter folded that folds to one letter; all stay where they are.
+def _fold_letters(text: str, beyond: Set[str]) -> str:
+    """A text whose ASCII is folded with every other letter folded that folds to one; all stay where they are.
 
     Args:
-        beyond: Its characters that are not ASCII.
+        beyond: The characters it has that are not ASCII.
     """
-    # In bytes, lower-casing looks at ASCII only, and is many times faster than in a text.
-    lowered = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
-    letters = {ord(letter) for letter in set(beyond)}
+    letters = map(ord, beyond)
     folded = {letter: _LETTER_FOLDS[letter] for letter in letters if _LETTER_FOLDS[letter] != letter}
     if len(folded) > _FEW_LETTERS:
-        return lowered.translate(_LETTER_FOLDS)
+        return text.translate(_LETTER_FOLDS)
     # Most texts have few of them, and replacing those is many times faster.
     for letter, plain in folded.items():
-        lowered = lowered.replace(chr(letter), chr(plain))
-    return lowered
+        text = text.replace(chr(letter), chr(plain))
+    return text
 
 
 @lru_cache(maxsize=8192)
