@@ -109,23 +109,26 @@ def _relatives(
         start = _common_start([word, *wanted])
         if len(start) < min(_SHORTEST_STEMMED, len(word)):
             continue
-        counts: dict[str, int] = {}
-        for field in fields:
-            for term, count in listed(field, start):
-                if term != word and term not in found:
-                    counts.setdefault(term, count)
+        counts = _most_frequent(listed, fields, start, _MOST_LOOKED_AT)
+        counts.pop(word, None)
         found |= {term: counts[term] for term in sharing_stem(language, wanted, list(counts))}
     return sorted(found, key=lambda term: -found[term])[: ranking.most_stems]
 
 
-def _completions(listed: _Listing, word: str, fields: tuple[str, ...], ranking: Ranking) -> list[str]:
+def _most_frequent(listed: _Listing, fields: tuple[str, ...], start: str, most: int) -> dict[str, int]:
+    """The most frequent terms of some fields that begin with something, and in how many documents each is."""
     found: dict[str, int] = {}
-    most = ranking.most_completions if len(word) > 2 else ranking.most_completions // 3
-    for field in fields if len(word) > 1 else fields[:1]:
-        for term, count in listed(field, word)[:most]:
+    for field in fields:
+        for term, count in listed(field, start)[:most]:
             found[term] = max(count, found.get(term, 0))
+    return dict(sorted(found.items(), key=lambda item: -item[1])[:most])
+
+
+def _completions(listed: _Listing, word: str, fields: tuple[str, ...], ranking: Ranking) -> list[str]:
+    most = ranking.most_completions if len(word) > 2 else ranking.most_completions // 3
+    found = _most_frequent(listed, fields if len(word) > 1 else fields[:1], word, most)
     found.pop(word, None)
-    return sorted(found, key=lambda term: -found[term])[:most]
+    return list(found)
 
 
 def _expand_compound(

@@ -31,7 +31,7 @@ UNKNOWN = "und"
 """The code of a text whose language was not recognised."""
 
 _ACCENTS = {
-    "es": "aáeéiíoóuú", "pt": "aáâãeéêiíoóôõuú", "it": "aàeèéiìoòuù", "fr": "eéèê", "ca": "aàeèéiíoòóuú",
+    "es": "aáeéiíoóuú", "pt": "aáâãeéêiíoóôõuú", "it": "aàeèéiìoòuù", "fr": "eéè", "ca": "aàeèéiíoòóuú",
     "hu": "aáeéiíoóöuúü", "ro": "aăâiîsștț", "de": "aäoöuü", "sv": "aåäoö", "fi": "aäoö", "et": "aäoõöuü",
     "pl": "aąeęlłoósśzżź", "cs": "aáeéěiíouůúsšcčrřzžyý", "tr": "gğiıosşuüoöcç", "lt": "aąeęėiįuųūsšzž",
     "el": "αάεέηήιίοόυύωώ", "ga": "aáeéiíoóuú", "da": "aåoø", "no": "aåoø",
