@@ -13,7 +13,7 @@ _WORD = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e01-\u0e5b\u1000-
 _CHARS_PER_WORD = 40
 _USUAL_CHARS_PER_WORD = 6
 _LOOK, _FAR = 4_096, 16_384
-"""So far a text is looked through at first, and so far where all words of the query are known, but not together."""
+"""So far a text is looked through at first, and so far for words that are not near each other there."""
 
 _EDGE = 200
 _MOST_LOOKED_AT = 200
@@ -64,30 +64,47 @@ class Cropper:
         """A stretch of the rest of a text with more different words, or with as many and more matches, if any.
 
         To have more of the query's words than ``best``, it must have one of the others than the most frequent ones.
+        Far from the beginning, only words are looked for that were not seen before.
         """
-        width, numbers = _width(words), self._matcher.numbers
-        begin = _word_end(text, max(0, reach - width - _EDGE), max(0, reach - width))
-        rest = FoldedText(text, begin, _FAR if seen == numbers else len(text))
-        counts = {number: rest.most_matches(self._matcher.only(frozenset({number}))) for number in numbers}
+        numbers, width = self._matcher.numbers, _width(words)
+        near = FoldedText(text, _word_end(text, reach - width - _EDGE, reach - width), _FAR)
+        counts = {number: near.most_matches(self._matcher.only(frozenset({number}))) for number in numbers}
         different = 0 if best is None else best.different
         rarest = sorted(numbers, key=lambda number: (counts[number], number))[: len(numbers) - different]
-        right = -1
-        for start, end, _ in rest.find(self._matcher.only(frozenset(rarest)))[:_MOST_NEIGHBOURHOODS]:
+        present = frozenset(number for number in numbers if counts[number])
+        best, found = self._best_around(present.intersection(rarest), near, present, words, best)
+        missing = numbers - seen - found
+        if missing and len(text) > _FAR and (best is None or best.different < self._wanted):
+            far = FoldedText(text, _word_end(text, _FAR - width - _EDGE, _FAR - width))
+            best, _ = self._best_around(missing, far, numbers, words, best)
+        return best
+
+    def _best_around(
+        self, anchors: frozenset[int], text: FoldedText, present: frozenset[int], words: int, best: _Stretch | None
+    ) -> tuple[_Stretch | None, Set[int]]:
+        """The best stretch with one of the query's words that are ``anchors``, if better, and all words found there."""
+        width, right = _width(words), -1
+        matcher = self._matcher.only(present)
+        spans = text.find(self._matcher.only(anchors))
+        found = {number for _, _, number in spans}
+        for start, end, _ in spans[:_MOST_NEIGHBOURHOODS]:
             if end <= right:
                 continue
             right = end + width
-            near = rest.find(self._matcher, max(0, start - width), right)
+            near = text.find(matcher, max(0, start - width), right)
+            found.update(number for _, _, number in near)
             stretch = _best_stretch(near, words)
             if stretch is not None and (best is None or stretch.worth > best.worth):
-                ((first, last, _),) = rest.in_text([(stretch.start, stretch.end, 0)])
+                ((first, last, _),) = text.in_text([(stretch.start, stretch.end, 0)])
                 best = _Stretch(first, last, stretch.different, stretch.matches)
                 if best.different >= self._wanted:
                     break
-        return best
+        return best, found
 
 
 def _word_end(text: str, start: int, end: int) -> int:
-    """The place after the last space between two places; the second where there is none."""
+    """The place after the last space between two places, or else the second."""
+    start, end = max(0, start), max(0, end)
     return 1 + max(text.rfind(space, start, end) for space in " \n") or end
 
 

@@ -186,9 +186,11 @@ class FoldedText:
 
     def most_matches(self, matcher: Matcher) -> int:
         """How many matches there may be; more than there are where words contain each other."""
-        counts = [self._text.count(letter) for letter in matcher.letters]
-        counts += [self._text.count(needle.text) for needle in matcher.needles]
-        counts += [len(_find_sequence(self._text, terms, number)) for terms, number in matcher.sequences.items()]
+        count = self._text.count
+        counts = [count(letter) for letter in matcher.letters]
+        counts += [count(needle.text) for needle in matcher.needles]
+        # A sequence is there at most as often as its longest word.
+        counts += [sum(count(spelling) for spelling in _spellings(max(terms, key=len))) for terms in matcher.sequences]
         return sum(counts)
 
     def in_text(self, spans: Iterable[Span]) -> list[Span]:
