@@ -70,7 +70,7 @@ class Jobs:
         if self._thread is not None:
             self._thread.join(timeout=10)
         self._attempt(Job("key-use", 0, self._part.key_use.flush))
-        self._attempt(Job("usage-copies", 0, self._part.usage_copies.flush))
+        self._attempt(Job("usage-copies", 0, self._part.usage_copies.finish))
         self._part.events.stop()
 
     def run_all(self) -> None:

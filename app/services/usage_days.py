@@ -18,12 +18,13 @@ KEPT = timedelta(days=400)
 
 
 class UsageCopies:
-    """The accounts seen since the last copy. The counter store decides; the copy is up to half a minute behind."""
+    """The accounts seen since the last copy. The counter store decides; the copy is up to a minute behind."""
 
     def __init__(self, database: Database, counters: CounterStore):
         self._database = database
         self._counters = counters
         self._seen: set[tuple[int, date]] = set()
+        self._read: dict[tuple[int, date], DayUsage] = {}
         self._lock = threading.Lock()
 
     def note(self, account_id: int) -> None:
@@ -31,7 +32,10 @@ class UsageCopies:
         self._seen.add((account_id, today()))
 
     def flush(self) -> None:
-        """Copy the days of the accounts seen.
+        """Read the days of the accounts seen, and copy those read the last time.
+
+        What is copied is the lower of both readings: a copy never falls, and a search that was under way at the first
+        and failed is given back by the second.
 
         Raises:
             CountersUnavailable: Usage cannot be read; the accounts are copied the next time.
@@ -39,13 +43,27 @@ class UsageCopies:
         with self._lock:
             seen, self._seen = self._seen, set()
             try:
-                days = [(account_id, self._counters.usage_of_day(account_id, day)) for account_id, day in sorted(seen)]
+                usage = {place: self._counters.usage_of_day(*place) for place in sorted(seen | self._read.keys())}
                 with self._database.write() as session:
-                    for account_id, usage in days:
-                        _copy(session, account_id, usage)
+                    for place, earlier in self._read.items():
+                        _copy(session, place[0], _lower(earlier, usage[place]))
             except Exception:
                 self._seen |= seen
                 raise
+            self._read = {place: usage[place] for place in seen}
+
+    def finish(self) -> None:
+        """Copy everything; nothing is under way any more.
+
+        Raises:
+            CountersUnavailable: Usage cannot be read.
+        """
+        self.flush()
+        self.flush()
+
+
+def _lower(left: DayUsage, right: DayUsage) -> DayUsage:
+    return DayUsage(left.day, min(left.used, right.used), min(left.indexing, right.indexing))
 
 
 def _copy(session: Session, account_id: int, usage: DayUsage) -> None:

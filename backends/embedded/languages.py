@@ -194,8 +194,8 @@ def sharing_stem(language: str, wanted: Set[str], terms: Sequence[str]) -> list[
     return list(
         dict.fromkeys(
             owner
-            for owner, stem in zip(owners, stemmed, strict=True)
-            if stem in wanted or (not stem.isascii() and fold(stem) in wanted)
+            for owner, found in zip(owners, stemmed, strict=True)
+            if found in wanted or (not found.isascii() and fold(found) in wanted)
         )
     )
 

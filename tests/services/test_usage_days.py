@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from app.clock import now
+from app.counters.base import UsageReservation
 from tests.callers import Tenant
 
 
@@ -24,7 +26,7 @@ def used(tenant: Tenant) -> Tenant:
 
 def test_a_months_figures_outlive_the_counter_store(used: Tenant) -> None:
     part = used.app.extensions["runtime"]
-    part.usage_copies.flush()
+    part.usage_copies.finish()
 
     part.counters.clear()
 
@@ -33,21 +35,34 @@ def test_a_months_figures_outlive_the_counter_store(used: Tenant) -> None:
 
 
 def test_the_counter_store_decides_where_it_has_more(used: Tenant) -> None:
-    used.app.extensions["runtime"].usage_copies.flush()
+    used.app.extensions["runtime"].usage_copies.finish()
 
     used.find("anything")
 
     assert month_of(used)["searches_this_month"] == 4
 
 
+def test_a_search_under_way_that_fails_is_not_copied(used: Tenant) -> None:
+    part = used.app.extensions["runtime"]
+    part.usage_copies.finish()
+    under_way = part.counters.hit((), reserve=UsageReservation(used.account_id, None, None), now=now().timestamp())
+    part.usage_copies.note(used.account_id)
+    part.usage_copies.flush()
+
+    part.counters.give_back(reservation=under_way.reservation, now=now().timestamp())
+    part.usage_copies.flush()
+
+    assert month_of(used)["searches_this_month"] == 3
+
+
 def test_copying_twice_changes_nothing_and_a_deleted_account_leaves_no_copy(used: Tenant) -> None:
     copies = used.app.extensions["runtime"].usage_copies
-    copies.flush()
-    copies.flush()
+    copies.finish()
+    copies.finish()
     assert month_of(used)["searches_this_month"] == 3
 
     copies.note(used.account_id)
     assert used.browser.delete("/profile", json={"password": "correct horse battery"}).status_code == 200
     copies.note(used.account_id)
 
-    copies.flush()
+    copies.finish()
