@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-ASCII = bytes(range(128))
-"""Every byte of UTF-8 that is a character by itself."""
+_ASCII = bytes(range(128))
 
 
 def normal_form(query: str) -> str:
@@ -15,6 +14,9 @@ def normal_form(query: str) -> str:
 
 def beyond_ascii(text: str) -> str:
     """The characters of a text that are not ASCII, in order: few as a rule, and quicker looked through than all."""
-    if text.isascii():
-        return ""
-    return text.encode("utf-8", "surrogatepass").translate(None, ASCII).decode("utf-8", "surrogatepass")
+    return "" if text.isascii() else without_ascii(text.encode("utf-8", "surrogatepass"))
+
+
+def without_ascii(encoded: bytes) -> str:
+    """The same of a text in UTF-8."""
+    return encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass")

@@ -7,7 +7,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache
 
-from backends.embedded.spans import FoldedText, Matcher, Span, find_spans
+from backends.embedded.spans import FoldedText, Needles, Span, find_spans
 
 _WORD = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e01-\u0e5b\u1000-\u109f\u1780-\u17dd]{1,2}|[^\\W_]+")
 _CHARS_PER_WORD = 40
@@ -30,12 +30,12 @@ class Cropper:
     """Finds the part of a text to show.
 
     Args:
-        matcher: What matches in it.
+        needles: What matches in it.
     """
 
-    def __init__(self, matcher: Matcher):
-        self._matcher = matcher
-        self._wanted = len(matcher.numbers) if len(matcher.numbers) <= _MANY else _PLENTY
+    def __init__(self, needles: Needles):
+        self._needles = needles
+        self._wanted = len(needles.numbers) if len(needles.numbers) <= _MANY else _PLENTY
 
     def best_part(self, text: str, words: int) -> tuple[list[Span], tuple[int, int]]:
         """The part of a text, about ``words`` words long, with the most different matches, and the matches there.
@@ -44,19 +44,23 @@ class Cropper:
         (of very many, some) near each other, only around the rarest words in the rest.
         """
         if len(text) <= _LOOK:
-            spans = find_spans(text, self._matcher)
+            spans = find_spans(text, self._needles)
             return spans, crop_window(text, spans, words)
         reach = _word_end(text, _LOOK - _EDGE, _LOOK)
-        spans = find_spans(text[:reach], self._matcher)
+        spans = find_spans(text[:reach], self._needles)
         best = _best_stretch(spans, words)
-        if len(spans) <= _MOST_LOOKED_AT and (best is None or best.different < self._wanted):
+        if len(spans) <= _MOST_LOOKED_AT and not self._suffices(best):
             best = self._better_stretch(text, reach, words, best, {number for _, _, number in spans})
         start, end = _around(text, best, words)
         if end > reach:
             begin = max(0, start - _EDGE)
             part = FoldedText(text, begin, end + _EDGE)
-            spans = part.in_text(part.find(self._matcher))
+            spans = part.in_text(part.find(self._needles))
         return spans, (start, end)
+
+    def _suffices(self, best: _Stretch | None) -> bool:
+        """Whether a stretch need not be bettered."""
+        return best is not None and best.different >= self._wanted
 
     def _better_stretch(
         self, text: str, reach: int, words: int, best: _Stretch | None, seen: Set[int]
@@ -66,15 +70,15 @@ class Cropper:
         To have more of the query's words than ``best``, it must have one of the others than the most frequent ones.
         Far from the beginning, only words are looked for that were not seen before.
         """
-        numbers, width = self._matcher.numbers, _width(words)
+        numbers, width = self._needles.numbers, _width(words)
         near = FoldedText(text, _word_end(text, reach - width - _EDGE, reach - width), _FAR)
-        counts = {number: near.most_matches(self._matcher.only(frozenset({number}))) for number in numbers}
+        counts = {number: near.most_matches(self._needles.only(frozenset({number}))) for number in numbers}
         different = 0 if best is None else best.different
         rarest = sorted(numbers, key=lambda number: (counts[number], number))[: len(numbers) - different]
         present = frozenset(number for number in numbers if counts[number])
         best, found = self._best_around(present.intersection(rarest), near, present, words, best)
         missing = numbers - seen - found
-        if missing and len(text) > _FAR and (best is None or best.different < self._wanted):
+        if missing and len(text) > _FAR and not self._suffices(best):
             far = FoldedText(text, _word_end(text, _FAR - width - _EDGE, _FAR - width))
             best, _ = self._best_around(missing, far, numbers, words, best)
         return best
@@ -84,20 +88,20 @@ class Cropper:
     ) -> tuple[_Stretch | None, Set[int]]:
         """The best stretch with one of the query's words that are ``anchors``, if better, and all words found there."""
         width, right = _width(words), -1
-        matcher = self._matcher.only(present)
-        spans = text.find(self._matcher.only(anchors))
+        needles = self._needles.only(present)
+        spans = text.find(self._needles.only(anchors))
         found = {number for _, _, number in spans}
         for start, end, _ in spans[:_MOST_NEIGHBOURHOODS]:
             if end <= right:
                 continue
             right = end + width
-            near = text.find(matcher, max(0, start - width), right)
+            near = text.find(needles, max(0, start - width), right)
             found.update(number for _, _, number in near)
             stretch = _best_stretch(near, words)
             if stretch is not None and (best is None or stretch.worth > best.worth):
                 ((first, last, _),) = text.in_text([(stretch.start, stretch.end, 0)])
                 best = _Stretch(first, last, stretch.different, stretch.matches)
-                if best.different >= self._wanted:
+                if self._suffices(best):
                     break
         return best, found
 

@@ -9,7 +9,7 @@ from typing import Any
 from backends.base import Highlight
 from backends.embedded.crops import Cropper
 from backends.embedded.planner import Marks
-from backends.embedded.spans import Matcher, Span, find_spans, merge_spans
+from backends.embedded.spans import Needles, Span, find_spans, merge_spans
 
 _NEVER_TEXT = frozenset({"id", "url", "date"})
 """Fields in which nothing is marked unless they are named: a mark would break what they are for."""
@@ -23,8 +23,8 @@ class Highlighter:
         starts = tuple(marks.prefixes)
         terms = {term: number for term, number in marks.terms.items() if not term.startswith(starts)}
         self.everywhere = "*" in wish.fields
-        self._matcher = Matcher.of(terms, marks.prefixes, marks.sequences)
-        self._cropper = Cropper(self._matcher)
+        self._needles = Needles.of(terms, marks.prefixes, marks.sequences)
+        self._cropper = Cropper(self._needles)
 
     def format(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """The document's fields with matches marked, everything else escaped if wished, and long ones cropped."""
@@ -46,7 +46,7 @@ class Highlighter:
             return self._cropped(text, words, marked)
         if not marked:
             return self._escaped(text)
-        return self._marked(text, find_spans(text, self._matcher), 0, len(text))
+        return self._marked(text, find_spans(text, self._needles), 0, len(text))
 
     def _cropped(self, text: str, words: int, marked: bool) -> str:
         spans, (start, end) = self._cropper.best_part(text, words)

@@ -173,10 +173,10 @@ def stem(language: str, word: str) -> str:
 @lru_cache(maxsize=8192)
 def stems(language: str, term: str) -> frozenset[str]:
     """The stems a folded term may have: of itself, and of what it may have been before its accents were folded."""
-    accents, algorithm = _ACCENTS.get(language), STEMMERS.get(language)
-    if accents is None or algorithm is None:
+    algorithm = STEMMERS.get(language)
+    if algorithm is None:
         return frozenset((stem(language, term),))
-    return frozenset(map(fold, set(_STEMMERS.get(algorithm).stemWords(_spellings(accents, term)))))
+    return frozenset(map(fold, set(_STEMMERS.get(algorithm).stemWords(_spellings(language, term)))))
 
 
 def sharing_stem(language: str, wanted: Set[str], terms: Sequence[str]) -> list[str]:
@@ -187,8 +187,7 @@ def sharing_stem(language: str, wanted: Set[str], terms: Sequence[str]) -> list[
     algorithm = STEMMERS.get(language)
     if algorithm is None:
         return [term for term in terms if not wanted.isdisjoint(stems(language, term))]
-    accents = _ACCENTS.get(language, "")
-    spellings = [_spellings(accents, term) for term in terms]
+    spellings = [_spellings(language, term) for term in terms]
     owners = [term for term, variants in zip(terms, spellings, strict=True) for _ in variants]
     stemmed = _STEMMERS.get(algorithm).stemWords(list(chain.from_iterable(spellings)))
     return list(
@@ -200,10 +199,10 @@ def sharing_stem(language: str, wanted: Set[str], terms: Sequence[str]) -> list[
     )
 
 
-def _spellings(accents: str, term: str) -> list[str]:
+def _spellings(language: str, term: str) -> list[str]:
     """A folded term, and what it may have been with an accent on one of its last letters."""
     found = [term]
-    variants = _variants(accents)
+    variants = _variants(language)
     if variants.keys().isdisjoint(term[-_LETTERS_OF_ENDING:]):
         return found
     for at in range(max(0, len(term) - _LETTERS_OF_ENDING), len(term)):
@@ -213,10 +212,10 @@ def _spellings(accents: str, term: str) -> list[str]:
 
 
 @cache
-def _variants(accents: str) -> Mapping[str, str]:
-    """Each plain letter to the accented ones that are folded to it."""
+def _variants(language: str) -> Mapping[str, str]:
+    """Each plain letter to the accented ones of a language that are folded to it."""
     found: dict[str, str] = {}
-    for letter in accents:
+    for letter in _ACCENTS.get(language, ""):
         plain = fold(letter)
         if plain != letter:
             found[plain] = found.get(plain, "") + letter

@@ -18,7 +18,7 @@ from os.path import commonprefix
 from typing import Self
 
 from backends.embedded.folding import RUN, fold, pieces_of
-from backends.text import ASCII
+from backends.text import without_ascii
 
 MOST_SPANS = 400
 """Matches looked for in one text."""
@@ -85,7 +85,7 @@ class Needle:
     words: frozenset[str] = frozenset()
 
 
-class Matcher:
+class Needles:
     """What the words of a query match in texts.
 
     Args:
@@ -99,11 +99,11 @@ class Matcher:
     def __init__(self, needles: Sequence[Needle], sequences: Mapping[tuple[str, ...], int]):
         letters = {needle.text: needle.number for needle in needles if _is_letter(needle)}
         self.letters = letters if len(letters) >= _MANY_LETTERS else {}
-        self.needles = [needle for needle in needles if not (self.letters and _is_letter(needle))]
+        self.words = [needle for needle in needles if not (self.letters and _is_letter(needle))]
         self.sequences = sequences
         self.numbers = frozenset({needle.number for needle in needles}) | frozenset(sequences.values())
         self._every_needle = needles
-        self._parts: dict[frozenset[int], Matcher] = {}
+        self._parts: dict[frozenset[int], Needles] = {}
 
     @classmethod
     def of(
@@ -119,12 +119,12 @@ class Matcher:
         """
         return cls(_needles_for(terms, prefixes), sequences)
 
-    def only(self, numbers: frozenset[int]) -> Matcher:
+    def only(self, numbers: frozenset[int]) -> Needles:
         """What some of the query's words match."""
         part = self._parts.get(numbers)
         if part is None:
             sequences = {terms: number for terms, number in self.sequences.items() if number in numbers}
-            part = Matcher([needle for needle in self._every_needle if needle.number in numbers], sequences)
+            part = Needles([needle for needle in self._every_needle if needle.number in numbers], sequences)
             self._parts[numbers] = part
         return part
 
@@ -150,10 +150,10 @@ def _needles_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> list[
     return found
 
 
-def find_spans(text: str, matcher: Matcher) -> list[Span]:
+def find_spans(text: str, needles: Needles) -> list[Span]:
     """The places of all matches, in order; they may overlap."""
     folded = FoldedText(text)
-    return folded.in_text(folded.find(matcher))
+    return folded.in_text(folded.find(needles))
 
 
 class FoldedText:
@@ -169,28 +169,28 @@ class FoldedText:
         self._start = start
         self._text, self._places = fold_text(text[start : min(end, LONGEST_SEARCHED)])
 
-    def find(self, matcher: Matcher, start: int = 0, end: int = sys.maxsize) -> list[Span]:
+    def find(self, needles: Needles, start: int = 0, end: int = sys.maxsize) -> list[Span]:
         """The places of all matches between two places, in order; they may overlap."""
         text, end = self._text, min(end, len(self._text))
         found: list[Span] = []
-        if matcher.letters:
-            found += _find_letters(text, matcher.letters, start, end)
-        for needle in matcher.needles:
+        if needles.letters:
+            found += _find_letters(text, needles.letters, start, end)
+        for needle in needles.words:
             first = text.find(needle.text, start, end)
             if first >= 0:
                 _find(text, needle, first, end, found)
-        for sequence, number in matcher.sequences.items():
+        for sequence, number in needles.sequences.items():
             found += _find_sequence(text, sequence, number, start, end)
         found.sort()
         return found
 
-    def most_matches(self, matcher: Matcher) -> int:
+    def most_matches(self, needles: Needles) -> int:
         """How many matches there may be; more than there are where words contain each other."""
         count = self._text.count
-        counts = [count(letter) for letter in matcher.letters]
-        counts += [count(needle.text) for needle in matcher.needles]
+        counts = [count(letter) for letter in needles.letters]
+        counts += [count(needle.text) for needle in needles.words]
         # A sequence is there at most as often as its longest word.
-        counts += [sum(count(spelling) for spelling in _spellings(max(terms, key=len))) for terms in matcher.sequences]
+        counts += [sum(count(spelling) for spelling in _spellings(max(terms, key=len))) for terms in needles.sequences]
         return sum(counts)
 
     def in_text(self, spans: Iterable[Span]) -> list[Span]:
@@ -243,7 +243,7 @@ def fold_text(text: str) -> tuple[str, Places | None]:
     # In bytes, lower-casing looks at ASCII only, and is many times faster than in a text.
     encoded = text.encode("utf-8", "surrogatepass")
     folded = encoded.lower().decode("utf-8", "surrogatepass")
-    beyond = encoded.translate(None, ASCII).decode("utf-8", "surrogatepass")
+    beyond = without_ascii(encoded)
     if _PLAIN_BUT_TYPOGRAPHY.fullmatch(beyond) is not None:
         return folded, None
     folded = _fold_letters(folded, set(beyond))
@@ -357,9 +357,7 @@ def _goes_on_beyond(char: str) -> bool:
     return is_word_char(char) and RUN.match(char) is None
 
 
-def _find_sequence(
-    folded: str, sequence: tuple[str, ...], number: int, start: int = 0, stop: int = sys.maxsize
-) -> list[Span]:
+def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: int, stop: int) -> list[Span]:
     found = islice(_sequence_pattern(sequence).finditer(folded, start, stop), MOST_SPANS)
     return [(match.start(), match.end(), number) for match in found if not _is_cut(folded, match.end(), stop)]
 

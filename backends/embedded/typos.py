@@ -188,10 +188,10 @@ def _begins_nearly(word: str, term: str, known: int) -> bool:
 
 def _two_errors(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
     """Terms two errors away: those that begin alike, or else with one error in the first letters, or else with two."""
-    first_wrong = edits(word[: _FEWEST_LETTERS + 1], 0, _FEWEST_LETTERS)
+    start = word[: _FEWEST_LETTERS + 1]
     return (
         _alike(snapshot, fields, word, [word[:_FEWEST_LETTERS]], _MOST_SCANNED)
-        or _alike(snapshot, fields, word, first_wrong, _MOST_SCANNED_AGAIN)
+        or _alike(snapshot, fields, word, edits(start, 0, _FEWEST_LETTERS), _MOST_SCANNED_AGAIN)
         or _automaton(snapshot, fields, word)
     )
 

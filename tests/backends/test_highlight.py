@@ -14,7 +14,7 @@ from backends.embedded.crops import Cropper, crop_window
 from backends.embedded.folding import fold, terms_of
 from backends.embedded.highlight import Highlighter
 from backends.embedded.planner import Marks
-from backends.embedded.spans import Matcher, find_spans, fold_text
+from backends.embedded.spans import Needles, find_spans, fold_text
 
 TRICKY = (
     "aAeÉéß İıſﬁæœøñ\u0301\u0308\u00ad\u200d\u200b<>&\"'-_.,+#@ \n\t"
@@ -54,7 +54,7 @@ def test_without_its_marks_a_highlight_is_the_text(
 def test_a_crop_is_a_part_of_the_text_around_a_match(parts: list[str], word: str, size: int) -> None:
     text = " ".join(parts)
     marks = marks_for([word, *parts[:1]], [], [])
-    spans = find_spans(text, Matcher.of(marks.terms, marks.prefixes, marks.sequences))
+    spans = find_spans(text, Needles.of(marks.terms, marks.prefixes, marks.sequences))
     start, end = crop_window(text, spans, size)
     assert 0 <= start <= end <= len(text)
     if spans:
@@ -69,7 +69,7 @@ def test_every_word_of_a_text_is_found_in_it(text: str) -> None:
     for word in text.split():
         terms = terms_of(word)
         if len(terms) == 1 and any(char.isalpha() for char in word):
-            assert find_spans(text, Matcher.of(dict.fromkeys(terms, 0), {}, {}))
+            assert find_spans(text, Needles.of(dict.fromkeys(terms, 0), {}, {}))
 
 
 @pytest.mark.parametrize(("text", "words", "prefixes", "marked"), [
@@ -116,10 +116,10 @@ def test_words_near_each_other_are_found_however_late_they_come(before: int) -> 
 def test_a_part_has_as_many_different_words_as_any_other(words: list[str], shift: int) -> None:
     text = " ".join([*words, "f" * shift] + ["filler"] * 580 + words + ["filler"] * 1800 + words + ["filler"] * 300)
     marks = marks_for(["alpha", "beta", "delta"], ["gam"], [("gamma", "ray")])
-    matcher = Matcher.of(marks.terms, marks.prefixes, marks.sequences)
+    needles = Needles.of(marks.terms, marks.prefixes, marks.sequences)
     text += " delta"
-    spans, (start, end) = Cropper(matcher).best_part(text, 30)
-    every = find_spans(text, matcher)
+    spans, (start, end) = Cropper(needles).best_part(text, 30)
+    every = find_spans(text, needles)
 
     def different(first: int, last: int) -> int:
         return len({number for at, to, number in every if first <= at and to <= last})
