@@ -1,7 +1,8 @@
-"""Getting rid of the dead: tantivy keeps replaced and removed documents until their segment is merged.
+"""Getting rid of the dead, and of too many segments.
 
-An index with too many is written anew beside the old one, while searches and writes go on; what changed meanwhile is
-brought over under the lock, and the pointer is moved.
+Tantivy keeps replaced and removed documents until their segment is merged, and large segments until there are eight of
+a size; every search looks into each of them. An index with too many of either is merged beside the old one, while
+searches and writes go on; what changed meanwhile is brought over under the lock, and the pointer is moved.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import orjson
 import tantivy
 
 from backends.embedded.documents import to_tantivy
-from backends.embedded.generations import STATE_FILE, make_generation, new_generation, write_state
+from backends.embedded.generations import STATE_FILE, new_generation, open_generation, write_state
 from backends.embedded.locks import try_lock_file
-from backends.embedded.rebuild import changes_by_id, copy_documents, stored_documents
+from backends.embedded.merging import Segment, link_generation, merge_all, read_segments
+from backends.embedded.rebuild import changes_by_id, stored_documents
 from backends.embedded.schema import CHANGED, ID
 from backends.embedded.snapshots import Snapshot
 from backends.embedded.store import LARGE_HEAP, State
@@ -26,25 +27,36 @@ if TYPE_CHECKING:
     from backends.embedded.disk import DiskStore
 
 DEAD_SHARE = 0.4
-"""Dead documents for each living one from which an index is written anew."""
+"""Dead documents for each living one from which an index is merged."""
 
 FEWEST_DEAD = 2000
+
+LARGE_SEGMENT = 10_000
+"""Documents from which a segment counts as large: tantivy merges smaller ones whenever there are eight."""
+
+MOST_LARGE_SEGMENTS = 3
+
+SCATTERED_SHARE = 0.25
+"""Documents outside the largest segment for each one in it, from which merging is worth reading that one again."""
 
 
 def is_bloated(folder: Path) -> bool:
     """Whether an index holds too many dead documents."""
-    try:
-        state = State.from_json((folder / STATE_FILE).read_bytes())
-        meta = orjson.loads((folder / state.generation / "meta.json").read_bytes())
-    except (OSError, ValueError):
+    segments = _segments_of(folder)
+    dead = sum(segment.dead for segment in segments)
+    return dead >= FEWEST_DEAD and dead > DEAD_SHARE * sum(segment.alive for segment in segments)
+
+
+def is_scattered(folder: Path) -> bool:
+    """Whether an index is in too many large segments."""
+    sizes = [segment.alive for segment in _segments_of(folder)]
+    if sum(size >= LARGE_SEGMENT for size in sizes) <= MOST_LARGE_SEGMENTS:
         return False
-    dead = sum((segment["deletes"] or {}).get("num_deleted_docs", 0) for segment in meta["segments"])
-    alive = sum(segment["max_doc"] for segment in meta["segments"]) - dead
-    return bool(dead >= FEWEST_DEAD and dead > DEAD_SHARE * alive)
+    return sum(sizes) - max(sizes) >= SCATTERED_SHARE * max(sizes)
 
 
 def compact(store: DiskStore, name: str) -> bool:
-    """Write an index anew without its dead documents; whether that was done.
+    """Merge an index into one segment without its dead documents; whether that was done.
 
     One process at a time does it; another that tries gives up at once. So does one that finds the index replaced.
     """
@@ -58,23 +70,23 @@ def compact(store: DiskStore, name: str) -> bool:
         try:
             entry = store.opened(name)
             _sweep(folder, entry.state)
-            state = replace(entry.state, generation=new_generation())
-            index = make_generation(folder, state)
-            before, source = entry.current(), entry.state.generation
+            before, source = entry.current(), entry.state
+            state = replace(source, generation=new_generation())
+            link_generation(entry.folder, folder / state.generation)
         finally:
             lease.release()
-        writer = index.writer(LARGE_HEAP, 1)
-        copy_documents(before.searcher, writer, before.slots)
-        writer.commit()
+        merge_all(folder / state.generation, state.slots)
         lease = store.lease(name)
         try:
             entry = store.opened(name)
             now = entry.current()
-            if entry.state.generation != source:
+            if entry.state.generation != source.generation:
                 return False
-            _bring_over(before, now, writer)
-            writer.commit()
-            writer.wait_merging_threads()
+            if now.signature != before.signature:
+                writer = open_generation(folder / state.generation).writer(LARGE_HEAP, 1)
+                _bring_over(before, now, writer)
+                writer.commit()
+                writer.wait_merging_threads()
             write_state(folder, replace(entry.state, generation=state.generation))
             store.forget(name)
             shutil.rmtree(entry.folder, ignore_errors=True)
@@ -86,6 +98,14 @@ def compact(store: DiskStore, name: str) -> bool:
         if state is not None:
             shutil.rmtree(folder / state.generation, ignore_errors=True)
         guard.release()
+
+
+def _segments_of(folder: Path) -> list[Segment]:
+    try:
+        state = State.from_json((folder / STATE_FILE).read_bytes())
+        return read_segments(folder / state.generation)
+    except (OSError, ValueError):
+        return []
 
 
 def _bring_over(before: Snapshot, now: Snapshot, writer: tantivy.IndexWriter) -> None:

@@ -22,7 +22,7 @@ from time import monotonic
 import tantivy
 
 from backends.base import FieldKinds
-from backends.embedded.compaction import compact, is_bloated
+from backends.embedded.compaction import compact, is_bloated, is_scattered
 from backends.embedded.documents import slots_for
 from backends.embedded.engine_errors import is_engine_error, is_passing
 from backends.embedded.generations import (
@@ -60,6 +60,13 @@ WORDS_AN_INDEX = 25
 
 A word takes about 5 KB.
 """
+
+
+QUIET_SECONDS = 10.0
+"""How long nobody must have written to an index before its many segments are merged."""
+
+LONGEST_WAIT_SECONDS = 600.0
+"""After which they are merged although it is still written to."""
 
 
 class OpenIndex:
@@ -132,6 +139,8 @@ class DiskStore(Store):
         self._lock = threading.Lock()
         self._closer: threading.Thread | None = None
         self._closed = threading.Event()
+        self._resting: set[str] = set()
+        self._ending = threading.Event()
 
     def names(self) -> list[str]:
         try:
@@ -218,6 +227,7 @@ class DiskStore(Store):
             raise PermissionError(f"{self.root} cannot be written to")
 
     def close(self) -> None:
+        self._ending.set()
         self.settle()
         with self._lock:
             self._open.clear()
@@ -335,5 +345,30 @@ class DiskStore(Store):
         shutil.rmtree(entry.folder, ignore_errors=True)
 
     def _rested(self, name: str) -> None:
-        if is_bloated(self.folder(name)):
+        folder = self.folder(name)
+        if is_bloated(folder) or (is_scattered(folder) and self._is_left_alone(name) and is_scattered(folder)):
             compact(self, name)
+
+    def _is_left_alone(self, name: str) -> bool:
+        """Wait until nobody writes to an index any more.
+
+        Returns:
+            Whether that came about: not if another thread waits already, the index is removed, or the store is closed.
+        """
+        with self._lock:
+            if name in self._resting:
+                return False
+            self._resting.add(name)
+        try:
+            latest = monotonic() + LONGEST_WAIT_SECONDS
+            seen, now = None, self.snapshot(name).signature
+            while seen != now and monotonic() < latest:
+                if self._ending.wait(QUIET_SECONDS):
+                    return False
+                seen, now = now, self.snapshot(name).signature
+            return True
+        except IndexNotFound:
+            return False
+        finally:
+            with self._lock:
+                self._resting.discard(name)

@@ -25,6 +25,12 @@ def stored_documents(searcher: tantivy.Searcher, query: tantivy.Query | None = N
             yield from_tantivy(searcher.doc(address), int(changed_at or 0))
 
 
+def stored_document(searcher: tantivy.Searcher, address: tantivy.DocAddress) -> Document:
+    """One document as it was indexed."""
+    (changed_at,) = searcher.fast_field_values(CHANGED, [address])
+    return from_tantivy(searcher.doc(address), int(changed_at or 0))
+
+
 def stored_ids(searcher: tantivy.Searcher) -> Iterator[str]:
     """The id of every document."""
     if searcher.num_docs:

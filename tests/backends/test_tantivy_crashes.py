@@ -333,15 +333,14 @@ def test_what_is_written_during_a_compaction_is_kept(backend: TantivyBackend, mo
     backend.upsert(NAME, [document(str(number), "first", number) for number in range(50)], {})
     backend.store.settle()
     assert isinstance(backend.store, DiskStore)
-    copy = compaction.copy_documents
+    merge = compaction.merge_all
 
-    def copy_slowly(*arguments: object) -> int:
-        copied = copy(*arguments)  # type: ignore[arg-type]
+    def merge_slowly(*arguments: object) -> None:
+        merge(*arguments)  # type: ignore[arg-type]
         backend.upsert(NAME, [document("1", "second", 100), document("new", "second", 101)], {})
         backend.delete(NAME, ["2"])
-        return copied
 
-    monkeypatch.setattr(compaction, "copy_documents", copy_slowly)
+    monkeypatch.setattr(compaction, "merge_all", merge_slowly)
     before = folder_of(backend)
     assert compaction.compact(backend.store, NAME)
     assert folder_of(backend) != before
