@@ -20,10 +20,11 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from backends.base import Document, FieldKind, Highlight, SearchQuery, SortKey
 from backends.registry import create_backend
+from backends.tantivy import TantivyBackend
 from benchmarks.search_speed import HITS, Query, make_queries, read
 
 PART = 500
@@ -90,8 +91,8 @@ def parts(pages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def index(pages: Path, folder: Path, size: int) -> Indexed:
-    """Index so many parts in batches."""
-    engine = create_backend(f"tantivy://{folder}")
+    """Index so many parts in batches, and wait until the segments are merged."""
+    engine = cast(TantivyBackend, create_backend(f"tantivy://{folder}"))
     engine.create_index(INDEX)
     spent = 0.0
     made = 0
@@ -104,6 +105,7 @@ def index(pages: Path, folder: Path, size: int) -> Indexed:
         spent += time.process_time() - before
         made += len(batch)
     before = time.process_time()
+    engine.store.settle()
     engine.close()
     spent += time.process_time() - before
     if made < size:
