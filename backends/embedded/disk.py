@@ -229,6 +229,7 @@ class DiskStore(Store):
     def close(self) -> None:
         self._ending.set()
         self.settle()
+        self._ending.clear()
         with self._lock:
             self._open.clear()
         self._closed.set()

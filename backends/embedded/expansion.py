@@ -13,6 +13,7 @@ from backends.embedded.snapshots import Snapshot
 from backends.embedded.typos import corrections, errors_allowed, known_start
 
 _MOST_LOOKED_AT = 200
+_FEW = 3
 _SHORTEST_STEMMED = 3
 
 _Listing = Callable[[str, str], list[tuple[str, int]]]
@@ -57,6 +58,15 @@ def expand(
     return known
 
 
+def longer_words(snapshot: Snapshot, fields: tuple[str, ...], start: str) -> list[str]:
+    """A few of the terms that are, or begin with, a word, the most frequent first."""
+    counts: dict[str, int] = {}
+    for field in fields:
+        for term, count in snapshot.terms(field, start, _FEW):
+            counts[term] = max(count, counts.get(term, 0))
+    return sorted(counts, key=lambda term: (-counts[term], term))[:_FEW]
+
+
 def _expand(
     snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
     with_typos: bool, ranking: Ranking,
@@ -90,11 +100,11 @@ def _expand(
     if with_typos and known < ranking.well_known and errors_allowed(word):
         for term, errors in corrections(snapshot, fields, word, is_last):
             add(term, ranking.typo if errors == 1 else ranking.far_typo, 1 + errors)
-    if not found:
-        found |= _joined_or_split(snapshot, word, fields)
-        counts |= dict.fromkeys(found, 1)
+    forms = list(found.values())
+    if known < ranking.well_known:
+        forms += _split_in_two(snapshot, word, fields, ranking)
     return Expansion(
-        tuple(found.values()), min(snapshot.total, frequency or sum(counts.values())), word if is_last else None
+        tuple(forms), min(snapshot.total, frequency or sum(counts.values()) or len(forms)), word if is_last else None
     )
 
 
@@ -147,8 +157,8 @@ def _expand_compound(
     return Expansion(tuple(forms), known, unit.terms[-1] if is_last else None)
 
 
-def _joined_or_split(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> dict[str, Form]:
-    """An unknown word as two known ones written together."""
+def _split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], ranking: Ranking) -> list[Form]:
+    """A rare word as two known ones that follow each other (``setup``: ``set up``), if there are such: the best two."""
     frequency = snapshot.searcher.doc_freq
     best: tuple[int, tuple[str, str]] | None = None
     for at in range(2, min(known_start(snapshot, fields, word) + 1, len(word) - 1)):
@@ -160,7 +170,7 @@ def _joined_or_split(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> 
                 count = max(count, min(first, frequency(field, parts[1])))
         if count and (best is None or count > best[0]):
             best = (count, parts)
-    return {} if best is None else {word: Form(best[1], 0.8, 1)}
+    return [] if best is None else [Form(best[1], ranking.joined, 1)]
 
 
 def _common_start(words: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -10,7 +10,7 @@ from itertools import pairwise
 import tantivy
 
 from backends.base import SearchSettings
-from backends.embedded.expansion import Expansion, Form, expand
+from backends.embedded.expansion import Expansion, Form, expand, longer_words
 from backends.embedded.folding import fold, terms_of
 from backends.embedded.languages import UNKNOWN, language_votes, stop_words
 from backends.embedded.queries import ParsedQuery, Unit, UnitKind
@@ -159,7 +159,9 @@ class Plan:
         if all(is_stop):
             is_stop = [False] * len(units)
         typo_words = 0
-        synonyms = self._synonyms_of_units()
+        others = self._synonyms_of_units()
+        for at, forms in self._written_together(is_stop):
+            others[at] += forms
         words: list[_Word] = []
         self.is_short = is_stop.count(False) <= self.ranking.few
         for at, unit in enumerate(units):
@@ -168,11 +170,11 @@ class Plan:
             expansion = expand(self.snapshot, unit, self.fields, self.languages, is_last, with_typos, self.ranking)
             if not expansion.forms or expansion.forms[0].errors > 1:
                 typo_words += 1
-            words.append(self._word(at, unit, expansion, not is_stop[at], synonyms[at]))
+            words.append(self._word(at, unit, expansion, not is_stop[at], others[at]))
         return words
 
-    def _word(self, number: int, unit: Unit, expansion: Expansion, needed: bool, synonyms: list[Form]) -> _Word:
-        forms = [*expansion.forms, *synonyms]
+    def _word(self, number: int, unit: Unit, expansion: Expansion, needed: bool, others: list[Form]) -> _Word:
+        forms = [*expansion.forms, *others]
         for form in forms:
             self.marks.add(form.terms, number)
         if expansion.completed and unit.kind is UnitKind.WORD:
@@ -203,6 +205,23 @@ class Plan:
                 for at in range(start, end + 1):
                     found[at] += forms
         return found
+
+    def _written_together(self, is_stop: list[bool]) -> Iterator[tuple[int, list[Form]]]:
+        """For each of two neighbours, the word they are when written together (``log in``: ``login``), if there is one.
+
+        Two stop words are left alone; the last word may not be finished.
+        """
+        units = self.parsed.units
+        for left, right in pairwise(range(len(units))):
+            if units[left].kind is units[right].kind is UnitKind.WORD and not (is_stop[left] and is_stop[right]):
+                joined = units[left].term + units[right].term
+                if right == len(units) - 1 and self.parsed.open_end:
+                    terms = longer_words(self.snapshot, self.fields, joined)
+                else:
+                    terms = [joined] if any(self.snapshot.frequency(name, joined) for name in self.fields) else []
+                forms = [Form((term,), self.ranking.joined, 1) for term in terms]
+                yield left, forms
+                yield right, forms
 
     def _forms_query(self, forms: list[Form], rarity: float) -> tantivy.Query | None:
         queries = [query for form in forms if (query := self._form_query(form, rarity)) is not None]

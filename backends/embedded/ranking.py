@@ -12,7 +12,7 @@ class Ranking:
 
     Attributes:
         fields: Worth of a match in each field.
-        stem, prefix, typo, far_typo, synonym: Worth of a match that is not exact.
+        stem, prefix, typo, far_typo, synonym, joined: Worth of a match that is not exact.
         field_tie, form_tie: What weaker fields, and weaker forms of a word, add to the best one.
         own_rarity: How far a word counts as rare as in its field (1) rather than in all fields (0).
         whole_title: Added, in units of the query's own weight, when the query is the title.
@@ -38,6 +38,7 @@ class Ranking:
     typo: float = 0.4
     far_typo: float = 0.3
     synonym: float = 0.9
+    joined: float = 0.8
     field_tie: float = 0.7
     form_tie: float = 0.3
     own_rarity: float = 0.2

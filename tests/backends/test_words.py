@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.base import SearchSettings
+from backends.base import Highlight, SearchSettings
 from backends.embedded.documents import sort_text
 from backends.embedded.folding import ANALYZER, fold, terms_of
 from backends.embedded.languages import STEMMERS, UNKNOWN, recognise, sharing_stem, stem, stems, stop_words
@@ -137,3 +137,30 @@ def test_pins_and_recency_do_not_repeat_or_lose_hits_on_later_pages() -> None:
 @pytest.mark.parametrize("word", ["a", "net", "plusplus", "z" * 158, "z" * 159, "z" * 160, "z" * 161])
 def test_a_plain_word_folds_to_what_the_analyzer_makes_of_it(word: str) -> None:
     assert fold(word) == "".join(ANALYZER.analyze(word))
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("log in", ["split", "joined"]), ("login", ["joined", "split"]),
+    ("how to log in here", ["split", "joined"]), ("data base", ["base"]), ("dat abase", ["base"]),
+    ("data bas", ["base"]), ("data bas x", []), ("Data BASE tables", ["base"]), ("in to", ["split", "into"]),
+    ('"log in"', ["split"]), ("log -in", ["joined"]),
+])  # fmt: skip
+def test_words_written_together_or_apart_are_found_either_way(text: str, found: list[str]) -> None:
+    case = Case(create_backend("memory://"), "i")
+    case.backend.create_index("i")
+    case.add(
+        page("split", "log in", content="Here is how to log in on the page."),
+        page("joined", "login", content="The login is on the first page."),
+        page("base", "database", content="Tables of a database"), page("into", "Page", content="Out of it, into it"),
+    )  # fmt: skip
+    assert case.ids(text, all_words=True) == found
+
+
+def test_words_written_together_are_marked() -> None:
+    case = Case(create_backend("memory://"), "i")
+    case.backend.create_index("i")
+    case.add(page("joined", "The login page"), page("split", "How to log in"))
+    for text in ("log in", "login"):
+        marked = {hit.id: (hit.formatted or {})["title"] for hit in case.search(text, highlight=Highlight()).hits}
+        assert marked["joined"] == "The <em>login</em> page"
+        assert "<em>log" in marked["split"]
