@@ -9,7 +9,7 @@ from functools import cache
 from backends.embedded.languages import sharing_stem, stem, stems
 from backends.embedded.queries import Unit, UnitKind
 from backends.embedded.ranking import Ranking
-from backends.embedded.snapshots import Snapshot
+from backends.embedded.snapshots import Snapshot, keep_most
 from backends.embedded.typos import corrections, errors_allowed, known_start
 
 _MOST_LOOKED_AT = 200
@@ -62,8 +62,7 @@ def longer_words(snapshot: Snapshot, fields: tuple[str, ...], start: str) -> lis
     """A few of the terms that are, or begin with, a word, the most frequent first."""
     counts: dict[str, int] = {}
     for field in fields:
-        for term, count in snapshot.terms(field, start, _FEW):
-            counts[term] = max(count, counts.get(term, 0))
+        keep_most(counts, snapshot.terms(field, start, _FEW))
     return sorted(counts, key=lambda term: (-counts[term], term))[:_FEW]
 
 
@@ -81,7 +80,7 @@ def _expand(
 
     def add(term: str, worth: float, errors: int) -> None:
         if term not in found:
-            count = max(snapshot.frequency(field, term) for field in fields)
+            count = snapshot.most_frequency(fields, term)
             if count:
                 found[term] = Form((term,), worth, errors)
                 counts[term] = count
@@ -129,8 +128,7 @@ def _most_frequent(listed: _Listing, fields: tuple[str, ...], start: str, most: 
     """The most frequent terms of some fields that begin with something, and in how many documents each is."""
     found: dict[str, int] = {}
     for field in fields:
-        for term, count in listed(field, start)[:most]:
-            found[term] = max(count, found.get(term, 0))
+        keep_most(found, listed(field, start)[:most])
     return dict(sorted(found.items(), key=lambda item: -item[1])[:most])
 
 
@@ -146,13 +144,13 @@ def _expand_compound(
 ) -> Expansion:
     """A compound is found as written; its last part may not be finished."""
     forms = [Form(unit.terms, 1.0)]
-    known = min(max(snapshot.frequency(field, term) for field in fields) for term in unit.terms)
+    known = min(snapshot.most_frequency(fields, term) for term in unit.terms)
     if is_last:
         head, tail = unit.terms[:-1], unit.terms[-1]
         for term in _completions(listed, tail, fields, ranking)[:10]:
             forms.append(Form((*head, term), ranking.prefix, 1))
     joined = "".join(unit.terms)
-    if any(snapshot.frequency(field, joined) for field in fields):
+    if snapshot.most_frequency(fields, joined):
         forms.append(Form((joined,), ranking.synonym))
     return Expansion(tuple(forms), known, unit.terms[-1] if is_last else None)
 

@@ -218,7 +218,7 @@ class Plan:
                 if right == len(units) - 1 and self.parsed.open_end:
                     terms = longer_words(self.snapshot, self.fields, joined)
                 else:
-                    terms = [joined] if any(self.snapshot.frequency(name, joined) for name in self.fields) else []
+                    terms = [joined] if self.snapshot.most_frequency(self.fields, joined) else []
                 forms = [Form((term,), self.ranking.joined, 1) for term in terms]
                 yield left, forms
                 yield right, forms
@@ -278,7 +278,7 @@ class Plan:
             if word.exact is not None:
                 extras.append((Should, word.exact))
         for piece in self.parsed.characters:
-            count = max(self.snapshot.frequency(name, piece) for name in self.fields)
+            count = self.snapshot.most_frequency(self.fields, piece)
             query = self._form_query(Form((piece,), self.ranking.character), self.snapshot.rarity(count))
             if query is not None:
                 extras.append((Should, query))

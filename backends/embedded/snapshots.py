@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -83,6 +83,11 @@ class Snapshot:
         """In how many documents the field has the term."""
         return int(self.searcher.doc_freq(field, term))
 
+    def most_frequency(self, fields: Iterable[str], term: str) -> int:
+        """The same of the field that has it in the most documents."""
+        frequency = self.searcher.doc_freq
+        return max([frequency(field, term) for field in fields])
+
     def terms(self, field: str, prefix: str, limit: int) -> list[tuple[str, int]]:
         """Terms of a field that begin with a prefix, most frequent first, with their numbers of documents."""
         return self.searcher.terms_with_prefix(field, prefix, limit=limit)
@@ -110,6 +115,12 @@ class Snapshot:
     @cached_property
     def has_excerpts(self) -> bool:
         return bool(self.searcher.terms_with_prefix("excerpt", "", limit=1))
+
+
+def keep_most(counts: dict[str, int], listed: Iterable[tuple[str, int]]) -> None:
+    """Add terms of another field, with their numbers of documents: of a term of both, the larger number stays."""
+    for term, count in listed:
+        counts[term] = max(count, counts.get(term, 0))
 
 
 def matches(result: tantivy.SearchResult) -> int:

@@ -14,7 +14,7 @@ import tantivy
 from backends.embedded.documents import LONGEST_INDEXED_TEXT
 from backends.embedded.folding import terms_of
 from backends.embedded.schema import ANSWER
-from backends.embedded.snapshots import Snapshot
+from backends.embedded.snapshots import Snapshot, keep_most
 
 ONE_ERROR_FROM = 5
 TWO_ERRORS_FROM = 9
@@ -137,13 +137,8 @@ def _one_error(snapshot: Snapshot, fields: tuple[str, ...], word: str, known: in
 
 def _those_known(snapshot: Snapshot, fields: tuple[str, ...], candidates: Iterable[str]) -> dict[str, int]:
     """Those of the candidates that are terms, with their frequencies."""
-    frequency = snapshot.searcher.doc_freq
-    found: dict[str, int] = {}
-    for candidate in candidates:
-        count = max([frequency(field, candidate) for field in fields])
-        if count:
-            found[candidate] = count
-    return found
+    found = ((candidate, snapshot.most_frequency(fields, candidate)) for candidate in candidates)
+    return {candidate: count for candidate, count in found if count}
 
 
 def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, known: int) -> dict[str, int]:
@@ -153,16 +148,14 @@ def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, 
     unsure: set[str] = set()
     for field in fields:
         listed = snapshot.terms(field, word[:half], _MOST_SCANNED)
-        for term, count in listed:
-            if len(term) >= len(word) - 1 and _begins_nearly(word, term, half):
-                found[term] = max(count, found.get(term, 0))
+        nearly = (each for each in listed if len(each[0]) >= len(word) - 1 and _begins_nearly(word, each[0], half))
+        keep_most(found, nearly)
         if len(listed) == _MOST_SCANNED:
             unsure |= edits(word, half, min(known + 1, len(word)))
     for candidate in edits(word, 0, min(known + 1, half)):
         for field in fields:
             listed = snapshot.terms(field, candidate, _MOST_COMPLETED)
-            for term, count in listed:
-                found[term] = max(count, found.get(term, 0))
+            keep_most(found, listed)
             if len(listed) == _MOST_COMPLETED:
                 unsure.add(candidate)
     found |= _those_known(snapshot, fields, unsure)
@@ -208,7 +201,7 @@ def _alike(
                 # An error brings in one letter at most, and takes one away.
                 alike = abs(len(term) - len(word)) <= 2 and len(letters.symmetric_difference(term)) <= 4
                 if alike and distance(word, term, 2) <= 2:
-                    found[term] = max(count, found.get(term, 0))
+                    keep_most(found, [(term, count)])
     return found
 
 

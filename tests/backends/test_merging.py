@@ -10,6 +10,8 @@ from typing import cast
 
 import orjson
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from backends.base import Document, SearchQuery
 from backends.embedded import compaction, disk, merging
@@ -247,3 +249,30 @@ def test_files_are_copied_where_they_cannot_be_linked(backend: TantivyBackend, m
     assert compaction.compact(store_of(backend), NAME)
     assert list(backend.document_ids(NAME)) == ["2"]
     assert sum(segment.documents for segment in segments(backend)) == 1
+
+
+_STEPS = st.tuples(st.sampled_from(["put", "put", "remove", "merge"]), st.sets(st.integers(0, 30), max_size=12))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(_STEPS, max_size=14))
+def test_whatever_was_written_before_the_same_documents_are_there_after(
+    backend: TantivyBackend, steps: list[tuple[str, set[int]]]
+) -> None:
+    backend.delete_index(NAME)
+    backend.create_index(NAME)
+    expected: dict[str, str] = {}
+    for step, (what, numbers) in enumerate(steps):
+        if what == "put":
+            put(backend, sorted(numbers), f"word{step}")
+            expected |= {str(number): f"word{step}" for number in numbers}
+        elif what == "remove":
+            backend.delete(NAME, [str(number) for number in numbers])
+            expected = {id: title for id, title in expected.items() if int(id) not in numbers}
+        else:
+            backend.store.settle()
+            assert compaction.compact(store_of(backend), NAME)
+            assert sum(segment.documents for segment in segments(backend)) == len(expected)
+    backend.store.settle()
+    hits = backend.search(NAME, SearchQuery("*", limit=100)).hits
+    assert {hit.id: hit.document["title"] for hit in hits} == expected
