@@ -21,6 +21,9 @@ from backends.embedded.snapshots import Snapshot
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
 
+_SHORTEST_COMPLETED = 5
+"""Letters of two words written together from which longer words are looked for: there are too many for fewer."""
+
 
 @dataclass(slots=True)
 class Marks:
@@ -215,7 +218,8 @@ class Plan:
         for left, right in pairwise(range(len(units))):
             if units[left].kind is units[right].kind is UnitKind.WORD and not (is_stop[left] and is_stop[right]):
                 joined = units[left].term + units[right].term
-                if right == len(units) - 1 and self.parsed.open_end:
+                is_open = right == len(units) - 1 and self.parsed.open_end
+                if is_open and len(joined) >= _SHORTEST_COMPLETED:
                     terms = longer_words(self.snapshot, self.fields, joined)
                 else:
                     terms = [joined] if self.snapshot.most_frequency(self.fields, joined) else []
