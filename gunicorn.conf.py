@@ -86,9 +86,10 @@ def worker_exit(server, worker):
     application = worker.app.wsgi()
     application.extensions["jobs"].stop()
     part = application.extensions["runtime"]
-    part.engines.close()
     part.counters.close()
     part.database.dispose()
+    # Last, since it may wait for a merge that gunicorn does not wait for.
+    part.engines.close()
 
 
 def child_exit(server, worker):

@@ -47,6 +47,7 @@ class Jobs:
             Job("engine-tasks", 1.0, self._run_engine_tasks),
             Job("lagging-sites", 2.0, self._apply_lagging),
             Job("key-use", 30.0, part.key_use.flush),
+            Job("engines-tidied", 10.0, part.engines.tidy),
             Job("usage-copies", 30.0, part.usage_copies.flush),
             Job("credential-epochs", 60.0, self._heal_epochs),
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),

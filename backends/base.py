@@ -312,6 +312,9 @@ class SearchBackend(ABC):
         """End every key with this reference, at once; does nothing if it is ended already."""
         raise NotImplementedError(f"{self.name} issues no credentials")
 
+    def tidy(self) -> None:  # noqa: B027 - most engines do that themselves
+        """Begin, in the background, what makes later searches faster. The service calls it every few seconds."""
+
     @abstractmethod
     def close(self) -> None:
         """Give back files, sockets and threads. The backend can be used again afterwards."""

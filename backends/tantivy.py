@@ -100,6 +100,10 @@ class TantivyBackend(SearchBackend):
         with engine_errors("listing documents"):
             yield from stored_ids(self.store.snapshot(index).searcher)
 
+    def tidy(self) -> None:
+        with engine_errors("looking for what is to be merged"):
+            self.store.tidy()
+
     def check(self) -> None:
         with engine_errors("checking itself"):
             self.store.check()

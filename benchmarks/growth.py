@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from backends.base import Document, FieldKind, Highlight, SearchQuery, SortKey
+from backends.embedded.compaction import compact, is_scattered
+from backends.embedded.disk import DiskStore
 from backends.registry import create_backend
 from backends.tantivy import TantivyBackend
 from benchmarks.search_speed import HITS, Query, make_queries, read
@@ -105,8 +107,8 @@ def index(pages: Path, folder: Path, size: int) -> Indexed:
         spent += time.process_time() - before
         made += len(batch)
     before = time.process_time()
-    engine.store.settle()
     engine.close()
+    compact(cast(DiskStore, engine.store), INDEX, is_scattered)
     spent += time.process_time() - before
     if made < size:
         raise SystemExit(f"the pages have only {made} parts")

@@ -36,7 +36,7 @@ from urllib.parse import quote, urlsplit
 
 import requests
 
-from backends.embedded.compaction import is_scattered
+from backends.embedded.compaction import is_scattered, segments_of
 from backends.embedded.generations import STATE_FILE
 from tests.server import free_port, running_server
 
@@ -164,7 +164,7 @@ def service(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iter
             batch = json.dumps({"documents": documents[start : start + 1000]}).encode()
             writer.call("POST", "/api/v1/index/bulk", batch)
         print(f"indexed by the service in {time.perf_counter() - started:.1f} s")
-        while any(is_scattered(path.parent) for path in folder.rglob(STATE_FILE)):
+        while any(is_scattered(segments_of(path.parent)) for path in folder.rglob(STATE_FILE)):
             time.sleep(1)
         reader = Connection(server.base_url, {"Authorization": f"Bearer {tokens['search']}"})
 

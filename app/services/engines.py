@@ -34,6 +34,11 @@ class Engines:
         """Every engine in use."""
         return list(self._by_identity.values())
 
+    def tidy(self) -> None:
+        """Have every engine begin what makes later searches faster."""
+        for engine in self.all():
+            engine.tidy()
+
     def close(self) -> None:
         """Close every engine."""
         for engine in self.all():

@@ -8,6 +8,7 @@ searches and writes go on; what changed meanwhile is brought over under the lock
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ import tantivy
 from backends.embedded.documents import to_tantivy
 from backends.embedded.generations import STATE_FILE, new_generation, open_generation, write_state
 from backends.embedded.locks import try_lock_file
-from backends.embedded.merging import Segment, link_generation, merge_all, read_segments
+from backends.embedded.merging import LARGE_SEGMENT, Segment, link_generation, merge_all, read_segments
 from backends.embedded.rebuild import changes_by_id, stored_documents
 from backends.embedded.schema import CHANGED, ID
 from backends.embedded.snapshots import Snapshot
@@ -31,34 +32,60 @@ DEAD_SHARE = 0.4
 
 FEWEST_DEAD = 2000
 
-LARGE_SEGMENT = 10_000
-"""Documents from which a segment counts as large: tantivy merges smaller ones whenever there are eight."""
-
 MOST_LARGE_SEGMENTS = 3
 
 SCATTERED_SHARE = 0.25
 """Documents outside the largest segment for each one in it, from which merging is worth reading that one again."""
 
 
-def is_bloated(folder: Path) -> bool:
+def is_bloated(segments: Sequence[Segment]) -> bool:
     """Whether an index holds too many dead documents."""
-    segments = _segments_of(folder)
     dead = sum(segment.dead for segment in segments)
     return dead >= FEWEST_DEAD and dead > DEAD_SHARE * sum(segment.alive for segment in segments)
 
 
-def is_scattered(folder: Path) -> bool:
+def is_scattered(segments: Sequence[Segment]) -> bool:
     """Whether an index is in too many large segments."""
-    sizes = [segment.alive for segment in _segments_of(folder)]
+    sizes = [segment.alive for segment in segments]
     if sum(size >= LARGE_SEGMENT for size in sizes) <= MOST_LARGE_SEGMENTS:
         return False
     return sum(sizes) - max(sizes) >= SCATTERED_SHARE * max(sizes)
 
 
-def compact(store: DiskStore, name: str) -> bool:
-    """Merge an index into one segment without its dead documents; whether that was done.
+def needs_merging(segments: Sequence[Segment]) -> bool:
+    """Whether either is so."""
+    return is_bloated(segments) or is_scattered(segments)
 
-    One process at a time does it; another that tries gives up at once. So does one that finds the index replaced.
+
+def current_generation(folder: Path) -> Path:
+    """Where the documents of an index are.
+
+    Raises:
+        OSError: The index is not there.
+        ValueError: It cannot be read.
+    """
+    return folder / State.from_json((folder / STATE_FILE).read_bytes()).generation
+
+
+def segments_of(folder: Path) -> list[Segment]:
+    """The segments of an index; none if it is not there any more or cannot be read."""
+    try:
+        return read_segments(current_generation(folder))
+    except (OSError, ValueError):
+        return []
+
+
+def compact(
+    store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]], bool] = lambda segments: True
+) -> bool:
+    """Merge an index into one large segment without its dead documents; whether that was done.
+
+    One process at a time does it; another that tries gives up at once. So does one that finds the index replaced, or
+    no longer in need of it.
+
+    Raises:
+        BackendUnavailable: Tantivy did not merge, or others were writing for too long.
+        IndexNotFound: There is no such index.
     """
     guard = try_lock_file(store.root / ".locks" / f"{name}.compaction")
     if guard is None:
@@ -71,11 +98,15 @@ def compact(store: DiskStore, name: str) -> bool:
             entry = store.opened(name)
             _sweep(folder, entry.state)
             before, source = entry.current(), entry.state
+            if not is_needed(read_segments(entry.folder)):
+                return False
             state = replace(source, generation=new_generation())
             link_generation(entry.folder, folder / state.generation)
         finally:
             lease.release()
         merge_all(folder / state.generation, state.slots)
+        # To read every document's id takes a while: half of that is done before others have to wait.
+        old = None if store.snapshot(name).signature == before.signature else changes_by_id(before.searcher)
         lease = store.lease(name)
         try:
             entry = store.opened(name)
@@ -84,7 +115,7 @@ def compact(store: DiskStore, name: str) -> bool:
                 return False
             if now.signature != before.signature:
                 writer = open_generation(folder / state.generation).writer(LARGE_HEAP, 1)
-                _bring_over(before, now, writer)
+                _bring_over(changes_by_id(before.searcher) if old is None else old, now, writer)
                 writer.commit()
                 writer.wait_merging_threads()
             write_state(folder, replace(entry.state, generation=state.generation))
@@ -100,17 +131,9 @@ def compact(store: DiskStore, name: str) -> bool:
         guard.release()
 
 
-def _segments_of(folder: Path) -> list[Segment]:
-    try:
-        state = State.from_json((folder / STATE_FILE).read_bytes())
-        return read_segments(folder / state.generation)
-    except (OSError, ValueError):
-        return []
-
-
-def _bring_over(before: Snapshot, now: Snapshot, writer: tantivy.IndexWriter) -> None:
-    """Write what changed between two snapshots."""
-    old, new = changes_by_id(before.searcher), changes_by_id(now.searcher)
+def _bring_over(old: Mapping[str, int], now: Snapshot, writer: tantivy.IndexWriter) -> None:
+    """Write what changed since there were ``old`` documents, by id, with the moments of their last change."""
+    new = changes_by_id(now.searcher)
     for id in old.keys() - new.keys():
         writer.delete_documents_by_term(ID, id)
     changed = {id for id, moment in new.items() if old.get(id) != moment}

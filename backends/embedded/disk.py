@@ -22,10 +22,11 @@ from time import monotonic
 import tantivy
 
 from backends.base import FieldKinds
-from backends.embedded.compaction import compact, is_bloated, is_scattered
+from backends.embedded.compaction import compact, is_bloated, segments_of
 from backends.embedded.documents import slots_for
 from backends.embedded.engine_errors import is_engine_error, is_passing
 from backends.embedded.generations import (
+    META_FILE,
     STATE_FILE,
     Signature,
     make_generation,
@@ -42,6 +43,7 @@ from backends.embedded.rebuild import copy_documents
 from backends.embedded.schema import enough_slots
 from backends.embedded.snapshots import Findings, Snapshot
 from backends.embedded.store import LARGE_HEAP, State, Store, Writing
+from backends.embedded.tidying import Tidier
 from backends.errors import BackendUnavailable, IndexNotFound
 
 _INDEX_NAME = re.compile(r"[a-z0-9_]{1,64}")
@@ -62,13 +64,6 @@ A word takes about 5 KB.
 """
 
 
-QUIET_SECONDS = 10.0
-"""How long nobody must have written to an index before its many segments are merged."""
-
-LONGEST_WAIT_SECONDS = 600.0
-"""After which they are merged although it is still written to."""
-
-
 class OpenIndex:
     """An index this process has open.
 
@@ -80,7 +75,7 @@ class OpenIndex:
         self.state = state
         self.pointer = pointer
         self.folder = folder / state.generation
-        self._meta_path = f"{self.folder}/meta.json"
+        self._meta_path = f"{self.folder}/{META_FILE}"
         self.used_at = 0.0
         self._findings = findings
         self._lock = threading.Lock()
@@ -124,6 +119,9 @@ class DiskStore(Store):
         root: The directory; made when first written to.
         capacity: How many indexes stay open in this process.
         timeout_seconds: How long a write waits for another of the same index.
+
+    Attributes:
+        is_closing: Whether nothing new is to be begun in the background.
     """
 
     def __init__(self, root: Path, capacity: int, timeout_seconds: float):
@@ -139,8 +137,8 @@ class DiskStore(Store):
         self._lock = threading.Lock()
         self._closer: threading.Thread | None = None
         self._closed = threading.Event()
-        self._resting: set[str] = set()
-        self._ending = threading.Event()
+        self._tidier = Tidier(self)
+        self.is_closing = False
 
     def names(self) -> list[str]:
         try:
@@ -221,15 +219,18 @@ class DiskStore(Store):
         with self._written(entry.index, slots, lease, characters, partial(self._rested, name)) as writing:
             yield writing
 
+    def tidy(self) -> None:
+        self._tidier.look()
+
     def check(self) -> None:
         self._prepare_root()
         if not os.access(self.root, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(f"{self.root} cannot be written to")
 
     def close(self) -> None:
-        self._ending.set()
+        self.is_closing = True
         self.settle()
-        self._ending.clear()
+        self.is_closing = False
         with self._lock:
             self._open.clear()
         self._closed.set()
@@ -346,30 +347,5 @@ class DiskStore(Store):
         shutil.rmtree(entry.folder, ignore_errors=True)
 
     def _rested(self, name: str) -> None:
-        folder = self.folder(name)
-        if is_bloated(folder) or (is_scattered(folder) and self._is_left_alone(name) and is_scattered(folder)):
-            compact(self, name)
-
-    def _is_left_alone(self, name: str) -> bool:
-        """Wait until nobody writes to an index any more.
-
-        Returns:
-            Whether that came about: not if another thread waits already, the index is removed, or the store is closed.
-        """
-        with self._lock:
-            if name in self._resting:
-                return False
-            self._resting.add(name)
-        try:
-            latest = monotonic() + LONGEST_WAIT_SECONDS
-            seen, now = None, self.snapshot(name).signature
-            while seen != now and monotonic() < latest:
-                if self._ending.wait(QUIET_SECONDS):
-                    return False
-                seen, now = now, self.snapshot(name).signature
-            return True
-        except IndexNotFound:
-            return False
-        finally:
-            with self._lock:
-                self._resting.discard(name)
+        if is_bloated(segments_of(self.folder(name))):
+            compact(self, name, is_bloated)

@@ -13,6 +13,7 @@ from backends.embedded.schema import build_schema, register_tokenizers
 from backends.embedded.store import State
 
 STATE_FILE = "current.json"
+META_FILE = "meta.json"
 _DRAFT_LIFE_SECONDS = 3600
 
 Signature = tuple[int, int, int]

@@ -1,4 +1,4 @@
-"""Making one segment of all, which tantivy does by itself only as an index grows.
+"""Making one large segment of all, which tantivy does by itself only as an index grows.
 
 Its policy merges what counts few documents, as soon as there are eight such segments; how large a segment is it takes
 from the index's ``meta.json`` (https://docs.rs/tantivy/latest/tantivy/merge_policy/struct.LogMergePolicy.html), and
@@ -19,15 +19,16 @@ import orjson
 import tantivy
 
 from backends.embedded.documents import to_tantivy
-from backends.embedded.generations import open_generation
+from backends.embedded.generations import META_FILE, open_generation
 from backends.embedded.rebuild import stored_document
 from backends.embedded.schema import ID
 from backends.embedded.store import SMALL_HEAP
 from backends.errors import BackendUnavailable
 
-META_FILE = "meta.json"
+LARGE_SEGMENT = 10_000
+"""Documents from which a segment counts as large: tantivy merges smaller ones whenever there are eight."""
+
 _MANAGED_FILE = ".managed.json"
-_SMALLEST_LAYER = 10_000
 _SEGMENTS_IN_MERGE = 8
 _ATTEMPTS = 3
 
@@ -72,7 +73,7 @@ def link_generation(source: Path, target: Path) -> None:
 
 
 def merge_all(generation: Path, slots: Mapping[str, int]) -> None:
-    """Make one segment, without the dead, of an index that nobody else has open.
+    """Make one segment, without the dead, of an index that nobody else has open; or two, the second of a few documents.
 
     Some documents are taken out, so that every large segment has a file of its dead ones, and put back for commits.
 
@@ -83,7 +84,7 @@ def merge_all(generation: Path, slots: Mapping[str, int]) -> None:
     total = index.searcher().num_docs
     held: dict[str, tantivy.Document] = {}
     for _ in range(_ATTEMPTS):
-        if held and all(segment.dead or segment.alive < _SMALLEST_LAYER for segment in read_segments(generation)):
+        if held and all(segment.dead or segment.alive < LARGE_SEGMENT for segment in read_segments(generation)):
             break
         held |= _take_out(index, slots)
     del index

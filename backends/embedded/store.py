@@ -144,6 +144,9 @@ class Store(ABC):
     def close(self) -> None:
         """Wait for what goes on and let go of everything open."""
 
+    def tidy(self) -> None:  # noqa: B027 - in memory nothing is to be done
+        """Begin, in the background, what makes later searches faster. To be called every few seconds."""
+
     def settle(self) -> None:
         """Wait for the merges that go on in the background."""
         while True:
@@ -188,28 +191,53 @@ class Store(ABC):
 
         def wait() -> None:
             try:
-                try:
-                    writer.wait_merging_threads()
-                finally:
-                    lease.release()
-                if afterwards is not None:
-                    afterwards()
-            except BaseException as error:
-                if not isinstance(error, BackendError) and not is_engine_error(error):
-                    raise
-                log.warning("Tidying an index up failed: %s: %s", type(error).__name__, error)
+                writer.wait_merging_threads()
+            finally:
+                lease.release()
+
+        def rest() -> None:
+            wait()
+            if afterwards is not None:
+                afterwards()
+
+        try:
+            self.in_background(rest)
+        except RuntimeError:
+            # No thread can be had (or the interpreter is ending): the caller waits for the merges, and no longer.
+            _tidy_up(wait)
+
+    def in_background(self, work: Callable[[], None]) -> None:
+        """Do something in a thread that :meth:`settle` waits for; what the engine raises there is logged.
+
+        Raises:
+            RuntimeError: No thread can be had.
+        """
+
+        def run() -> None:
+            try:
+                _tidy_up(work)
             finally:
                 with self._merging_lock:
                     self._merging.discard(thread)
 
-        thread = threading.Thread(target=wait, name="index-merge")
+        thread = threading.Thread(target=run, name="index-merge")
         with self._merging_lock:
             self._merging.add(thread)
         try:
             thread.start()
         except RuntimeError:
-            # No thread can be had (or the interpreter is ending): the caller waits instead.
-            wait()
+            with self._merging_lock:
+                self._merging.discard(thread)
+            raise
+
+
+def _tidy_up(work: Callable[[], None]) -> None:
+    try:
+        work()
+    except BaseException as error:
+        if not isinstance(error, BackendError) and not is_engine_error(error):
+            raise
+        log.warning("Tidying an index up failed: %s: %s", type(error).__name__, error)
 
 
 def _roll_back(writer: tantivy.IndexWriter) -> None:

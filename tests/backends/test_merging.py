@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backends.base import Document, SearchQuery
-from backends.embedded import compaction, disk, merging
+from backends.embedded import compaction, merging, tidying
 from backends.embedded.disk import DiskStore
 from backends.embedded.merging import Segment, read_segments
 from backends.errors import BackendUnavailable
@@ -59,23 +60,29 @@ def put(backend: TantivyBackend, numbers: Sequence[int], title: str = "word") ->
     backend.upsert(NAME, [document(number, title) for number in numbers], {})
 
 
-def number_of_waiting() -> int:
-    return [thread.name for thread in threading.enumerate()].count("index-merge")
+def age(backend: TantivyBackend, seconds: float) -> None:
+    """Have the last write be so long ago."""
+    moment = time.time() - seconds
+    os.utime(generation_of(backend) / "meta.json", (moment, moment))
 
 
-def wait_until_merged(backend: TantivyBackend, within_seconds: float = 20) -> None:
-    deadline = time.monotonic() + within_seconds
-    while len(segments(backend)) > 1 and time.monotonic() < deadline:
-        assert backend.search(NAME, SearchQuery("word")).total
-        time.sleep(0.02)
-    assert len(segments(backend)) == 1
+def tidy(backend: TantivyBackend) -> None:
+    backend.tidy()
+    backend.store.settle()
+
+
+def scatter(backend: TantivyBackend) -> None:
+    for start in range(0, 100, 20):
+        put(backend, range(start, start + 20))
+    backend.store.settle()
+    assert len(segments(backend)) == 5
 
 
 @pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is large, and how long nobody must write, is made small."""
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments of a few documents count as large."""
     monkeypatch.setattr(compaction, "LARGE_SEGMENT", 5)
-    monkeypatch.setattr(disk, "QUIET_SECONDS", 0.3)
+    monkeypatch.setattr(merging, "LARGE_SEGMENT", 5)
 
 
 def test_large_segments_become_one(backend: TantivyBackend) -> None:
@@ -138,87 +145,150 @@ def test_fields_of_their_own_and_times_of_change_stay(backend: TantivyBackend) -
     assert case.ids("word", "price >= 2 AND colour = c3") == ["p3"]
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("small")
 def test_an_index_in_many_large_segments_is_merged_when_it_is_left_alone(backend: TantivyBackend) -> None:
-    for start in range(0, 100, 20):
-        put(backend, range(start, start + 20))
+    scatter(backend)
+    tidy(backend)
     assert len(segments(backend)) == 5
-    wait_until_merged(backend)
-    assert backend.count(NAME) == 100
+    age(backend, tidying.QUIET_SECONDS + 1)
+    tidy(backend)
+    assert len(segments(backend)) == 1
     assert set(backend.document_ids(NAME)) == {str(number) for number in range(100)}
+    merged = generation_of(backend)
+    age(backend, tidying.QUIET_SECONDS + 1)
+    tidy(backend)
+    assert generation_of(backend) == merged
 
 
-@pytest.mark.usefixtures("hurried")
-def test_it_is_not_merged_while_others_write(backend: TantivyBackend, url: str) -> None:
-    for start in range(0, 100, 20):
-        put(backend, range(start, start + 20))
-    other = create_backend(url)
-    first = generation_of(backend)
-    for _ in range(12):
-        other.upsert(NAME, [document(5, "word again")], {})
-        time.sleep(0.1)
-        assert generation_of(backend) == first
-    wait_until_merged(backend)
-    assert backend.count(NAME) == 100
+@pytest.mark.usefixtures("small")
+def test_whatever_process_wrote_it_and_though_it_was_stopped_since(backend: TantivyBackend, url: str) -> None:
+    scatter(backend)
+    backend.close()
+    age(backend, tidying.QUIET_SECONDS + 1)
+    other = cast(TantivyBackend, create_backend(url))
+    tidy(other)
+    assert len(segments(backend)) == 1
+    assert backend.search(NAME, SearchQuery("word")).total == 100
     other.close()
 
 
-@pytest.mark.usefixtures("hurried")
-def test_it_is_merged_at_last_although_others_write(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "LONGEST_WAIT_SECONDS", 0.5)
-    monkeypatch.setattr(compaction, "MOST_LARGE_SEGMENTS", 0)
-    monkeypatch.setattr(compaction, "SCATTERED_SHARE", 0)
-    first = generation_of(backend)
-    for start in range(0, 100, 20):
-        put(backend, range(start, start + 20))
-    deadline = time.monotonic() + 20
-    number = 100
-    while generation_of(backend) == first and time.monotonic() < deadline:
-        put(backend, [number])
-        number += 1
-        time.sleep(0.1)
-    assert generation_of(backend) != first
+@pytest.mark.usefixtures("small")
+def test_of_two_processes_one_merges(backend: TantivyBackend, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scatter(backend)
+    age(backend, tidying.QUIET_SECONDS + 1)
+    other = cast(TantivyBackend, create_backend(url))
+    under_way, others_turn = threading.Event(), threading.Event()
+    merge = compaction.merge_all
+
+    def merge_slowly(*arguments: object) -> None:
+        under_way.set()
+        assert others_turn.wait(10)
+        merge(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compaction, "merge_all", merge_slowly)
+    backend.tidy()
+    assert under_way.wait(10)
+    tidy(other)
+    assert len(segments(backend)) == 5
+    others_turn.set()
     backend.store.settle()
-    assert set(backend.document_ids(NAME)) == {str(each) for each in range(number)}
+    merged = generation_of(backend)
+    assert len(segments(backend)) == 1
+    monkeypatch.setattr(compaction, "merge_all", merge)
+    # One that had seen many segments before finds that there are not any more.
+    assert not compaction.compact(store_of(other), NAME, compaction.needs_merging)
+    assert generation_of(backend) == merged
+    other.close()
 
 
-@pytest.mark.usefixtures("hurried")
-def test_whoever_stops_does_not_wait_for_it(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "QUIET_SECONDS", 60.0)
-    for start in range(0, 100, 20):
-        put(backend, range(start, start + 20))
-    deadline = time.monotonic() + 10
-    while number_of_waiting() > 1 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert number_of_waiting() == 1
-    started = time.monotonic()
-    backend.close()
-    assert time.monotonic() - started < 5
+@pytest.mark.usefixtures("small")
+def test_it_is_merged_at_last_although_others_write(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    scatter(backend)
+    tidy(backend)
+    put(backend, [5], "word again")
+    tidy(backend)
+    assert len(segments(backend)) == 6
+    monkeypatch.setattr(tidying, "LONGEST_WAIT_SECONDS", 0.0)
+    tidy(backend)
+    assert len(segments(backend)) == 1
+    assert backend.count(NAME) == 100
+
+
+def test_dead_documents_left_by_a_stopped_process_are_merged_away(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scatter(backend)
+    backend.delete(NAME, [str(number) for number in range(0, 100, 2)])
+    backend.store.settle()
+    monkeypatch.setattr(compaction, "FEWEST_DEAD", 50)
+    tidy(backend)
+    assert [(segment.documents, segment.dead) for segment in segments(backend)] == [(50, 0)]
+
+
+@pytest.mark.usefixtures("small")
+def test_every_index_has_its_turn(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tidying, "INDEXES_A_LOOK", 2)
+    for number in range(6):
+        backend.create_index(f"other_{number}")
+    scatter(backend)
+    age(backend, tidying.QUIET_SECONDS + 1)
+    for _ in range(4):
+        tidy(backend)
+    assert len(segments(backend)) == 1
+
+
+@pytest.mark.usefixtures("small")
+def test_whoever_stops_begins_nothing_new(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    scatter(backend)
+    age(backend, tidying.QUIET_SECONDS + 1)
+    monkeypatch.setattr(store_of(backend), "is_closing", True)
+    tidy(backend)
     assert len(segments(backend)) == 5
 
 
-@pytest.mark.usefixtures("hurried")
+@pytest.mark.usefixtures("small")
 def test_an_index_that_is_removed_meanwhile_is_let_go(
-    backend: TantivyBackend, caplog: pytest.LogCaptureFixture
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for start in range(0, 100, 20):
-        put(backend, range(start, start + 20))
-    backend.delete_index(NAME)
-    backend.store.settle()
+    scatter(backend)
+    age(backend, tidying.QUIET_SECONDS + 1)
+    merge = compaction.merge_all
+
+    def merge_too_late(*arguments: object) -> None:
+        merge(*arguments)  # type: ignore[arg-type]
+        backend.delete_index(NAME)
+
+    monkeypatch.setattr(compaction, "merge_all", merge_too_late)
+    tidy(backend)
     assert not caplog.records
     assert backend.list_indexes() == []
+
+
+@pytest.mark.usefixtures("small")
+def test_without_a_thread_nobody_waits_and_it_is_tried_again(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    scatter(backend)
+    monkeypatch.setattr(compaction, "FEWEST_DEAD", 1)
+    with monkeypatch.context() as context:
+        context.setattr(threading.Thread, "start", refuse)
+        backend.delete(NAME, [str(number) for number in range(90)])
+        backend.tidy()
+        assert sum(segment.dead for segment in segments(backend)) > 0
+    tidy(backend)
+    assert [(segment.documents, segment.dead) for segment in segments(backend)] == [(10, 0)]
 
 
 @pytest.mark.parametrize(("sizes", "scattered"), [
     ([20, 20, 20], False), ([20, 20, 20, 20], True), ([20, 20, 20, 4, 4, 4], False), ([1000, 20, 20, 20], False),
     ([1000, 100, 100, 100], True),
 ])  # fmt: skip
-@pytest.mark.usefixtures("hurried")
-def test_what_counts_as_scattered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: list[int], scattered: bool
-) -> None:
-    monkeypatch.setattr(compaction, "_segments_of", lambda folder: [Segment("s", size + 3, 3, None) for size in sizes])
-    assert compaction.is_scattered(tmp_path) is scattered
+@pytest.mark.usefixtures("small")
+def test_what_counts_as_scattered(sizes: list[int], scattered: bool) -> None:
+    assert compaction.is_scattered([Segment("s", size + 3, 3, None) for size in sizes]) is scattered
 
 
 def test_if_the_engine_does_not_merge_the_index_stays_as_it_was(
