@@ -14,6 +14,9 @@ from backends.embedded.typos import corrections, errors_allowed, known_start
 
 _MOST_LOOKED_AT = 200
 _FEW = 3
+_SHORTEST_JOINED = 5
+"""Letters of two words written together from which longer words are looked for: there are too many for fewer."""
+
 _SHORTEST_STEMMED = 3
 
 _Listing = Callable[[str, str], list[tuple[str, int]]]
@@ -37,11 +40,17 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """All forms of a word, the best first; none when the index has nothing like it."""
+    """All forms of a word, the best first; none when the index has nothing like it.
+
+    Attributes:
+        completed: The beginning that the longer ones of them share, if the word may not be finished.
+        halves: The one of them that is the word in two, if there is such.
+    """
 
     forms: tuple[Form, ...]
     frequency: int
     completed: str | None = None
+    halves: tuple[str, str] | None = None
 
 
 def expand(
@@ -58,11 +67,28 @@ def expand(
     return known
 
 
-def longer_words(snapshot: Snapshot, fields: tuple[str, ...], start: str) -> list[str]:
-    """A few of the terms that are, or begin with, a word, the most frequent first."""
+def written_together(
+    snapshot: Snapshot, fields: tuple[str, ...], left: str, right: str, is_open: bool, ranking: Ranking
+) -> list[Form]:
+    """The word that two are when written together (``log in``: ``login``), if there is one.
+
+    Args:
+        is_open: Whether the second word may not be finished.
+    """
+    word = left + right
+    forms = [Form((word,), ranking.joined, 1)] if snapshot.most_frequency(fields, word) else []
+    if is_open and len(word) >= _SHORTEST_JOINED:
+        longer = _longer_words(snapshot, fields, word)
+        forms += [Form((term,), ranking.joined * ranking.prefix, 1) for term in longer]
+    return forms
+
+
+def _longer_words(snapshot: Snapshot, fields: tuple[str, ...], start: str) -> list[str]:
+    """A few of the terms that begin with a word, the most frequent first."""
     counts: dict[str, int] = {}
     for field in fields:
-        keep_most(counts, snapshot.terms(field, start, _FEW))
+        keep_most(counts, snapshot.terms(field, start, _FEW + 1))
+    counts.pop(start, None)
     return sorted(counts, key=lambda term: (-counts[term], term))[:_FEW]
 
 
@@ -100,11 +126,11 @@ def _expand(
         for term, errors in corrections(snapshot, fields, word, is_last):
             add(term, ranking.typo if errors == 1 else ranking.far_typo, 1 + errors)
     forms = list(found.values())
-    if known < ranking.well_known:
-        forms += _split_in_two(snapshot, word, fields, ranking)
-    return Expansion(
-        tuple(forms), min(snapshot.total, frequency or sum(counts.values()) or len(forms)), word if is_last else None
-    )
+    halves = _split_in_two(snapshot, word, fields) if known < ranking.well_known else None
+    if halves is not None:
+        forms.append(Form(halves, ranking.joined, 1))
+    frequency = min(snapshot.total, frequency or sum(counts.values()) or len(forms))
+    return Expansion(tuple(forms), frequency, word if is_last else None, halves)
 
 
 def _relatives(
@@ -155,7 +181,7 @@ def _expand_compound(
     return Expansion(tuple(forms), known, unit.terms[-1] if is_last else None)
 
 
-def _split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], ranking: Ranking) -> list[Form]:
+def _split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> tuple[str, str] | None:
     """A rare word as two known ones that follow each other (``setup``: ``set up``), if there are such: the best two."""
     frequency = snapshot.searcher.doc_freq
     best: tuple[int, tuple[str, str]] | None = None
@@ -168,7 +194,7 @@ def _split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], rankin
                 count = max(count, min(first, frequency(field, parts[1])))
         if count and (best is None or count > best[0]):
             best = (count, parts)
-    return [] if best is None else [Form(best[1], ranking.joined, 1)]
+    return None if best is None else best[1]
 
 
 def _common_start(words: list[str]) -> str:

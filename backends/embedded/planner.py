@@ -10,7 +10,7 @@ from itertools import pairwise
 import tantivy
 
 from backends.base import SearchSettings
-from backends.embedded.expansion import Expansion, Form, expand, longer_words
+from backends.embedded.expansion import Expansion, Form, expand, written_together
 from backends.embedded.folding import fold, terms_of
 from backends.embedded.languages import UNKNOWN, language_votes, stop_words
 from backends.embedded.queries import ParsedQuery, Unit, UnitKind
@@ -20,9 +20,6 @@ from backends.embedded.snapshots import Snapshot
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
-
-_SHORTEST_COMPLETED = 5
-"""Letters of two words written together from which longer words are looked for: there are too many for fewer."""
 
 
 @dataclass(slots=True)
@@ -163,7 +160,7 @@ class Plan:
             is_stop = [False] * len(units)
         typo_words = 0
         others = self._synonyms_of_units()
-        for at, forms in self._written_together(is_stop):
+        for at, forms in self._written_together():
             others[at] += forms
         words: list[_Word] = []
         self.is_short = is_stop.count(False) <= self.ranking.few
@@ -177,7 +174,7 @@ class Plan:
         return words
 
     def _word(self, number: int, unit: Unit, expansion: Expansion, needed: bool, others: list[Form]) -> _Word:
-        forms = [*expansion.forms, *others]
+        forms = self._forms(expansion, others)
         for form in forms:
             self.marks.add(form.terms, number)
         if expansion.completed and unit.kind is UnitKind.WORD:
@@ -192,6 +189,18 @@ class Plan:
             if matching is not None:
                 exact = _Query.const_score_query(matching, bonus * rarity)
         return _Word(unit, expansion, needed, query, exact, rarity)
+
+    def _forms(self, expansion: Expansion, others: list[Form]) -> list[Form]:
+        """Every form once, without a known word's halves of which the first is a stop word (``upon``: ``up on``)."""
+        best: dict[tuple[str, ...], Form] = {}
+        for form in (*expansion.forms, *others):
+            known = best.get(form.terms)
+            if known is None or form.worth > known.worth:
+                best[form.terms] = form
+        halves = expansion.halves
+        if halves is not None and halves[0] in self.stops and len(best) > 1:
+            del best[halves]
+        return list(best.values())
 
     def _synonyms_of_units(self) -> list[list[Form]]:
         """For each unit, what may stand in its place: all words of a phrase share the synonyms of the phrase."""
@@ -209,23 +218,28 @@ class Plan:
                     found[at] += forms
         return found
 
-    def _written_together(self, is_stop: list[bool]) -> Iterator[tuple[int, list[Form]]]:
-        """For each of two neighbours, the word they are when written together (``log in``: ``login``), if there is one.
-
-        Two stop words are left alone; the last word may not be finished.
-        """
+    def _written_together(self) -> Iterator[tuple[int, list[Form]]]:
+        """For each of two neighbours, the words they are when written together."""
         units = self.parsed.units
         for left, right in pairwise(range(len(units))):
-            if units[left].kind is units[right].kind is UnitKind.WORD and not (is_stop[left] and is_stop[right]):
-                joined = units[left].term + units[right].term
+            if right not in self.parsed.breaks and self._may_join(units[left], units[right]):
                 is_open = right == len(units) - 1 and self.parsed.open_end
-                if is_open and len(joined) >= _SHORTEST_COMPLETED:
-                    terms = longer_words(self.snapshot, self.fields, joined)
-                else:
-                    terms = [joined] if self.snapshot.most_frequency(self.fields, joined) else []
-                forms = [Form((term,), self.ranking.joined, 1) for term in terms]
+                forms = written_together(
+                    self.snapshot, self.fields, units[left].term, units[right].term, is_open, self.ranking
+                )
                 yield left, forms
                 yield right, forms
+
+    def _may_join(self, left: Unit, right: Unit) -> bool:
+        """Whether two words may mean what they are together: an article and a word, or two numbers, never do."""
+        first, second = left.term, right.term
+        return (
+            left.kind is right.kind is UnitKind.WORD
+            and first not in self.stops
+            and first + second not in self.stops
+            and not (second in self.stops and len(second) == 1)
+            and not (first.isdigit() and second.isdigit())
+        )
 
     def _forms_query(self, forms: list[Form], rarity: float) -> tantivy.Query | None:
         queries = [query for form in forms if (query := self._form_query(form, rarity)) is not None]

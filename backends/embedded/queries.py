@@ -53,6 +53,7 @@ class ParsedQuery:
         excluded: Words and phrases after a minus; none may match.
         characters: Characters of runs longer than one; they add to the score only.
         open_end: Whether the last unit is a word that may not be finished.
+        breaks: Units before which something stood that is no unit.
     """
 
     units: list[Unit] = field(default_factory=list)
@@ -60,6 +61,7 @@ class ParsedQuery:
     excluded: list[tuple[str, ...]] = field(default_factory=list)
     characters: list[str] = field(default_factory=list)
     open_end: bool = True
+    breaks: set[int] = field(default_factory=set)
 
     @property
     def is_empty(self) -> bool:
@@ -82,6 +84,8 @@ def parse_query(text: str) -> ParsedQuery:
             continue
         excluded = minus and after_space
         after_space = False
+        if quoted is not None or excluded:
+            parsed.breaks.add(len(parsed.units))
         if quoted is not None:
             terms = tuple(_terms(quoted))
             if terms:
