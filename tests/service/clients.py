@@ -282,7 +282,13 @@ class Crowd:
 
     def wait_for(self, count: int, seconds: float = 30, status: int | None = None) -> None:
         """Return when so many further answers have come, of this status if one is given."""
-        begin = len(self.answers)
+        self._wait(len(self.answers), count, seconds, status)
+
+    def wait_for_all(self, count: int, seconds: float = 30, status: int | None = None) -> None:
+        """The same of all answers since the beginning, for when there are no more of a status than are waited for."""
+        self._wait(0, count, seconds, status)
+
+    def _wait(self, begin: int, count: int, seconds: float, status: int | None) -> None:
         deadline = time.monotonic() + seconds
         while not self.failures:
             fresh = self.answers[begin:]
