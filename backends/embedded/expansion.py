@@ -78,26 +78,20 @@ def written_together(
     word = left + right
     forms = [Form((word,), ranking.joined, 1)] if snapshot.most_frequency(fields, word) else []
     if is_open and len(word) >= _SHORTEST_JOINED:
-        longer = _longer_words(snapshot, fields, word)
+        key = (word, fields)
+        longer = snapshot.remembered(key)
+        if longer is None:
+            longer = _completions(_listing(snapshot), word, fields, ranking)[:_FEW]
+            snapshot.remember(key, longer)
         forms += [Form((term,), ranking.joined * ranking.prefix, 1) for term in longer]
     return forms
-
-
-def _longer_words(snapshot: Snapshot, fields: tuple[str, ...], start: str) -> list[str]:
-    """A few of the terms that begin with a word, the most frequent first."""
-    counts: dict[str, int] = {}
-    for field in fields:
-        keep_most(counts, snapshot.terms(field, start, _FEW + 1))
-    counts.pop(start, None)
-    return sorted(counts, key=lambda term: (-counts[term], term))[:_FEW]
 
 
 def _expand(
     snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
     with_typos: bool, ranking: Ranking,
 ) -> Expansion:  # fmt: skip
-    # The terms of a short beginning take milliseconds to list, and may be asked for twice.
-    listed = cache(lambda field, start: snapshot.terms(field, start, _MOST_LOOKED_AT))
+    listed = _listing(snapshot)
     if unit.kind is UnitKind.COMPOUND:
         return _expand_compound(snapshot, listed, unit, fields, is_last, ranking)
     word = unit.term
@@ -131,6 +125,11 @@ def _expand(
         forms.append(Form(halves, ranking.joined, 1))
     frequency = min(snapshot.total, frequency or sum(counts.values()) or len(forms))
     return Expansion(tuple(forms), frequency, word if is_last else None, halves)
+
+
+def _listing(snapshot: Snapshot) -> _Listing:
+    # The terms of a short beginning take milliseconds to list, and may be asked for twice.
+    return cache(lambda field, start: snapshot.terms(field, start, _MOST_LOOKED_AT))
 
 
 def _relatives(

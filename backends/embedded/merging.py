@@ -20,7 +20,7 @@ import tantivy
 
 from backends.embedded.documents import to_tantivy
 from backends.embedded.generations import META_FILE, open_generation
-from backends.embedded.rebuild import stored_document
+from backends.embedded.rebuild import documents_at
 from backends.embedded.schema import ID
 from backends.embedded.store import SMALL_HEAP
 from backends.errors import BackendUnavailable
@@ -117,7 +117,7 @@ def _take_out(index: tantivy.Index, slots: Mapping[str, int]) -> dict[str, tanti
         first = tantivy.DocAddress(number, 0)
         same_id = tantivy.Query.term_query(index.schema, ID, searcher.doc(first).get_first(ID))
         addresses += [address for _, address in searcher.search(same_id, limit=1, count=False).hits]
-    documents = {document.id: document for document in (stored_document(searcher, each) for each in addresses)}
+    documents = {document.id: document for document in documents_at(searcher, addresses)}
     writer = index.writer(SMALL_HEAP, 1)
     writer.garbage_collect_files()
     for id in documents:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import tantivy
 
@@ -20,15 +20,13 @@ def stored_documents(searcher: tantivy.Searcher, query: tantivy.Query | None = N
         return
     addresses = [address for _, address in searcher.search(wanted, limit=searcher.num_docs, count=False).hits]
     for start in range(0, len(addresses), _PAGE):
-        page = addresses[start : start + _PAGE]
-        for address, changed_at in zip(page, searcher.fast_field_values(CHANGED, page), strict=True):
-            yield from_tantivy(searcher.doc(address), int(changed_at or 0))
+        yield from documents_at(searcher, addresses[start : start + _PAGE])
 
 
-def stored_document(searcher: tantivy.Searcher, address: tantivy.DocAddress) -> Document:
-    """One document as it was indexed."""
-    (changed_at,) = searcher.fast_field_values(CHANGED, [address])
-    return from_tantivy(searcher.doc(address), int(changed_at or 0))
+def documents_at(searcher: tantivy.Searcher, addresses: Sequence[tantivy.DocAddress]) -> Iterator[Document]:
+    """The documents at some addresses, as they were indexed."""
+    for address, changed_at in zip(addresses, searcher.fast_field_values(CHANGED, list(addresses)), strict=True):
+        yield from_tantivy(searcher.doc(address), int(changed_at or 0))
 
 
 def stored_ids(searcher: tantivy.Searcher) -> Iterator[str]:

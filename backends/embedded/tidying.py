@@ -15,9 +15,9 @@ from backends.embedded.compaction import (
     is_bloated,
     is_scattered,
     needs_merging,
-    segments_of,
 )
 from backends.embedded.generations import META_FILE
+from backends.embedded.merging import read_segments
 from backends.errors import IndexNotFound
 
 if TYPE_CHECKING:
@@ -47,47 +47,40 @@ class Tidier:
         self._busy = threading.Lock()
 
     def look(self) -> None:
-        """Look at some indexes, and begin to merge in the background what is to be merged; one thread does it."""
+        """Look at some indexes in the background, and merge what is to be merged; one thread at a time does it."""
+        # No thread can be had: the next look tries again.
+        with suppress(RuntimeError):
+            self._store.in_background(self._look)
+
+    def _look(self) -> None:
         if not self._busy.acquire(blocking=False):
             return
-        due: list[str] = []
         try:
-            names = list(islice(self._round, INDEXES_A_LOOK))
-            if not names:
-                self._round = iter(self._store.names())
-                names = list(islice(self._round, INDEXES_A_LOOK))
-            due = [name for name in names if self._is_due(name)]
-            if due:
-                self._store.in_background(lambda: self._merge(due))
-        except RuntimeError:
-            # No thread can be had: the next look tries again.
-            due = []
-        finally:
-            if not due:
-                self._busy.release()
-
-    def _merge(self, names: list[str]) -> None:
-        try:
-            for name in names:
-                if not self._store.is_closing:
+            for name in self._next_names():
+                if not self._store.is_closing and self._is_due(name):
                     with suppress(IndexNotFound):
                         compact(self._store, name, needs_merging)
         finally:
             self._busy.release()
 
+    def _next_names(self) -> list[str]:
+        names = list(islice(self._round, INDEXES_A_LOOK))
+        if not names:
+            self._round = iter(self._store.names())
+            names = list(islice(self._round, INDEXES_A_LOOK))
+        return names
+
     def _is_due(self, name: str) -> bool:
-        folder = self._store.folder(name)
-        segments = segments_of(folder)
+        try:
+            generation = current_generation(self._store.folder(name))
+            segments, written_at = read_segments(generation), (generation / META_FILE).stat().st_mtime
+        except (OSError, ValueError):
+            # It is being removed or replaced, or broken: whoever searches it is told.
+            return False
         if is_bloated(segments):
             return True
         if not is_scattered(segments):
             self._scattered_since.pop(name, None)
             return False
         since = self._scattered_since.setdefault(name, time.monotonic())
-        if time.monotonic() - since >= LONGEST_WAIT_SECONDS:
-            return True
-        try:
-            written_at = (current_generation(folder) / META_FILE).stat().st_mtime
-        except (OSError, ValueError):
-            return False
-        return time.time() - written_at >= QUIET_SECONDS
+        return time.time() - written_at >= QUIET_SECONDS or time.monotonic() - since >= LONGEST_WAIT_SECONDS

@@ -63,6 +63,8 @@ def corrections(snapshot: Snapshot, fields: tuple[str, ...], word: str, as_prefi
 
 def known_start(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> int:
     """With how many letters of the word some term begins, and 3 at least: no error comes later than after them."""
+    if snapshot.most_frequency(fields, word):
+        return len(word)
     low, high = min(_FEWEST_LETTERS, len(word)), len(word)
     while low < high:
         middle = (low + high + 1) // 2

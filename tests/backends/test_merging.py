@@ -5,51 +5,24 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import cast
 
-import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backends.base import Document, SearchQuery
 from backends.embedded import compaction, merging, tidying
-from backends.embedded.disk import DiskStore
 from backends.embedded.merging import Segment, read_segments
 from backends.errors import BackendUnavailable
 from backends.registry import create_backend
 from backends.tantivy import TantivyBackend
-
-NAME = "site_1"
+from tests.backends.on_disk import NAME, backend_fixture, generation_of, store_of, url_fixture  # noqa: F401
 
 
 def document(id: int, title: str = "word", **fields: object) -> Document:
     return Document(str(id), {"id": str(id), "title": title, "content": "", "url": "/", **fields}, 7 * id)  # type: ignore[dict-item]
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"tantivy://{tmp_path}/indexes"
-
-
-@pytest.fixture
-def backend(url: str) -> Iterator[TantivyBackend]:
-    backend = cast(TantivyBackend, create_backend(url))
-    backend.create_index(NAME)
-    yield backend
-    backend.close()
-
-
-def store_of(backend: TantivyBackend) -> DiskStore:
-    assert isinstance(backend.store, DiskStore)
-    return backend.store
-
-
-def generation_of(backend: TantivyBackend) -> Path:
-    folder = store_of(backend).folder(NAME)
-    return folder / str(orjson.loads((folder / "current.json").read_bytes())["generation"])
 
 
 def segments(backend: TantivyBackend) -> list[Segment]:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -22,8 +22,8 @@ from backends.embedded.disk import DiskStore
 from backends.errors import BackendUnavailable, IndexNotFound
 from backends.registry import create_backend
 from backends.tantivy import TantivyBackend
+from tests.backends.on_disk import NAME, backend_fixture, generation_of, url_fixture  # noqa: F401
 
-NAME = "site_1"
 ROOT = Path(__file__).parents[2]
 
 WRITER = """
@@ -45,26 +45,6 @@ while True:
 
 def document(id: str, title: str = "word", moment: int = 1) -> Document:
     return Document(id, {"id": id, "title": title, "content": "", "url": "/"}, moment)
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"tantivy://{tmp_path}/indexes"
-
-
-@pytest.fixture
-def backend(url: str) -> Iterator[TantivyBackend]:
-    backend = cast(TantivyBackend, create_backend(url))
-    backend.create_index(NAME)
-    yield backend
-    backend.close()
-
-
-def folder_of(backend: TantivyBackend) -> Path:
-    store = backend.store
-    assert isinstance(store, DiskStore)
-    root = store.folder(NAME)
-    return root / orjson.loads((root / "current.json").read_bytes())["generation"]
 
 
 def in_child(work: Callable[[], object]) -> int:
@@ -120,7 +100,7 @@ def test_a_deletion_file_left_by_a_killed_writer_does_not_block_the_next(backend
     backend.upsert(NAME, [document(str(number)) for number in range(10)], {})
     backend.delete(NAME, ["1"])
     backend.close()
-    folder = folder_of(backend)
+    folder = generation_of(backend)
     deletions = next(folder.glob("*.del"))
     segment, moment, _ = deletions.name.split(".")
     managed = orjson.loads((folder / ".managed.json").read_bytes())
@@ -242,7 +222,7 @@ def test_an_index_that_cannot_be_read_is_not_found_and_can_be_made_again(
 ) -> None:
     backend.upsert(NAME, [document("a"), document("b")], {})
     backend.close()
-    damage(folder_of(backend))
+    damage(generation_of(backend))
     fresh = create_backend(url)
     for call in (
         lambda: fresh.search(NAME, SearchQuery("word")),
@@ -304,11 +284,11 @@ def test_many_small_writes_leave_few_segments(backend: TantivyBackend) -> None:
     for number in range(40):
         backend.upsert(NAME, [document(str(number))], {})
     backend.close()
-    meta = orjson.loads((folder_of(backend) / "meta.json").read_bytes())
+    meta = orjson.loads((generation_of(backend) / "meta.json").read_bytes())
     assert len(meta["segments"]) <= 12
     assert backend.count(NAME) == 40
     alive = {segment["segment_id"].replace("-", "") for segment in meta["segments"]}
-    assert {path.name.split(".")[0] for path in folder_of(backend).glob("*.store")} <= alive
+    assert {path.name.split(".")[0] for path in generation_of(backend).glob("*.store")} <= alive
 
 
 def test_dead_documents_do_not_make_an_index_grow_for_ever(
@@ -320,13 +300,13 @@ def test_dead_documents_do_not_make_an_index_grow_for_ever(
         backend.upsert(NAME, batch, {})
         backend.delete(NAME, [str(step)])
     backend.close()
-    meta = orjson.loads((folder_of(backend) / "meta.json").read_bytes())
+    meta = orjson.loads((generation_of(backend) / "meta.json").read_bytes())
     dead = sum((segment["deletes"] or {}).get("num_deleted_docs", 0) for segment in meta["segments"])
     assert dead < 200
     assert backend.count(NAME) == 59
     assert len(found(backend, "step11")) == 59
-    generations = [path for path in folder_of(backend).parent.iterdir() if path.is_dir()]
-    assert generations == [folder_of(backend)]
+    generations = [path for path in generation_of(backend).parent.iterdir() if path.is_dir()]
+    assert generations == [generation_of(backend)]
 
 
 def test_what_is_written_during_a_compaction_is_kept(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,9 +321,9 @@ def test_what_is_written_during_a_compaction_is_kept(backend: TantivyBackend, mo
         backend.delete(NAME, ["2"])
 
     monkeypatch.setattr(compaction, "merge_all", merge_slowly)
-    before = folder_of(backend)
+    before = generation_of(backend)
     assert compaction.compact(backend.store, NAME)
-    assert folder_of(backend) != before
+    assert generation_of(backend) != before
     assert not before.exists()
     assert found(backend, "second") == ["1", "new"]
     assert backend.count(NAME) == 50
@@ -355,10 +335,10 @@ def test_a_compaction_killed_half_way_leaves_the_index_as_it_was(backend: Tantiv
     backend.store.settle()
     assert isinstance(backend.store, DiskStore)
     store = backend.store
-    (folder_of(backend).parent / "gdeadbeef").mkdir()
+    (generation_of(backend).parent / "gdeadbeef").mkdir()
     assert found(backend, "word") == ["a"]
     assert compaction.compact(store, NAME)
-    assert [path for path in folder_of(backend).parent.iterdir() if path.is_dir()] == [folder_of(backend)]
+    assert [path for path in generation_of(backend).parent.iterdir() if path.is_dir()] == [generation_of(backend)]
     assert found(backend, "word") == ["a"]
 
 

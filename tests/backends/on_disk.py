@@ -1,0 +1,40 @@
+"""The one index on disk that the tests of crashes and of merging write to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import orjson
+import pytest
+
+from backends.embedded.disk import DiskStore
+from backends.registry import create_backend
+from backends.tantivy import TantivyBackend
+
+NAME = "site_1"
+
+
+@pytest.fixture(name="url")
+def url_fixture(tmp_path: Path) -> str:
+    return f"tantivy://{tmp_path}/indexes"
+
+
+@pytest.fixture(name="backend")
+def backend_fixture(url: str) -> Iterator[TantivyBackend]:
+    backend = cast(TantivyBackend, create_backend(url))
+    backend.create_index(NAME)
+    yield backend
+    backend.close()
+
+
+def store_of(backend: TantivyBackend) -> DiskStore:
+    assert isinstance(backend.store, DiskStore)
+    return backend.store
+
+
+def generation_of(backend: TantivyBackend) -> Path:
+    """The directory of the index's documents, as the pointer names it."""
+    folder = store_of(backend).folder(NAME)
+    return folder / str(orjson.loads((folder / "current.json").read_bytes())["generation"])
