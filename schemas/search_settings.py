@@ -15,7 +15,7 @@ from schemas.search import MAX_QUERY_BYTES
 LANGUAGES = (
     "ar", "ca", "cs", "da", "de", "el", "en", "eo", "es", "et", "eu", "fa", "fi", "fr",
     "ga", "hi", "hu", "hy", "id", "it", "ja", "ko", "lt", "ne", "nl", "no", "pl", "pt",
-    "ro", "ru", "sr", "sv", "ta", "th", "tr", "yi", "zh",
+    "ro", "ru", "sr", "sv", "ta", "th", "tr", "vi", "yi", "zh",
 )  # fmt: skip
 """Languages a site can be set to (ISO 639-1)."""
 

@@ -34,7 +34,9 @@ from backends.embedded.schema import (
     sortable_mark,
     text_column,
     text_mark,
+    toned_column,
 )
+from backends.embedded.tones import has_tones, toned_words
 from backends.values import number_text, parse_instant
 
 LONGEST_INDEXED_TEXT = 400_000
@@ -74,6 +76,9 @@ def to_tantivy(document: Document, slots: Mapping[str, int]) -> tantivy.Document
     }
     if excerpt:
         columns["excerpt"] = prepare(excerpt[:LONGEST_INDEXED_TEXT])
+    texts = {"title": title, "excerpt": excerpt, "content": content}
+    if any(map(has_tones, texts.values())):
+        columns |= {toned_column(name): toned_words(text[:LONGEST_INDEXED_TEXT]) for name, text in texts.items()}
     facets: dict[str, list[str]] = {}
     for name, value in fields.items():
         marks.append(presence_mark(name))

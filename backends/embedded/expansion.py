@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from functools import cache
 
-from backends.embedded.languages import sharing_stem, stem, stems
+from backends.embedded.languages import PREFIXES, sharing_stem, stem, stems
 from backends.embedded.queries import Unit, UnitKind
 from backends.embedded.ranking import Ranking
 from backends.embedded.snapshots import Snapshot, keep_most
@@ -140,13 +140,22 @@ def _relatives(
     found: dict[str, int] = {}
     for language in languages:
         wanted = stems(language, word) | {stem(language, unit.surface)}
-        start = _common_start([word, *wanted])
-        if len(start) < min(_SHORTEST_STEMMED, len(word)):
-            continue
-        counts = _most_frequent(listed, fields, start, _MOST_LOOKED_AT)
+        counts: dict[str, int] = {}
+        for start in _starts(language, word, wanted):
+            counts |= _most_frequent(listed, fields, start, _MOST_LOOKED_AT)
         counts.pop(word, None)
         found |= {term: counts[term] for term in sharing_stem(language, wanted, list(counts))}
     return sorted(found, key=lambda term: -found[term])[: ranking.most_stems]
+
+
+def _starts(language: str, word: str, wanted: Set[str]) -> Iterator[str]:
+    """What terms begin with that have the stem of a word, long enough to list them."""
+    start = _common_start([word, *wanted])
+    if len(start) >= min(_SHORTEST_STEMMED, len(word)):
+        yield start
+    rest = _common_start(list(wanted))
+    if len(rest) >= _SHORTEST_STEMMED:
+        yield from (prefix + rest for prefix in ("", *PREFIXES.get(language, ())) if prefix + rest != start)
 
 
 def _most_frequent(listed: _Listing, fields: tuple[str, ...], start: str, most: int) -> dict[str, int]:

@@ -34,9 +34,19 @@ _ACCENTS = {
     "es": "aáeéiíoóuú", "pt": "aáâãeéêiíoóôõuú", "it": "aàeèéiìoòuù", "fr": "eéè", "ca": "aàeèéiíoòóuú",
     "hu": "aáeéiíoóöuúü", "ro": "aăâiîsștț", "de": "aäoöuü", "sv": "aåäoö", "fi": "aäoö", "et": "aäoõöuü",
     "pl": "aąeęlłoósśzżź", "cs": "aáeéěiíouůúsšcčrřzžyý", "tr": "gğiıosşuüoöcç", "lt": "aąeęėiįuųūsšzž",
-    "el": "αάεέηήιίοόυύωώ", "ga": "aáeéiíoóuú", "da": "aåoø", "no": "aåoø",
+    "el": "αάεέηήιίοόυύωώ", "ga": "aáeéiíoóuú", "da": "aåoø", "no": "aåoø", "ar": "هةيى",
 }  # fmt: skip
 """Letters that folding has made one, first the plain one; stems may differ by them."""
+
+PREFIXES: Mapping[str, tuple[str, ...]] = {
+    "ar": ("ال", "و", "وال", "ب", "بال", "وب", "وبال", "ل", "لل", "ول", "ولل", "ف", "فال", "ك", "كال"),
+    "id": (
+        "be", "ber", "di", "diper", "ke", "keber", "me", "mem", "memper", "men", "meng", "pe", "pem", "pen", "peng",
+        "per", "ter",
+    ),
+    "nl": ("ge",),
+}  # fmt: skip
+"""What words may begin with that their language's stemmer takes off; the others take off endings only."""
 
 _LETTERS_OF_ENDING = 6
 _SAMPLE = 600
@@ -48,8 +58,10 @@ _SCRIPTS = (
     ("hy", re.compile("[\u0531-\u0587]")),
     ("ta", re.compile("[\u0b80-\u0bff]")),
     ("el", re.compile("[\u0370-\u03ff\u1f00-\u1fff]")),
+    ("vi", re.compile("[\u1ea0-\u1ef9]")),
 )
-_BEYOND_LATIN = re.compile("[\u0370-\u1dff\u2e80-\ud7ff]")
+_FEW_LETTERS_TELL = {"ja": 0.1, "vi": 0.05}
+_BEYOND_LATIN = re.compile("[\u0370-\u1dff\u1ea0-\u1ef9\u2e80-\ud7ff]")
 _WORD = re.compile(r"[^\W\d_]+")
 _LOWER_OR_SPACE = bytes(
     code if code >= 128 else ord(chr(code).lower()) if chr(code).isalpha() else 32 for code in range(256)
@@ -81,7 +93,7 @@ def recognise(text: str) -> str:
         letters = len(_WORD.sub("", sample))
         written = max(1, len(sample) - letters)
         for language, script in _SCRIPTS:
-            if len(script.findall(foreign)) > written * (0.1 if language == "ja" else 0.3):
+            if len(script.findall(foreign)) > written * _FEW_LETTERS_TELL.get(language, 0.3):
                 return language
     words = _words(sample, foreign)
     ballots = _ballots()

@@ -17,6 +17,7 @@ from backends.embedded.queries import ParsedQuery, Unit, UnitKind
 from backends.embedded.ranking import RANKING, Ranking
 from backends.embedded.schema import MARKS, TEXT_FIELDS, text_mark
 from backends.embedded.snapshots import Snapshot
+from backends.embedded.tones import TONAL, ToneMatches, find_toned
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
@@ -50,6 +51,7 @@ class _Word:
     expansion: Expansion
     needed: bool
     query: tantivy.Query | None
+    as_typed: tantivy.Query | None
     exact: tantivy.Query | None
     rarity: float
 
@@ -77,6 +79,8 @@ class Plan:
         self.languages = self._languages(settings)
         self.stops = self._stop_words(settings)
         self.synonyms = _synonym_groups(settings)
+        accents = any(not unit.surface.isascii() for unit in parsed.units)
+        self.has_tones = accents and not TONAL.isdisjoint(self.languages)
         self.marks = Marks()
         self.words = self._words()
 
@@ -93,16 +97,17 @@ class Plan:
 
     @cached_property
     def some_words(self) -> tantivy.Query | None:
-        """Documents that have at least one word, ranked; ``None`` where that is the same as every word."""
+        """Documents that have at least one word, or all parts of a compound, ranked; ``None`` if every word says so."""
         needed = [word for word in self.words if word.needed]
         known = [word for word in needed if word.query is not None]
-        if len(needed) < 2 or not known:
+        parts = [query for word in needed if (query := self._all_parts(word.unit)) is not None]
+        if (len(needed) < 2 or not known) and not parts:
             return None
-        matching: list[tuple[tantivy.Occur, tantivy.Query]] = [(Should, word.query) for word in known if word.query]
+        matching = [(Should, word.query) for word in known if word.query] + [(Should, query) for query in parts]
         clauses = [(Must, _Query.boolean_query(matching)), *self._demands(), *self._extras()]
         if len(known) == len(needed):
             total = sum(word.rarity for word in known)
-            every = _Query.boolean_query([(Must, word.query) for word in known if word.query])
+            every = _Query.boolean_query([(Must, word.as_typed) for word in known if word.as_typed])
             share = self.ranking.every_of_few if self.is_short else self.ranking.every_word
             clauses.append((Should, _Query.const_score_query(every, share * total)))
         return _Query.boolean_query(clauses)
@@ -121,16 +126,37 @@ class Plan:
     @cached_property
     def loose_parts(self) -> tantivy.Query | None:
         """Documents that have parts of the compounds, for when nothing else is found."""
-        parts = [
-            self._form_query(Form((term,), 1.0), 0)
-            for word in self.words
-            if word.unit.kind is UnitKind.COMPOUND and not word.unit.strict
-            for term in word.unit.terms
-        ]
+        parts = [self._form_query(Form((term,), 1.0), 0) for unit in self._loose_compounds() for term in unit.terms]
         clauses = [(Should, part) for part in parts if part is not None]
         if not clauses:
             return None
         return _Query.boolean_query([(Must, _Query.boolean_query(clauses)), *self._demands()])
+
+    @property
+    def quotes_in_a_sentence(self) -> bool:
+        """Whether quoted words may only be a name in a sentence: there are words around them, and enough of all."""
+        around = len(self.parsed.units)
+        quoted = sum(len(phrase) for phrase in self.parsed.phrases)
+        return bool(quoted) and around > 1 and around + quoted >= self.ranking.sentence
+
+    def mark_parts(self) -> None:
+        """Mark the parts of compounds, too: documents are shown that have them apart."""
+        for unit in self._loose_compounds():
+            for term in unit.terms:
+                if term not in self.stops:
+                    self.marks.add((term,), self.parsed.units.index(unit))
+
+    def _loose_compounds(self) -> list[Unit]:
+        return [unit for unit in self.parsed.units if unit.kind is UnitKind.COMPOUND and not unit.strict]
+
+    def _all_parts(self, unit: Unit) -> tantivy.Query | None:
+        """Documents that have all parts of a compound somewhere, if each means something (those of ``U.S.`` do not)."""
+        if unit.kind is not UnitKind.COMPOUND or unit.strict or min(map(len, unit.terms)) < 2:
+            return None
+        parts = [self._form_query(Form((term,), self.ranking.parts), 0) for term in dict.fromkeys(unit.terms)]
+        if None in parts:
+            return None
+        return _Query.boolean_query([(Must, part) for part in parts if part is not None])
 
     # --- words
 
@@ -179,16 +205,26 @@ class Plan:
             self.marks.add(form.terms, number)
         if expansion.completed and unit.kind is UnitKind.WORD:
             self.marks.prefixes.setdefault(expansion.completed, number)
-        rarity = self.snapshot.rarity(expansion.frequency)
+        toned = self._toned(unit)
+        rarity = self.snapshot.rarity(expansion.frequency if toned is None else toned.frequency)
         query = self._forms_query(forms, rarity)
+        if query is not None and toned is not None:
+            any_tone = _Query.boost_query(query, self.ranking.other_tone)
+            query = _Query.disjunction_max_query([any_tone, toned.query], self.ranking.form_tie)
         exact = None
         literal = [form for form in forms if not form.errors]
         bonus = self.ranking.exact_alone if len(self.parsed.units) == 1 else self.ranking.exact_word
-        if bonus and self.is_short and needed and literal and len(literal) < len(forms):
-            matching = self._forms_query(literal, 0)
+        if bonus and self.is_short and needed and literal and (toned is not None or len(literal) < len(forms)):
+            matching = self._forms_query(literal, 0) if toned is None else toned.query
             if matching is not None:
                 exact = _Query.const_score_query(matching, bonus * rarity)
-        return _Word(unit, expansion, needed, query, exact, rarity)
+        return _Word(unit, expansion, needed, query, query if toned is None else toned.query, exact, rarity)
+
+    def _toned(self, unit: Unit) -> ToneMatches | None:
+        """What has a word with its tone, in a query in which any has an accent: to have none is a tone, too."""
+        if not self.has_tones or unit.kind is not UnitKind.WORD:
+            return None
+        return find_toned(self.snapshot, unit.surface, self.weights, self.ranking)
 
     def _forms(self, expansion: Expansion, others: list[Form]) -> list[Form]:
         """Every form once, without a known word's halves of which the first is a stop word (``upon``: ``up on``)."""
@@ -259,7 +295,7 @@ class Plan:
                     continue
                 query = _Query.term_query(schema, name, form.terms[0])
                 if rarity:
-                    boost *= (rarity / self.snapshot.rarity(count)) ** (1 - self.ranking.own_rarity)
+                    boost *= self.ranking.balance(rarity, self.snapshot.rarity(count))
             else:
                 counts = [frequency(name, term) for term in form.terms]
                 if not min(counts):

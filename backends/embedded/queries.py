@@ -73,8 +73,12 @@ _TIGHT = re.compile(r"[^\W_][._@][^\W_]|://|\d[.,:]\d")
 _STRICT = re.compile(r"\d[.,:]\w|\w[.,:]\d|@|://")
 
 
-def parse_query(text: str) -> ParsedQuery:
-    """Take a query apart; any text is a query."""
+def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
+    """Take a query apart; any text is a query.
+
+    Args:
+        with_phrases: Whether quoted words are a phrase that must match, and not words like others.
+    """
     parsed = ParsedQuery()
     after_space = True
     for match in _CHUNK.finditer(text):
@@ -86,7 +90,10 @@ def parse_query(text: str) -> ParsedQuery:
         after_space = False
         if quoted is not None or excluded:
             parsed.breaks.add(len(parsed.units))
-        if quoted is not None:
+        if quoted is not None and not excluded and not with_phrases:
+            parsed.units.extend(unit for chunk in quoted.split() for unit in _units(chunk))
+            parsed.open_end = False
+        elif quoted is not None:
             terms = tuple(_terms(quoted))
             if terms:
                 (parsed.excluded if excluded else parsed.phrases).append(terms)

@@ -12,7 +12,8 @@ class Ranking:
 
     Attributes:
         fields: Worth of a match in each field.
-        stem, prefix, typo, far_typo, synonym, joined: Worth of a match that is not exact.
+        stem, prefix, typo, far_typo, synonym, joined, parts: Worth of a match that is not exact.
+        other_tone: Worth of a word typed with a tone that has another one, or none, in a document.
         field_tie, form_tie: What weaker fields, and weaker forms of a word, add to the best one.
         own_rarity: How far a word counts as rare as in its field (1) rather than in all fields (0).
         whole_title: Added, in units of the query's own weight, when the query is the title.
@@ -25,7 +26,8 @@ class Ranking:
             that is missing; ``exact_alone`` when it is the only one.
         enough: With fewer documents that have every word, those with some words follow; so many can be asked for
             at once.
-        sentence: Queries of so many words with two stop words or more may find documents by stop words alone, last.
+        sentence: Queries of so many words with two stop words or more may find documents by stop words alone, last;
+            those with quoted words among them may find documents without the phrase, if none has it.
         newest: Largest bonus for recency, as a share of the score.
         half_life_days: Age at which half of it is left.
         well_known: A word that so many documents have is not looked at as a typing error.
@@ -39,6 +41,8 @@ class Ranking:
     far_typo: float = 0.3
     synonym: float = 0.9
     joined: float = 0.8
+    parts: float = 0.3
+    other_tone: float = 0.3
     field_tie: float = 0.7
     form_tie: float = 0.3
     own_rarity: float = 0.2
@@ -60,6 +64,10 @@ class Ranking:
     most_stems: int = 12
     most_completions: int = 30
     most_typo_words: int = 3
+
+    def balance(self, rarity: float, own: float) -> float:
+        """What a field's score is multiplied by, so that a word counts by its rarity in all fields, not in one."""
+        return float((rarity / own) ** (1 - self.own_rarity))
 
 
 RANKING = Ranking()

@@ -21,7 +21,7 @@ from backends.base import FieldKind
 from backends.embedded.folding import ANALYZER, TOKENIZER
 from backends.values import fold_to_bytes
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """Counts up when indexes written before cannot be read any more."""
 
 FIRST_SLOTS: Final = 8
@@ -52,6 +52,7 @@ def build_schema(slots: int) -> tantivy.Schema:
     builder.add_text_field(ID, stored=True, tokenizer_name="raw", index_option="basic")
     for name in TEXT_FIELDS:
         builder.add_text_field(name, tokenizer_name=TOKENIZER)
+        builder.add_text_field(toned_column(name), tokenizer_name="whitespace", index_option="freq")
     builder.add_text_field(MARKS, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(LANGUAGE, tokenizer_name="raw", index_option="basic")
     builder.add_json_field(FACETS, fast=True, tokenizer_name="raw", index_option="basic")
@@ -77,6 +78,11 @@ def enough_slots(capacity: int, wanted: int) -> int:
 def register_tokenizers(index: tantivy.Index) -> None:
     """Tell an opened index how text is split; tantivy keeps only the name."""
     index.register_tokenizer(TOKENIZER, ANALYZER)
+
+
+def toned_column(name: str) -> str:
+    """The words of a text field that have tones, with them; the text field itself has them folded."""
+    return f"toned_{name}"
 
 
 def sort_column(name: str) -> str:

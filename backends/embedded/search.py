@@ -51,6 +51,10 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
         if searched and not parsed.is_empty:
             plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
             base = search.choose(plan)
+            if search.found == 0 and plan.quotes_in_a_sentence:
+                parsed = parse_query(query.text, with_phrases=False)
+                plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
+                base = search.choose(plan)
             marks = plan.marks
     if base is None:
         return SearchResult((), 0, {name: {} for name in fields}, {}, _milliseconds_since(started))
@@ -61,12 +65,19 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
 
 
 class _Search:
+    """One search of one snapshot, step by step.
+
+    Attributes:
+        found: Matches of the query that was tried last; ``None`` before one was.
+    """
+
     def __init__(self, snapshot: Snapshot, query: SearchQuery, ranking: Ranking, condition: tantivy.Query | None):
         self.snapshot = snapshot
         self.query = query
         self.ranking = ranking
         self.condition = condition
         self.by_relevance = query.text != MATCH_ALL and not query.sort and query.limit > 0
+        self.found: int | None = None
         self._chosen: tuple[tantivy.Query, int, tantivy.SearchResult] | None = None
 
     def choose(self, plan: Plan) -> tantivy.Query:
@@ -80,6 +91,7 @@ class _Search:
         enough = 1 if self.query.sort else self.ranking.enough
         found = self._try(best)
         if found < enough and plan.some_words is not None:
+            plan.mark_parts()
             best = _with(plan.some_words, self.condition)
             found = self._try(best)
         if found < enough and plan.any_word is not None:
@@ -87,6 +99,7 @@ class _Search:
             found = self._try(best)
         if not found and plan.loose_parts is not None:
             best = _with(plan.loose_parts, self.condition)
+            self._try(best)
         return best
 
     def _try(self, query: tantivy.Query) -> int:
@@ -94,7 +107,8 @@ class _Search:
         offset = self.query.offset if self.by_relevance else 0
         result = self._ranked(query, offset, self.query.limit if self.by_relevance else 1)
         self._chosen = (query, offset, result)
-        return matches(result)
+        self.found = matches(result)
+        return self.found
 
     def _ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
         """The hits a page is cut from, best first: from the first one on as far as they are ordered again."""

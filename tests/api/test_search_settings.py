@@ -96,4 +96,4 @@ def test_a_strangers_settings_are_not_found(tenant: Tenant, stranger: Tenant) ->
 
 
 def test_every_language_with_a_stemmer_can_be_chosen() -> None:
-    assert set(STEMMERS) | {"ja", "ko", "th", "zh"} == set(LANGUAGES)
+    assert set(STEMMERS) | {"ja", "ko", "th", "vi", "zh"} == set(LANGUAGES)

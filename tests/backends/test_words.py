@@ -12,6 +12,7 @@ from backends.embedded.folding import ANALYZER, fold, terms_of
 from backends.embedded.languages import STEMMERS, UNKNOWN, recognise, sharing_stem, stem, stems, stop_words
 from backends.embedded.queries import UnitKind, parse_query
 from backends.embedded.stop_words import STOP_WORDS
+from backends.embedded.tones import has_tones, toned, toned_words
 from backends.embedded.typos import distance, edits, errors_allowed, prefix_distance
 from backends.registry import create_backend
 from tests.backends.contract import Case, page
@@ -31,7 +32,8 @@ from tests.backends.contract import Case, page
     ("Πόσους πόντους δέχτηκε η άμυνα και ποιος τους έβαλε;", "el"),
     ("Ile punktów straciła obrona i kto je zdobył w tym meczu? Nie wiadomo.", "pl"),
     ("黑豹队的防守丢了多少分？", "zh"), ("日本の首都は東京です。", "ja"), ("대한민국의 수도는 서울입니다.", "ko"),
-    ("เมืองหลวงของประเทศไทย", "th"), ("12345 !!!", UNKNOWN), ("", UNKNOWN),
+    ("เมืองหลวงของประเทศไทย", "th"), ("Hàng phòng ngự đã để thua bao nhiêu điểm?", "vi"),
+    ("12345 !!!", UNKNOWN), ("", UNKNOWN),
 ])  # fmt: skip
 def test_a_language_is_recognised_by_its_little_words_or_its_script(text: str, language: str) -> None:
     assert recognise(text) == language
@@ -199,3 +201,99 @@ def test_a_known_word_is_not_split_after_a_stop_word() -> None:
     assert case.ids("upon") == ["upon"]
     assert case.ids("setup") == ["setup", "set"]
     assert case.ids("theroof") == ["up"]
+
+
+def of_language(language: str, *documents: dict[str, str]) -> Case:
+    case = Case(create_backend("memory://"), language)
+    case.backend.create_index(language)
+    case.add(*documents)
+    return case
+
+
+@pytest.mark.parametrize(("language", "text", "written"), [
+    ("ar", "المستعمرة", "القسم الغربي للمستعمرة"), ("ar", "مستعمرة", "كل المستعمرات هنا"),
+    ("ar", "كتب", "قرأت الكتب كلها"), ("ar", "نسبة", "تغيرت بالنسبة للسكان"),
+    ("id", "membaca", "buku yang dibaca"), ("id", "baca", "cara membaca buku"),
+    ("nl", "gebruikt", "wij bruiken het"), ("nl", "maken", "hij maakt het"),
+])  # fmt: skip
+def test_words_are_found_by_their_stem_whatever_they_begin_with(language: str, text: str, written: str) -> None:
+    case = of_language(language, page("right", "x", written), page("other", "x", "zzz"))
+    assert case.ids(text, settings=SearchSettings(language=language)) == ["right"]
+
+
+VIETNAMESE = (
+    page("forbidden", "Những điều bị cấm trong thành phố", "Ở đây người ta cấm hút thuốc, và cấm mang chó vào."),
+    page("orange", "Trồng cam", "Vườn cam của chúng tôi ở ngoài thành phố, những cây cam lâu năm."),
+    page("handbook", "Cẩm nang", "Một cuốn cẩm nang cho người mới đến, có cầm theo bản đồ."),
+    page("peace", "Hoà bình", "Mọi người đều mong muốn hòa bình ở khắp nơi."),
+)
+
+
+@pytest.mark.parametrize(("text", "first"), [
+    ("cấm", "forbidden"), ("CẤM", "forbidden"), ("cẩm", "handbook"), ("những cây cam", "orange"), ("hòa bình", "peace"),
+    ("hoà bình", "peace"), ("ca\u0302\u0301m", "forbidden"),
+])  # fmt: skip
+def test_a_word_typed_with_a_tone_is_found_first_with_it(text: str, first: str) -> None:
+    case = of_language("vi", *VIETNAMESE)
+    assert case.ids(text)[0] == first
+
+
+def test_a_word_typed_without_tones_is_found_with_any() -> None:
+    case = of_language("vi", *VIETNAMESE)
+    assert set(case.ids("cam")) == {"forbidden", "orange", "handbook"}
+    assert case.ids("hoa binh") == ["peace"]
+    assert set(case.ids("cấm")) == set(case.ids("cam"))
+
+
+def test_tones_are_kept_of_vietnamese_texts_only() -> None:
+    assert has_tones("Những điều bị cấm")
+    assert has_tones("Nhu\u031b\u0303ng đie\u0302\u0300u bi\u0323")
+    german = "Im 13. Jahrhundert besiegte die Dynastie der Trần in drei Kriegen die Mongolen, die ihr Land wollten."
+    for text in ("", "plain", german):
+        assert not has_tones(text), text
+    assert toned("hoà") == toned("hòa") == toned("ho\u0300a") == "hoa1"
+    assert toned_words("Cấm, CAM!") == "câm2 cam"
+
+
+def test_quotes_in_a_sentence_are_only_a_name_where_no_page_has_the_phrase() -> None:
+    case = of_language(
+        "en",
+        page("doctor", "Television", "The doctor travels through time and has been played by many actors"),
+        page("exact", "Television", "Doctor Who travels alone"),
+        page("other", "Gardens", "Roses and tulips"),
+    )
+    assert case.ids('how often does "Doctor Who" travel alone') == ["exact"]
+    assert case.ids('how often does "Doctor Whom" travel through time')[0] == "doctor"
+    assert "other" not in case.ids('how often does "Doctor Whom" travel through time -"roses and"')
+    assert case.ids('how often does "Doctor Whom" travel', all_words=True) == []
+    for strict in ('"Doctor Whom"', 'time "Doctor Whom"', '"Doctor Whom" "travels through time"'):
+        assert case.ids(strict) == [], strict
+
+
+def test_quoted_words_that_count_as_words_are_marked() -> None:
+    case = of_language("en", page("doctor", "Television", "The doctor travels through time"))
+    (hit,) = case.search('how often does "Doctor Whom" travel', highlight=Highlight()).hits
+    assert "<em>doctor</em> <em>travels</em>" in (hit.formatted or {})["content"]
+
+
+def test_a_compound_comes_first_as_written_and_then_in_parts() -> None:
+    case = of_language(
+        "en",
+        page("parts", "Driver", "The driver structure has prime_fd_to_handle and more"),
+        page("whole", "Other", "See drm_driver.prime_fd_to_handle for this drm thing"),
+        page("both", "Guide", "In drm: the driver, its handle to a prime fd"),
+        page("none", "Guide", "Handle with care"),
+        page("letters", "s of u", "u and s"),
+        page("us", "U.S. law", "x"),
+        page("version", "7 of 3.11", "x"),
+    )
+    assert case.ids("drm_driver.prime_fd_to_handle") == ["whole", "both"]
+    assert case.ids("U.S.") == ["us"]
+    assert case.ids("3.11.7") == []
+    assert case.ids("drm_driver.prime_fd_to_handle", all_words=True) == ["whole"]
+
+
+def test_the_parts_of_a_compound_are_marked_where_it_stands_in_parts() -> None:
+    case = of_language("en", page("a", "Guide", "The node has js."), page("b", "Guide", "Install node.js here"))
+    marked = {hit.id: (hit.formatted or {})["content"] for hit in case.search("node.js", highlight=Highlight()).hits}
+    assert marked == {"b": "Install <em>node.js</em> here", "a": "The <em>node</em> has <em>js</em>."}
