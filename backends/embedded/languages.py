@@ -199,9 +199,12 @@ def sharing_stem(language: str, wanted: Set[str], terms: Sequence[str]) -> list[
     algorithm = STEMMERS.get(language)
     if algorithm is None:
         return [term for term in terms if not wanted.isdisjoint(stems(language, term))]
-    spellings = [_spellings(language, term) for term in terms]
-    owners = [term for term, variants in zip(terms, spellings, strict=True) for _ in variants]
-    stemmed = _STEMMERS.get(algorithm).stemWords(list(chain.from_iterable(spellings)))
+    owners, spellings = terms, terms
+    if _variants(language):
+        written = [_spellings(language, term) for term in terms]
+        owners = [term for term, variants in zip(terms, written, strict=True) for _ in variants]
+        spellings = list(chain.from_iterable(written))
+    stemmed = _STEMMERS.get(algorithm).stemWords(spellings)
     return list(
         dict.fromkeys(
             owner

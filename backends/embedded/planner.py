@@ -100,7 +100,8 @@ class Plan:
         """Documents that have at least one word, or all parts of a compound, ranked; ``None`` if every word says so."""
         needed = [word for word in self.words if word.needed]
         known = [word for word in needed if word.query is not None]
-        parts = [query for word in needed if (query := self._all_parts(word.unit)) is not None]
+        loose = self._loose_compounds()[: self.ranking.most_loose]
+        parts = [query for unit in loose if (query := self._all_parts(unit)) is not None]
         if (len(needed) < 2 or not known) and not parts:
             return None
         matching = [(Should, word.query) for word in known if word.query] + [(Should, query) for query in parts]
@@ -141,7 +142,7 @@ class Plan:
 
     def mark_parts(self) -> None:
         """Mark the parts of compounds, too: documents are shown that have them apart."""
-        for unit in self._loose_compounds():
+        for unit in self._loose_compounds()[: self.ranking.most_loose]:
             for term in unit.terms:
                 if term not in self.stops:
                     self.marks.add((term,), self.parsed.units.index(unit))
@@ -151,7 +152,7 @@ class Plan:
 
     def _all_parts(self, unit: Unit) -> tantivy.Query | None:
         """Documents that have all parts of a compound somewhere, if each means something (those of ``U.S.`` do not)."""
-        if unit.kind is not UnitKind.COMPOUND or unit.strict or min(map(len, unit.terms)) < 2:
+        if min(map(len, unit.terms)) < 2:
             return None
         parts = [self._form_query(Form((term,), self.ranking.parts), 0) for term in dict.fromkeys(unit.terms)]
         if None in parts:

@@ -32,6 +32,7 @@ class Ranking:
         half_life_days: Age at which half of it is left.
         well_known: A word that so many documents have is not looked at as a typing error.
         most_stems, most_completions, most_typo_words: Bounds of what is looked up for a word, and for how many words.
+        most_loose: So many compounds of a query may be found in parts.
     """
 
     fields: Mapping[str, float] = field(default_factory=lambda: {"title": 2.5, "excerpt": 1.5, "content": 1.0})
@@ -64,6 +65,7 @@ class Ranking:
     most_stems: int = 12
     most_completions: int = 30
     most_typo_words: int = 3
+    most_loose: int = 2
 
     def balance(self, rarity: float, own: float) -> float:
         """What a field's score is multiplied by, so that a word counts by its rarity in all fields, not in one."""

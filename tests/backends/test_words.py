@@ -297,3 +297,10 @@ def test_the_parts_of_a_compound_are_marked_where_it_stands_in_parts() -> None:
     case = of_language("en", page("a", "Guide", "The node has js."), page("b", "Guide", "Install node.js here"))
     marked = {hit.id: (hit.formatted or {})["content"] for hit in case.search("node.js", highlight=Highlight()).hits}
     assert marked == {"b": "Install <em>node.js</em> here", "a": "The <em>node</em> has <em>js</em>."}
+
+
+def test_only_the_first_compounds_of_many_are_found_in_parts_unless_nothing_else_is() -> None:
+    case = of_language("en", page("first", "aa and bb"), page("third", "ee and ff"), page("fourth", "gg_hh"))
+    assert case.ids("aa_bb cc_dd ee_ff gg_hh") == ["fourth", "first"]
+    assert set(case.ids("aa_bb cc_dd ee_ff")) == {"first"}
+    assert case.ids("cc_dd xx_yy ee_ff") == ["third"]
