@@ -15,6 +15,10 @@ from app.config import SERVER_SETTINGS, SETTINGS
 from app.errors import STATUS, ErrorCode
 from app.openapi import document
 from app.plans import SHIPPED_PLANS, PlanTable
+from backends.embedded.ranking import RANKING
+from backends.embedded.typos import errors_allowed
+from backends.registry import create_backend
+from tests.backends.contract import Case, page
 from tests.callers import Tenant
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
@@ -71,6 +75,35 @@ def test_the_plans_are_the_ones_shipped() -> None:
         ]  # fmt: skip
         cells = " | ".join("unlimited" if value is None else f"{value:,}" for value in values)
         assert f"| {name} | {cells} |" in README
+
+
+@pytest.mark.parametrize(("typed", "first", "all_found"), [
+    ("harbor cruise", "both", {"both", "one"}), ("harbor cru", "both", {"both", "one"}),
+    ("habror", "both", {"both", "one"}), ("musem", "museum", {"museum", "shop"}), ("crise", "both", {"both"}),
+    ("crus", "", set()),
+    ('"opening hours"', "hours", {"hours"}), ('"hours opening"', "", set()),
+    ('when does "museum opening" start today', "museum", {"museum", "shop", "hours"}),
+    ("museum -shop", "museum", {"museum"}), ('museum -"gift shop"', "museum", {"museum"}),
+    ("node.js", "node", {"node", "parts"}), ("3.11.7", "", set()), ("ann@example.com", "mail", {"mail"}),
+])  # fmt: skip
+def test_queries_mean_what_the_table_says(typed: str, first: str, all_found: set[str]) -> None:
+    table = README[README.index("| typed | found |") : README.index("`filters` are in the engine")]
+    assert f"fewer than {RANKING.enough} have both" in table
+    assert errors_allowed("x" * 4) == 0
+    assert [errors_allowed("x" * length) for length in (5, 8, 9)] == [1, 1, 2]
+    assert "from 5 letters on, two from 9" in table
+    case = Case(create_backend("memory://"), "readme")
+    case.backend.create_index("readme")
+    case.add(
+        page("both", "Harbor", "A cruise of the harbor"), page("one", "Harbor", "Ships"),
+        page("hours", "Opening hours", "Nine to five"), page("museum", "Museum", "Old things"),
+        page("shop", "Museum", "The gift shop"), page("node", "Guide", "Install node.js"),
+        page("parts", "Guide", "A node has js"), page("version", "Python 3.11", "7"),
+        page("mail", "Contact", "Write to ann@example.com"), page("name", "Ann", "An example of a com domain"),
+    )  # fmt: skip
+    found = case.ids(typed)
+    assert set(found) == all_found
+    assert found[:1] == ([first] if first else [])
 
 
 def test_the_first_commands_are_the_makefiles() -> None:
