@@ -77,18 +77,25 @@ def test_the_plans_are_the_ones_shipped() -> None:
         assert f"| {name} | {cells} |" in README
 
 
-@pytest.mark.parametrize(("typed", "first", "all_found"), [
+QUERIES: list[tuple[str, str, set[str]]] = [
     ("harbor cruise", "both", {"both", "one"}), ("harbor cru", "both", {"both", "one"}),
     ("habror", "both", {"both", "one"}), ("musem", "museum", {"museum", "shop"}), ("crise", "both", {"both"}),
     ("crus", "", set()),
     ('"opening hours"', "hours", {"hours"}), ('"hours opening"', "", set()),
-    ('when does "museum opening" start today', "museum", {"museum", "shop", "hours"}),
+    ('when does "museum opening" begin today', "museum", {"museum", "shop", "hours"}),
     ("museum -shop", "museum", {"museum"}), ('museum -"gift shop"', "museum", {"museum"}),
-    ("node.js", "node", {"node", "parts"}), ("3.11.7", "", set()), ("ann@example.com", "mail", {"mail"}),
-])  # fmt: skip
+    ("node.js", "node", {"node", "parts"}), ("file_name", "name", {"name"}), ("3.11.7", "", set()),
+    ("ann@example.com", "mail", {"mail"}), ("https://example.com/start", "link", {"link"}),
+    ('-"gift shop"', "", {"both", "one", "hours", "museum", "node", "parts", "version", "mail", "name", "link"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("typed", "first", "all_found"), QUERIES)
 def test_queries_mean_what_the_table_says(typed: str, first: str, all_found: set[str]) -> None:
     table = README[README.index("| typed | found |") : README.index("`filters` are in the engine")]
     assert f"fewer than {RANKING.enough} have both" in table
+    assert f"in up to {('no', 'one', 'two', 'three')[RANKING.most_typo_words]} words" in table
+    assert f"first {('no', 'one', 'two')[RANKING.most_loose]} such words" in table
     assert errors_allowed("x" * 4) == 0
     assert [errors_allowed("x" * length) for length in (5, 8, 9)] == [1, 1, 2]
     assert "from 5 letters on, two from 9" in table
@@ -99,11 +106,21 @@ def test_queries_mean_what_the_table_says(typed: str, first: str, all_found: set
         page("hours", "Opening hours", "Nine to five"), page("museum", "Museum", "Old things"),
         page("shop", "Museum", "The gift shop"), page("node", "Guide", "Install node.js"),
         page("parts", "Guide", "A node has js"), page("version", "Python 3.11", "7"),
-        page("mail", "Contact", "Write to ann@example.com"), page("name", "Ann", "An example of a com domain"),
+        page("mail", "Contact", "Write to ann@example.com"), page("name", "Ann", "An example of a file_name"),
+        page("link", "Address", "See https://example.com/start"),
     )  # fmt: skip
     found = case.ids(typed)
     assert set(found) == all_found
-    assert found[:1] == ([first] if first else [])
+    if first or not all_found:
+        assert found[:1] == ([first] if first else [])
+
+
+def test_every_query_of_the_table_is_run() -> None:
+    table = README[README.index("| typed | found |") : README.index("`filters` are in the engine")]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    shown = [typed for row in rows for typed in re.findall("`([^`]+)`", row)]
+    assert len(shown) > 8
+    assert set(shown) <= {typed for typed, _, _ in QUERIES}
 
 
 def test_the_first_commands_are_the_makefiles() -> None:

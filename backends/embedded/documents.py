@@ -26,6 +26,7 @@ from backends.embedded.schema import (
     SCALAR_KINDS,
     SORTED_STANDARD_FIELDS,
     TEXT_FIELDS,
+    TONED,
     empty_mark,
     number_column,
     number_mark,
@@ -78,6 +79,7 @@ def to_tantivy(document: Document, slots: Mapping[str, int]) -> tantivy.Document
         columns["excerpt"] = prepare(excerpt[:LONGEST_INDEXED_TEXT])
     texts = {"title": title, "excerpt": excerpt, "content": content}
     if any(map(has_tones, texts.values())):
+        marks.append(TONED)
         columns |= {toned_column(name): toned_words(text[:LONGEST_INDEXED_TEXT]) for name, text in texts.items()}
     facets: dict[str, list[str]] = {}
     for name, value in fields.items():

@@ -12,7 +12,7 @@ from backends.embedded.ranking import Ranking
 from backends.embedded.snapshots import Snapshot, keep_most
 from backends.embedded.typos import corrections, errors_allowed, known_start
 
-_MOST_LOOKED_AT = 100
+_MOST_LOOKED_AT = 200
 _FEW = 3
 _SHORTEST_JOINED = 5
 """Letters of two words written together from which longer words are looked for: there are too many for fewer."""

@@ -11,13 +11,13 @@ import tantivy
 
 from backends.base import SearchSettings
 from backends.embedded.expansion import Expansion, Form, expand, written_together
-from backends.embedded.folding import fold, terms_of
+from backends.embedded.folding import RUN, fold, terms_of
 from backends.embedded.languages import UNKNOWN, language_votes, stop_words
 from backends.embedded.queries import ParsedQuery, Unit, UnitKind
 from backends.embedded.ranking import RANKING, Ranking
 from backends.embedded.schema import MARKS, TEXT_FIELDS, text_mark
 from backends.embedded.snapshots import Snapshot
-from backends.embedded.tones import TONAL, ToneMatches, find_toned
+from backends.embedded.tones import TONAL, ToneMatches, find_toned, without_tones
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
@@ -47,6 +47,14 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
+    """What finds a word of the query.
+
+    Attributes:
+        query: Everything that may stand for it.
+        as_typed: The same without what has another tone.
+        exact: What has it without an error or a missing end, worth a bonus.
+    """
+
     unit: Unit
     expansion: Expansion
     needed: bool
@@ -100,8 +108,7 @@ class Plan:
         """Documents that have at least one word, or all parts of a compound, ranked; ``None`` if every word says so."""
         needed = [word for word in self.words if word.needed]
         known = [word for word in needed if word.query is not None]
-        loose = self._loose_compounds()[: self.ranking.most_loose]
-        parts = [query for unit in loose if (query := self._all_parts(unit)) is not None]
+        parts = [query for unit in self._parted() if (query := self._all_parts(unit)) is not None]
         if (len(needed) < 2 or not known) and not parts:
             return None
         matching = [(Should, word.query) for word in known if word.query] + [(Should, query) for query in parts]
@@ -134,15 +141,20 @@ class Plan:
         return _Query.boolean_query([(Must, _Query.boolean_query(clauses)), *self._demands()])
 
     @property
+    def phrases_alone(self) -> tantivy.Query:
+        """Documents that have the quoted phrases."""
+        return _Query.boolean_query(self._demands())
+
+    @property
     def quotes_in_a_sentence(self) -> bool:
         """Whether quoted words may only be a name in a sentence: there are words around them, and enough of all."""
-        around = len(self.parsed.units)
-        quoted = sum(len(phrase) for phrase in self.parsed.phrases)
+        around = sum(_words_in(unit.terms[:1]) for unit in self.parsed.units)
+        quoted = sum(_words_in(phrase) for phrase in self.parsed.phrases)
         return bool(quoted) and around > 1 and around + quoted >= self.ranking.sentence
 
     def mark_parts(self) -> None:
         """Mark the parts of compounds, too: documents are shown that have them apart."""
-        for unit in self._loose_compounds()[: self.ranking.most_loose]:
+        for unit in self._parted():
             for term in unit.terms:
                 if term not in self.stops:
                     self.marks.add((term,), self.parsed.units.index(unit))
@@ -150,10 +162,13 @@ class Plan:
     def _loose_compounds(self) -> list[Unit]:
         return [unit for unit in self.parsed.units if unit.kind is UnitKind.COMPOUND and not unit.strict]
 
+    def _parted(self) -> list[Unit]:
+        """The compounds that are looked for in parts: of these, each means something (those of ``U.S.`` do not)."""
+        long = [unit for unit in self._loose_compounds() if min(map(len, unit.terms)) > 1]
+        return long[: self.ranking.most_loose]
+
     def _all_parts(self, unit: Unit) -> tantivy.Query | None:
-        """Documents that have all parts of a compound somewhere, if each means something (those of ``U.S.`` do not)."""
-        if min(map(len, unit.terms)) < 2:
-            return None
+        """Documents that have all parts of a compound somewhere."""
         parts = [self._form_query(Form((term,), self.ranking.parts), 0) for term in dict.fromkeys(unit.terms)]
         if None in parts:
             return None
@@ -207,25 +222,40 @@ class Plan:
         if expansion.completed and unit.kind is UnitKind.WORD:
             self.marks.prefixes.setdefault(expansion.completed, number)
         toned = self._toned(unit)
-        rarity = self.snapshot.rarity(expansion.frequency if toned is None else toned.frequency)
-        query = self._forms_query(forms, rarity)
-        if query is not None and toned is not None:
-            any_tone = _Query.boost_query(query, self.ranking.other_tone)
-            query = _Query.disjunction_max_query([any_tone, toned.query], self.ranking.form_tie)
+        frequency = expansion.frequency if toned is None else min(expansion.frequency, toned.most)
+        rarity = self.snapshot.rarity(frequency)
+        query = as_typed = self._forms_query(forms, rarity)
+        if toned is not None:
+            own = self._forms_query(list(expansion.forms), rarity)
+            as_typed = self._any_of([self._with_tone(toned, own), self._forms_query(others, rarity)])
+            if own is not None:
+                query = self._any_of([_Query.boost_query(own, self.ranking.other_tone), as_typed])
         exact = None
         literal = [form for form in forms if not form.errors]
         bonus = self.ranking.exact_alone if len(self.parsed.units) == 1 else self.ranking.exact_word
         if bonus and self.is_short and needed and literal and (toned is not None or len(literal) < len(forms)):
-            matching = self._forms_query(literal, 0) if toned is None else toned.query
+            matching = self._forms_query(literal, 0)
+            if toned is not None:
+                matching = self._with_tone(toned, matching)
             if matching is not None:
                 exact = _Query.const_score_query(matching, bonus * rarity)
-        return _Word(unit, expansion, needed, query, query if toned is None else toned.query, exact, rarity)
+        return _Word(unit, expansion, needed, query, as_typed, exact, rarity)
 
     def _toned(self, unit: Unit) -> ToneMatches | None:
         """What has a word with its tone, in a query in which any has an accent: to have none is a tone, too."""
         if not self.has_tones or unit.kind is not UnitKind.WORD:
             return None
         return find_toned(self.snapshot, unit.surface, self.weights, self.ranking)
+
+    def _with_tone(self, toned: ToneMatches, query: tantivy.Query | None) -> tantivy.Query | None:
+        """What has a word with its tone, and what matches in documents without tones."""
+        return self._any_of([toned.query, None if query is None else without_tones(self.snapshot, query)])
+
+    def _any_of(self, choices: Sequence[tantivy.Query | None]) -> tantivy.Query | None:
+        queries = [query for query in choices if query is not None]
+        if not queries:
+            return None
+        return queries[0] if len(queries) == 1 else _Query.disjunction_max_query(queries, self.ranking.form_tie)
 
     def _forms(self, expansion: Expansion, others: list[Form]) -> list[Form]:
         """Every form once, without a known word's halves of which the first is a stop word (``upon``: ``up on``)."""
@@ -279,10 +309,7 @@ class Plan:
         )
 
     def _forms_query(self, forms: list[Form], rarity: float) -> tantivy.Query | None:
-        queries = [query for form in forms if (query := self._form_query(form, rarity)) is not None]
-        if not queries:
-            return None
-        return queries[0] if len(queries) == 1 else _Query.disjunction_max_query(queries, self.ranking.form_tie)
+        return self._any_of([self._form_query(form, rarity) for form in forms])
 
     def _form_query(self, form: Form, rarity: float) -> tantivy.Query | None:
         """The form in every field that has it, each weighed as if a word were equally rare in all fields."""
@@ -354,6 +381,11 @@ class Plan:
                     query = _Query.phrase_query(schema, name, [left, right], slop=1 if name == "title" else 3)
                     found.append(_Query.boost_query(query, boost))
         return found[:16]
+
+
+def _words_in(terms: Sequence[str]) -> float:
+    """How many words terms are about: of a script without spaces, pairs of characters are half a word each."""
+    return sum(0.5 if RUN.match(term) else 1 for term in terms)
 
 
 def _synonym_groups(settings: SearchSettings) -> dict[tuple[str, ...], list[tuple[str, ...]]]:

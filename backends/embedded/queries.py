@@ -53,7 +53,7 @@ class ParsedQuery:
         excluded: Words and phrases after a minus; none may match.
         characters: Characters of runs longer than one; they add to the score only.
         open_end: Whether the last unit is a word that may not be finished.
-        breaks: Units before which something stood that is no unit.
+        breaks: Units before which something stood that is no unit: a phrase, a word to leave out, a quote.
     """
 
     units: list[Unit] = field(default_factory=list)
@@ -92,6 +92,7 @@ def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
             parsed.breaks.add(len(parsed.units))
         if quoted is not None and not excluded and not with_phrases:
             parsed.units.extend(unit for chunk in quoted.split() for unit in _units(chunk))
+            parsed.breaks.add(len(parsed.units))
             parsed.open_end = False
         elif quoted is not None:
             terms = tuple(_terms(quoted))

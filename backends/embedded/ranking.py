@@ -13,7 +13,7 @@ class Ranking:
     Attributes:
         fields: Worth of a match in each field.
         stem, prefix, typo, far_typo, synonym, joined, parts: Worth of a match that is not exact.
-        other_tone: Worth of a word typed with a tone that has another one, or none, in a document.
+        other_tone: Worth of a word typed with a tone that has another one in a document with tones.
         field_tie, form_tie: What weaker fields, and weaker forms of a word, add to the best one.
         own_rarity: How far a word counts as rare as in its field (1) rather than in all fields (0).
         whole_title: Added, in units of the query's own weight, when the query is the title.
@@ -27,7 +27,8 @@ class Ranking:
         enough: With fewer documents that have every word, those with some words follow; so many can be asked for
             at once.
         sentence: Queries of so many words with two stop words or more may find documents by stop words alone, last;
-            those with quoted words among them may find documents without the phrase, if none has it.
+            those with quoted words among them may find documents without the phrase, if none has it. Two pairs of
+            characters of a script without spaces count as a word.
         newest: Largest bonus for recency, as a share of the score.
         half_life_days: Age at which half of it is left.
         well_known: A word that so many documents have is not looked at as a typing error.

@@ -85,6 +85,10 @@ def toned_column(name: str) -> str:
     return f"toned_{name}"
 
 
+TONED: Final = "\x1ftoned"
+"""Marks documents that have their words in the toned columns, too."""
+
+
 def sort_column(name: str) -> str:
     return f"sort_{name}"
 

@@ -52,9 +52,11 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
             plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
             base = search.choose(plan)
             if search.found == 0 and plan.quotes_in_a_sentence:
-                parsed = parse_query(query.text, with_phrases=False)
-                plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
-                base = search.choose(plan)
+                base = search.choose_phrases(plan)
+                if not search.found:
+                    parsed = parse_query(query.text, with_phrases=False)
+                    plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
+                    base = search.choose(plan)
             marks = plan.marks
     if base is None:
         return SearchResult((), 0, {name: {} for name in fields}, {}, _milliseconds_since(started))
@@ -81,7 +83,7 @@ class _Search:
         self._chosen: tuple[tantivy.Query, int, tantivy.SearchResult] | None = None
 
     def choose(self, plan: Plan) -> tantivy.Query:
-        """All words if enough documents have them, else some words, else parts of them.
+        """All words if enough documents have them, else some words or all parts of a compound, else any parts.
 
         With a sort of the caller's own, some words only where no document has all: the best would not come first.
         """
@@ -101,6 +103,12 @@ class _Search:
             best = _with(plan.loose_parts, self.condition)
             self._try(best)
         return best
+
+    def choose_phrases(self, plan: Plan) -> tantivy.Query:
+        """The quoted phrases without the words around them."""
+        query = _with(plan.phrases_alone, self.condition)
+        self._try(query)
+        return query
 
     def _try(self, query: tantivy.Query) -> int:
         """Number of matches; the result is kept, as it mostly is the one that is wanted."""

@@ -15,20 +15,22 @@ from functools import lru_cache
 import tantivy
 
 from backends.embedded.ranking import Ranking
-from backends.embedded.schema import toned_column
+from backends.embedded.schema import MARKS, TONED, toned_column
 from backends.embedded.snapshots import Snapshot
 from backends.text import beyond_ascii
 
 TONAL = frozenset({"vi"})
 """The languages with tones, as ISO 639-1 codes."""
 
-_TONES = {"\u0300": "1", "\u0301": "2", "\u0303": "3", "\u0309": "4", "\u0323": "5"}
+_TONES = {"\u0300": "_1", "\u0301": "_2", "\u0303": "_3", "\u0309": "_4", "\u0323": "_5"}
 _OF_TONAL_TEXTS = re.compile("[\u01a0\u01a1\u01af\u01b0\u0309\u031b\u0323\u1ea0-\u1ef9]")
-"""Letters and, in decomposed text, marks that are frequent in Vietnamese only; elsewhere they are in names."""
+"""Letters and, in decomposed text, marks that few languages but Vietnamese have; elsewhere they are in names."""
 
 _ENOUGH = 0.01
 """Share of a text's characters; in Vietnamese alone a tenth and more are among them."""
 
+_LONGEST = 40
+"""Letters of a word; what is longer is no word of a language with tones."""
 
 _WORD = re.compile(r"[^\W_]+")
 _Query = tantivy.Query
@@ -36,10 +38,21 @@ _Query = tantivy.Query
 
 @dataclass(frozen=True, slots=True)
 class ToneMatches:
-    """Documents that have a word with its tone, and how many at most in one field."""
+    """Documents that have a word with its tone.
+
+    Attributes:
+        query: Finds them.
+        most: Documents that may have it: those, as many as one field has, and all that were indexed without tones.
+    """
 
     query: tantivy.Query
-    frequency: int
+    most: int
+
+
+def without_tones(snapshot: Snapshot, query: tantivy.Query) -> tantivy.Query:
+    """The matches of a query in documents that have no tones: of another language, or too short to tell."""
+    has_tones = _Query.term_query(snapshot.schema, MARKS, TONED)
+    return _Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, has_tones)])
 
 
 def has_tones(text: str) -> bool:
@@ -49,12 +62,13 @@ def has_tones(text: str) -> bool:
 
 def toned_words(text: str) -> str:
     """The words of a text, each as :func:`toned` gives it, with spaces between them."""
-    return " ".join([toned(word) for word in _WORD.findall(unicodedata.normalize("NFC", text).lower())])
+    words = _WORD.findall(unicodedata.normalize("NFC", text).lower())
+    return " ".join([toned(word) for word in words if len(word) <= _LONGEST])
 
 
 @lru_cache(maxsize=16384)
 def toned(word: str) -> str:
-    """A word in lower case with its tone as a digit at the end, whichever vowel carries it (*hoà* and *hòa*)."""
+    """A word in lower case with its tone as a number at the end, whichever vowel carries it (*hoà* and *hòa*)."""
     letters = unicodedata.normalize("NFD", word)
     tones = [_TONES[char] for char in letters if char in _TONES]
     plain = "".join([char for char in letters if char not in _TONES])
@@ -80,4 +94,5 @@ def find_toned(snapshot: Snapshot, word: str, weights: Mapping[str, float], rank
         for name, count in counts.items()
         if count
     ]
-    return ToneMatches(_Query.disjunction_max_query(choices, ranking.field_tie), frequency)
+    untoned = snapshot.total - min(snapshot.total, snapshot.frequency(MARKS, TONED))
+    return ToneMatches(_Query.disjunction_max_query(choices, ranking.field_tie), frequency + untoned)

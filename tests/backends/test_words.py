@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -214,6 +216,7 @@ def of_language(language: str, *documents: dict[str, str]) -> Case:
     ("ar", "المستعمرة", "القسم الغربي للمستعمرة"), ("ar", "مستعمرة", "كل المستعمرات هنا"),
     ("ar", "كتب", "قرأت الكتب كلها"), ("ar", "نسبة", "تغيرت بالنسبة للسكان"),
     ("id", "membaca", "buku yang dibaca"), ("id", "baca", "cara membaca buku"),
+    ("ar", "كتاب", "كان وكالكتاب"), ("id", "ajar", "tempat belajar"),
     ("nl", "gebruikt", "wij bruiken het"), ("nl", "maken", "hij maakt het"),
 ])  # fmt: skip
 def test_words_are_found_by_their_stem_whatever_they_begin_with(language: str, text: str, written: str) -> None:
@@ -251,8 +254,44 @@ def test_tones_are_kept_of_vietnamese_texts_only() -> None:
     german = "Im 13. Jahrhundert besiegte die Dynastie der Trần in drei Kriegen die Mongolen, die ihr Land wollten."
     for text in ("", "plain", german):
         assert not has_tones(text), text
-    assert toned("hoà") == toned("hòa") == toned("ho\u0300a") == "hoa1"
-    assert toned_words("Cấm, CAM!") == "câm2 cam"
+    assert toned("hoà") == toned("hòa") == toned("ho\u0300a") == "hoa_1"
+    assert toned_words(f"Cấm, CAM! {'x' * 41}") == "câm_2 cam"
+
+
+def test_tones_put_no_page_behind_that_has_none() -> None:
+    french = [page(f"fr{n}", "Une page", f"le texte de la page {n} est pour vous et les autres") for n in range(30)]
+    case = of_language(
+        "mixed",
+        *french,
+        *VIETNAMESE,
+        page("résumé", "Le résumé du rapport", "Un résumé est un texte court. Le résumé est là."),
+        page("mention", "Thành phố", "Những người làm việc ở đây gửi résumé của họ đến thành phố."),
+        page("short", "Cà phê"),
+        page("long", "Nhà hàng", "Mọi người ăn cơm và uống cà phê ở nhà hàng trong thành phố."),
+    )
+    assert case.ids("résumé") == ["résumé", "mention"]
+    assert case.ids("cà phê")[:2] == ["short", "long"]
+
+
+def test_a_synonym_is_worth_as_much_beside_a_word_with_a_tone() -> None:
+    case = of_language(
+        "vi",
+        *VIETNAMESE,
+        page("one", "Rạp", "Một cái rạp ở trong thành phố"),
+        page("both", "Nhà hát", "Vở kịch cũ ở trong thành phố"),
+    )
+    assert case.ids("rạp cũ", settings=SearchSettings(synonyms=(("rạp", "kịch"),)))[0] == "both"
+
+
+def test_decomposed_texts_have_their_tones() -> None:
+    decomposed = [
+        {name: unicodedata.normalize("NFD", value) for name, value in fields.items()} for fields in VIETNAMESE
+    ]
+    assert of_language("vi", *decomposed).ids("cấm")[0] == "forbidden"
+
+
+def test_a_tone_is_no_number() -> None:
+    assert toned("à") not in toned_words("Cổng A1 A_1").split()
 
 
 def test_quotes_in_a_sentence_are_only_a_name_where_no_page_has_the_phrase() -> None:
@@ -268,6 +307,19 @@ def test_quotes_in_a_sentence_are_only_a_name_where_no_page_has_the_phrase() -> 
     assert case.ids('how often does "Doctor Whom" travel', all_words=True) == []
     for strict in ('"Doctor Whom"', 'time "Doctor Whom"', '"Doctor Whom" "travels through time"'):
         assert case.ids(strict) == [], strict
+
+
+def test_a_phrase_that_a_page_has_is_kept_though_no_other_word_is_there() -> None:
+    case = of_language(
+        "en", page("phrase", "TV", "Doctor Who has been on for years"), page("other", "Doctor", "Doctor, doctor")
+    )
+    assert case.ids('how expensive tickets "Doctor Who" cost') == ["phrase"]
+
+
+def test_two_words_of_a_script_without_spaces_are_no_sentence() -> None:
+    case = of_language("zh", page("a", "博物馆", "开放的时间"), page("b", "时间", "博物馆开放"))
+    assert case.ids('"开放时间" 博物馆') == []
+    assert case.ids('请问市中心的博物馆什么时候有"开放时间"呢')[:1] != []
 
 
 def test_quoted_words_that_count_as_words_are_marked() -> None:
@@ -297,6 +349,12 @@ def test_the_parts_of_a_compound_are_marked_where_it_stands_in_parts() -> None:
     case = of_language("en", page("a", "Guide", "The node has js."), page("b", "Guide", "Install node.js here"))
     marked = {hit.id: (hit.formatted or {})["content"] for hit in case.search("node.js", highlight=Highlight()).hits}
     assert marked == {"b": "Install <em>node.js</em> here", "a": "The <em>node</em> has <em>js</em>."}
+
+
+def test_letters_of_an_abbreviation_are_not_marked_elsewhere() -> None:
+    case = of_language("en", page("a", "Page", "The U.K. has vitamin K and plan U"))
+    (hit,) = case.search("U.K. plan", highlight=Highlight()).hits
+    assert (hit.formatted or {})["content"] == "The <em>U.K</em>. has vitamin K and <em>plan</em> U"
 
 
 def test_only_the_first_compounds_of_many_are_found_in_parts_unless_nothing_else_is() -> None:
