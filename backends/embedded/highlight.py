@@ -8,7 +8,7 @@ from typing import Any
 
 from backends.base import Highlight
 from backends.embedded.crops import Cropper
-from backends.embedded.planner import Marks
+from backends.embedded.marks import Marks
 from backends.embedded.spans import Needles, Span, find_spans, merge_spans
 
 _NEVER_TEXT = frozenset({"id", "url", "date"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -12,7 +12,9 @@ import tantivy
 from backends.base import SearchSettings
 from backends.embedded.expansion import Expansion, Form, expand, written_together
 from backends.embedded.folding import RUN, fold, terms_of
+from backends.embedded.form_queries import FormQueries, best_of
 from backends.embedded.languages import UNKNOWN, language_votes, stop_words
+from backends.embedded.marks import Marks
 from backends.embedded.queries import ParsedQuery, Unit, UnitKind
 from backends.embedded.ranking import RANKING, Ranking
 from backends.embedded.schema import MARKS, TEXT_FIELDS, text_mark
@@ -21,28 +23,6 @@ from backends.embedded.tones import TONAL, ToneMatches, find_toned, without_tone
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
-
-
-@dataclass(slots=True)
-class Marks:
-    """What highlighting marks, each with the number of the query's word or phrase that it stands for.
-
-    Attributes:
-        terms: Folded words that match whole.
-        prefixes: Beginnings of words.
-        sequences: Terms to mark where they follow each other.
-    """
-
-    terms: dict[str, int] = field(default_factory=dict)
-    prefixes: dict[str, int] = field(default_factory=dict)
-    sequences: dict[tuple[str, ...], int] = field(default_factory=dict)
-
-    def add(self, terms: tuple[str, ...], number: int) -> None:
-        """Mark one term whole, or several that follow each other; for the first word that means them."""
-        if len(terms) == 1:
-            self.terms.setdefault(terms[0], number)
-        else:
-            self.sequences.setdefault(terms, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +64,7 @@ class Plan:
         self.weights = {
             name: ranking.fields[name] * max(0.0, float(settings.weights.get(name, 1.0))) for name in self.fields
         }
+        self.forms = FormQueries(snapshot, self.weights, ranking)
         self.languages = self._languages(settings)
         self.stops = self._stop_words(settings)
         self.synonyms = _synonym_groups(settings)
@@ -108,7 +89,8 @@ class Plan:
         """Documents that have at least one word, or all parts of a compound, ranked; ``None`` if every word says so."""
         needed = [word for word in self.words if word.needed]
         known = [word for word in needed if word.query is not None]
-        parts = [query for unit in self._parted() if (query := self._all_parts(unit)) is not None]
+        in_parts = [self.forms.every(dict.fromkeys(unit.terms), self.ranking.parts) for unit in self._in_parts]
+        parts = [query for query in in_parts if query is not None]
         if (len(needed) < 2 or not known) and not parts:
             return None
         matching = [(Should, word.query) for word in known if word.query] + [(Should, query) for query in parts]
@@ -134,7 +116,7 @@ class Plan:
     @cached_property
     def loose_parts(self) -> tantivy.Query | None:
         """Documents that have parts of the compounds, for when nothing else is found."""
-        parts = [self._form_query(Form((term,), 1.0), 0) for unit in self._loose_compounds() for term in unit.terms]
+        parts = [self.forms.one(Form((term,), 1.0)) for unit in self.parsed.loose_compounds for term in unit.terms]
         clauses = [(Should, part) for part in parts if part is not None]
         if not clauses:
             return None
@@ -154,25 +136,16 @@ class Plan:
 
     def mark_parts(self) -> None:
         """Mark the parts of compounds, too: documents are shown that have them apart."""
-        for unit in self._parted():
+        for unit in self._in_parts:
             for term in unit.terms:
                 if term not in self.stops:
                     self.marks.add((term,), self.parsed.units.index(unit))
 
-    def _loose_compounds(self) -> list[Unit]:
-        return [unit for unit in self.parsed.units if unit.kind is UnitKind.COMPOUND and not unit.strict]
-
-    def _parted(self) -> list[Unit]:
+    @property
+    def _in_parts(self) -> list[Unit]:
         """The compounds that are looked for in parts: of these, each means something (those of ``U.S.`` do not)."""
-        long = [unit for unit in self._loose_compounds() if min(map(len, unit.terms)) > 1]
+        long = [unit for unit in self.parsed.loose_compounds if min(map(len, unit.terms)) > 1]
         return long[: self.ranking.most_loose]
-
-    def _all_parts(self, unit: Unit) -> tantivy.Query | None:
-        """Documents that have all parts of a compound somewhere."""
-        parts = [self._form_query(Form((term,), self.ranking.parts), 0) for term in dict.fromkeys(unit.terms)]
-        if None in parts:
-            return None
-        return _Query.boolean_query([(Must, part) for part in parts if part is not None])
 
     # --- words
 
@@ -224,17 +197,17 @@ class Plan:
         toned = self._toned(unit)
         frequency = expansion.frequency if toned is None else min(expansion.frequency, toned.most)
         rarity = self.snapshot.rarity(frequency)
-        query = as_typed = self._forms_query(forms, rarity)
+        query = as_typed = self.forms.any(forms, rarity)
         if toned is not None:
-            own = self._forms_query(list(expansion.forms), rarity)
-            as_typed = self._any_of([self._with_tone(toned, own), self._forms_query(others, rarity)])
+            own = self.forms.any(expansion.forms, rarity)
+            as_typed = self._best_of([self._with_tone(toned, own), self.forms.any(others, rarity)])
             if own is not None:
-                query = self._any_of([_Query.boost_query(own, self.ranking.other_tone), as_typed])
+                query = self._best_of([_Query.boost_query(own, self.ranking.other_tone), as_typed])
         exact = None
         literal = [form for form in forms if not form.errors]
         bonus = self.ranking.exact_alone if len(self.parsed.units) == 1 else self.ranking.exact_word
         if bonus and self.is_short and needed and literal and (toned is not None or len(literal) < len(forms)):
-            matching = self._forms_query(literal, 0)
+            matching = self.forms.any(literal)
             if toned is not None:
                 matching = self._with_tone(toned, matching)
             if matching is not None:
@@ -249,13 +222,10 @@ class Plan:
 
     def _with_tone(self, toned: ToneMatches, query: tantivy.Query | None) -> tantivy.Query | None:
         """What has a word with its tone, and what matches in documents without tones."""
-        return self._any_of([toned.query, None if query is None else without_tones(self.snapshot, query)])
+        return self._best_of([toned.query, None if query is None else without_tones(self.snapshot, query)])
 
-    def _any_of(self, choices: Sequence[tantivy.Query | None]) -> tantivy.Query | None:
-        queries = [query for query in choices if query is not None]
-        if not queries:
-            return None
-        return queries[0] if len(queries) == 1 else _Query.disjunction_max_query(queries, self.ranking.form_tie)
+    def _best_of(self, choices: Sequence[tantivy.Query | None]) -> tantivy.Query | None:
+        return best_of(choices, self.ranking.form_tie)
 
     def _forms(self, expansion: Expansion, others: list[Form]) -> list[Form]:
         """Every form once, without a known word's halves of which the first is a stop word (``upon``: ``up on``)."""
@@ -308,43 +278,17 @@ class Plan:
             and not (first.isdigit() and second.isdigit())
         )
 
-    def _forms_query(self, forms: list[Form], rarity: float) -> tantivy.Query | None:
-        return self._any_of([self._form_query(form, rarity) for form in forms])
-
-    def _form_query(self, form: Form, rarity: float) -> tantivy.Query | None:
-        """The form in every field that has it, each weighed as if a word were equally rare in all fields."""
-        choices: list[tantivy.Query] = []
-        schema, frequency = self.snapshot.schema, self.snapshot.frequency
-        for name, weight in self.weights.items():
-            boost = weight * form.worth
-            if len(form.terms) == 1:
-                count = frequency(name, form.terms[0])
-                if not count:
-                    continue
-                query = _Query.term_query(schema, name, form.terms[0])
-                if rarity:
-                    boost *= self.ranking.balance(rarity, self.snapshot.rarity(count))
-            else:
-                counts = [frequency(name, term) for term in form.terms]
-                if not min(counts):
-                    continue
-                query = _Query.phrase_query(schema, name, list(form.terms))
-            choices.append(_Query.boost_query(query, boost))
-        if not choices:
-            return None
-        return choices[0] if len(choices) == 1 else _Query.disjunction_max_query(choices, self.ranking.field_tie)
-
     # --- what is not a word that must match
 
     def _demands(self) -> list[tuple[tantivy.Occur, tantivy.Query]]:
         """Quoted phrases, and what a minus leaves out."""
         demands: list[tuple[tantivy.Occur, tantivy.Query]] = []
         for number, phrase in enumerate(self.parsed.phrases, len(self.words)):
-            query = self._form_query(Form(phrase, 1.0), 0)
+            query = self.forms.one(Form(phrase, 1.0))
             demands.append((Must, query or _Query.empty_query()))
             self.marks.add(phrase, number)
         for excluded in self.parsed.excluded:
-            query = self._form_query(Form(excluded, 1.0), 0)
+            query = self.forms.one(Form(excluded, 1.0))
             if query is not None:
                 demands.append((MustNot, query))
         if self.parsed.excluded and not self.parsed.units and not self.parsed.phrases:
@@ -361,7 +305,7 @@ class Plan:
                 extras.append((Should, word.exact))
         for piece in self.parsed.characters:
             count = self.snapshot.most_frequency(self.fields, piece)
-            query = self._form_query(Form((piece,), self.ranking.character), self.snapshot.rarity(count))
+            query = self.forms.one(Form((piece,), self.ranking.character), self.snapshot.rarity(count))
             if query is not None:
                 extras.append((Should, query))
         extras += [(Should, query) for query in self._neighbours()]

@@ -64,6 +64,11 @@ class ParsedQuery:
     breaks: set[int] = field(default_factory=set)
 
     @property
+    def loose_compounds(self) -> list[Unit]:
+        """The compounds whose parts mean something elsewhere, too."""
+        return [unit for unit in self.units if unit.kind is UnitKind.COMPOUND and not unit.strict]
+
+    @property
     def is_empty(self) -> bool:
         return not (self.units or self.phrases or self.excluded)
 

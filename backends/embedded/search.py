@@ -12,7 +12,8 @@ from backends.base import MATCH_ALL, Hit, SearchQuery, SearchResult, SortKey
 from backends.embedded.facets import count_facets, facet_fields
 from backends.embedded.filtering import check_fields
 from backends.embedded.highlight import Highlighter
-from backends.embedded.planner import Marks, Plan
+from backends.embedded.marks import Marks
+from backends.embedded.planner import Plan
 from backends.embedded.queries import parse_query
 from backends.embedded.ranking import RANKING, Ranking
 from backends.embedded.schema import ANSWER, CHANGED, DATE, ID, TEXT_FIELDS

@@ -13,7 +13,7 @@ from backends.base import Highlight
 from backends.embedded.crops import Cropper, crop_window
 from backends.embedded.folding import fold, terms_of
 from backends.embedded.highlight import Highlighter
-from backends.embedded.planner import Marks
+from backends.embedded.marks import Marks
 from backends.embedded.spans import Needles, find_spans, fold_text
 
 TRICKY = (
