@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import tantivy
 
 from backends.embedded.expansion import Form
 from backends.embedded.ranking import Ranking
+from backends.embedded.schema import MARKS, TONED, toned_column
 from backends.embedded.snapshots import Snapshot
+from backends.embedded.tones import toned
 
 _Query = tantivy.Query
+
+
+@dataclass(frozen=True, slots=True)
+class ToneMatches:
+    """Documents that have a word with its tone.
+
+    Attributes:
+        query: Finds them.
+        most: Documents that may have it: those, as many as one field has, and all that were indexed without tones.
+    """
+
+    query: tantivy.Query
+    most: int
 
 
 class FormQueries:
@@ -32,27 +48,49 @@ class FormQueries:
             rarity: Of the word; if given, a form of one term is weighed as if it were as rare as that in all fields.
         """
         choices: list[tantivy.Query] = []
-        schema, frequency = self._snapshot.schema, self._snapshot.frequency
+        frequency = self._snapshot.frequency
         for name, weight in self._weights.items():
             boost = weight * form.worth
             if len(form.terms) == 1:
                 count = frequency(name, form.terms[0])
-                if not count:
-                    continue
-                query = _Query.term_query(schema, name, form.terms[0])
-                if rarity:
-                    boost *= self._ranking.balance(rarity, self._snapshot.rarity(count))
-            else:
-                counts = [frequency(name, term) for term in form.terms]
-                if not min(counts):
-                    continue
-                query = _Query.phrase_query(schema, name, list(form.terms))
-            choices.append(_Query.boost_query(query, boost))
+                if count:
+                    choices.append(self._term(name, form.terms[0], count, boost, rarity))
+            elif min([frequency(name, term) for term in form.terms]):
+                query = _Query.phrase_query(self._snapshot.schema, name, list(form.terms))
+                choices.append(_Query.boost_query(query, boost))
         return best_of(choices, self._ranking.field_tie)
 
     def any(self, forms: Iterable[Form], rarity: float = 0) -> tantivy.Query | None:
         """The best of some forms of a word."""
         return best_of([self.one(form, rarity) for form in forms], self._ranking.form_tie)
+
+    def _term(self, column: str, term: str, count: int, boost: float, rarity: float) -> tantivy.Query:
+        """A term that a column has in so many documents."""
+        if rarity:
+            boost *= self._ranking.balance(rarity, self._snapshot.rarity(count))
+        return _Query.boost_query(_Query.term_query(self._snapshot.schema, column, term), boost)
+
+    def toned(self, word: str) -> ToneMatches | None:
+        """Documents that have a word as typed, in lower case, if it was indexed with tones anywhere."""
+        snapshot, term = self._snapshot, toned(word)
+        counts = {name: snapshot.frequency(toned_column(name), term) for name in self._weights}
+        frequency = max(counts.values())
+        rarity = snapshot.rarity(frequency)
+        choices = [
+            self._term(toned_column(name), term, count, self._weights[name], rarity)
+            for name, count in counts.items()
+            if count
+        ]
+        query = best_of(choices, self._ranking.field_tie)
+        if query is None:
+            return None
+        untoned = snapshot.total - min(snapshot.total, snapshot.frequency(MARKS, TONED))
+        return ToneMatches(query, frequency + untoned)
+
+    def without_tones(self, query: tantivy.Query) -> tantivy.Query:
+        """The matches of a query in documents that have no tones: of another language, or too short to tell."""
+        has_tones = _Query.term_query(self._snapshot.schema, MARKS, TONED)
+        return _Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, has_tones)])
 
     def every(self, terms: Iterable[str], worth: float) -> tantivy.Query | None:
         """Documents that have all of some terms; ``None`` where a term is in no document."""

@@ -12,14 +12,14 @@ import tantivy
 from backends.base import SearchSettings
 from backends.embedded.expansion import Expansion, Form, expand, written_together
 from backends.embedded.folding import RUN, fold, terms_of
-from backends.embedded.form_queries import FormQueries, best_of
+from backends.embedded.form_queries import FormQueries, ToneMatches, best_of
 from backends.embedded.languages import UNKNOWN, language_votes, stop_words
 from backends.embedded.marks import Marks
 from backends.embedded.queries import ParsedQuery, Unit, UnitKind
 from backends.embedded.ranking import RANKING, Ranking
 from backends.embedded.schema import MARKS, TEXT_FIELDS, text_mark
 from backends.embedded.snapshots import Snapshot
-from backends.embedded.tones import TONAL, ToneMatches, find_toned, without_tones
+from backends.embedded.tones import TONAL
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
@@ -218,11 +218,11 @@ class Plan:
         """What has a word with its tone, in a query in which any has an accent: to have none is a tone, too."""
         if not self.has_tones or unit.kind is not UnitKind.WORD:
             return None
-        return find_toned(self.snapshot, unit.surface, self.weights, self.ranking)
+        return self.forms.toned(unit.surface)
 
     def _with_tone(self, toned: ToneMatches, query: tantivy.Query | None) -> tantivy.Query | None:
         """What has a word with its tone, and what matches in documents without tones."""
-        return self._best_of([toned.query, None if query is None else without_tones(self.snapshot, query)])
+        return self._best_of([toned.query, None if query is None else self.forms.without_tones(query)])
 
     def _best_of(self, choices: Sequence[tantivy.Query | None]) -> tantivy.Query | None:
         return best_of(choices, self.ranking.form_tie)

@@ -8,15 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
-import tantivy
-
-from backends.embedded.ranking import Ranking
-from backends.embedded.schema import MARKS, TONED, toned_column
-from backends.embedded.snapshots import Snapshot
 from backends.text import beyond_ascii
 
 TONAL = frozenset({"vi"})
@@ -33,26 +26,6 @@ _LONGEST = 40
 """Letters of a word; what is longer is no word of a language with tones."""
 
 _WORD = re.compile(r"[^\W_]+")
-_Query = tantivy.Query
-
-
-@dataclass(frozen=True, slots=True)
-class ToneMatches:
-    """Documents that have a word with its tone.
-
-    Attributes:
-        query: Finds them.
-        most: Documents that may have it: those, as many as one field has, and all that were indexed without tones.
-    """
-
-    query: tantivy.Query
-    most: int
-
-
-def without_tones(snapshot: Snapshot, query: tantivy.Query) -> tantivy.Query:
-    """The matches of a query in documents that have no tones: of another language, or too short to tell."""
-    has_tones = _Query.term_query(snapshot.schema, MARKS, TONED)
-    return _Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, has_tones)])
 
 
 def has_tones(text: str) -> bool:
@@ -73,26 +46,3 @@ def toned(word: str) -> str:
     tones = [_TONES[char] for char in letters if char in _TONES]
     plain = "".join([char for char in letters if char not in _TONES])
     return unicodedata.normalize("NFC", plain) + "".join(tones)
-
-
-def find_toned(snapshot: Snapshot, word: str, weights: Mapping[str, float], ranking: Ranking) -> ToneMatches | None:
-    """Documents that have a word as typed, in lower case, if it was indexed with tones anywhere.
-
-    Args:
-        weights: The text fields that are searched, and the worth of each.
-    """
-    term = toned(word)
-    counts = {name: snapshot.frequency(toned_column(name), term) for name in weights}
-    frequency = max(counts.values())
-    if not frequency:
-        return None
-    choices = [
-        _Query.boost_query(
-            _Query.term_query(snapshot.schema, toned_column(name), term),
-            weights[name] * ranking.balance(snapshot.rarity(frequency), snapshot.rarity(count)),
-        )
-        for name, count in counts.items()
-        if count
-    ]
-    untoned = snapshot.total - min(snapshot.total, snapshot.frequency(MARKS, TONED))
-    return ToneMatches(_Query.disjunction_max_query(choices, ranking.field_tie), frequency + untoned)

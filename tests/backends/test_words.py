@@ -20,6 +20,13 @@ from backends.registry import create_backend
 from tests.backends.contract import Case, page
 
 
+def index_of(*documents: dict[str, str]) -> Case:
+    case = Case(create_backend("memory://"), "i")
+    case.backend.create_index("i")
+    case.add(*documents)
+    return case
+
+
 @pytest.mark.parametrize(("text", "language"), [
     ("How do I install the package on my server, and what is it for?", "en"),
     ("Wie viele Punkte gab die Verteidigung ab, und wer hat sie erzielt?", "de"),
@@ -118,16 +125,14 @@ def test_numbers_sort_by_size_as_text(left: float, right: float) -> None:
 
 
 def test_the_language_of_a_site_can_be_set() -> None:
-    case = Case(create_backend("memory://"), "set")
-    case.backend.create_index("set")
+    case = index_of()
     case.add(page("a", "Roma", "parlato"), page("b", "zzz"))
     assert case.ids("parlare", settings=SearchSettings(language="it")) == ["a"]
     assert case.ids("parlare", settings=SearchSettings(language="en")) == []
 
 
 def test_pins_and_recency_do_not_repeat_or_lose_hits_on_later_pages() -> None:
-    case = Case(create_backend("memory://"), "pages")
-    case.backend.create_index("pages")
+    case = index_of()
     case.add(*(page(f"p{n:03}", "word", date=f"20{n % 25:02}-01-01") for n in range(230)), page("pin", "other"))
     settings = SearchSettings(pinned={"word": ("pin", "p200", "p003")})
     for wish in (SearchSettings(), settings):
@@ -150,8 +155,7 @@ def test_a_plain_word_folds_to_what_the_analyzer_makes_of_it(word: str) -> None:
     ('"log in"', ["split"]), ("log -in", ["joined"]),
 ])  # fmt: skip
 def test_words_written_together_or_apart_are_found_either_way(text: str, found: list[str]) -> None:
-    case = Case(create_backend("memory://"), "i")
-    case.backend.create_index("i")
+    case = index_of()
     case.add(
         page("split", "log in", content="Here is how to log in on the page."),
         page("joined", "login", content="The login is on the first page."),
@@ -161,8 +165,7 @@ def test_words_written_together_or_apart_are_found_either_way(text: str, found: 
 
 
 def test_words_written_together_are_marked() -> None:
-    case = Case(create_backend("memory://"), "i")
-    case.backend.create_index("i")
+    case = index_of()
     case.add(page("joined", "The login page"), page("split", "How to log in"))
     for text in ("log in", "login"):
         marked = {hit.id: (hit.formatted or {})["title"] for hit in case.search(text, highlight=Highlight()).hits}
@@ -171,8 +174,7 @@ def test_words_written_together_are_marked() -> None:
 
 
 def test_words_written_together_are_found_among_longer_and_more_frequent_ones() -> None:
-    case = Case(create_backend("memory://"), "i")
-    case.backend.create_index("i")
+    case = index_of()
     case.add(page("database", "Page", content="A database"))
     for number, word in enumerate(("databases", "databasename", "databaseserver") * 3):
         case.add(page(f"longer{number}", "Page", content=f"Some {word}"))
@@ -186,8 +188,7 @@ def test_words_written_together_are_found_among_longer_and_more_frequent_ones() 
     ("log -out in", "login"), ('log "request" in', "login"), ("in put", "input"), ("plan a", "plana"),
 ])  # fmt: skip
 def test_what_only_looks_like_two_parts_of_a_word_is_not_joined(text: str, missing: str) -> None:
-    case = Case(create_backend("memory://"), "i")
-    case.backend.create_index("i")
+    case = index_of()
     words = ("alive", "login", "input", "plana")
     case.add(*(page(word, "Page", content=f"{word}, said the request for the version") for word in words))
     case.add(page("v12", "Page", content="The version 12"), page("v1", "Page", content="The version 1, or 2"))
@@ -196,20 +197,12 @@ def test_what_only_looks_like_two_parts_of_a_word_is_not_joined(text: str, missi
 
 
 def test_a_known_word_is_not_split_after_a_stop_word() -> None:
-    case = Case(create_backend("memory://"), "i")
-    case.backend.create_index("i")
+    case = index_of()
     case.add(page("upon", "Page", content="Once upon the time"), page("up", "Page", content="It is up on the roof"))
     case.add(page("setup", "Page", content="The setup"), page("set", "Page", content="How it is set up"))
     assert case.ids("upon") == ["upon"]
     assert case.ids("setup") == ["setup", "set"]
     assert case.ids("theroof") == ["up"]
-
-
-def of_language(language: str, *documents: dict[str, str]) -> Case:
-    case = Case(create_backend("memory://"), language)
-    case.backend.create_index(language)
-    case.add(*documents)
-    return case
 
 
 @pytest.mark.parametrize(("language", "text", "written"), [
@@ -220,7 +213,7 @@ def of_language(language: str, *documents: dict[str, str]) -> Case:
     ("nl", "gebruikt", "wij bruiken het"), ("nl", "maken", "hij maakt het"),
 ])  # fmt: skip
 def test_words_are_found_by_their_stem_whatever_they_begin_with(language: str, text: str, written: str) -> None:
-    case = of_language(language, page("right", "x", written), page("other", "x", "zzz"))
+    case = index_of(page("right", "x", written), page("other", "x", "zzz"))
     assert case.ids(text, settings=SearchSettings(language=language)) == ["right"]
 
 
@@ -237,12 +230,12 @@ VIETNAMESE = (
     ("hoà bình", "peace"), ("ca\u0302\u0301m", "forbidden"),
 ])  # fmt: skip
 def test_a_word_typed_with_a_tone_is_found_first_with_it(text: str, first: str) -> None:
-    case = of_language("vi", *VIETNAMESE)
+    case = index_of(*VIETNAMESE)
     assert case.ids(text)[0] == first
 
 
 def test_a_word_typed_without_tones_is_found_with_any() -> None:
-    case = of_language("vi", *VIETNAMESE)
+    case = index_of(*VIETNAMESE)
     assert set(case.ids("cam")) == {"forbidden", "orange", "handbook"}
     assert case.ids("hoa binh") == ["peace"]
     assert set(case.ids("cấm")) == set(case.ids("cam"))
@@ -260,8 +253,7 @@ def test_tones_are_kept_of_vietnamese_texts_only() -> None:
 
 def test_tones_put_no_page_behind_that_has_none() -> None:
     french = [page(f"fr{n}", "Une page", f"le texte de la page {n} est pour vous et les autres") for n in range(30)]
-    case = of_language(
-        "mixed",
+    case = index_of(
         *french,
         *VIETNAMESE,
         page("résumé", "Le résumé du rapport", "Un résumé est un texte court. Le résumé est là."),
@@ -274,8 +266,7 @@ def test_tones_put_no_page_behind_that_has_none() -> None:
 
 
 def test_a_synonym_is_worth_as_much_beside_a_word_with_a_tone() -> None:
-    case = of_language(
-        "vi",
+    case = index_of(
         *VIETNAMESE,
         page("one", "Rạp", "Một cái rạp ở trong thành phố"),
         page("both", "Nhà hát", "Vở kịch cũ ở trong thành phố"),
@@ -287,7 +278,7 @@ def test_decomposed_texts_have_their_tones() -> None:
     decomposed = [
         {name: unicodedata.normalize("NFD", value) for name, value in fields.items()} for fields in VIETNAMESE
     ]
-    assert of_language("vi", *decomposed).ids("cấm")[0] == "forbidden"
+    assert index_of(*decomposed).ids("cấm")[0] == "forbidden"
 
 
 def test_a_tone_is_no_number() -> None:
@@ -295,8 +286,7 @@ def test_a_tone_is_no_number() -> None:
 
 
 def test_quotes_in_a_sentence_are_only_a_name_where_no_page_has_the_phrase() -> None:
-    case = of_language(
-        "en",
+    case = index_of(
         page("doctor", "Television", "The doctor travels through time and has been played by many actors"),
         page("exact", "Television", "Doctor Who travels alone"),
         page("other", "Gardens", "Roses and tulips"),
@@ -310,27 +300,24 @@ def test_quotes_in_a_sentence_are_only_a_name_where_no_page_has_the_phrase() -> 
 
 
 def test_a_phrase_that_a_page_has_is_kept_though_no_other_word_is_there() -> None:
-    case = of_language(
-        "en", page("phrase", "TV", "Doctor Who has been on for years"), page("other", "Doctor", "Doctor, doctor")
-    )
+    case = index_of(page("phrase", "TV", "Doctor Who has been on for years"), page("other", "Doctor", "Doctor, doctor"))
     assert case.ids('how expensive tickets "Doctor Who" cost') == ["phrase"]
 
 
 def test_two_words_of_a_script_without_spaces_are_no_sentence() -> None:
-    case = of_language("zh", page("a", "博物馆", "开放的时间"), page("b", "时间", "博物馆开放"))
+    case = index_of(page("a", "博物馆", "开放的时间"), page("b", "时间", "博物馆开放"))
     assert case.ids('"开放时间" 博物馆') == []
     assert case.ids('请问市中心的博物馆什么时候有"开放时间"呢')[:1] != []
 
 
 def test_quoted_words_that_count_as_words_are_marked() -> None:
-    case = of_language("en", page("doctor", "Television", "The doctor travels through time"))
+    case = index_of(page("doctor", "Television", "The doctor travels through time"))
     (hit,) = case.search('how often does "Doctor Whom" travel', highlight=Highlight()).hits
     assert "<em>doctor</em> <em>travels</em>" in (hit.formatted or {})["content"]
 
 
 def test_a_compound_comes_first_as_written_and_then_in_parts() -> None:
-    case = of_language(
-        "en",
+    case = index_of(
         page("parts", "Driver", "The driver structure has prime_fd_to_handle and more"),
         page("whole", "Other", "See drm_driver.prime_fd_to_handle for this drm thing"),
         page("both", "Guide", "In drm: the driver, its handle to a prime fd"),
@@ -346,19 +333,19 @@ def test_a_compound_comes_first_as_written_and_then_in_parts() -> None:
 
 
 def test_the_parts_of_a_compound_are_marked_where_it_stands_in_parts() -> None:
-    case = of_language("en", page("a", "Guide", "The node has js."), page("b", "Guide", "Install node.js here"))
+    case = index_of(page("a", "Guide", "The node has js."), page("b", "Guide", "Install node.js here"))
     marked = {hit.id: (hit.formatted or {})["content"] for hit in case.search("node.js", highlight=Highlight()).hits}
     assert marked == {"b": "Install <em>node.js</em> here", "a": "The <em>node</em> has <em>js</em>."}
 
 
 def test_letters_of_an_abbreviation_are_not_marked_elsewhere() -> None:
-    case = of_language("en", page("a", "Page", "The U.K. has vitamin K and plan U"))
+    case = index_of(page("a", "Page", "The U.K. has vitamin K and plan U"))
     (hit,) = case.search("U.K. plan", highlight=Highlight()).hits
     assert (hit.formatted or {})["content"] == "The <em>U.K</em>. has vitamin K and <em>plan</em> U"
 
 
 def test_only_the_first_compounds_of_many_are_found_in_parts_unless_nothing_else_is() -> None:
-    case = of_language("en", page("first", "aa and bb"), page("third", "ee and ff"), page("fourth", "gg_hh"))
+    case = index_of(page("first", "aa and bb"), page("third", "ee and ff"), page("fourth", "gg_hh"))
     assert case.ids("aa_bb cc_dd ee_ff gg_hh") == ["fourth", "first"]
     assert set(case.ids("aa_bb cc_dd ee_ff")) == {"first"}
     assert case.ids("cc_dd xx_yy ee_ff") == ["third"]
