@@ -10,7 +10,6 @@ import re
 import unicodedata
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal
 
 import tantivy
 
@@ -74,8 +73,11 @@ def _fold_table() -> dict[int, str | None]:
 
 _FOLDS = _fold_table()
 
+SILENT = "".join(chr(code) for code, folded in _FOLDS.items() if not folded)
+"""Marks and invisible characters that a word is the same word without."""
 
-_COMPATIBILITY = re.compile("[\uff61-\uff9f\U0001d400-\U0001d7ff]")
+
+_COMPATIBILITY = re.compile("[\uff61-\uff9f\U0001d400-\U0001d7ff]+")
 _TO_COMPOSE = re.compile(
     "[^\0-\xac\xae-\u012f\u0132-\u0191\u0193-\u02ff"
     "\u2010-\u20cf\u20f1-\u2125\u2127-\u2129\u212c-\u2328\u232b-\u2adb\u2add-\u2cee\U0001f300-\U0001faff]"
@@ -113,10 +115,13 @@ def compose(text: str) -> str:
 
 
 def _composed(text: str, foreign: str) -> str:
-    form: Literal["NFC", "NFKC"] = "NFKC" if _COMPATIBILITY.search(foreign) else "NFC"
-    if not unicodedata.is_normalized(form, text):
-        text = unicodedata.normalize(form, text)
-        foreign = beyond_ascii(text)
+    normal = text
+    if _COMPATIBILITY.search(foreign) is not None:
+        normal = _COMPATIBILITY.sub(lambda found: unicodedata.normalize("NFKC", found.group()), text)
+    if not unicodedata.is_normalized("NFC", normal):
+        normal = unicodedata.normalize("NFC", normal)
+    if normal is not text:
+        text, foreign = normal, beyond_ascii(normal)
     folded = [char for char in set(foreign) if ord(char) in _FOLDS]
     if folded:
         # str.translate looks every character up; these are few, and none is what another becomes.

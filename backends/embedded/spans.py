@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from itertools import islice, pairwise
 from os.path import commonprefix
 from typing import Self
 
-from backends.embedded.folding import RUN, fold, pieces_of
+from backends.embedded.folding import RUN, SILENT, compose, fold, pieces_of, terms_of
 from backends.text import without_ascii
 
 MOST_SPANS = 400
@@ -28,20 +27,25 @@ LONGEST_SEARCHED = 200_000
 Span = tuple[int, int, int]
 """Start, end, and the number of the query's word that matched there."""
 
-_LATIN = (
-    *range(0xC0, 0x2B0), *range(0x1D00, 0x1F00), *range(0x2C60, 0x2C80), *range(0xA720, 0xA800),
-    *range(0xFB00, 0xFB07),
+_OFTEN_SEVERAL = (
+    *range(0xC0, 0x2B0), *range(0xF40, 0xFC0), *range(0x1D00, 0x1F00), *range(0x2460, 0x2500), *range(0x2776, 0x2794),
+    *range(0x2C60, 0x2C80), *range(0xA720, 0xA800), *range(0xFB00, 0xFB07),
 )  # fmt: skip
-_LIGATURES = "".join(char for char in map(chr, _LATIN) if len(fold(char)) > 1)
-_SILENT_OR_COMPOUND = re.compile(
-    f"[{_LIGATURES}"
-    "\xad\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u093c\u094d\u09bc"
-    "\u09cd\u0a3c\u0a4d\u0abc\u0acd\u0b3c\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u0e47-\u0e4e\u0ec8-\u0ece\u1037\u1039\u103a"
-    "\u17c9-\u17d3\u17dd\u200b-\u200f\u3099\u309a\ufeff\uff61-\uff9f\u0130\U0001d400-\U0001d7ff\u1100-\u11ff]"
-)
+_LIGATURES = "".join(char for char in map(chr, _OFTEN_SEVERAL) if len(fold(char) or compose(char)) != 1)
+_MARKS = f"{SILENT}\u3099\u309a\uff9e\uff9f"
+_JAMO = "\u1100-\u11ff"
+_MOVING = "".join(filter("\U00010000".__gt__, _MARKS)) + f"{_LIGATURES}{_JAMO}\uff61-\uff9d\U00010a00-\U0001d7ff"
+"""Characters that may not be one letter of the index each, or are one together with those beside them.
+
+What is beyond 16 bits is one range: more of them, and looking for any takes three times as long.
+"""
+_MOVES = re.compile(f"[{_MOVING}]")
+_MOVING_RUN = re.compile(f"[{_MOVING}][{_MOVING}]*")
+_LETTER_WITH_MARKS = re.compile(f"(?:[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?|.)[{_MARKS}]*", re.DOTALL)
 _PLAIN_BUT_TYPOGRAPHY = re.compile(
     "[\xa0-\xa9\xab\xac\xae-\xb1\xb4\xb6-\xb8\xbb\xbf\u2010-\u2027\u2030-\u205e\u20ac\u2122\u2190-\u21ff]*"
 )
+_LONG_RUN = 16
 _FEW_LETTERS = 64
 _FAMILY_PREFIX = 3
 _PLAIN_REST = re.compile("[a-z0-9]*")
@@ -53,7 +57,7 @@ class _LetterFolds(dict[int, int]):
 
     def __missing__(self, code: int) -> int:
         char = chr(code)
-        folded = fold(char) if char.isalnum() else char
+        folded = fold(char)
         result = ord(folded) if len(folded) == 1 else ord(char.lower()) if len(char.lower()) == 1 else code
         self[code] = result
         return result
@@ -213,11 +217,6 @@ def merge_spans(spans: Iterable[Span]) -> list[tuple[int, int]]:
     return merged
 
 
-def is_word_char(char: str) -> bool:
-    """Whether a character belongs to words: letters, digits and the marks that some scripts write vowels with."""
-    return char.isalnum() or unicodedata.category(char)[0] == "M"
-
-
 class Places:
     """Where the characters of a folded text stand in the text, if they are not as many."""
 
@@ -247,20 +246,26 @@ def fold_text(text: str) -> tuple[str, Places | None]:
     if _PLAIN_BUT_TYPOGRAPHY.fullmatch(beyond) is not None:
         return folded, None
     folded = _fold_letters(folded, set(beyond))
-    if _SILENT_OR_COMPOUND.search(beyond) is None:
+    if _MOVES.search(beyond) is None:
         return folded, None
     parts: list[str] = []
     places = Places()
     at = length = 0
-    for match in _SILENT_OR_COMPOUND.finditer(folded):
-        place = match.start()
+    for match in _MOVING_RUN.finditer(folded):
+        place, end = match.span()
+        if place > at:
+            # A mark may make another letter of the one before it.
+            place -= 1
         places.add(length, at, moves=True)
+        parts.append(folded[at:place])
         length += place - at
-        places.add(length, place, moves=False)
-        letters = _fold_char(match.group())
-        parts += (folded[at:place], letters)
-        length += len(letters)
-        at = place + 1
+        fold_run = _fold_run if end - place < _LONG_RUN else _fold_run.__wrapped__
+        for letters, size in fold_run(text[place:end]):
+            places.add(length, place, moves=False)
+            parts.append(letters)
+            length += len(letters)
+            place += size
+        at = end
     places.add(length, at, moves=True)
     parts.append(folded[at:])
     return "".join(parts), places
@@ -283,13 +288,9 @@ def _fold_letters(text: str, beyond: Set[str]) -> str:
 
 
 @lru_cache(maxsize=8192)
-def _fold_char(char: str) -> str:
-    normal = unicodedata.normalize("NFKC", char)
-    if normal == char and char != "\u200b" and not char.isalnum() and _SILENT_OR_COMPOUND.match(char):
-        return ""
-    if not any(is_word_char(part) for part in normal):
-        return normal if len(normal) == 1 else char
-    return fold(normal) or normal.lower()
+def _fold_run(run: str) -> tuple[tuple[str, int], ...]:
+    """Each letter of a run folded with its marks, and how many characters of the run it is."""
+    return tuple((fold(letter) or compose(letter), len(letter)) for letter in _LETTER_WITH_MARKS.findall(run))
 
 
 @lru_cache(maxsize=4096)
@@ -308,8 +309,8 @@ def _find(folded: str, needle: Needle, start: int, stop: int, found: list[Span])
     """Add the places of one needle that begin before ``stop``, of which the first is at ``start`` or later."""
     wanted, number, words = needle.text, needle.number, needle.words
     size, length = len(wanted), len(folded)
-    left_edge = needle.whole and is_word_char(wanted[0])
-    right_edge = needle.whole and is_word_char(wanted[-1])
+    left_edge = needle.whole and _goes_on(wanted[0])
+    right_edge = needle.whole and _goes_on(wanted[-1])
     count = 0
     while start >= 0 and count < MOST_SPANS:
         end = start + size
@@ -354,12 +355,18 @@ def _goes_on(char: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def _goes_on_beyond(char: str) -> bool:
-    return is_word_char(char) and RUN.match(char) is None
+    return RUN.match(char) is None and bool(fold(char))
 
 
 def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: int, stop: int) -> list[Span]:
     found = islice(_sequence_pattern(sequence).finditer(folded, start, stop), MOST_SPANS)
-    return [(match.start(), match.end(), number) for match in found if not _is_cut(folded, match.end(), stop)]
+    spans = [match.span() for match in found if not _is_cut(folded, match.end(), stop)]
+    return [(first, end, number) for first, end in spans if _are_words(folded[max(first - 1, 0) : end + 1], sequence)]
+
+
+def _are_words(text: str, sequence: tuple[str, ...]) -> bool:
+    """Whether a text is these words: in Indian scripts, some signs of which words are written part them for ``\\W``."""
+    return text.isascii() or any(map(RUN.match, sequence)) or tuple(terms_of(text)) == sequence
 
 
 def _is_cut(folded: str, end: int, stop: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import time
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from backends.embedded.spans import Needles, find_spans, fold_text
 
 TRICKY = (
     "aAeÉéß İıſﬁæœøñ\u0301\u0308\u00ad\u200d\u200b<>&\"'-_.,+#@ \n\t"
-    "日本語のテスト한국어กรุงเทพ مُحَمَّد שָׁלוֹם हिन्दी Ёё Ωώς ½²😀c++c#.net"
+    "日本語のテスト한국어กรุงเทพ مُحَمَّد שָׁלוֹם־ـहिन्दी Ёёй\u0306 Ωώς ½²ⷠⒶ⑩ｶﾞ😀c++c#.net"
 )
 texts = st.text(alphabet=TRICKY, max_size=80) | st.text(max_size=60)
 PRE, POST = "\ue000", "\ue001"
@@ -86,10 +87,38 @@ def test_every_word_of_a_text_is_found_in_it(text: str) -> None:
     ("C++ and C# or .NET, c", ["c++", "c#", ".net"], [], "[C++] and [C#] or [.NET], c"),
     ("Ёлка", ["елка"], [], "[Ёлка]"),
     ("snake_case x", ["case"], [], "snake_[case] x"),
+    ("قال محـمد هنا", ["محمد"], [], "قال [محـمد] هنا"),
+    ("בית־ספר גדול", ["ספר"], [], "בית־[ספר] גדול"),
+    ("ꙋⷩ Йод", ["ꙋⷩ"], [], "[ꙋⷩ] Йод"),
+    ("И\u0306од и", ["йод"], [], "[И\u0306од] и"),
+    ("か\u3099く", ["がく"], [], "[か\u3099く]"),
+    ("ｶﾞｽ x", ["ガス"], [], "[ｶﾞｽ] x"),
+    (unicodedata.normalize("NFD", "한국어 말"), ["국어"], [], unicodedata.normalize("NFD", "한[국어] 말")),
+    ("Ⓐ ⑩", ["10"], [], "Ⓐ [⑩]"),
+    ("घरों घर", ["घर"], [], "घरों [घर]"),
+    ("one\u200btwo", ["two"], [], "one\u200b[two]"),
 ])  # fmt: skip
 def test_matches_are_marked_as_written(text: str, words: list[str], prefixes: list[str], marked: str) -> None:
     wish = Highlight(pre_tag="[", post_tag="]", escape=False, crop_fields={})
     assert Highlighter(wish, marks_for(words, prefixes, [])).format({"x": text})["x"] == marked
+
+
+def test_every_character_is_marked_as_it_is_indexed() -> None:
+    bracketed = range(0x2474, 0x249C)  # Indexed with their brackets and dots, between which any word is marked.
+    ranges = (range(0x80, 0x3100), range(0xA640, 0xAC00), range(0xFB00, 0xFFF0), range(0x11000, 0x11200))
+    for code in set().union(*ranges).difference(bracketed):
+        text = f"ab{chr(code)}cd"
+        terms = terms_of(text)
+        for word in {"ab", "cd", *terms}:
+            found = bool(find_spans(text, Needles.of({word: 0}, {}, {})))
+            assert found == (word in terms), f"U+{code:04X}: {word!r} in {terms}"
+
+
+def test_a_phrase_is_marked_only_where_all_of_its_words_are_whole() -> None:
+    wish = Highlight(pre_tag="[", post_tag="]", crop_fields={})
+    highlighter = Highlighter(wish, marks_for([], [], [("राम", "घर")]))
+    text = "राम घर, राम घरों, आराम घर, रामों घर"
+    assert highlighter.format({"x": text})["x"] == text.replace("राम घर,", "[राम घर],", 1)
 
 
 def test_the_crop_holds_the_most_different_matches() -> None:
