@@ -134,9 +134,9 @@ class Plan:
         quoted = sum(_words_in(phrase) for phrase in self.parsed.phrases)
         return bool(quoted) and around > 1 and around + quoted >= self.ranking.sentence
 
-    def mark_parts(self) -> None:
-        """Mark the parts of compounds, too: documents are shown that have them apart."""
-        for unit in self._in_parts:
+    def mark_parts(self, *, loose: bool = False) -> None:
+        """Mark the parts of compounds, too: documents are shown that have all of them, or if ``loose`` any, apart."""
+        for unit in self.parsed.loose_compounds if loose else self._in_parts:
             for term in unit.terms:
                 if term not in self.stops:
                     self.marks.add((term,), self.parsed.units.index(unit))

@@ -101,6 +101,7 @@ class _Search:
             best = _with(plan.any_word, self.condition)
             found = self._try(best)
         if not found and plan.loose_parts is not None:
+            plan.mark_parts(loose=True)
             best = _with(plan.loose_parts, self.condition)
             self._try(best)
         return best

@@ -338,6 +338,11 @@ def test_the_parts_of_a_compound_are_marked_where_it_stands_in_parts() -> None:
     assert marked == {"b": "Install <em>node.js</em> here", "a": "The <em>node</em> has <em>js</em>."}
 
 
+def test_what_only_has_some_parts_of_a_compound_is_marked() -> None:
+    (hit,) = index_of(page("a", "Guide", "The function INV")).search("F.INV-function", highlight=Highlight()).hits
+    assert (hit.formatted or {})["content"] == "The <em>function</em> <em>INV</em>"
+
+
 def test_letters_of_an_abbreviation_are_not_marked_elsewhere() -> None:
     case = index_of(page("a", "Page", "The U.K. has vitamin K and plan U"))
     (hit,) = case.search("U.K. plan", highlight=Highlight()).hits
