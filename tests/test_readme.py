@@ -82,6 +82,7 @@ QUERIES: list[tuple[str, str, set[str]]] = [
     ("habror", "both", {"both", "one"}), ("musem", "museum", {"museum", "shop"}), ("crise", "both", {"both"}),
     ("crus", "", set()),
     ('"opening hours"', "hours", {"hours"}), ('"hours opening"', "", set()),
+    ('"opening hours" cathedral', "hours", {"hours"}), ('"hours opening" museum', "", set()),
     ('when does "museum opening" begin today', "museum", {"museum", "shop", "hours"}),
     ("museum -shop", "museum", {"museum"}), ('museum -"gift shop"', "museum", {"museum"}),
     ("node.js", "node", {"node", "parts"}), ("file_name", "name", {"name"}), ("3.11.7", "", set()),

@@ -52,12 +52,12 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
         if searched and not parsed.is_empty:
             plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
             base = search.choose(plan)
-            if search.found == 0 and plan.quotes_in_a_sentence:
+            if search.found == 0 and parsed.phrases and parsed.units:
                 base = search.choose_phrases(plan)
-                if not search.found:
-                    parsed = parse_query(query.text, with_phrases=False)
-                    plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
-                    base = search.choose(plan)
+            if search.found == 0 and plan.quotes_in_a_sentence:
+                parsed = parse_query(query.text, with_phrases=False)
+                plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
+                base = search.choose(plan)
             marks = plan.marks
     if base is None:
         return SearchResult((), 0, {name: {} for name in fields}, {}, _milliseconds_since(started))

@@ -301,7 +301,9 @@ def test_quotes_in_a_sentence_are_only_a_name_where_no_page_has_the_phrase() -> 
 
 def test_a_phrase_that_a_page_has_is_kept_though_no_other_word_is_there() -> None:
     case = index_of(page("phrase", "TV", "Doctor Who has been on for years"), page("other", "Doctor", "Doctor, doctor"))
-    assert case.ids('how expensive tickets "Doctor Who" cost') == ["phrase"]
+    for words in ('how expensive tickets "Doctor Who" cost', '"Doctor Who" nedir?', '"Doctor Who" -tickets cost'):
+        assert case.ids(words) == ["phrase"]
+    assert case.ids('"Doctor Who" cost -years') == case.ids('"Doctor Who" cost', all_words=True) == []
 
 
 def test_two_words_of_a_script_without_spaces_are_no_sentence() -> None:
