@@ -45,7 +45,7 @@ class Ranking:
     joined: float = 0.8
     parts: float = 0.3
     other_tone: float = 0.3
-    field_tie: float = 0.7
+    field_tie: float = 0.6
     form_tie: float = 0.3
     own_rarity: float = 0.2
     whole_title: float = 1.0
