@@ -31,11 +31,13 @@ class Form:
         terms: One term, or several that must follow each other.
         worth: 1.0 for the word as typed, less for other forms.
         errors: 0 for the word or its stem, 1 for a longer word, 2 and more for typing errors.
+        words: The terms as they are marked, if that is not as they are found.
     """
 
     terms: tuple[str, ...]
     worth: float
     errors: int = 0
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ import tantivy
 
 from backends.base import SearchSettings
 from backends.embedded.expansion import Expansion, Form, expand, written_together
-from backends.embedded.folding import RUN, fold, terms_of
+from backends.embedded.folding import RUN, fold, pieces_of
 from backends.embedded.form_queries import FormQueries, ToneMatches, best_of
 from backends.embedded.languages import UNKNOWN, language_votes, stop_words
 from backends.embedded.marks import Marks
-from backends.embedded.queries import ParsedQuery, Unit, UnitKind
+from backends.embedded.phrases import Phrase
+from backends.embedded.queries import ParsedQuery, Unit, UnitKind, units_of
 from backends.embedded.ranking import RANKING, Ranking
 from backends.embedded.schema import MARKS, TEXT_FIELDS, text_mark
 from backends.embedded.snapshots import Snapshot
@@ -131,7 +132,7 @@ class Plan:
     def quotes_in_a_sentence(self) -> bool:
         """Whether quoted words may only be a name in a sentence: there are words around them, and enough of all."""
         around = sum(_words_in(unit.terms[:1]) for unit in self.parsed.units)
-        quoted = sum(_words_in(phrase) for phrase in self.parsed.phrases)
+        quoted = sum(_words_in(phrase.words) for phrase in self.parsed.phrases)
         return bool(quoted) and around > 1 and around + quoted >= self.ranking.sentence
 
     def mark_parts(self, *, loose: bool = False) -> None:
@@ -191,7 +192,7 @@ class Plan:
     def _word(self, number: int, unit: Unit, expansion: Expansion, needed: bool, others: list[Form]) -> _Word:
         forms = self._forms(expansion, others)
         for form in forms:
-            self.marks.add(form.terms, number)
+            self.marks.add(form.words or form.terms, number)
         if expansion.completed and unit.kind is UnitKind.WORD:
             self.marks.prefixes.setdefault(expansion.completed, number)
         toned = self._toned(unit)
@@ -250,7 +251,9 @@ class Plan:
                 terms += units[end].terms
                 if len(terms) > longest:
                     break
-                forms = [Form(other, self.ranking.synonym) for other in self.synonyms.get(terms, ())]
+                forms = [
+                    Form(other.terms, self.ranking.synonym, words=other.words) for other in self.synonyms.get(terms, ())
+                ]
                 for at in range(start, end + 1):
                     found[at] += forms
         return found
@@ -284,11 +287,11 @@ class Plan:
         """Quoted phrases, and what a minus leaves out."""
         demands: list[tuple[tantivy.Occur, tantivy.Query]] = []
         for number, phrase in enumerate(self.parsed.phrases, len(self.words)):
-            query = self.forms.one(Form(phrase, 1.0))
+            query = self.forms.one(Form(phrase.terms, 1.0))
             demands.append((Must, query or _Query.empty_query()))
-            self.marks.add(phrase, number)
+            self.marks.add(phrase.words, number)
         for excluded in self.parsed.excluded:
-            query = self.forms.one(Form(excluded, 1.0))
+            query = self.forms.one(Form(excluded.terms, 1.0))
             if query is not None:
                 demands.append((MustNot, query))
         if self.parsed.excluded and not self.parsed.units and not self.parsed.phrases:
@@ -327,15 +330,17 @@ class Plan:
         return found[:16]
 
 
-def _words_in(terms: Sequence[str]) -> float:
-    """How many words terms are about: of a script without spaces, pairs of characters are half a word each."""
-    return sum(0.5 if RUN.match(term) else 1 for term in terms)
+def _words_in(words: Sequence[str]) -> float:
+    """How many words these are about: of a script without spaces, pairs of characters are half a word each."""
+    return sum(0.5 * max(1, len(pieces_of(word)) - 1) if RUN.match(word) else 1 for word in words)
 
 
-def _synonym_groups(settings: SearchSettings) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
-    found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+def _synonym_groups(settings: SearchSettings) -> dict[tuple[str, ...], list[Phrase]]:
+    """What may stand for each synonym, by its terms in a query."""
+    found: dict[tuple[str, ...], list[Phrase]] = {}
     for group in settings.synonyms:
-        members = [terms for word in group if (terms := tuple(terms_of(word)))]
-        for member in members:
-            found.setdefault(member, []).extend(other for other in members if other != member)
+        members = {tuple(term for unit in units_of(word) for term in unit.terms): Phrase.of(word) for word in group}
+        members.pop((), None)
+        for terms in members:
+            found.setdefault(terms, []).extend(members[other] for other in members if other != terms)
     return found

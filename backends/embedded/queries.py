@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 
-from backends.embedded.folding import ANALYZER, RUN, compose, pieces_of, spell_out
+from backends.embedded.folding import ANALYZER, compose, pieces_of, spell_out
+from backends.embedded.phrases import Phrase, split_runs
+from backends.words import WORD
 
 MAX_UNITS = 32
 """Words of a query that are searched; the rest is ignored."""
@@ -49,7 +51,7 @@ class ParsedQuery:
 
     Attributes:
         units: What should match, in order.
-        phrases: Quoted phrases, as terms; every one must match.
+        phrases: Quoted phrases; every one must match.
         excluded: Words and phrases after a minus; none may match.
         characters: Characters of runs longer than one; they add to the score only.
         open_end: Whether the last unit is a word that may not be finished.
@@ -57,8 +59,8 @@ class ParsedQuery:
     """
 
     units: list[Unit] = field(default_factory=list)
-    phrases: list[tuple[str, ...]] = field(default_factory=list)
-    excluded: list[tuple[str, ...]] = field(default_factory=list)
+    phrases: list[Phrase] = field(default_factory=list)
+    excluded: list[Phrase] = field(default_factory=list)
     characters: list[str] = field(default_factory=list)
     open_end: bool = True
     breaks: set[int] = field(default_factory=set)
@@ -73,8 +75,16 @@ class ParsedQuery:
         return not (self.units or self.phrases or self.excluded)
 
 
-_CHUNK = re.compile(r'(?P<minus>-(?=["\w]))?(?:"(?P<quoted>[^"]*)"|(?P<plain>[^\s"]+|"))|\s+')
-_TIGHT = re.compile(r"[^\W_][._@][^\W_]|://|\d[.,:]\d")
+_CURLY_QUOTES = str.maketrans("“”„", '"""')
+"""What phones make of the quotes that are typed."""
+
+_GERSHAYIM = '(?<=[א-ת])["\u05f4](?=[א-ת](?![א-ת]))'
+"""The sign of Hebrew abbreviations, before their last letter; mostly typed as a quote."""
+
+_CHUNK = re.compile(
+    rf'(?P<minus>-(?=["\w]))?(?:"(?P<quoted>(?:[^"]|{_GERSHAYIM})*)"|(?P<plain>(?:[^\s"]|{_GERSHAYIM})+|"))|\s+'
+)
+_TIGHT = re.compile(rf"[^\W_][._@][^\W_]|://|\d[.,:]\d|{_GERSHAYIM}")
 _STRICT = re.compile(r"\d[.,:]\w|\w[.,:]\d|@|://")
 
 
@@ -86,7 +96,7 @@ def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
     """
     parsed = ParsedQuery()
     after_space = True
-    for match in _CHUNK.finditer(text):
+    for match in _CHUNK.finditer(text.translate(_CURLY_QUOTES)):
         quoted, plain, minus = match["quoted"], match["plain"], match["minus"] is not None
         if quoted is None and plain is None:
             after_space = True
@@ -96,18 +106,18 @@ def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
         if quoted is not None or excluded:
             parsed.breaks.add(len(parsed.units))
         if quoted is not None and not excluded and not with_phrases:
-            parsed.units.extend(unit for chunk in quoted.split() for unit in _units(chunk))
+            parsed.units.extend(units_of(quoted))
             parsed.breaks.add(len(parsed.units))
             parsed.open_end = False
         elif quoted is not None:
-            terms = tuple(_terms(quoted))
-            if terms:
-                (parsed.excluded if excluded else parsed.phrases).append(terms)
+            phrase = Phrase.of(quoted)
+            if phrase.terms:
+                (parsed.excluded if excluded else parsed.phrases).append(phrase)
                 parsed.open_end = False
         elif excluded:
-            terms = tuple(_terms(plain))
-            if terms:
-                parsed.excluded.append(terms)
+            phrase = Phrase.of(plain)
+            if phrase.terms:
+                parsed.excluded.append(phrase)
         elif len(parsed.units) < MAX_UNITS or not parsed.open_end:
             before = len(parsed.units)
             parsed.units.extend(_units(plain))
@@ -119,20 +129,14 @@ def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
     return parsed
 
 
-def _terms(text: str) -> list[str]:
-    """Terms of a phrase, in the order the index has them; the single characters of a run are left out."""
-    found: list[str] = []
-    for piece, is_run in _split(compose(text)):
-        if is_run:
-            parts = pieces_of(piece)
-            found += [left + right for left, right in pairwise(parts)] or parts
-        else:
-            found += ANALYZER.analyze(spell_out(piece))
-    return found[:MAX_UNITS]
+def units_of(text: str) -> Iterator[Unit]:
+    """The units of a text in which no sign has a meaning of its own."""
+    for chunk in text.split():
+        yield from _units(chunk)
 
 
 def _units(chunk: str) -> Iterator[Unit]:
-    for piece, is_run in _split(compose(chunk)):
+    for piece, is_run in split_runs(compose(chunk)):
         if is_run:
             parts = pieces_of(piece)
             if len(parts) == 1:
@@ -148,24 +152,11 @@ def _units(chunk: str) -> Iterator[Unit]:
         elif len(terms) == 1:
             yield Unit(UnitKind.WORD, terms, _surface(spelled))
         else:
-            for word in re.findall(r"[^\W_]+", spelled):
-                term = ANALYZER.analyze(word)
-                if len(term) == 1:
-                    yield Unit(UnitKind.WORD, (term[0],), word.lower())
-
-
-def _split(text: str) -> Iterator[tuple[str, bool]]:
-    """Pieces of a text, and whether each is a run of a script without spaces."""
-    at = 0
-    for match in RUN.finditer(text):
-        if match.start() > at:
-            yield text[at : match.start()], False
-        yield match.group(), True
-        at = match.end()
-    if at < len(text):
-        yield text[at:], False
+            for word in WORD.findall(spelled):
+                for term in ANALYZER.analyze(word):
+                    yield Unit(UnitKind.WORD, (term,), word.lower())
 
 
 def _surface(text: str) -> str:
-    found = re.search(r"[^\W_]+", text)
+    found = WORD.search(text)
     return found.group().lower() if found else text.lower()

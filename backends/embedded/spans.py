@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from os.path import commonprefix
 from typing import Self
 
-from backends.embedded.folding import RUN, SILENT, compose, fold, pieces_of, terms_of
+from backends.embedded.folding import RUN, SILENT, compose, fold, terms_of
 from backends.text import without_ascii
 
 MOST_SPANS = 400
@@ -48,6 +48,8 @@ _PLAIN_BUT_TYPOGRAPHY = re.compile(
 _LONG_RUN = 16
 _FEW_LETTERS = 64
 _FAMILY_PREFIX = 3
+_WIDEST_GAP = 16
+"""Characters between the words of a phrase: brackets, quotes, dots."""
 _PLAIN_REST = re.compile("[a-z0-9]*")
 _SPELLED_OUT = re.compile("([a-z])(plusplus|sharp)")
 
@@ -378,11 +380,9 @@ def _is_cut(folded: str, end: int, stop: int) -> bool:
 def _sequence_pattern(sequence: tuple[str, ...]) -> re.Pattern[str]:
     parts: list[str] = []
     for before, term in pairwise((None, *sequence)):
-        if before is not None and RUN.match(before) and RUN.match(term or ""):
-            parts.append(re.escape("".join(pieces_of(term or "")[1:])))
-            continue
         if parts:
-            parts.append(r"[\W_]{0,5}?" if RUN.match(term or "") or RUN.match(before or "") else r"[\W_]{1,5}")
+            least = 0 if RUN.match(term or "") or RUN.match(before or "") else 1
+            parts.append(f"[\\W_]{{{least},{_WIDEST_GAP}}}{'' if least else '?'}")
         choices = "|".join(re.escape(spelling) for spelling in _spellings(term or ""))
         parts.append(f"(?:{choices})")
     if not RUN.match(sequence[0]):

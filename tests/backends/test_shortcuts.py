@@ -31,8 +31,8 @@ texts = st.one_of(
 
 
 def plainly_composed(text: str) -> str:
-    form = "NFKC" if folding._COMPATIBILITY.search(text) else "NFC"
-    return unicodedata.normalize("NFC", unicodedata.normalize(form, text).translate(folding._FOLDS))  # type: ignore[arg-type]
+    text = folding._COMPATIBILITY.sub(lambda found: unicodedata.normalize("NFKC", found.group()), text)
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).translate(folding._FOLDS))
 
 
 def plainly_spelt_out(text: str) -> str:

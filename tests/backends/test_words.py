@@ -111,8 +111,8 @@ def test_a_query_is_taken_apart() -> None:
         (UnitKind.COMPOUND, ("3", "11", "7")), (UnitKind.PAIR, ("日本",)), (UnitKind.PAIR, ("本語",)),
         (UnitKind.WORD, ("cplusplus",)),
     ]  # fmt: skip
-    assert parsed.phrases == [("node", "js")]
-    assert parsed.excluded == [("old",), ("very", "old")]
+    assert [phrase.terms for phrase in parsed.phrases] == [("node", "js")]
+    assert [phrase.terms for phrase in parsed.excluded] == [("old",), ("very", "old")]
 
 
 @given(st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False, allow_infinity=False)),
@@ -263,6 +263,41 @@ def test_tones_put_no_page_behind_that_has_none() -> None:
     )
     assert case.ids("résumé") == ["résumé", "mention"]
     assert case.ids("cà phê")[:2] == ["short", "long"]
+
+
+UNSPACED = (
+    page("ko", "x", "열려면 이 암호를 국립도서관 앞에서 입력"),
+    page("th", "x", "ที่มาร์ลโบโรเฮาส์ แต่ย้ายไปที่ ซัมเมอร์เซตเฮาส์"),
+    page("zh", "x", "可以免费。仅删除数字，仍然保留 HTML 格式"),
+    page("ja", "x", "ファイル名ボックスに、名前を入力（必須）"),
+)
+
+
+@pytest.mark.parametrize(("phrase", "found"), [
+    ("열려면 이 암호를", "ko"), ("이 암호를", "ko"), ("도서관 앞에서", "ko"), ("앞에서 도서관", ""),
+    ("แต่ย้ายไปที่ ซัมเมอร์", "th"), ("仅删除数字，仍然", "zh"), ("免费。仅删除", "zh"), ("仍然保留 html 格式", "zh"),
+    ("保留 HTML", "zh"), ("删除，数字", ""), ("ボックスに、名前", "ja"), ("入力（必須", "ja"), ("入力", "ja"),
+])  # fmt: skip
+def test_a_phrase_goes_on_from_one_run_of_a_script_without_spaces_to_the_next(phrase: str, found: str) -> None:
+    case = index_of(*UNSPACED)
+    hits = case.search(f'"{phrase}"', highlight=Highlight()).hits
+    assert [hit.id for hit in hits] == ([found] if found else [])
+    for hit in hits:
+        marked = (hit.formatted or {})["content"]
+        assert f"<em>{phrase}</em>".lower() in marked.lower()
+        assert found not in case.ids(f'x -"{phrase}"')
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("电脑", {"run", "word"}), ("计算机", {"run", "word"}), ("个人 电脑", {"run"}), ("plane", {"two", "one"}),
+])  # fmt: skip
+def test_synonyms_stand_inside_of_runs_too(text: str, found: set[str]) -> None:
+    case = index_of(
+        page("run", "x", "我的个人计算机很好"), page("word", "电脑", "x"), page("two", "x", "An air craft"),
+        page("one", "x", "A plane"),
+    )  # fmt: skip
+    settings = SearchSettings(synonyms=(("电脑", "计算机"), ("plane", "air craft")))
+    assert set(case.ids(text, settings=settings, all_words=True)) == found
 
 
 def test_a_synonym_is_worth_as_much_beside_a_word_with_a_tone() -> None:
