@@ -19,7 +19,7 @@ from backends.embedded.spans import Needles, find_spans, fold_text
 
 TRICKY = (
     "aAeÉéß İıſﬁæœøñ\u0301\u0308\u00ad\u200d\u200b<>&\"'-_.,+#@ \n\t"
-    "日本語のテスト한국어กรุงเทพ مُحَمَّد שָׁלוֹם־ـहिन्दी Ёёй\u0306 Ωώς ½²ⷠⒶ⑩ｶﾞ😀c++c#.net"
+    "日本語のテスト한국어กรุงเทพ مُحَمَّد שָׁלוֹם־ـहिन्दी Ёёй\u0306 Ωώς ½²ⷠⒶ⑩ｶ😀c++c#.net"
 )
 texts = st.text(alphabet=TRICKY, max_size=80) | st.text(max_size=60)
 PRE, POST = "\ue000", "\ue001"
