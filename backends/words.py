@@ -12,6 +12,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from backends.text import ABBREVIATION, QUOTE_IN_WORD, straight_quotes
+
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003134f"
@@ -38,7 +40,12 @@ _VERSION = re.compile(r"v?\d+(?:\.\d+)+")
 MAX_WORD_BYTES = 100
 """Longer words are cut: Typesense 0.24 crashes on very long ones."""
 
-_QUERY_PART = re.compile(r'(?P<minus>(?:(?<=\s)|^)-(?=["\w]))?(?:"(?P<phrase>[^"]*)"|(?P<plain>[^\s"]+))')
+_QUERY_PART = re.compile(
+    r'(?P<minus>(?:(?<=\s)|^)-(?=["\w]))?'
+    rf'(?:"(?P<phrase>(?:[^"]|{QUOTE_IN_WORD})*)"|(?P<plain>(?:[^\s"]|{QUOTE_IN_WORD})+))'
+)
+_TIGHT = re.compile(rf"{_VERSION.pattern}|.*{ABBREVIATION}.*")
+"""What is one word, though the engine splits it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +102,12 @@ def cut_word(word: str) -> str:
 def query_parts(text: str) -> list[QueryPart]:
     """What a person typed: words, "phrases", and -excluded ones. A part without a letter or digit is none."""
     parts = []
-    for match in _QUERY_PART.finditer(text.replace("\u201c", '"').replace("\u201d", '"').replace("\u201e", '"')):
+    for match in _QUERY_PART.finditer(straight_quotes(text)):
         quoted = match["phrase"] is not None
         written = match["phrase"] if quoted else match["plain"]
         words = tuple(cut_word(word) for word in split_words(spell_signs(written)))
         if words:
-            together = quoted or _VERSION.fullmatch(written) is not None
+            together = quoted or _TIGHT.fullmatch(written) is not None
             parts.append(QueryPart(words, together, match["minus"] is not None))
     return parts
 

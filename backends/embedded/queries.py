@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from backends.embedded.folding import ANALYZER, compose, pieces_of, spell_out
 from backends.embedded.phrases import Phrase, split_runs
+from backends.text import ABBREVIATION, QUOTE_IN_WORD, straight_quotes
 from backends.words import WORD
 
 MAX_UNITS = 32
@@ -75,16 +76,10 @@ class ParsedQuery:
         return not (self.units or self.phrases or self.excluded)
 
 
-_CURLY_QUOTES = str.maketrans("“”„", '"""')
-"""What phones make of the quotes that are typed."""
-
-_GERSHAYIM = '(?<=[א-ת])["\u05f4](?=[א-ת](?![א-ת]))'
-"""The sign of Hebrew abbreviations, before their last letter; mostly typed as a quote."""
-
 _CHUNK = re.compile(
-    rf'(?P<minus>-(?=["\w]))?(?:"(?P<quoted>(?:[^"]|{_GERSHAYIM})*)"|(?P<plain>(?:[^\s"]|{_GERSHAYIM})+|"))|\s+'
+    rf'(?P<minus>-(?=["\w]))?(?:"(?P<quoted>(?:[^"]|{QUOTE_IN_WORD})*)"|(?P<plain>(?:[^\s"]|{QUOTE_IN_WORD})+|"))|\s+'
 )
-_TIGHT = re.compile(rf"[^\W_][._@][^\W_]|://|\d[.,:]\d|{_GERSHAYIM}")
+_TIGHT = re.compile(rf"[^\W_][._@][^\W_]|://|\d[.,:]\d|{ABBREVIATION}")
 _STRICT = re.compile(r"\d[.,:]\w|\w[.,:]\d|@|://")
 
 
@@ -96,7 +91,7 @@ def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
     """
     parsed = ParsedQuery()
     after_space = True
-    for match in _CHUNK.finditer(text.translate(_CURLY_QUOTES)):
+    for match in _CHUNK.finditer(straight_quotes(text)):
         quoted, plain, minus = match["quoted"], match["plain"], match["minus"] is not None
         if quoted is None and plain is None:
             after_space = True

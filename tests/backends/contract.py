@@ -725,6 +725,16 @@ class MatchingContract:
         assert case.ids('"brown quick"') == []
         assert case.ids('"quick"') != []
 
+    @pytest.mark.parametrize("phrase", ["이 암호를", "암호를 국립도서관", "时候 开放", "เปิดเมื่อไร แต่ย้าย", "राम के घर"])
+    def test_a_phrase_of_several_words_is_found_in_any_script(self, case: Case, phrase: str) -> None:
+        first, _, rest = phrase.partition(" ")
+        case.add(page("a", "x", f"x {phrase} y"), page("b", "x", f"{rest} x {first}"))
+        assert case.ids(f'"{phrase}"') == ["a"]
+
+    def test_the_sign_of_a_hebrew_abbreviation_opens_no_phrase(self, case: Case) -> None:
+        case.add(page("a", "x", 'פעולות צה"ל מול ארה"ב'), page("b", "x", "ל וארה"))
+        assert case.ids('צה"ל ארה"ב') == ["a"]
+
     def test_a_minus_leaves_documents_out(self, case: Case) -> None:
         case.add(page("a", "red apple"), page("b", "green apple"), page("c", "apple", "a red one"))
         assert case.ids("apple -red") == ["b"]
