@@ -7,7 +7,7 @@ import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
 
-from backends.text import beyond_ascii
+from backends.text import beyond_ascii, few_marks
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _ISO_DATE = re.compile(r"\d{4}-?(?:\d\d|W\d\d)", re.ASCII)
@@ -67,7 +67,7 @@ def fold_to_bytes(text: str) -> bytes:
     foreign = beyond_ascii(text)
     if foreign.casefold() == foreign and _COMPOSED.fullmatch(foreign):
         return text.encode().lower()  # Only ASCII has a case here.
-    return unicodedata.normalize("NFC", text.casefold()).encode()
+    return unicodedata.normalize("NFC", few_marks(text, foreign).casefold()).encode()
 
 
 def number_text(value: int | float) -> str:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import tantivy
 
-from backends.text import beyond_ascii
+from backends.text import beyond_ascii, few_marks
 
 MAX_TERM_BYTES = 160
 """Words of so many and more are neither indexed nor searched."""
@@ -21,18 +21,21 @@ MAX_TERM_BYTES = 160
 TOKENIZER = "words"
 
 _UNSPACED_BASE = (
-    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 )
 _HANGUL = "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
-_CLUSTERED = "\u0e01-\u0e5b\u0e81-\u0edf\u1000-\u109f\u1780-\u17dd\uaa60-\uaa7f"
+_CLUSTERED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109d\u1780-\u17d3\u17d7\u17dc\u17dd"
+    "\u17e0-\u17e9\uaa60-\uaa76\uaa7a-\uaa7f"
+)
 _CLUSTER_MARKS = (
     "\u0e30-\u0e3a\u0e45\u0e4d\u0eb0-\u0ebc\u0ecd\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064"
     "\u1067-\u106d\u1071-\u1074\u1082-\u108d\u17b4-\u17c8"
 )
 _SILENT_MARKS = (
-    (0xE47, 0xE4C), (0xE4E, 0xE4E), (0xEC8, 0xECC), (0x1037, 0x1037), (0x1039, 0x103A), (0x17C9, 0x17D3),
-    (0x17DD, 0x17DD),
+    (0xE47, 0xE4C), (0xE4E, 0xE4E), (0xEBA, 0xEBA), (0xEC8, 0xECC), (0x1037, 0x1037), (0x1039, 0x103A),
+    (0x17B4, 0x17B5), (0x17C9, 0x17D3), (0x17DD, 0x17DD),
 )  # fmt: skip
 """Tone and silencing marks of the clustered scripts; tantivy would split words at them."""
 
@@ -115,7 +118,7 @@ def compose(text: str) -> str:
 
 
 def _composed(text: str, foreign: str) -> str:
-    normal = text
+    normal = few_marks(text, foreign)
     if _COMPATIBILITY.search(foreign) is not None:
         normal = _COMPATIBILITY.sub(lambda found: unicodedata.normalize("NFKC", found.group()), text)
     if not unicodedata.is_normalized("NFC", normal):
@@ -148,8 +151,8 @@ def prepare(text: str) -> str:
     foreign = beyond_ascii(text)
     if _TO_COMPOSE.search(foreign) is None:
         return spell_out(text)
-    text = spell_out(_composed(text, foreign))
-    return text if _UNSPACED.search(beyond_ascii(text)) is None else RUN.sub(_paired, text)
+    text = _composed(text, foreign)
+    return spell_out(text if _UNSPACED.search(beyond_ascii(text)) is None else RUN.sub(_paired, text))
 
 
 @lru_cache(maxsize=65536)

@@ -9,15 +9,13 @@ from typing import Self
 
 from backends.embedded.folding import ANALYZER, RUN, compose, pieces_of, spell_out
 
-_MOST_TERMS = 32
-
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
     """Words that follow each other.
 
     Attributes:
-        terms: As they follow each other in the index; at most 32.
+        terms: As they follow each other in the index.
         words: As they follow each other in a text; a run of a script without spaces is one.
     """
 
@@ -29,8 +27,8 @@ class Phrase:
         """The words of a text.
 
         Of a run, the index has first the pairs and then the single characters. The first run of a phrase may be the
-        end of a longer one, and has its characters next to what follows; the last may be the beginning of a longer
-        one, and has its pairs next to what came before; those between are whole.
+        end of a longer one, and has its characters next to what follows; the last, if it is longer than a character,
+        may be the beginning of a longer one, and has its pairs next to what came before; those between are whole.
         """
         words: list[str] = []
         for piece, is_run in split_runs(compose(text)):
@@ -47,7 +45,7 @@ class Phrase:
                 terms += pairs
             if at < last or not pairs:
                 terms += pieces
-        return cls(tuple(terms[:_MOST_TERMS]), tuple(words[:_MOST_TERMS]))
+        return cls(tuple(terms), tuple(words))
 
 
 def split_runs(text: str) -> Iterator[tuple[str, bool]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import tantivy
@@ -68,7 +68,7 @@ class Plan:
         self.forms = FormQueries(snapshot, self.weights, ranking)
         self.languages = self._languages(settings)
         self.stops = self._stop_words(settings)
-        self.synonyms = _synonym_groups(settings)
+        self.synonyms = _phrases_by_synonym(settings.synonyms)
         accents = any(not unit.surface.isascii() for unit in parsed.units)
         self.has_tones = accents and not TONAL.isdisjoint(self.languages)
         self.marks = Marks()
@@ -335,10 +335,11 @@ def _words_in(words: Sequence[str]) -> float:
     return sum(0.5 * max(1, len(pieces_of(word)) - 1) if RUN.match(word) else 1 for word in words)
 
 
-def _synonym_groups(settings: SearchSettings) -> dict[tuple[str, ...], list[Phrase]]:
+@lru_cache(maxsize=64)
+def _phrases_by_synonym(groups: tuple[tuple[str, ...], ...]) -> Mapping[tuple[str, ...], list[Phrase]]:
     """What may stand for each synonym, by its terms in a query."""
     found: dict[tuple[str, ...], list[Phrase]] = {}
-    for group in settings.synonyms:
+    for group in groups:
         members = {tuple(term for unit in units_of(word) for term in unit.terms): Phrase.of(word) for word in group}
         members.pop((), None)
         for terms in members:

@@ -147,9 +147,9 @@ def _units(chunk: str) -> Iterator[Unit]:
         elif len(terms) == 1:
             yield Unit(UnitKind.WORD, terms, _surface(spelled))
         else:
-            for word in WORD.findall(spelled):
-                for term in ANALYZER.analyze(word):
-                    yield Unit(UnitKind.WORD, (term,), word.lower())
+            words = WORD.findall(spelled.lower())
+            for term, surface in zip(terms, words if len(words) == len(terms) else terms, strict=True):
+                yield Unit(UnitKind.WORD, (term,), surface)
 
 
 def _surface(text: str) -> str:

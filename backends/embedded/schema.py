@@ -21,7 +21,7 @@ from backends.base import FieldKind
 from backends.embedded.folding import ANALYZER, TOKENIZER
 from backends.values import fold_to_bytes
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 """Counts up when indexes written before cannot be read any more."""
 
 FIRST_SLOTS: Final = 8

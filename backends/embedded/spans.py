@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import pairwise
 from os.path import commonprefix
 from typing import Self
 
@@ -40,12 +40,15 @@ _MOVING = "".join(filter("\U00010000".__gt__, _MARKS)) + f"{_LIGATURES}{_JAMO}\u
 What is beyond 16 bits is one range: more of them, and looking for any takes three times as long.
 """
 _MOVES = re.compile(f"[{_MOVING}]")
+# Begun with one, the place is searched for by that, which is faster.
 _MOVING_RUN = re.compile(f"[{_MOVING}][{_MOVING}]*")
-_LETTER_WITH_MARKS = re.compile(f"(?:[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?|.)[{_MARKS}]*", re.DOTALL)
+_LETTER_WITH_MARKS = re.compile(f"(?:[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?|.)[{_MARKS}]{{0,16}}", re.DOTALL)
 _PLAIN_BUT_TYPOGRAPHY = re.compile(
     "[\xa0-\xa9\xab\xac\xae-\xb1\xb4\xb6-\xb8\xbb\xbf\u2010-\u2027\u2030-\u205e\u20ac\u2122\u2190-\u21ff]*"
 )
 _LONG_RUN = 16
+"""Letters of a run that is not remembered: they are rarely the same."""
+
 _FEW_LETTERS = 64
 _FAMILY_PREFIX = 3
 _WIDEST_GAP = 16
@@ -59,10 +62,14 @@ class _LetterFolds(dict[int, int]):
 
     def __missing__(self, code: int) -> int:
         char = chr(code)
-        folded = fold(char)
+        folded = _fold_char(char)
         result = ord(folded) if len(folded) == 1 else ord(char.lower()) if len(char.lower()) == 1 else code
         self[code] = result
         return result
+
+
+def _fold_char(char: str) -> str:
+    return "" if "\ud800" <= char <= "\udfff" else fold(char)
 
 
 _LETTER_FOLDS = _LetterFolds()
@@ -357,13 +364,25 @@ def _goes_on(char: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def _goes_on_beyond(char: str) -> bool:
-    return RUN.match(char) is None and bool(fold(char))
+    return RUN.match(char) is None and bool(_fold_char(char))
 
 
 def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: int, stop: int) -> list[Span]:
-    found = islice(_sequence_pattern(sequence).finditer(folded, start, stop), MOST_SPANS)
-    spans = [match.span() for match in found if not _is_cut(folded, match.end(), stop)]
-    return [(first, end, number) for first, end in spans if _are_words(folded[max(first - 1, 0) : end + 1], sequence)]
+    found: list[Span] = []
+    search = _sequence_pattern(sequence).search
+    match = search(folded, start, stop)
+    while match is not None and len(found) < MOST_SPANS:
+        first, end = match.span()
+        whole = not _is_inside(folded, first) and not _is_inside(folded, end) and _are_words(match.group(), sequence)
+        if whole:
+            found.append((first, end, number))
+        match = search(folded, end if whole else first + 1, stop)
+    return found
+
+
+def _is_inside(folded: str, at: int) -> bool:
+    """Whether a place is in the middle of a word of a script with spaces."""
+    return 0 < at < len(folded) and _goes_on(folded[at - 1]) and _goes_on(folded[at])
 
 
 def _are_words(text: str, sequence: tuple[str, ...]) -> bool:
@@ -371,26 +390,17 @@ def _are_words(text: str, sequence: tuple[str, ...]) -> bool:
     return text.isascii() or any(map(RUN.match, sequence)) or tuple(terms_of(text)) == sequence
 
 
-def _is_cut(folded: str, end: int, stop: int) -> bool:
-    """Whether a match ends where looking ended, in the middle of a word."""
-    return end == stop and end < len(folded) and _goes_on(folded[end - 1]) and _goes_on(folded[end])
-
-
 @lru_cache(maxsize=1024)
 def _sequence_pattern(sequence: tuple[str, ...]) -> re.Pattern[str]:
     parts: list[str] = []
     for before, term in pairwise((None, *sequence)):
-        if parts:
-            least = 0 if RUN.match(term or "") or RUN.match(before or "") else 1
-            parts.append(f"[\\W_]{{{least},{_WIDEST_GAP}}}{'' if least else '?'}")
-        choices = "|".join(re.escape(spelling) for spelling in _spellings(term or ""))
-        parts.append(f"(?:{choices})")
-    if not RUN.match(sequence[0]):
-        edge = r"(?<![^\W_])"
-        spellings = _spellings(sequence[0])
-        # With the word itself first, the place of a match is searched for as text is: many times faster.
-        parts[0] = (
-            f"{re.escape(spellings[0])}(?<={edge}{re.escape(spellings[0])})" if len(spellings) == 1 else edge + parts[0]
-        )
-    right = "" if RUN.match(sequence[-1]) else r"(?![^\W_])"
-    return re.compile("".join(parts) + right)
+        spellings = _spellings(term or "")
+        word = f"(?:{'|'.join(map(re.escape, spellings))})" if len(spellings) > 1 else re.escape(spellings[0])
+        if before is not None:
+            has_sign = any(not spelling[0].isalnum() for spelling in spellings)
+            least = 0 if has_sign or RUN.match(term or "") or RUN.match(before) else 1
+            # A gap ends where the word can begin: else there would be very many ways to match a word that is a sign.
+            gap = f"(?:(?!{word})[\\W_])" if has_sign else r"[\W_]"
+            parts.append(f"{gap}{{{least},{_WIDEST_GAP}}}+")
+        parts.append(word)
+    return re.compile("".join(parts))

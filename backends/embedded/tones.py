@@ -10,7 +10,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from backends.text import beyond_ascii
+from backends.text import beyond_ascii, few_marks
 
 TONAL = frozenset({"vi"})
 """The languages with tones, as ISO 639-1 codes."""
@@ -35,7 +35,7 @@ def has_tones(text: str) -> bool:
 
 def toned_words(text: str) -> str:
     """The words of a text, each as :func:`toned` gives it, with spaces between them."""
-    words = _WORD.findall(unicodedata.normalize("NFC", text).lower())
+    words = _WORD.findall(unicodedata.normalize("NFC", few_marks(text)).lower())
     return " ".join([toned(word) for word in words if len(word) <= _LONGEST])
 
 

@@ -213,8 +213,12 @@ def test_fields_that_are_not_wished_for_are_not_marked() -> None:
 
 
 def test_a_hostile_text_is_marked_in_time() -> None:
-    marks = marks_for(["a", "aa", "b"], ["a"], [("a", "b"), ("a", "a")])
-    for text in ("a " * 100_000, "a" * 200_000, "a-" * 100_000, "é" * 200_000, "e\u0301 " * 60_000, "日" * 200_000):
+    sequences = [("a", "b"), ("a", "a"), ("c++",) * 40, ("++",) * 40, ("ิ",) * 40]
+    marks = marks_for(["a", "aa", "b"], ["a"], sequences)
+    for text in (
+        "a " * 100_000, "a" * 200_000, "a-" * 100_000, "é" * 200_000, "e\u0301 " * 60_000, "日" * 200_000,
+        "+" * 200_000, "c++ " * 50_000, " ิ" * 100_000, "ิ" * 200_000, "a" + "\u0301" * 99_999 + "\u0323" * 99_999,
+    ):  # fmt: skip
         started = time.process_time()
         Highlighter(Highlight(), marks).format({"content": text})
         assert time.process_time() - started < 1.0

@@ -288,6 +288,28 @@ def test_a_phrase_goes_on_from_one_run_of_a_script_without_spaces_to_the_next(ph
         assert found not in case.ids(f'x -"{phrase}"')
 
 
+@pytest.mark.parametrize(("text", "typed", "marked"), [
+    ("使用node.js开发", "node.js", "使用<em>node.js</em>开发"), ("版本3.11.7发布", "3.11.7", "版本<em>3.11.7</em>发布"),
+    ("使用open source软件", '"open source"', "使用<em>open source</em>软件"),
+    ("node.js는 좋다", "node.js", "<em>node.js</em>는 좋다"),
+    ("学习C#编程入门", "C#", "学习<em>C#</em>编程入门"), ("学习C++编程", '"C++编程"', "学习<em>C++编程</em>"),
+    ("The notepad++ plugin", '"notepad++ plugin"', "The <em>notepad++ plugin</em>"),
+    ("ราคา ฿100", "฿100", "ราคา ฿<em>100</em>"), ("កម្ពុជា។សួស្តី", '"កម្ពុជា។សួស្តី"', "<em>កម្ពុជា។សួស្តី</em>"),
+    ("ދިވެހި-އިނގިރޭސި", "ދިވެހި-އިނގިރޭސި", "<em>ދިވެހި</em>-<em>އިނގިރޭސި</em>"), ("हिन्दी।भाषा", "भाषा", "हिन्दी।<em>भाषा</em>"),
+])  # fmt: skip
+def test_words_are_found_and_marked_beside_any_script_and_sign(text: str, typed: str, marked: str) -> None:
+    (hit,) = index_of(page("a", "x", text), page("b", "x", "y")).search(typed, highlight=Highlight()).hits
+    assert (hit.formatted or {})["content"] == marked
+
+
+def test_no_word_of_a_long_phrase_is_forgotten() -> None:
+    run = "機械学習の基礎と応用に関する国際研究会"
+    case = index_of(page("a", "x", f"a {run} zebra"), page("b", "x", f"a {run} giraffe"))
+    assert case.ids(f'"a {run} zebra"') == ["a"]
+    assert case.ids(f'"a {run} nothing"') == []
+    assert case.ids(f'x -"a {run} zebra"') == ["b"]
+
+
 @pytest.mark.parametrize(("text", "found"), [
     ("电脑", {"run", "word"}), ("计算机", {"run", "word"}), ("个人 电脑", {"run"}), ("plane", {"two", "one"}),
 ])  # fmt: skip
