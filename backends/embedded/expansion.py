@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
+from operator import itemgetter
 
 from backends.embedded.languages import PREFIXES, sharing_stem, stem, stems
 from backends.embedded.queries import Unit, UnitKind
@@ -19,8 +21,8 @@ _SHORTEST_JOINED = 5
 
 _SHORTEST_STEMMED = 3
 
-_Listing = Callable[[str, str], list[tuple[str, int]]]
-"""The most frequent terms of a field that begin with something, and their frequencies."""
+_Listing = Callable[[tuple[str, ...], str], Mapping[str, int]]
+"""The terms of some fields that begin with something, the most frequent first, and in how many documents each is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,14 @@ def _expand(
 
 def _listing(snapshot: Snapshot) -> _Listing:
     # The terms of a short beginning take milliseconds to list, and may be asked for twice.
-    return cache(lambda field, start: snapshot.terms(field, start, _MOST_LOOKED_AT))
+    @cache
+    def listed(fields: tuple[str, ...], start: str) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for field in fields:
+            keep_most(found, snapshot.terms(field, start, _MOST_LOOKED_AT))
+        return dict(sorted(found.items(), key=itemgetter(1), reverse=True)[:_MOST_LOOKED_AT])
+
+    return listed
 
 
 def _relatives(
@@ -144,7 +153,7 @@ def _relatives(
         wanted = stems(language, word) | {stem(language, unit.surface)}
         counts: dict[str, int] = {}
         for start in _starts(language, word, wanted):
-            counts |= _most_frequent(listed, fields, start, _MOST_LOOKED_AT)
+            counts |= listed(fields, start)
         counts.pop(word, None)
         found |= {term: counts[term] for term in sharing_stem(language, wanted, list(counts))}
     return sorted(found, key=lambda term: -found[term])[: ranking.most_stems]
@@ -160,19 +169,10 @@ def _starts(language: str, word: str, wanted: Set[str]) -> Iterator[str]:
         yield from (prefix + rest for prefix in ("", *PREFIXES.get(language, ())) if prefix + rest != start)
 
 
-def _most_frequent(listed: _Listing, fields: tuple[str, ...], start: str, most: int) -> dict[str, int]:
-    """The most frequent terms of some fields that begin with something, and in how many documents each is."""
-    found: dict[str, int] = {}
-    for field in fields:
-        keep_most(found, listed(field, start)[:most])
-    return dict(sorted(found.items(), key=lambda item: -item[1])[:most])
-
-
 def _completions(listed: _Listing, word: str, fields: tuple[str, ...], ranking: Ranking) -> list[str]:
     most = ranking.most_completions if len(word) > 2 else ranking.most_completions // 3
-    found = _most_frequent(listed, fields if len(word) > 1 else fields[:1], word, most)
-    found.pop(word, None)
-    return list(found)
+    found = islice(listed(fields if len(word) > 1 else fields[:1], word), most)
+    return [term for term in found if term != word]
 
 
 def _expand_compound(

@@ -7,6 +7,7 @@ import time
 import uuid
 from pathlib import Path
 
+import orjson
 import tantivy
 
 from backends.embedded.schema import build_schema, register_tokenizers
@@ -14,6 +15,9 @@ from backends.embedded.store import State
 
 STATE_FILE = "current.json"
 META_FILE = "meta.json"
+STORED_BLOCK_BYTES = 4_096
+"""Stored documents are compressed in blocks of so many bytes or one document: a search unpacks one for every hit."""
+
 _DRAFT_LIFE_SECONDS = 3600
 
 Signature = tuple[int, int, int]
@@ -60,20 +64,27 @@ def make_generation(folder: Path, state: State) -> tantivy.Index:
     """Make the empty generation that a state names."""
     path = folder / state.generation
     path.mkdir()
-    index = tantivy.Index(build_schema(state.capacity), str(path))
-    register_tokenizers(index)
-    return index
+    tantivy.Index(build_schema(state.capacity), str(path))
+    # tantivy-py has no argument for the settings of an index; tantivy reads them from here.
+    meta = orjson.loads((path / META_FILE).read_bytes())
+    meta["index_settings"]["docstore_blocksize"] = STORED_BLOCK_BYTES
+    _replace(path / META_FILE, orjson.dumps(meta))
+    return open_generation(path)
 
 
 def write_state(folder: Path, state: State) -> None:
     """Replace the state file so that a crash leaves the old one or the new one."""
-    draft = folder / f".{STATE_FILE}"
+    _replace(folder / STATE_FILE, state.to_json())
+
+
+def _replace(path: Path, content: bytes) -> None:
+    draft = path.with_name(f".{path.name}")
     with draft.open("wb") as file:
-        file.write(state.to_json())
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(folder / STATE_FILE)
-    sync_folder(folder)
+    draft.replace(path)
+    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

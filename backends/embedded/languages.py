@@ -211,25 +211,32 @@ def sharing_stem(language: str, wanted: Set[str], terms: Sequence[str]) -> list[
         owners = [term for term, variants in zip(terms, written, strict=True) for _ in variants]
         spellings = list(chain.from_iterable(written))
     stemmed = _STEMMERS.get(algorithm).stemWords(spellings)
+    # Folding an accented letter leaves one letter, so few stems need to be folded.
+    sizes = set(map(len, wanted))
     return list(
         dict.fromkeys(
             owner
             for owner, found in zip(owners, stemmed, strict=True)
-            if found in wanted or (not found.isascii() and fold(found) in wanted)
+            if found in wanted or (len(found) in sizes and not found.isascii() and fold(found) in wanted)
         )
     )
 
 
 def _spellings(language: str, term: str) -> list[str]:
     """A folded term, and what it may have been with an accent on one of its last letters."""
-    found = [term]
+    start, ending = term[:-_LETTERS_OF_ENDING], term[-_LETTERS_OF_ENDING:]
+    return [term, *[start + accented for accented in _accented(language, ending)]]
+
+
+@lru_cache(maxsize=16384)
+def _accented(language: str, ending: str) -> tuple[str, ...]:
+    """A folded ending with one accent, in every way the language has."""
     variants = _variants(language)
-    if variants.keys().isdisjoint(term[-_LETTERS_OF_ENDING:]):
-        return found
-    for at in range(max(0, len(term) - _LETTERS_OF_ENDING), len(term)):
-        for variant in variants.get(term[at], ""):
-            found.append(term[:at] + variant + term[at + 1 :])
-    return found
+    return tuple(
+        ending[:at] + variant + ending[at + 1 :]
+        for at, letter in enumerate(ending)
+        for variant in variants.get(letter, "")
+    )
 
 
 @cache
