@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from backends.embedded.spans import FoldedText, Needles, Span, find_spans
 
@@ -112,8 +112,7 @@ def _word_end(text: str, start: int, end: int) -> int:
     return 1 + max(text.rfind(space, start, end) for space in " \n") or end
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Stretch(NamedTuple):
     """A part of a text from one match to another, how many different words of the query match there, and how often."""
 
     start: int

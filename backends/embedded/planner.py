@@ -83,7 +83,7 @@ class Plan:
         clauses = [(Must, query) for query in needed] + self._demands()
         if not clauses:
             return _Query.empty_query()
-        return _Query.boolean_query(clauses + self._extras())
+        return _Query.boolean_query(clauses + self._extras)
 
     @cached_property
     def some_words(self) -> tantivy.Query | None:
@@ -95,7 +95,7 @@ class Plan:
         if (len(needed) < 2 or not known) and not parts:
             return None
         matching = [(Should, word.query) for word in known if word.query] + [(Should, query) for query in parts]
-        clauses = [(Must, _Query.boolean_query(matching)), *self._demands(), *self._extras()]
+        clauses = [(Must, _Query.boolean_query(matching)), *self._demands(), *self._extras]
         if len(known) == len(needed):
             total = sum(word.rarity for word in known)
             every = _Query.boolean_query([(Must, word.as_typed) for word in known if word.as_typed])
@@ -298,6 +298,7 @@ class Plan:
             demands.append((Must, _Query.all_query()))
         return demands
 
+    @cached_property
     def _extras(self) -> list[tuple[tantivy.Occur, tantivy.Query]]:
         """What adds to the score and need not match: stop words, neighbours, the whole title."""
         extras: list[tuple[tantivy.Occur, tantivy.Query]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import takewhile
 
 import orjson
 import tantivy
@@ -163,12 +164,19 @@ class _Search:
         result = self._ranked(base, offset, limit)
         hits = result.hits
         if offset < RERANKED:
-            hits = (self._reranked(hits[:RERANKED]) + hits[RERANKED:])[offset : offset + limit]
+            hits = (self._reranked(hits[:RERANKED], offset + limit) + hits[RERANKED:])[offset : offset + limit]
         return [address for _, address in hits[:limit]], matches(result)
 
-    def _reranked(self, hits: list[tuple[float, tantivy.DocAddress]]) -> list[tuple[float, tantivy.DocAddress]]:
+    def _reranked(
+        self, hits: list[tuple[float, tantivy.DocAddress]], wanted: int
+    ) -> list[tuple[float, tantivy.DocAddress]]:
+        """The hits by score and recency, if it is the first so many that are wanted."""
         if not hits or not self.ranking.newest:
             return hits
+        if wanted < len(hits):
+            # What is further behind than the newest can gain stays behind.
+            least = hits[wanted - 1][0] / (1 + self.ranking.newest)
+            hits = list(takewhile(lambda hit: hit[0] >= least, hits))
         dates = self.snapshot.searcher.fast_field_values(DATE, [address for _, address in hits])
         if not any(date is not None for date in dates):
             return hits

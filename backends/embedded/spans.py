@@ -74,6 +74,19 @@ def _fold_char(char: str) -> str:
 
 _LETTER_FOLDS = _LetterFolds()
 
+
+class _GoesOn(dict[str, bool]):
+    """Character to whether a word of a script with spaces goes on with it."""
+
+    def __missing__(self, char: str) -> bool:
+        goes_on = char.isalnum() if char.isascii() else RUN.match(char) is None and bool(_fold_char(char))
+        if char < "\U00010000":
+            self[char] = goes_on
+        return goes_on
+
+
+_GOES_ON = _GoesOn()
+
 _LONELY_LETTER = re.compile("(?<![a-z0-9])[a-z0-9](?![a-z0-9])")
 _MANY_LETTERS = 5
 """Words of one letter from which on one look through a text for all of them is quicker than one for each."""
@@ -316,22 +329,23 @@ def _spellings(term: str) -> tuple[str, ...]:
 
 def _find(folded: str, needle: Needle, start: int, stop: int, found: list[Span]) -> None:
     """Add the places of one needle that begin before ``stop``, of which the first is at ``start`` or later."""
-    wanted, number, words = needle.text, needle.number, needle.words
+    wanted, number, open_end, words = needle.text, needle.number, needle.open_end, needle.words
+    plain_rest = _PLAIN_REST.match
     size, length = len(wanted), len(folded)
-    left_edge = needle.whole and _goes_on(wanted[0])
-    right_edge = needle.whole and _goes_on(wanted[-1])
+    left_edge = needle.whole and _GOES_ON[wanted[0]]
+    right_edge = needle.whole and _GOES_ON[wanted[-1]]
     count = 0
     while start >= 0 and count < MOST_SPANS:
         end = start + size
-        matches = not (left_edge and start and _goes_on(folded[start - 1]))
+        matches = not (left_edge and start and _GOES_ON[folded[start - 1]])
         if matches:
-            if needle.open_end:
-                end = _PLAIN_REST.match(folded, end).end()  # type: ignore[union-attr]
-                while end < length and _goes_on(folded[end]):
+            if open_end:
+                end = plain_rest(folded, end).end()  # type: ignore[union-attr]
+                while end < length and _GOES_ON[folded[end]]:
                     end += 1
-            matches = (
-                folded[start:end] in words if words else not (right_edge and end < length and _goes_on(folded[end]))
-            )
+                matches = not words or folded[start:end] in words
+            else:
+                matches = not (right_edge and end < length and _GOES_ON[folded[end]])
         if matches:
             found.append((start, end, number))
             count += 1
@@ -350,21 +364,11 @@ def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int
         letter, (start, end) = match.group(), match.span()
         if not room.get(letter):
             continue
-        if (start and _goes_on(folded[start - 1])) or (end < len(folded) and _goes_on(folded[end])):
+        if (start and _GOES_ON[folded[start - 1]]) or (end < len(folded) and _GOES_ON[folded[end]]):
             continue
         room[letter] -= 1
         found.append((start, end, numbers[letter]))
     return found
-
-
-def _goes_on(char: str) -> bool:
-    """Whether a word of a script with spaces goes on with this character."""
-    return char.isalnum() if char.isascii() else _goes_on_beyond(char)
-
-
-@lru_cache(maxsize=8192)
-def _goes_on_beyond(char: str) -> bool:
-    return RUN.match(char) is None and bool(_fold_char(char))
 
 
 def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: int, stop: int) -> list[Span]:
@@ -382,7 +386,7 @@ def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: i
 
 def _is_inside(folded: str, at: int) -> bool:
     """Whether a place is in the middle of a word of a script with spaces."""
-    return 0 < at < len(folded) and _goes_on(folded[at - 1]) and _goes_on(folded[at])
+    return 0 < at < len(folded) and _GOES_ON[folded[at - 1]] and _GOES_ON[folded[at]]
 
 
 def _are_words(text: str, sequence: tuple[str, ...]) -> bool:
