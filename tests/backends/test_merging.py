@@ -8,12 +8,14 @@ import time
 from collections.abc import Sequence
 from typing import cast
 
+import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backends.base import Document, SearchQuery
 from backends.embedded import compaction, merging, tidying
+from backends.embedded.generations import STORED_BLOCK_BYTES
 from backends.embedded.merging import Segment, read_segments
 from backends.errors import BackendUnavailable
 from backends.registry import create_backend
@@ -92,6 +94,18 @@ def test_indexes_of_any_size_are_merged(backend: TantivyBackend, count: int) -> 
     assert sum(segment.dead for segment in segments(backend)) == 0
     assert backend.count(NAME) == 2 * count - 1
     assert set(backend.document_ids(NAME)) == {str(n) for n in range(count)} | {str(1000 + n) for n in range(1, count)}
+
+
+def test_documents_stay_in_small_blocks(backend: TantivyBackend) -> None:
+    def block_bytes() -> int:
+        meta = orjson.loads((generation_of(backend) / "meta.json").read_bytes())
+        return int(meta["index_settings"]["docstore_blocksize"])
+
+    assert block_bytes() == STORED_BLOCK_BYTES
+    put(backend, range(10))
+    put(backend, [1], "changed")
+    assert compaction.compact(store_of(backend), NAME)
+    assert block_bytes() == STORED_BLOCK_BYTES
 
 
 def test_an_index_without_documents_is_merged(backend: TantivyBackend) -> None:

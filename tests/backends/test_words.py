@@ -143,6 +143,17 @@ def test_pins_and_recency_do_not_repeat_or_lose_hits_on_later_pages() -> None:
     assert seen[:3] == ["pin", "p200", "p003"]
 
 
+def test_recency_orders_hits_alike_on_pages_of_any_size() -> None:
+    case = index_of()
+    # Longer texts weigh less; of those that are nearly as long, a newer one may come first.
+    case.add(*(page(f"p{n:03}", "word" + " more" * n, date=f"20{n * 7 % 25:02}-01-01") for n in range(130)))
+    all_at_once = case.ids("word", limit=130)
+    assert all_at_once != sorted(all_at_once)
+    for limit in (1, 3, 20, 60):
+        pages = (case.ids("word", limit=limit, offset=offset) for offset in range(0, 130, limit))
+        assert [id for one_page in pages for id in one_page] == all_at_once
+
+
 @pytest.mark.parametrize("word", ["a", "net", "plusplus", "z" * 158, "z" * 159, "z" * 160, "z" * 161])
 def test_a_plain_word_folds_to_what_the_analyzer_makes_of_it(word: str) -> None:
     assert fold(word) == "".join(ANALYZER.analyze(word))
