@@ -7,7 +7,8 @@ noise of the machine hits all alike. The service answers 20 hits with content an
 both request limits and the quota, and writes the event to disk; Typesense answers 20 hits with highlights on POST
 /multi_search; FTS5 answers 20 hits with content and a highlighted snippet under the same gunicorn. An index whose many
 segments are merged once nobody writes any more is measured after that. Printed: medians and 99th percentiles in
-milliseconds, and the ratio of the others to the service (above 1: the service is faster).
+milliseconds, and the ratio of the others to the service (above 1: the service is faster); then the ratio for those
+queries alone for which both answer as many hits.
 """
 
 from __future__ import annotations
@@ -254,31 +255,59 @@ def fts5(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterato
         process.wait()
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What a query took, in milliseconds, and how many hits were in the answer; by system."""
+
+    query: Query
+    times: dict[str, float]
+    hits: dict[str, int]
+
+
 def measure(systems: dict[str, System], queries: list[Query]) -> None:
     for query in queries[:: max(1, len(queries) // 50)]:
         for system in systems.values():
             system.search(query)
-    times: dict[tuple[str, str], list[float]] = {}
-    found: Counter[tuple[str, str]] = Counter()
     order = list(systems)
+    measured: list[Measured] = []
     for query in queries:
         random.shuffle(order)
+        one = Measured(query, {}, {})
         for name in order:
             started = time.perf_counter()
             answer = systems[name].search(query)
-            times.setdefault((query.kind, name), []).append((time.perf_counter() - started) * 1000)
-            found[query.kind, name] += systems[name].count_hits(json.loads(answer)) > 0
-    print(f"{'':22}" + "".join(f"{name + ' p50/p99 ms':>28}" for name in systems) + "   others / service (p50, p99)")
-    for kind in dict.fromkeys(query.kind for query in queries):
-        line, ratios = f"{kind:22}", []
-        base = quantiles(times[kind, "service"])
+            one.times[name] = (time.perf_counter() - started) * 1000
+            one.hits[name] = systems[name].count_hits(json.loads(answer))
+        measured.append(one)
+    show(list(systems), measured)
+
+
+def show(systems: list[str], measured: list[Measured]) -> None:
+    """Print the table."""
+    print(
+        f"{'':22}" + "".join(f"{name + ' p50/p99 ms, hits':>30}" for name in systems) + "   others / service (p50, p99)"
+    )
+    alike: list[str] = []
+    for kind in dict.fromkeys(one.query.kind for one in measured):
+        rows = [one for one in measured if one.query.kind == kind]
+        line = f"{kind:22}"
         for name in systems:
-            median, high = quantiles(times[kind, name])
-            line += f"{median:14.2f} /{high:7.2f} {found[kind, name] / len(times[kind, name]):4.0%}"
-            if name != "service":
-                ratios.append(f"{name} {median / base[0]:.2f}, {high / base[1]:.2f}")
-        print(line + "   " + "; ".join(ratios))
-    print("(the percentage: queries that found something)")
+            median, high = quantiles([one.times[name] for one in rows])
+            line += f"{median:16.2f} /{high:7.2f}{statistics.mean(one.hits[name] for one in rows):5.1f}"
+        others = [name for name in systems if name != "service"]
+        print(line + "   " + "; ".join(f"{name} {ratios(rows, name)}" for name in others))
+        for name in others:
+            same = [one for one in rows if one.hits[name] == one.hits["service"]]
+            if 30 <= len(same) < len(rows):
+                alike.append(f"{kind}, {name}: {ratios(same, name)} ({len(same)} of {len(rows)} queries)")
+    print("(the third number: hits of an answer on average; the fewer, the less there is to read and to mark)")
+    print("\n".join(["only queries for which both answer as many hits:", *alike]))
+
+
+def ratios(rows: list[Measured], name: str) -> str:
+    """How many times as long as the service another system takes: of the medians, and of the 99th percentiles."""
+    ours, theirs = (quantiles([one.times[system] for one in rows]) for system in ("service", name))
+    return f"{theirs[0] / ours[0]:.2f}, {theirs[1] / ours[1]:.2f}"
 
 
 def quantiles(values: list[float]) -> tuple[float, float]:
