@@ -42,6 +42,8 @@ from backends.embedded.generations import STATE_FILE
 from tests.server import free_port, running_server
 
 HITS = 20
+FEWEST_ALIKE = 30
+"""Queries of which a median says something."""
 WORD = re.compile(r"[a-z]{4,14}")
 FTS5_APP = Path(__file__).with_name("fts5_app.py")
 
@@ -287,6 +289,7 @@ def show(systems: list[str], measured: list[Measured]) -> None:
     print(
         f"{'':22}" + "".join(f"{name + ' p50/p99 ms, hits':>30}" for name in systems) + "   others / service (p50, p99)"
     )
+    others = [name for name in systems if name != "service"]
     alike: list[str] = []
     for kind in dict.fromkeys(one.query.kind for one in measured):
         rows = [one for one in measured if one.query.kind == kind]
@@ -294,14 +297,14 @@ def show(systems: list[str], measured: list[Measured]) -> None:
         for name in systems:
             median, high = quantiles([one.times[name] for one in rows])
             line += f"{median:16.2f} /{high:7.2f}{statistics.mean(one.hits[name] for one in rows):5.1f}"
-        others = [name for name in systems if name != "service"]
         print(line + "   " + "; ".join(f"{name} {ratios(rows, name)}" for name in others))
         for name in others:
             same = [one for one in rows if one.hits[name] == one.hits["service"]]
-            if 30 <= len(same) < len(rows):
+            if FEWEST_ALIKE <= len(same) < len(rows):
                 alike.append(f"{kind}, {name}: {ratios(same, name)} ({len(same)} of {len(rows)} queries)")
     print("(the third number: hits of an answer on average; the fewer, the less there is to read and to mark)")
-    print("\n".join(["only queries for which both answer as many hits:", *alike]))
+    if alike:
+        print("\n".join(["only queries for which both answer as many hits:", *alike]))
 
 
 def ratios(rows: list[Measured], name: str) -> str:

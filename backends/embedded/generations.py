@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import orjson
 import tantivy
@@ -66,10 +68,26 @@ def make_generation(folder: Path, state: State) -> tantivy.Index:
     path.mkdir()
     tantivy.Index(build_schema(state.capacity), str(path))
     # tantivy-py has no argument for the settings of an index; tantivy reads them from here.
-    meta = orjson.loads((path / META_FILE).read_bytes())
+    meta = read_meta(path)
     meta["index_settings"]["docstore_blocksize"] = STORED_BLOCK_BYTES
-    _replace(path / META_FILE, orjson.dumps(meta))
+    write_meta(path, meta)
     return open_generation(path)
+
+
+def read_meta(generation: Path) -> dict[str, Any]:
+    """What tantivy keeps of an index beside its segments.
+
+    Raises:
+        OSError: It is not there.
+        ValueError: It is not JSON.
+    """
+    meta: dict[str, Any] = orjson.loads((generation / META_FILE).read_bytes())
+    return meta
+
+
+def write_meta(generation: Path, meta: Mapping[str, Any]) -> None:
+    """Replace it; for an index that nobody has open."""
+    _replace(generation / META_FILE, orjson.dumps(meta))
 
 
 def write_state(folder: Path, state: State) -> None:

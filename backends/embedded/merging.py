@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
 import tantivy
 
 from backends.embedded.documents import to_tantivy
-from backends.embedded.generations import META_FILE, open_generation
+from backends.embedded.generations import META_FILE, open_generation, read_meta, write_meta
 from backends.embedded.rebuild import documents_at
 from backends.embedded.schema import ID
 from backends.embedded.store import SMALL_HEAP
@@ -55,7 +54,7 @@ def read_segments(generation: Path) -> list[Segment]:
         ValueError: It cannot be read.
     """
     try:
-        return [_segment(entry) for entry in _read_meta(generation)["segments"]]
+        return [_segment(entry) for entry in read_meta(generation)["segments"]]
     except (KeyError, TypeError) as error:
         raise ValueError("not an index") from error
 
@@ -128,16 +127,11 @@ def _take_out(index: tantivy.Index, slots: Mapping[str, int]) -> dict[str, tanti
 
 
 def _belittle(generation: Path) -> None:
-    meta = _read_meta(generation)
+    meta = read_meta(generation)
     for entry in meta["segments"]:
         if entry["deletes"]:
             entry["deletes"]["num_deleted_docs"] = entry["max_doc"] - 1
-    (generation / META_FILE).write_bytes(orjson.dumps(meta))
-
-
-def _read_meta(generation: Path) -> dict[str, Any]:
-    meta: dict[str, Any] = orjson.loads((generation / META_FILE).read_bytes())
-    return meta
+    write_meta(generation, meta)
 
 
 def _segment(entry: Mapping[str, Any]) -> Segment:
