@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 _DROPPED = re.compile(r"<(script|style|head|nav)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.DOTALL | re.IGNORECASE)
@@ -59,7 +60,7 @@ def documents(files: list[Path]) -> Iterator[dict[str, Any]]:
             "id": mark.hex()[:20],
             "title": _SPACE.sub(" ", html.unescape(_TAG.sub(" ", title[1]))).strip()[:300] or path.stem,
             "content": text,
-            "url": "/" + path.name,
+            "url": "/" + quote(path.name),
             "author": f"Author {number % 40}",
             "date": f"{2005 + number % 20}-{1 + number // 7 % 12:02d}-{1 + number // 91 % 28:02d}",
             "section": path.parent.name[:60] or "root",

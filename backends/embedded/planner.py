@@ -68,6 +68,7 @@ class Plan:
         self.forms = FormQueries(snapshot, self.weights, ranking)
         self.languages = self._languages(settings)
         self.stops = self._stop_words(settings)
+        parsed.shorten(self._worth)
         self.synonyms = _phrases_by_synonym(settings.synonyms)
         accents = any(not unit.surface.isascii() for unit in parsed.units)
         self.has_tones = accents and not TONAL.isdisjoint(self.languages)
@@ -149,6 +150,12 @@ class Plan:
         return long[: self.ranking.most_loose]
 
     # --- words
+
+    def _worth(self, unit: Unit) -> float:
+        """How much a word tells of what is wanted: its rarity, and that of a stop word nothing."""
+        if unit.kind is UnitKind.WORD and unit.term in self.stops:
+            return 0.0
+        return self.snapshot.rarity(min(self.snapshot.most_frequency(self.fields, term) for term in unit.terms))
 
     def _languages(self, settings: SearchSettings) -> tuple[str, ...]:
         if settings.language:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
@@ -13,8 +13,8 @@ from backends.embedded.phrases import Phrase, split_runs
 from backends.text import ABBREVIATION, QUOTE_IN_WORD, straight_quotes
 from backends.words import WORD
 
-MAX_UNITS = 32
-"""Words of a query that are searched; the rest is ignored."""
+MAX_UNITS = 48
+"""Words of a query that are searched: of a longer one, those that tell most."""
 
 
 class UnitKind(Enum):
@@ -54,7 +54,6 @@ class ParsedQuery:
         units: What should match, in order.
         phrases: Quoted phrases; every one must match.
         excluded: Words and phrases after a minus; none may match.
-        characters: Characters of runs longer than one; they add to the score only.
         open_end: Whether the last unit is a word that may not be finished.
         breaks: Units before which something stood that is no unit: a phrase, a word to leave out, a quote.
     """
@@ -62,7 +61,6 @@ class ParsedQuery:
     units: list[Unit] = field(default_factory=list)
     phrases: list[Phrase] = field(default_factory=list)
     excluded: list[Phrase] = field(default_factory=list)
-    characters: list[str] = field(default_factory=list)
     open_end: bool = True
     breaks: set[int] = field(default_factory=set)
 
@@ -72,8 +70,25 @@ class ParsedQuery:
         return [unit for unit in self.units if unit.kind is UnitKind.COMPOUND and not unit.strict]
 
     @property
+    def characters(self) -> list[str]:
+        """Characters of runs longer than one; they add to the score only."""
+        pairs = [unit.term for unit in self.units if unit.kind is UnitKind.PAIR]
+        return list(dict.fromkeys(piece for pair in pairs for piece in pieces_of(pair)))
+
+    @property
     def is_empty(self) -> bool:
         return not (self.units or self.phrases or self.excluded)
+
+    def shorten(self, worth: Callable[[Unit], float]) -> None:
+        """Keep :data:`MAX_UNITS` units if there are more: those worth most, in their order."""
+        if len(self.units) <= MAX_UNITS:
+            return
+        worths = [worth(unit) for unit in self.units]
+        kept = sorted(sorted(range(len(worths)), key=lambda at: -worths[at])[:MAX_UNITS])
+        self.open_end = self.open_end and kept[-1] == len(self.units) - 1
+        follows = {at + 1 for at in kept} - self.breaks
+        self.breaks = {place for place, at in enumerate(kept) if at not in follows}
+        self.units = [self.units[at] for at in kept]
 
 
 _CHUNK = re.compile(
@@ -113,14 +128,11 @@ def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
             phrase = Phrase.of(plain)
             if phrase.terms:
                 parsed.excluded.append(phrase)
-        elif len(parsed.units) < MAX_UNITS or not parsed.open_end:
+        else:
             before = len(parsed.units)
             parsed.units.extend(_units(plain))
             if len(parsed.units) > before:
                 parsed.open_end = True
-    del parsed.units[MAX_UNITS:]
-    seen = dict.fromkeys(piece for unit in parsed.units if unit.kind is UnitKind.PAIR for piece in pieces_of(unit.term))
-    parsed.characters = list(seen)
     return parsed
 
 
