@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import tantivy
 
 from backends.embedded.expansion import Form
+from backends.embedded.languages import UNKNOWN
 from backends.embedded.ranking import Ranking
-from backends.embedded.schema import MARKS, TONED, toned_column
+from backends.embedded.schema import LANGUAGE, MARKS, TONED, toned_column
 from backends.embedded.snapshots import Snapshot
-from backends.embedded.tones import toned
+from backends.embedded.tones import TONAL, toned
 
+Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
 
 
@@ -87,17 +90,21 @@ class FormQueries:
         untoned = snapshot.total - min(snapshot.total, snapshot.frequency(MARKS, TONED))
         return ToneMatches(query, frequency + untoned)
 
-    def without_tones(self, query: tantivy.Query) -> tantivy.Query:
-        """The matches of a query in documents that have no tones: of another language, or too short to tell."""
-        has_tones = _Query.term_query(self._snapshot.schema, MARKS, TONED)
-        return _Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, has_tones)])
+    def without_tones(self, query: tantivy.Query, *, foreign: bool) -> tantivy.Query:
+        """The matches of a query in documents that have no tones: too short to tell, or ``foreign``."""
+        term = partial(_Query.term_query, self._snapshot.schema)
+        clauses = [(Must, query), (MustNot, term(MARKS, TONED))]
+        if not foreign:
+            own = _Query.boolean_query([(Should, term(LANGUAGE, language)) for language in (*TONAL, UNKNOWN)])
+            clauses.append((Must, _Query.const_score_query(own, 0.0)))
+        return _Query.boolean_query(clauses)
 
     def every(self, terms: Iterable[str], worth: float) -> tantivy.Query | None:
         """Documents that have all of some terms; ``None`` where a term is in no document."""
         parts = [self.one(Form((term,), worth)) for term in terms]
         if None in parts:
             return None
-        return _Query.boolean_query([(tantivy.Occur.Must, part) for part in parts if part is not None])
+        return _Query.boolean_query([(Must, part) for part in parts if part is not None])
 
 
 def best_of(choices: Iterable[tantivy.Query | None], tie: float) -> tantivy.Query | None:

@@ -16,6 +16,7 @@ import Stemmer
 
 from backends.embedded.folding import fold
 from backends.embedded.stop_words import STOP_WORDS
+from backends.embedded.tones import TONAL, has_tones
 from backends.text import beyond_ascii
 
 STEMMERS = {
@@ -52,6 +53,10 @@ PREFIXES: Mapping[str, tuple[str, ...]] = {
 Left out are languages where few words do (Irish, Persian, Tamil, Yiddish), and what changes the letters after it.
 """
 
+_FEW, _TRACES = 0.04, 0.005
+"""Shares of a site's documents: below the first, a language is rare; below the second, it may not be there at all."""
+
+_MOST_LIKELY = 5
 _LETTERS_OF_ENDING = 6
 _SAMPLE = 600
 _SCRIPTS = (
@@ -68,7 +73,9 @@ _FEW_LETTERS_TELL = {"ja": 0.1, "vi": 0.05}
 """Share of a text's letters that tell its language; of others, that are written in a script alone, 0.3."""
 
 _BEYOND_LATIN = re.compile("[\u0370-\u1dff\u1ea0-\u1ef9\u2e80-\ud7ff]")
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile("(?:[^\\W\\d_]+|[\u0900-\u0963\u0971-\u0dff]+)+")
+"""Letters, and the signs of which Indian scripts write vowels."""
+
 _LOWER_OR_SPACE = bytes(
     code if code >= 128 else ord(chr(code).lower()) if chr(code).isalpha() else 32 for code in range(256)
 )
@@ -134,6 +141,41 @@ def language_votes(words: Iterable[str]) -> dict[str, float]:
             for language in languages:
                 scores[language] += share
     return scores
+
+
+def likely_languages(words: Sequence[str], shares: Mapping[str, float]) -> tuple[str, ...]:
+    """The languages that a query may be in, the most frequent first.
+
+    Letters that few languages have tell, or its stop words; those of a language that few documents are in count half.
+    Where nothing tells, it is any of the frequent languages that are written in its script.
+
+    Args:
+        words: Those of the query, in lower case.
+        shares: Language to the share of a site's documents that are in it, the most frequent first.
+    """
+    present = {language: share for language, share in shares.items() if language != UNKNOWN and share >= _TRACES}
+    if len(present) > 1:
+        if has_tones(" ".join(words)) and not TONAL.isdisjoint(present):
+            return tuple(TONAL.intersection(present))
+        votes = language_votes(words)
+        weighed = {name: votes.get(name, 0.0) * (1 if share >= _FEW else 0.5) for name, share in present.items()}
+        best = max(weighed.values())
+        if best >= 1:
+            return tuple(name for name, vote in weighed.items() if vote == best)
+    written = {_script_of(word) for word in words}
+    usual = [name for name, share in present.items() if share >= _FEW]
+    return (*[name for name in usual if _script(name) in written][:_MOST_LIKELY], *TONAL.intersection(usual))
+
+
+@cache
+def _script(language: str) -> str:
+    """The script of a language's stop words."""
+    return _script_of(STOP_WORDS.get(language, ""))
+
+
+def _script_of(text: str) -> str:
+    """The script of the first letter of a text, as Unicode names it."""
+    return next((unicodedata.name(char, "").partition(" ")[0] for char in text if char.isalpha()), "")
 
 
 class _Ballots:

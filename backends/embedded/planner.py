@@ -13,14 +13,14 @@ from backends.base import SearchSettings
 from backends.embedded.expansion import Expansion, Form, expand, written_together
 from backends.embedded.folding import RUN, fold, pieces_of
 from backends.embedded.form_queries import FormQueries, ToneMatches, best_of
-from backends.embedded.languages import UNKNOWN, language_votes, stop_words
+from backends.embedded.languages import likely_languages, stop_words
 from backends.embedded.marks import Marks
 from backends.embedded.phrases import Phrase
 from backends.embedded.queries import ParsedQuery, Unit, UnitKind, units_of
 from backends.embedded.ranking import RANKING, Ranking
 from backends.embedded.schema import MARKS, TEXT_FIELDS, text_mark
 from backends.embedded.snapshots import Snapshot
-from backends.embedded.tones import TONAL
+from backends.embedded.tones import TONAL, has_tones, may_have_tones
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
@@ -70,8 +70,9 @@ class Plan:
         self.stops = self._stop_words(settings)
         parsed.shorten(self._worth)
         self.synonyms = _phrases_by_synonym(settings.synonyms)
-        accents = any(not unit.surface.isascii() for unit in parsed.units)
-        self.has_tones = accents and not TONAL.isdisjoint(self.languages)
+        surfaces = [unit.surface for unit in parsed.units]
+        self.may_have_tones = not TONAL.isdisjoint(self.languages) and may_have_tones(surfaces)
+        self.has_tones = self.may_have_tones and has_tones(" ".join(surfaces))
         self.marks = Marks()
         self.words = self._words()
 
@@ -160,13 +161,7 @@ class Plan:
     def _languages(self, settings: SearchSettings) -> tuple[str, ...]:
         if settings.language:
             return (settings.language,)
-        present = tuple(language for language in self.snapshot.languages if language != UNKNOWN)
-        if len(present) > 1:
-            votes = language_votes([unit.surface for unit in self.parsed.units])
-            best = max(votes.get(language, 0.0) for language in present)
-            if best >= 1:
-                return tuple(language for language in present if votes.get(language, 0.0) == best)
-        return present
+        return likely_languages([unit.surface for unit in self.parsed.units], self.snapshot.languages)
 
     def _stop_words(self, settings: SearchSettings) -> frozenset[str]:
         if settings.stop_words is not None:
@@ -224,13 +219,15 @@ class Plan:
 
     def _toned(self, unit: Unit) -> ToneMatches | None:
         """What has a word with its tone, in a query in which any has an accent: to have none is a tone, too."""
-        if not self.has_tones or unit.kind is not UnitKind.WORD:
+        if not self.may_have_tones or unit.kind is not UnitKind.WORD:
             return None
         return self.forms.toned(unit.surface)
 
     def _with_tone(self, toned: ToneMatches, query: tantivy.Query | None) -> tantivy.Query | None:
-        """What has a word with its tone, and what matches in documents without tones."""
-        return self._best_of([toned.query, None if query is None else self.forms.without_tones(query)])
+        """What has a word with its tone, and what matches in documents without: the query may be meant without, too."""
+        if query is None:
+            return toned.query
+        return self._best_of([toned.query, self.forms.without_tones(query, foreign=not self.has_tones)])
 
     def _best_of(self, choices: Sequence[tantivy.Query | None]) -> tantivy.Query | None:
         return best_of(choices, self.ranking.form_tie)

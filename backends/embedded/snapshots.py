@@ -106,11 +106,11 @@ class Snapshot:
         return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
     @cached_property
-    def languages(self) -> tuple[str, ...]:
-        """Languages of the documents, the most frequent first, those of few documents left out."""
+    def languages(self) -> Mapping[str, float]:
+        """Language to the share of the documents that are in it, the most frequent first."""
         counts = self.searcher.terms_with_prefix(LANGUAGE, "")
-        total = sum(count for _, count in counts) or 1
-        return tuple(language for language, count in counts[:5] if count >= 0.04 * total)
+        total = sum(count for _, count in counts)
+        return {language: count / total for language, count in counts}
 
     @cached_property
     def has_excerpts(self) -> bool:

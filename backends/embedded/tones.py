@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 
 from backends.text import beyond_ascii, few_marks
@@ -18,6 +19,9 @@ TONAL = frozenset({"vi"})
 _TONES = {"\u0300": "_1", "\u0301": "_2", "\u0303": "_3", "\u0309": "_4", "\u0323": "_5"}
 _OF_TONAL_TEXTS = re.compile("[\u01a0\u01a1\u01af\u01b0\u0309\u031b\u0323\u1ea0-\u1ef9]")
 """Letters and, in decomposed text, marks that few languages but Vietnamese have; elsewhere they are in names."""
+
+_ACCENTED = frozenset("àáảãạăằắẳẵặâầấẩẫậđèéẻẽẹêềếểễệìíỉĩịòóỏõọôồốổỗộơờớởỡợùúủũụưừứửữựỳýỷỹỵ")
+"""Every letter with an accent that a Vietnamese word may have."""
 
 _ENOUGH = 0.01
 """Share of a text's characters; in Vietnamese alone a tenth and more are among them."""
@@ -31,6 +35,12 @@ _WORD = re.compile(r"[^\W_]+")
 def has_tones(text: str) -> bool:
     """Whether a text is, at least in part, in a language that writes tones."""
     return len(_OF_TONAL_TEXTS.findall(beyond_ascii(text))) > _ENOUGH * len(text)
+
+
+def may_have_tones(words: Iterable[str]) -> bool:
+    """Whether some words of a query, in lower case, may be typed with tones: with accents, and no foreign ones."""
+    accented = frozenset("".join(map(beyond_ascii, words)))
+    return bool(accented) and accented <= _ACCENTED
 
 
 def toned_words(text: str) -> str:

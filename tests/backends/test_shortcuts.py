@@ -109,7 +109,8 @@ def test_a_language_is_recognised_by_most_votes(words: list[str]) -> None:
 @settings(max_examples=500)
 @given(texts)
 def test_words_are_runs_of_letters(text: str) -> None:
-    assert _words(text, beyond_ascii(text)) == re.findall(r"[^\W\d_]+", text.lower())
+    letters_and_signs = r"(?:[^\W\d_]|[\u0900-\u0963\u0971-\u0dff])+"
+    assert _words(text, beyond_ascii(text)) == re.findall(letters_and_signs, text.lower())
 
 
 def test_very_many_marks_are_not_put_in_order() -> None:

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from backends.base import Highlight, SearchSettings
 from backends.embedded.documents import sort_text
 from backends.embedded.folding import ANALYZER, fold, terms_of
-from backends.embedded.languages import STEMMERS, UNKNOWN, recognise, sharing_stem, stem, stems, stop_words
+from backends.embedded.languages import (
+    STEMMERS,
+    UNKNOWN,
+    likely_languages,
+    recognise,
+    sharing_stem,
+    stem,
+    stems,
+    stop_words,
+)
 from backends.embedded.queries import UnitKind, parse_query
 from backends.embedded.stop_words import STOP_WORDS
 from backends.embedded.tones import has_tones, toned, toned_words
@@ -40,12 +49,63 @@ def index_of(*documents: dict[str, str]) -> Case:
     ("كم عدد النقاط التي خسرها الدفاع ومن الذي سجلها في هذه المباراة", "ar"),
     ("Πόσους πόντους δέχτηκε η άμυνα και ποιος τους έβαλε;", "el"),
     ("Ile punktów straciła obrona i kto je zdobył w tym meczu? Nie wiadomo.", "pl"),
+    ("पैंथर्स की डिफ़ेन्स ने लीग में केवल 308 अंक दिए और छठे स्थान पर रहे", "hi"),
+    ("नेपाल दक्षिण एसियामा पर्ने एक देश हो र यसको राजधानी काठमाडौं हो जुन धेरै सुन्दर छ", "ne"),
     ("黑豹队的防守丢了多少分？", "zh"), ("日本の首都は東京です。", "ja"), ("대한민국의 수도는 서울입니다.", "ko"),
     ("เมืองหลวงของประเทศไทย", "th"), ("Hàng phòng ngự đã để thua bao nhiêu điểm?", "vi"),
     ("12345 !!!", UNKNOWN), ("", UNKNOWN),
 ])  # fmt: skip
 def test_a_language_is_recognised_by_its_little_words_or_its_script(text: str, language: str) -> None:
     assert recognise(text) == language
+
+
+EIGHT = {
+    "es": 0.2,
+    "zh": 0.15,
+    "ru": 0.15,
+    "de": 0.1,
+    "en": 0.1,
+    "ro": 0.1,
+    "fr": 0.1,
+    "tr": 0.06,
+    "vi": 0.05,
+    "it": 0.01,
+    "no": 0.001,
+}
+
+
+@pytest.mark.parametrize(("words", "shares", "likely"), [
+    ("wie viele punkte hat die mannschaft", EIGHT, {"de"}), ("bu takım kaç puan aldı ve neden", EIGHT, {"tr"}),
+    ("сколько очков", EIGHT, {"ru"}), ("points", EIGHT, {"es", "de", "en", "ro", "fr", "vi"}), ("分", EIGHT, {"vi"}),
+    ("quanti punti ha la squadra che gioca nella partita", EIGHT, {"it"}),
+    ("los angeles", {"en": 0.97, "es": 0.03}, {"en"}), ("los angeles", {"en": 0.5, "es": 0.5}, {"es"}),
+    ("han er ikke en af dem", {"en": 0.999, "no": 0.001}, {"en"}), ("hàng phòng ngự", EIGHT, {"vi"}),
+    ("cà phê", {"en": 0.5, "vi": 0.5}, {"en", "vi"}), ("cà phê", {"vi": 1.0}, {"vi"}), ("points", {}, set()),
+    ("points", {UNKNOWN: 1.0}, set()), ("3.11", {"en": 1.0}, set()),
+])  # fmt: skip
+def test_a_query_is_in_the_languages_that_its_words_tell_of_those_of_the_site(
+    words: str, shares: dict[str, float], likely: set[str]
+) -> None:
+    assert set(likely_languages(words.split(), shares)) == likely
+
+
+def test_words_have_their_forms_in_each_of_many_languages() -> None:
+    texts = {
+        "es": "La casa de mi amigo es grande y está en la ciudad", "de": "Das Haus meiner Freunde ist groß und alt",
+        "fr": "La maison de mes amis est grande et elle est dans la ville", "it": "La casa dei miei amici è grande",
+        "en": "The house of my friends is big and it is in the city", "nl": "Het huis van mijn vrienden is groot",
+        "pt": "A casa dos meus amigos não é grande", "pl": "Dom moich przyjaciół jest duży i stary",
+        "sv": "Huset är stort och det ligger inte i staden",
+    }  # fmt: skip
+    case = index_of(
+        page("wanted", "x", "Bilarna är inte gamla och de har sålts av en handlare"),
+        *(
+            page(f"{name}{at}", "x", f"{text} {at}")
+            for name, text in texts.items()
+            for at in range(10 if name != "sv" else 6)
+        ),
+    )
+    assert case.ids("vad är bilens pris")[0] == "wanted"
 
 
 def test_every_language_with_a_stemmer_has_stop_words() -> None:
