@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from operator import itemgetter
+from os.path import commonprefix
 
 from backends.embedded.languages import PREFIXES, sharing_stem, stem, stems
 from backends.embedded.queries import Unit, UnitKind
@@ -161,10 +162,10 @@ def _relatives(
 
 def _starts(language: str, word: str, wanted: Set[str]) -> Iterator[str]:
     """What terms begin with that have the stem of a word, long enough to list them."""
-    start = _common_start([word, *wanted])
+    start = commonprefix([word, *wanted])  # noqa: RUF071 - of characters, as wanted
     if len(start) >= min(_SHORTEST_STEMMED, len(word)):
         yield start
-    rest = _common_start(list(wanted))
+    rest = commonprefix(list(wanted))  # noqa: RUF071
     if len(rest) >= _SHORTEST_STEMMED:
         yield from (prefix + rest for prefix in ("", *PREFIXES.get(language, ())) if prefix + rest != start)
 
@@ -205,11 +206,3 @@ def _split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> tup
         if count and (best is None or count > best[0]):
             best = (count, parts)
     return None if best is None else best[1]
-
-
-def _common_start(words: list[str]) -> str:
-    first, last = min(words), max(words)
-    for at, char in enumerate(first):
-        if at >= len(last) or last[at] != char:
-            return first[:at]
-    return first

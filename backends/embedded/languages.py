@@ -53,6 +53,12 @@ PREFIXES: Mapping[str, tuple[str, ...]] = {
 Left out are languages where few words do (Irish, Persian, Tamil, Yiddish), and what changes the letters after it.
 """
 
+_ELIDING, _ELISIONS = frozenset({"ca", "fr", "it"}), frozenset("cdjlmnst")
+"""Languages in which words lose their vowel (*l'eau*), and what is left of them: mostly it is just a letter."""
+
+_VOTES_OF_LETTERS = 3
+"""A word of one letter counts as if at least so many languages had it."""
+
 _FEW, _TRACES = 0.04, 0.005
 """Shares of a site's documents: below the first, a language is rare; below the second, it may not be there at all."""
 
@@ -93,9 +99,12 @@ def _votes() -> dict[str, tuple[tuple[str, ...], float]]:
     """Every stop word to the languages that have it, and its vote for each of them."""
     found: dict[str, list[str]] = {}
     for language, words in STOP_WORDS.items():
-        for word in set(words.split()):
+        for word in set(words.split()).difference(_ELISIONS if language in _ELIDING else ()):
             found.setdefault(word, []).append(language)
-    return {word: (tuple(languages), 1 / len(languages)) for word, languages in found.items()}
+    return {
+        word: (tuple(languages), 1 / max(len(languages), _VOTES_OF_LETTERS if len(word) == 1 else 1))
+        for word, languages in found.items()
+    }
 
 
 def recognise(text: str) -> str:
@@ -186,12 +195,12 @@ class _Ballots:
 
     def __init__(self) -> None:
         votes = _votes()
-        unit = math.lcm(*{len(languages) for languages, _ in votes.values()})
+        unit = math.lcm(*{round(1 / share) for _, share in votes.values()})
         self.languages = tuple(dict.fromkeys(language for languages, _ in votes.values() for language in languages))
         bit = {language: 32 * at for at, language in enumerate(self.languages)}
         self._by_word = {
-            word: sum((unit // len(languages)) << bit[language] for language in languages)
-            for word, (languages, _) in votes.items()
+            word: sum(round(unit * share) << bit[language] for language in languages)
+            for word, (languages, share) in votes.items()
         }
         self._counts = struct.Struct(f"<{len(self.languages)}I")
 

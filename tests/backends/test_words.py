@@ -53,6 +53,7 @@ def index_of(*documents: dict[str, str]) -> Case:
     ("नेपाल दक्षिण एसियामा पर्ने एक देश हो र यसको राजधानी काठमाडौं हो जुन धेरै सुन्दर छ", "ne"),
     ("黑豹队的防守丢了多少分？", "zh"), ("日本の首都は東京です。", "ja"), ("대한민국의 수도는 서울입니다.", "ko"),
     ("เมืองหลวงของประเทศไทย", "th"), ("Hàng phòng ngự đã để thua bao nhiêu điểm?", "vi"),
+    ("Cell :: radius ( c, d, l, m, s, t ) : T, E :: j and k of n", "en"), ("L'eau d'Évian n'est pas chère", "fr"),
     ("12345 !!!", UNKNOWN), ("", UNKNOWN),
 ])  # fmt: skip
 def test_a_language_is_recognised_by_its_little_words_or_its_script(text: str, language: str) -> None:
@@ -78,6 +79,7 @@ EIGHT = {
     ("wie viele punkte hat die mannschaft", EIGHT, {"de"}), ("bu takım kaç puan aldı ve neden", EIGHT, {"tr"}),
     ("сколько очков", EIGHT, {"ru"}), ("points", EIGHT, {"es", "de", "en", "ro", "fr", "vi"}), ("分", EIGHT, {"vi"}),
     ("quanti punti ha la squadra che gioca nella partita", EIGHT, {"it"}),
+    ("driver s license", {"en": 0.5, "cs": 0.5}, {"en", "cs"}),
     ("los angeles", {"en": 0.97, "es": 0.03}, {"en"}), ("los angeles", {"en": 0.5, "es": 0.5}, {"es"}),
     ("han er ikke en af dem", {"en": 0.999, "no": 0.001}, {"en"}), ("hàng phòng ngự", EIGHT, {"vi"}),
     ("cà phê", {"en": 0.5, "vi": 0.5}, {"en", "vi"}), ("cà phê", {"vi": 1.0}, {"vi"}), ("points", {}, set()),
