@@ -95,7 +95,7 @@ QUERIES: list[tuple[str, str, set[str]]] = [
 def test_queries_mean_what_the_table_says(typed: str, first: str, all_found: set[str]) -> None:
     table = README[README.index("| typed | found |") : README.index("`filters` are in the engine")]
     assert f"fewer than {RANKING.enough} have both" in table
-    assert f"in up to {('no', 'one', 'two', 'three')[RANKING.most_typo_words]} words" in table
+    assert f"in up to {('no', 'one', 'two', 'three')[RANKING.most_guessed]} words" in table
     assert f"first {('no', 'one', 'two')[RANKING.most_loose]} such words" in table
     assert errors_allowed("x" * 4) == 0
     assert [errors_allowed("x" * length) for length in (5, 8, 9)] == [1, 1, 2]

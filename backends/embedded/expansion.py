@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,7 @@ _SHORTEST_JOINED = 5
 """Letters of two words written together from which longer words are looked for: there are too many for fewer."""
 
 _SHORTEST_STEMMED = 3
+_LETTERS_OR_DIGITS = re.compile(r"\d+|\D+")
 
 _Listing = Callable[[tuple[str, ...], str], Mapping[str, int]]
 """The terms of some fields that begin with something, the most frequent first, and in how many documents each is."""
@@ -50,23 +52,26 @@ class Expansion:
     Attributes:
         completed: The beginning that the longer ones of them share, if the word may not be finished.
         halves: The one of them that is the word in two, if there is such.
+        guessed: Whether finding them was dear, or searching them is: there is nothing like the word but with typing
+            errors, or one of them is the word cut where letters and digits meet.
     """
 
     forms: tuple[Form, ...]
     frequency: int
     completed: str | None = None
     halves: tuple[str, str] | None = None
+    guessed: bool = False
 
 
 def expand(
     snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
-    with_typos: bool, ranking: Ranking,
+    with_guesses: bool, ranking: Ranking,
 ) -> Expansion:  # fmt: skip
     """Look up what a word may stand for; remembered for the life of the snapshot."""
-    key = (unit, fields, languages, is_last, with_typos)
+    key = (unit, fields, languages, is_last, with_guesses)
     known = snapshot.remembered(key)
     if known is None:
-        known = _expand(snapshot, unit, fields, languages, is_last, with_typos, ranking)
+        known = _expand(snapshot, unit, fields, languages, is_last, with_guesses, ranking)
         snapshot.remember(key, known)
     assert isinstance(known, Expansion)
     return known
@@ -94,11 +99,11 @@ def written_together(
 
 def _expand(
     snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
-    with_typos: bool, ranking: Ranking,
+    with_guesses: bool, ranking: Ranking,
 ) -> Expansion:  # fmt: skip
     listed = _listing(snapshot)
     if unit.kind is UnitKind.COMPOUND:
-        return _expand_compound(snapshot, listed, unit, fields, is_last, ranking)
+        return _expand_compound(snapshot, listed, unit, fields, is_last, with_guesses, ranking)
     word = unit.term
     found: dict[str, Form] = {}
     counts: dict[str, int] = {}
@@ -121,15 +126,20 @@ def _expand(
         for term in _completions(listed, word, fields, ranking):
             add(term, ranking.prefix, 1)
     known = sum(counts.values())
-    if with_typos and known < ranking.well_known and errors_allowed(word):
+    if with_guesses and known < ranking.well_known and errors_allowed(word):
         for term, errors in corrections(snapshot, fields, word, is_last):
             add(term, ranking.typo if errors == 1 else ranking.far_typo, 1 + errors)
     forms = list(found.values())
-    halves = _split_in_two(snapshot, word, fields) if known < ranking.well_known else None
+    guessed = not forms or forms[0].errors > 1
+    halves = _split_in_two(snapshot, word, fields, 1 if not forms else 2) if known < ranking.well_known else None
     if halves is not None:
         forms.append(Form(halves, ranking.joined, 1))
+    parts = _letters_and_digits(snapshot, unit, fields) if with_guesses else None
+    if parts is not None and parts != halves:
+        forms.append(Form(parts, ranking.joined, 1))
+        guessed = True
     frequency = min(snapshot.total, frequency or sum(counts.values()) or len(forms))
-    return Expansion(tuple(forms), frequency, word if is_last else None, halves)
+    return Expansion(tuple(forms), frequency, word if is_last else None, halves, guessed)
 
 
 def _listing(snapshot: Snapshot) -> _Listing:
@@ -177,9 +187,10 @@ def _completions(listed: _Listing, word: str, fields: tuple[str, ...], ranking: 
 
 
 def _expand_compound(
-    snapshot: Snapshot, listed: _Listing, unit: Unit, fields: tuple[str, ...], is_last: bool, ranking: Ranking
-) -> Expansion:
-    """A compound is found as written; its last part may not be finished."""
+    snapshot: Snapshot, listed: _Listing, unit: Unit, fields: tuple[str, ...], is_last: bool, with_guesses: bool,
+    ranking: Ranking,
+) -> Expansion:  # fmt: skip
+    """A compound is found as written, or as one word; its last part may not be finished."""
     forms = [Form(unit.terms, 1.0)]
     known = min(snapshot.most_frequency(fields, term) for term in unit.terms)
     if is_last:
@@ -189,14 +200,26 @@ def _expand_compound(
     joined = "".join(unit.terms)
     if snapshot.most_frequency(fields, joined):
         forms.append(Form((joined,), ranking.synonym))
-    return Expansion(tuple(forms), known, unit.terms[-1] if is_last else None)
+    parts = _letters_and_digits(snapshot, unit, fields) if with_guesses else None
+    if parts is not None:
+        forms.append(Form(parts, ranking.joined, 1))
+    return Expansion(tuple(forms), known, unit.terms[-1] if is_last else None, guessed=parts is not None)
 
 
-def _split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...]) -> tuple[str, str] | None:
+def _letters_and_digits(snapshot: Snapshot, unit: Unit, fields: tuple[str, ...]) -> tuple[str, ...] | None:
+    """A word or compound cut where letters and digits meet (``256gb``: ``256 gb``), if a field has all the parts."""
+    parts = tuple(part for term in unit.terms for part in _LETTERS_OR_DIGITS.findall(term))
+    if len(parts) == len(unit.terms):
+        return None
+    known = any(min([snapshot.frequency(field, part) for part in parts]) for field in fields)
+    return parts if known else None
+
+
+def _split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], shortest: int) -> tuple[str, str] | None:
     """A rare word as two known ones that follow each other (``setup``: ``set up``), if there are such: the best two."""
     frequency = snapshot.searcher.doc_freq
     best: tuple[int, tuple[str, str]] | None = None
-    for at in range(2, min(known_start(snapshot, fields, word) + 1, len(word) - 1)):
+    for at in range(shortest, min(known_start(snapshot, fields, word), len(word) - shortest) + 1):
         parts = (word[:at], word[at:])
         count = 0
         for field in fields:

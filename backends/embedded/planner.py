@@ -176,7 +176,7 @@ class Plan:
         is_stop = [unit.kind is UnitKind.WORD and unit.term in self.stops for unit in units]
         if all(is_stop):
             is_stop = [False] * len(units)
-        typo_words = 0
+        guessed = 0
         others = self._synonyms_of_units()
         for at, forms in self._written_together():
             others[at] += forms
@@ -184,10 +184,9 @@ class Plan:
         self.is_short = is_stop.count(False) <= self.ranking.few
         for at, unit in enumerate(units):
             is_last = at == len(units) - 1 and self.parsed.open_end
-            with_typos = not is_stop[at] and typo_words < self.ranking.most_typo_words
-            expansion = expand(self.snapshot, unit, self.fields, self.languages, is_last, with_typos, self.ranking)
-            if not expansion.forms or expansion.forms[0].errors > 1:
-                typo_words += 1
+            with_guesses = not is_stop[at] and guessed < self.ranking.most_guessed
+            expansion = expand(self.snapshot, unit, self.fields, self.languages, is_last, with_guesses, self.ranking)
+            guessed += expansion.guessed
             words.append(self._word(at, unit, expansion, not is_stop[at], others[at]))
         return words
 

@@ -32,7 +32,8 @@ class Ranking:
         newest: Largest bonus for recency, as a share of the score.
         half_life_days: Age at which half of it is left.
         well_known: A word that so many documents have is not looked at as a typing error.
-        most_stems, most_completions, most_typo_words: Bounds of what is looked up for a word, and for how many words.
+        most_stems, most_completions, most_guessed: Bounds of what is looked up for a word, and for how many words a
+            typing error is, or a cut where letters and digits meet.
         most_loose: So many compounds of a query may be found in parts.
     """
 
@@ -65,7 +66,7 @@ class Ranking:
     well_known: int = 10
     most_stems: int = 12
     most_completions: int = 30
-    most_typo_words: int = 3
+    most_guessed: int = 3
     most_loose: int = 2
 
     def balance(self, rarity: float, own: float) -> float:

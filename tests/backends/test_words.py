@@ -246,6 +246,28 @@ def test_words_written_together_are_marked() -> None:
         assert "<em>log" in marked["split"]
 
 
+@pytest.mark.parametrize(("text", "found"), [
+    ("256gb", {"disk": "<em>256 GB</em> disk", "drive": "<em>256GB</em> drive"}),
+    ("256 gb", {"disk": "<em>256</em> <em>GB</em> disk", "drive": "<em>256GB</em> drive"}),
+    ("ipad2", {"tablet": "<em>iPad 2</em>"}), ("usbc", {"cable": "<em>USB-C</em>"}),
+    ("abc1234xyz", {"part": "<em>ABC-1234-XYZ</em>"}), ("python3.11", {"python": "<em>Python 3.11</em>"}),
+    ("256tb", {}), ("gb256", {}),
+])  # fmt: skip
+def test_numbers_and_letters_are_found_together_or_apart(text: str, found: dict[str, str]) -> None:
+    case = index_of(
+        page("disk", "256 GB disk", "x"), page("drive", "256GB drive", "x"), page("tablet", "iPad 2", "x"),
+        page("cable", "USB-C", "x"), page("part", "ABC-1234-XYZ", "x"), page("python", "Python 3.11", "x"),
+    )  # fmt: skip
+    hits = case.search(text, all_words=True, highlight=Highlight()).hits
+    assert {hit.id: (hit.formatted or {})["title"] for hit in hits} == found
+
+
+def test_a_well_known_number_with_its_unit_is_found_apart_too() -> None:
+    case = index_of(*(page(f"{number}", "Drive", "A drive of 256gb") for number in range(20)))
+    case.add(page("apart", "Disk", "A disk of 256 GB"))
+    assert "apart" in case.ids("256gb", limit=30)
+
+
 def test_words_written_together_are_found_among_longer_and_more_frequent_ones() -> None:
     case = index_of()
     case.add(page("database", "Page", content="A database"))
