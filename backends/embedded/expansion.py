@@ -78,14 +78,17 @@ def expand(
 
 
 def written_together(
-    snapshot: Snapshot, fields: tuple[str, ...], left: str, right: str, is_open: bool, ranking: Ranking
+    snapshot: Snapshot, fields: tuple[str, ...], left: Unit, right: Unit, is_open: bool, ranking: Ranking
 ) -> list[Form]:
-    """The word that two are when written together (``log in``: ``login``), if there is one.
+    """The word or compound that two are when written together (``log in``: ``login``), if there is one.
 
     Args:
-        is_open: Whether the second word may not be finished.
+        is_open: Whether the second may not be finished.
     """
-    word = left + right
+    word, *rest = left.term + right.term, *right.terms[1:]
+    if rest:
+        terms = (word, *rest)
+        return [Form(terms, ranking.joined, 1)] if _are_together(snapshot, terms, fields) else []
     forms = [Form((word,), ranking.joined, 1)] if snapshot.most_frequency(fields, word) else []
     if is_open and len(word) >= _SHORTEST_JOINED:
         key = (word, fields)
@@ -211,8 +214,12 @@ def _letters_and_digits(snapshot: Snapshot, unit: Unit, fields: tuple[str, ...])
     parts = tuple(part for term in unit.terms for part in _LETTERS_OR_DIGITS.findall(term))
     if len(parts) == len(unit.terms):
         return None
-    known = any(min([snapshot.frequency(field, part) for part in parts]) for field in fields)
-    return parts if known else None
+    return parts if _are_together(snapshot, parts, fields) else None
+
+
+def _are_together(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> bool:
+    """Whether a field has all of some terms."""
+    return any(min([snapshot.frequency(field, term) for term in terms]) for field in fields)
 
 
 def _split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], shortest: int) -> tuple[str, str] | None:

@@ -267,9 +267,7 @@ class Plan:
         for left, right in pairwise(range(len(units))):
             if right not in self.parsed.breaks and self._may_join(units[left], units[right]):
                 is_open = right == len(units) - 1 and self.parsed.open_end
-                forms = written_together(
-                    self.snapshot, self.fields, units[left].term, units[right].term, is_open, self.ranking
-                )
+                forms = written_together(self.snapshot, self.fields, units[left], units[right], is_open, self.ranking)
                 yield left, forms
                 yield right, forms
 
@@ -277,7 +275,8 @@ class Plan:
         """Whether two words may mean what they are together: an article and a word, or two numbers, never do."""
         first, second = left.term, right.term
         return (
-            left.kind is right.kind is UnitKind.WORD
+            left.kind is UnitKind.WORD
+            and right.kind in (UnitKind.WORD, UnitKind.COMPOUND)
             and first not in self.stops
             and first + second not in self.stops
             and not (second in self.stops and len(second) == 1)
