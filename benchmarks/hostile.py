@@ -141,6 +141,15 @@ def frequent_words(m: Material, chance: random.Random) -> SearchQuery:
     return search(filled(endless(lambda: chance.choice(m.frequent))))
 
 
+def numbered_words(m: Material, chance: random.Random) -> SearchQuery:
+    return search(filled(endless(lambda: f"{chance.choice(m.frequent)}{chance.randrange(20)}")))
+
+
+def letters_and_digits(m: Material, chance: random.Random) -> SearchQuery:
+    words = endless(lambda: "".join(f"{chance.choice(LETTERS)}{chance.randrange(10)}" for _ in range(4)))
+    return search(filled(words))
+
+
 def frequent_phrases(m: Material, chance: random.Random) -> SearchQuery:
     return search(filled(endless(lambda: f'"{chance.choice(m.frequent[:40])} {chance.choice(m.frequent[:40])}"')))
 
@@ -277,6 +286,8 @@ FAMILIES = (
     Family("text without spaces, 512 bytes", PLAIN, without_spaces),
     Family("words written together", PLAIN, joined_words),
     Family("frequent words, 512 bytes", PLAIN, frequent_words),
+    Family("frequent words with numbers, 512 bytes", PLAIN, numbered_words),
+    Family("words of letters and digits, 512 bytes", PLAIN, letters_and_digits),
     Family("phrases of frequent words, 512 bytes", PLAIN, frequent_phrases),
     Family("one phrase of frequent words", PLAIN, one_frequent_phrase),
     Family("exclusions, 512 bytes", PLAIN, exclusions),

@@ -22,6 +22,7 @@ _SHORTEST_JOINED = 5
 """Letters of two words written together from which longer words are looked for: there are too many for fewer."""
 
 _SHORTEST_STEMMED = 3
+_MOST_PARTS = 8
 _LETTERS_OR_DIGITS = re.compile(r"\d+|\D+")
 
 _Listing = Callable[[tuple[str, ...], str], Mapping[str, int]]
@@ -212,7 +213,7 @@ def _expand_compound(
 def _letters_and_digits(snapshot: Snapshot, unit: Unit, fields: tuple[str, ...]) -> tuple[str, ...] | None:
     """A word or compound cut where letters and digits meet (``256gb``: ``256 gb``), if a field has all the parts."""
     parts = tuple(part for term in unit.terms for part in _LETTERS_OR_DIGITS.findall(term))
-    if len(parts) == len(unit.terms):
+    if not len(unit.terms) < len(parts) <= _MOST_PARTS:
         return None
     return parts if _are_together(snapshot, parts, fields) else None
 
