@@ -86,12 +86,10 @@ def written_together(
     Args:
         is_open: Whether the second may not be finished.
     """
-    word, *rest = left.term + right.term, *right.terms[1:]
-    if rest:
-        terms = (word, *rest)
-        return [Form(terms, ranking.joined, 1)] if _are_together(snapshot, terms, fields) else []
-    forms = [Form((word,), ranking.joined, 1)] if snapshot.most_frequency(fields, word) else []
-    if is_open and len(word) >= _SHORTEST_JOINED:
+    word = left.term + right.term
+    terms = (word, *right.terms[1:])
+    forms = [Form(terms, ranking.joined, 1)] if _are_together(snapshot, terms, fields) else []
+    if is_open and len(terms) == 1 and len(word) >= _SHORTEST_JOINED:
         key = (word, fields)
         longer = snapshot.remembered(key)
         if longer is None:
