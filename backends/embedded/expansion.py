@@ -24,6 +24,9 @@ _SHORTEST_JOINED = 5
 _SHORTEST_STEMMED = 3
 _MOST_PARTS = 8
 _LETTERS_OR_DIGITS = re.compile(r"\d+|\D+")
+_VERSION = re.compile(r"(?P<sign>v?)(?P<number>\d+)")
+"""The first part of a version such as ``2.0.1``, which may be written ``v2.0.1``."""
+
 
 _Listing = Callable[[tuple[str, ...], str], Mapping[str, int]]
 """The terms of some fields that begin with something, the most frequent first, and in how many documents each is."""
@@ -194,6 +197,11 @@ def _expand_compound(
 ) -> Expansion:  # fmt: skip
     """A compound is found as written, or as one word; its last part may not be finished."""
     forms = [Form(unit.terms, 1.0)]
+    version = _VERSION.fullmatch(unit.term)
+    if version is not None:
+        number = (version["number"] if version["sign"] else f"v{unit.term}", *unit.terms[1:])
+        if _are_together(snapshot, number, fields):
+            forms.append(Form(number, ranking.synonym))
     known = min(snapshot.most_frequency(fields, term) for term in unit.terms)
     if is_last:
         head, tail = unit.terms[:-1], unit.terms[-1]

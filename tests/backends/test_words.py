@@ -252,13 +252,14 @@ def test_words_written_together_are_marked() -> None:
     ("ipad2", {"tablet": "<em>iPad 2</em>"}), ("usbc", {"cable": "<em>USB-C</em>"}),
     ("abc1234xyz", {"part": "<em>ABC-1234-XYZ</em>"}), ("python3.11", {"python": "<em>Python 3.11</em>"}),
     ("usb 3.0", {"hub": "<em>USB3.0</em>"}), ("usb 3.", {"hub": "<em>USB3</em>.0"}),
+    ("v3.11", {"python": "Python <em>3.11</em>"}), ("2.0.1", {"release": "App <em>v2.0.1</em>"}), ("2.0.2", {}),
     ("256tb", {}), ("gb256", {}),
 ])  # fmt: skip
 def test_numbers_and_letters_are_found_together_or_apart(text: str, found: dict[str, str]) -> None:
     case = index_of(
         page("disk", "256 GB disk", "x"), page("drive", "256GB drive", "x"), page("tablet", "iPad 2", "x"),
         page("cable", "USB-C", "x"), page("part", "ABC-1234-XYZ", "x"), page("python", "Python 3.11", "x"),
-        page("hub", "USB3.0", "x"),
+        page("hub", "USB3.0", "x"), page("release", "App v2.0.1", "x"),
     )  # fmt: skip
     hits = case.search(text, all_words=True, highlight=Highlight()).hits
     assert {hit.id: (hit.formatted or {})["title"] for hit in hits} == found
