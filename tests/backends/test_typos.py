@@ -122,13 +122,14 @@ def test_a_long_word_with_two_errors_is_found_wherever_they_are(typed: str, mean
         assert [term for term, _ in corrections(backend.store.snapshot("i"), FIELDS, typed, as_prefix)][:1] == [meant]
 
 
-def test_a_word_is_split_into_the_most_frequent_pair() -> None:
+@pytest.mark.parametrize("shortest", [1, 2])
+def test_a_word_is_split_into_the_most_frequent_pair(shortest: int) -> None:
     snapshot, _ = dictionary()
     for word in some_words(300):
         pairs = []
-        for at in range(2, len(word) - 1):
+        for at in range(shortest, len(word) - shortest + 1):
             parts = (word[:at], word[at:])
             count = max(min(snapshot.frequency(field, part) for part in parts) for field in FIELDS)
             if count:
                 pairs.append((-count, at, parts))
-        assert _split_in_two(snapshot, word, FIELDS) == (min(pairs)[2] if pairs else None)
+        assert _split_in_two(snapshot, word, FIELDS, shortest) == (min(pairs)[2] if pairs else None)
