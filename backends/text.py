@@ -11,6 +11,9 @@ QUOTE_IN_WORD = '(?<=[א-ת\u05b0-\u05c2])"(?=[א-ת](?![א-ת]))'
 ABBREVIATION = QUOTE_IN_WORD.replace('"', '["\u05f4]')
 """A pattern for that sign however it is typed."""
 
+INDIAN = "\u0900-\u0963\u0971-\u0dff"
+"""The letters of Indian scripts and the signs of which they write vowels, as ranges of a pattern."""
+
 _MARK = "".join(char for char in map(chr, range(0x300, 0x10000)) if unicodedata.combining(char))
 _MANY_MARKS = re.compile(f"([{_MARK}]{{30}})[{_MARK}]+")
 

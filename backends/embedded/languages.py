@@ -17,7 +17,7 @@ import Stemmer
 from backends.embedded.folding import fold
 from backends.embedded.stop_words import STOP_WORDS
 from backends.embedded.tones import TONAL, has_tones
-from backends.text import beyond_ascii
+from backends.text import INDIAN, beyond_ascii
 
 STEMMERS = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
@@ -79,7 +79,7 @@ _FEW_LETTERS_TELL = {"ja": 0.1, "vi": 0.05}
 """Share of a text's letters that tell its language; of others, that are written in a script alone, 0.3."""
 
 _BEYOND_LATIN = re.compile("[\u0370-\u1dff\u1ea0-\u1ef9\u2e80-\ud7ff]")
-_WORD = re.compile("(?:[^\\W\\d_]+|[\u0900-\u0963\u0971-\u0dff]+)+")
+_WORD = re.compile(rf"(?:[^\W\d_]+|[{INDIAN}]+)+")
 """Letters, and the signs of which Indian scripts write vowels."""
 
 _LOWER_OR_SPACE = bytes(
@@ -95,14 +95,14 @@ def stop_words(language: str) -> frozenset[str]:
 
 
 @cache
-def _votes() -> dict[str, tuple[tuple[str, ...], float]]:
-    """Every stop word to the languages that have it, and its vote for each of them."""
+def _votes() -> dict[str, tuple[tuple[str, ...], int]]:
+    """Every stop word to the languages that have it, and which part of a vote it gives each: half of one if it is 2."""
     found: dict[str, list[str]] = {}
     for language, words in STOP_WORDS.items():
         for word in set(words.split()).difference(_ELISIONS if language in _ELIDING else ()):
             found.setdefault(word, []).append(language)
     return {
-        word: (tuple(languages), 1 / max(len(languages), _VOTES_OF_LETTERS if len(word) == 1 else 1))
+        word: (tuple(languages), max(len(languages), _VOTES_OF_LETTERS if len(word) == 1 else 1))
         for word, languages in found.items()
     }
 
@@ -146,9 +146,9 @@ def language_votes(words: Iterable[str]) -> dict[str, float]:
     for word in words:
         vote = votes.get(word)
         if vote is not None:
-            languages, share = vote
+            languages, part = vote
             for language in languages:
-                scores[language] += share
+                scores[language] += 1 / part
     return scores
 
 
@@ -195,12 +195,12 @@ class _Ballots:
 
     def __init__(self) -> None:
         votes = _votes()
-        unit = math.lcm(*{round(1 / share) for _, share in votes.values()})
+        unit = math.lcm(*{part for _, part in votes.values()})
         self.languages = tuple(dict.fromkeys(language for languages, _ in votes.values() for language in languages))
         bit = {language: 32 * at for at, language in enumerate(self.languages)}
         self._by_word = {
-            word: sum(round(unit * share) << bit[language] for language in languages)
-            for word, (languages, share) in votes.items()
+            word: sum((unit // part) << bit[language] for language in languages)
+            for word, (languages, part) in votes.items()
         }
         self._counts = struct.Struct(f"<{len(self.languages)}I")
 

@@ -154,9 +154,12 @@ class Plan:
 
     def _worth(self, unit: Unit) -> float:
         """How much a word tells of what is wanted: its rarity, and that of a stop word nothing."""
-        if unit.kind is UnitKind.WORD and unit.term in self.stops:
+        if self._is_stop(unit):
             return 0.0
         return self.snapshot.rarity(min(self.snapshot.most_frequency(self.fields, term) for term in unit.terms))
+
+    def _is_stop(self, unit: Unit) -> bool:
+        return unit.kind is UnitKind.WORD and unit.term in self.stops
 
     def _languages(self, settings: SearchSettings) -> tuple[str, ...]:
         if settings.language:
@@ -173,7 +176,7 @@ class Plan:
 
     def _words(self) -> list[_Word]:
         units = self.parsed.units
-        is_stop = [unit.kind is UnitKind.WORD and unit.term in self.stops for unit in units]
+        is_stop = [self._is_stop(unit) for unit in units]
         if all(is_stop):
             is_stop = [False] * len(units)
         guessed = 0
