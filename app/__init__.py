@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,8 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
     Raises:
         ConfigurationError: A setting is wrong.
     """
+    # Search engines make files of their own: only the owner may read what customers sent.
+    os.umask(0o077)
     settings = load_settings() if settings is None else settings
     logs.configure(settings.log_level)
     app = _Application(__name__, static_folder="static", static_url_path="/static")

@@ -179,7 +179,7 @@ def search_site(site: SiteRecord, wanted: SearchQuery, session_id: str | None) -
     require_search()
     timed = part.searcher.run(site, query)
     if query.text != MATCH_ALL and request.method != "HEAD":
-        part.events.record(
+        part.events.record_if_possible(
             SearchEvent(
                 site_id=site.id,
                 query=query.text,

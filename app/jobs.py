@@ -23,6 +23,9 @@ from backends.errors import BackendError
 
 log = logging.getLogger(__name__)
 
+FIRST_RESTORE_PAUSE_SECONDS, LONGEST_RESTORE_PAUSE_SECONDS = 1.0, 300.0
+"""How long after a try missing indexes are looked for again: twice as long each time."""
+
 
 @dataclass
 class Job:
@@ -35,12 +38,13 @@ class Job:
 
 
 class Jobs:
-    """Runs the jobs of one process in one thread. To be started after ``fork``."""
+    """Runs the jobs of one process in one thread, and builds missing indexes in another. To be started after ``fork``."""
 
     def __init__(self, part: Runtime, *, background: bool = True):
         self._part = part
         self._background = background
         self._thread: threading.Thread | None = None
+        self._restorer: threading.Thread | None = None
         self._start_lock = threading.Lock()
         self._stopping = threading.Event()
         self.jobs = [
@@ -63,13 +67,16 @@ class Jobs:
             if self._thread is None and self._background:
                 self._thread = threading.Thread(target=self._loop, name="jobs", daemon=True)
                 self._thread.start()
+                self._restorer = threading.Thread(target=self._restore_indexes, name="missing-indexes", daemon=True)
+                self._restorer.start()
                 self._part.events.start()
 
     def stop(self) -> None:
         """End the thread and write down what is only in memory."""
         self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(timeout=10)
+        for thread in (self._thread, self._restorer):
+            if thread is not None:
+                thread.join(timeout=10)
         self._attempt(Job("key-use", 0, self._part.key_use.flush))
         self._attempt(Job("usage-copies", 0, self._part.usage_copies.finish))
         self._part.events.stop()
@@ -78,6 +85,31 @@ class Jobs:
         """Run every job once, now; for tests and commands."""
         for job in self.jobs:
             job.run()
+
+    def _restore_indexes(self) -> None:
+        """Build what is missing after a start with other folders or hosts, until nothing is; one process at a time."""
+        part = self._part
+        missing: list[int] | None = None
+
+        def restore() -> None:
+            nonlocal missing
+            with part.locks.try_hold("missing-indexes") as held:
+                if not held:
+                    return
+                missing = part.indexer.missing_indexes()
+                if missing:
+                    log.info("%d indexes are missing and are built from the stored documents", len(missing))
+                for site_id in missing:
+                    if self._stopping.is_set():
+                        return
+                    self._attempt(Job(f"missing-index {site_id}", 0, partial(part.indexer.restore, site_id)))
+
+        pause = FIRST_RESTORE_PAUSE_SECONDS
+        while missing != [] and not self._stopping.is_set():
+            self._attempt(Job("missing-indexes", 0, restore))
+            if missing != []:
+                self._stopping.wait(pause)
+                pause = min(2 * pause, LONGEST_RESTORE_PAUSE_SECONDS)
 
     def _loop(self) -> None:
         while not self._stopping.wait(0.5):

@@ -17,6 +17,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, H
 from app.addresses import is_forwarded, is_loopback
 from app.auth import bearer_token, invalid_key, missing_key
 from app.runtime import runtime
+from app.services.events import LOST_EVENTS
 
 REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "endpoint", "status"])
 DURATION = Histogram(
@@ -63,8 +64,8 @@ def _show() -> Response:
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         multiprocess.MultiProcessCollector(registry)
     else:
-        registry.register(REQUESTS)
-        registry.register(DURATION)
+        for metric in (REQUESTS, DURATION, LOST_EVENTS):
+            registry.register(metric)
     return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 

@@ -74,11 +74,11 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         counters = create_counters(settings.limits_url, timeout_seconds=settings.limits_timeout_seconds)
         current = create_backend(settings.search_url)
         upcoming = create_backend(settings.search_next_url) if settings.search_next_url else None
+        engines = Engines(current, upcoming)
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
     locks = create_locks(database, settings.data_path)
-    engines = Engines(current, upcoming)
-    indexer = Indexer(database, locks, engines)
+    indexer = Indexer(database, locks, counters, engines)
     plans = PlanTable(settings.plans_file or SHIPPED_PLANS)
     if settings.default_plan not in plans:
         raise ConfigurationError(f"DEFAULT_PLAN {settings.default_plan!r} is not in the plans file.")
@@ -99,7 +99,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         indexer=indexer,
         searcher=Searcher(engines, indexer),
         writer=DocumentWriter(database, counters, indexer),
-        rebuilder=Rebuilder(database, locks, counters, engines, indexer),
+        rebuilder=Rebuilder(database, locks, engines, indexer),
         key_use=KeyUse(database),
         usage_copies=UsageCopies(database, counters),
     )

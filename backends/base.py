@@ -218,7 +218,10 @@ class SearchBackend(ABC):
     """The engine: ``memory``, ``tantivy``, ``typesense`` or ``meilisearch``."""
 
     identity: str
-    """Where the indexes live, without credentials; two backends with equal identity share their indexes."""
+    """What the service knows the engine by: its kind, and the ``name`` that its URL may give it.
+
+    It says nothing of the place: an engine that moves to another folder or host keeps it.
+    """
 
     persistent: bool = True
     """Whether indexes outlive the process and are seen by others."""

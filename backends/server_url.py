@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
+from backends.identity import engine_identity
+
 _FORM = re.compile(
     r"(?P<scheme>[a-z]+)(?P<tls>\+https)?://(?P<user>[^:@/?#]*):(?P<key>[^@/?#]+)@(?P<hosts>[^@/?#]+)/?(?:\?(?P<options>[^#]*))?"
 )
@@ -25,7 +27,8 @@ class ServerUrl:
     Attributes:
         name: The engine, which is the scheme of the URL.
         nodes: Base URLs of its nodes, such as ``http://10.0.0.5:8108``.
-        key: The operator's key; a secret, never part of ``repr`` or :attr:`identity`.
+        key: The operator's key; a secret, never part of ``repr``.
+        identity: What the service knows the engine by.
         connect_timeout_seconds: Time to open a connection to one node.
         timeout_seconds: Time for one piece of work, failover and retries included.
         ca_file: Certificates to trust instead of the common ones, with ``+https``.
@@ -34,21 +37,17 @@ class ServerUrl:
     name: str
     nodes: tuple[str, ...]
     key: str = field(repr=False)
+    identity: str
     connect_timeout_seconds: float = CONNECT_TIMEOUT_SECONDS
     timeout_seconds: float = TIMEOUT_SECONDS
     ca_file: str | None = None
-
-    @property
-    def identity(self) -> str:
-        """The engine's place without credentials, the same for any order of its nodes."""
-        return f"{self.name}:{','.join(sorted(self.nodes))}"
 
     @classmethod
     def parse(cls, url: str, *, default_port: int) -> ServerUrl:
         """Read ``scheme://:key@host:port,host:port?timeout_seconds=5``; ``scheme+https`` for TLS.
 
         The key is percent-decoded. Options: ``connect_timeout_seconds``, ``timeout_seconds`` (more than 0, at
-        most 600) and ``ca_file``.
+        most 600), ``ca_file`` and ``name``.
 
         Raises:
             ValueError: The URL is not of this form. The message never repeats the key.
@@ -64,6 +63,7 @@ class ServerUrl:
         protocol = "https" if match["tls"] else "http"
         options = dict(parse_qsl(match["options"] or "", keep_blank_values=True))
         ca_file = options.pop("ca_file", None)
+        label = options.pop("name", "")
         connect = _seconds(options, "connect_timeout_seconds", CONNECT_TIMEOUT_SECONDS)
         total = _seconds(options, "timeout_seconds", TIMEOUT_SECONDS)
         if options:
@@ -73,7 +73,8 @@ class ServerUrl:
         nodes = tuple(_node(protocol, host, default_port) for host in match["hosts"].split(","))
         if len(set(nodes)) != len(nodes):
             raise ValueError("A search server's URL names one host twice.")
-        return cls(match["scheme"], nodes, unquote(match["key"]), min(connect, total), total, ca_file)
+        identity = engine_identity(match["scheme"], label)
+        return cls(match["scheme"], nodes, unquote(match["key"]), identity, min(connect, total), total, ca_file)
 
 
 def _node(protocol: str, text: str, default_port: int) -> str:

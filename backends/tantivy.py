@@ -14,6 +14,7 @@ from backends.embedded.memory import MemoryStore
 from backends.embedded.rebuild import stored_ids
 from backends.embedded.search import run_search
 from backends.embedded.store import Store
+from backends.identity import engine_identity
 
 OPEN_INDEXES = 200
 """Indexes a process keeps open unless the URL says otherwise."""
@@ -24,8 +25,9 @@ WRITE_TIMEOUT_SECONDS = 30.0
 class TantivyBackend(SearchBackend):
     """Searches indexes of one store.
 
-    Built by :meth:`from_url` from ``memory://`` or ``tantivy:///path?indexes=200&timeout=30``: how many indexes a
-    process keeps open, and how many seconds a write waits for another of the same index.
+    Built by :meth:`from_url` from ``memory://`` or ``tantivy:///path?indexes=200&timeout=30&name=second``: how many
+    indexes a process keeps open, how many seconds a write waits for another of the same index, and what tells this
+    engine from another one on disk.
     """
 
     def __init__(self, store: Store, *, name: str, identity: str, persistent: bool):
@@ -47,18 +49,15 @@ class TantivyBackend(SearchBackend):
         if parts.scheme == "memory":
             if options or parts.netloc or parts.path.strip("/"):
                 raise ValueError("The address of the search engine in memory is memory:// and nothing more.")
-            backend = cls(MemoryStore(timeout), name="memory", identity="", persistent=False)
-            backend.identity = f"memory:{id(backend.store):x}"
-            return backend
+            return cls(MemoryStore(timeout), name="memory", identity=engine_identity("memory"), persistent=False)
         path = unquote(parts.path)
         if parts.netloc or not path.startswith("/") or path == "/":
             raise ValueError("The address of the embedded search engine is tantivy:///absolute/path.")
         indexes = int(_positive(options.pop("indexes", str(OPEN_INDEXES)), "indexes"))
+        identity = engine_identity("tantivy", options.pop("name", ""))
         if options:
             raise ValueError(f"The embedded search engine has no option {min(options)!r}.")
-        root = Path(path)
-        return cls(DiskStore(root, max(1, indexes), timeout), name="tantivy", identity=f"tantivy:{path.rstrip('/')}",
-                   persistent=True)  # fmt: skip
+        return cls(DiskStore(Path(path), max(1, indexes), timeout), name="tantivy", identity=identity, persistent=True)
 
     def create_index(self, index: str) -> None:
         with engine_errors("making an index"):

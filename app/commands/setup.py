@@ -44,3 +44,4 @@ def openapi(file: Path | None) -> None:
         click.echo(text, nl=False)
     else:
         file.write_text(text)
+        file.chmod(0o644)  # For everybody, unlike what else the service writes.

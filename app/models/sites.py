@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, String
+from sqlalchemy import JSON, ForeignKey, Index, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
@@ -38,9 +39,13 @@ class Site(Base):
     applied_revision: Mapped[int] = mapped_column(BigId, default=0)
     """Up to which revision the engine's index has the changes."""
     engine: Mapped[str] = mapped_column(String(255))
-    """Identity of the engine that holds the index."""
+    """Identity of the engine that holds the index: its kind, and its name if the URL gives one."""
+    engine_index: Mapped[str] = mapped_column(String(64), default="", server_default=text("''"))
+    """The index name at the engine."""
     index_generation: Mapped[int] = mapped_column(default=1)
-    """Grows with every rebuild beside the old index."""
+    """Grows with every index that is built for the site."""
+    index_tag: Mapped[str] = mapped_column(String(16), default=lambda: secrets.token_hex(5), server_default=text("''"))
+    """Stands in the names of the site's indexes, so that no other installation's are taken for them."""
     rebuilding: Mapped[bool] = mapped_column(default=False)
     """Whether an index is being built beside: deletions stay in ``documents`` until it has seen them."""
 
@@ -49,15 +54,9 @@ class Site(Base):
         """The index name customers see; stays for the site's life."""
         return f"site_{self.id}"
 
-    @property
-    def engine_index(self) -> str:
-        """The index name at the engine."""
-        return engine_index_name(self.id, self.index_generation)
-
-
-def engine_index_name(site_id: int, generation: int) -> str:
-    """Name at the engine of one generation of a site's index."""
-    return f"site_{site_id}_{generation}"
+    def index_name(self, generation: int) -> str:
+        """The name at the engine of one generation of the site's index."""
+        return f"site_{self.id}_{generation}_{self.index_tag}"
 
 
 class EngineTask(Base):

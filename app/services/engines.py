@@ -12,9 +12,16 @@ class Engines:
     Args:
         current: Where new sites go.
         upcoming: Where sites are being moved to, if anywhere.
+
+    Raises:
+        ValueError: The two cannot be told apart.
     """
 
     def __init__(self, current: SearchBackend, upcoming: SearchBackend | None = None):
+        if upcoming is not None and upcoming.identity == current.identity:
+            raise ValueError(
+                "SEARCH_URL and SEARCH_NEXT_URL are engines of one kind: give the next one a name, such as ?name=second."
+            )
         self.current = current
         self.upcoming = upcoming
         self._by_identity = {engine.identity: engine for engine in (current, upcoming) if engine is not None}
@@ -29,6 +36,10 @@ class Engines:
         if engine is None:
             raise BackendMisconfigured("The site's index is on an engine that SEARCH_URL does not name.")
         return engine
+
+    def knows(self, identity: str) -> bool:
+        """Whether this process was told of that engine."""
+        return identity in self._by_identity
 
     def all(self) -> list[SearchBackend]:
         """Every engine in use."""

@@ -9,6 +9,7 @@ import time
 import weakref
 from pathlib import Path
 
+from prometheus_client import Counter
 from sqlalchemy import delete, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -50,6 +51,9 @@ ADOPTION_SECONDS = 1.0
 MAINTENANCE_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 1.0
 """Longest pause between attempts while the database is away."""
+LOST_LOG_SECONDS = 60.0
+"""How often lost events are logged."""
+LOST_EVENTS = Counter("search_events_lost_total", "Search events that could not be kept, for want of disk space say.")
 
 log = logging.getLogger(__name__)
 _recorders: weakref.WeakSet[EventRecorder] = weakref.WeakSet()
@@ -90,6 +94,9 @@ class EventRecorder:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._away = False
+        self._unlogged = 0
+        """Events lost since the last line in the log."""
+        self._log_lost_at = 0.0
         self._directory_id: str | None = None
         self._maintenance_due = 0.0
 
@@ -117,6 +124,21 @@ class EventRecorder:
             self._wake.set()
         if self._thread is None and self._background:
             self.start()
+
+    def record_if_possible(self, event: SearchEvent) -> None:
+        """Put the event of a search on disk; if it cannot be kept, count and log it: the search has its result.
+
+        Raises:
+            ValueError: As :meth:`record`.
+        """
+        try:
+            self.record(event)
+        except EventJournalUnavailable as error:
+            LOST_EVENTS.inc()
+            self._unlogged += 1
+            if time.monotonic() >= self._log_lost_at:
+                log.error("search events: %d could not be kept: %s", self._unlogged, error)
+                self._unlogged, self._log_lost_at = 0, time.monotonic() + LOST_LOG_SECONDS
 
     def _open_journal(self) -> Journal:
         fresh = Journal.create(self._directory)

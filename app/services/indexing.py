@@ -13,20 +13,31 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 
 import orjson
 from sqlalchemy import Row, delete, select, update
 from sqlalchemy.orm import Session
 
-from app.database import Database
+from app.clock import now
+from app.counters.base import CounterStore
+from app.database import ROW_LOCK, Database
 from app.locks import Locks
 from app.models import Site, StoredDocument
+from app.services import engine_tasks
+from app.services.credentials import credential_change
 from app.services.engines import Engines
+from app.services.sites import end_engine_credentials
 from backends.base import Document, FieldKind, FieldKinds, SearchBackend
 from backends.errors import BackendUnavailable, IndexNotFound
 
 STEP = 1_000
 """Most documents handed to an engine in one call."""
+
+RESTORE_WAIT_SECONDS = 3.0
+"""How long a search waits for others to build the index it needs."""
+
+RESTORE_POLL_SECONDS = 0.05
 
 FAILURE_PAUSE_SECONDS = 2.0
 """How long after a failure those who waited for the same index are told so without trying."""
@@ -37,9 +48,10 @@ log = logging.getLogger(__name__)
 class Indexer:
     """Applies documents to indexes, one writer per site among all processes."""
 
-    def __init__(self, database: Database, locks: Locks, engines: Engines):
+    def __init__(self, database: Database, locks: Locks, counters: CounterStore, engines: Engines):
         self._database = database
         self._locks = locks
+        self._counters = counters
         self._engines = engines
         self._failures: dict[int, tuple[float, BackendUnavailable]] = {}
         self._failures_lock = threading.Lock()
@@ -67,8 +79,7 @@ class Indexer:
                     self._apply(site_id, revision, written)
 
     def _apply(self, site_id: int, revision: int, written: Sequence[Document]) -> None:
-        with self._database.read() as session:
-            site = session.get(Site, site_id)
+        site = self._load(site_id)
         if site is None:
             return
         if site.applied_revision < revision or not site_is_kept(self._engines, site):
@@ -145,11 +156,59 @@ class Indexer:
                 return reached
 
     def _rebuild(self, engine: SearchBackend, site: Site) -> int:
-        """Build a missing index from the start, in its place; gives the revision it has."""
-        engine.create_index(site.engine_index)
-        applied = self.send(engine, site, site.engine_index, 0)
-        self._note_applied(site, applied)
+        """Build a missing index from the start; gives the revision it has.
+
+        Nobody searches a part of what was searchable before: unless it is the site's first, the index gets a name of
+        its own, and the site is pointed to it when it has everything.
+        """
+        if not site.applied_revision:
+            engine.create_index(site.engine_index)
+            applied = self.send(engine, site, site.engine_index, 0)
+            self._note_applied(site, applied)
+            return applied
+        if site.rebuilding:
+            raise BackendUnavailable("The site's index is being rebuilt.", retry_after=5)
+        index = self.begin_index(engine, site)
+        applied = self.send(engine, site, index, 0)
+        if not self.switch(site.id, engine, index, applied, now()):
+            engine.delete_index(index)
         return applied
+
+    def begin_index(self, engine: SearchBackend, site: Site) -> str:
+        """Make the empty index that follows the site's present one; gives its name.
+
+        What a killed process left under that name goes first.
+        """
+        index = site.index_name(site.index_generation + 1)
+        engine.delete_index(index)
+        engine.create_index(index)
+        return index
+
+    def switch(self, site_id: int, engine: SearchBackend, index: str, revision: int, old_due_at: datetime) -> bool:
+        """Point a site to the index that :meth:`begin_index` made.
+
+        Args:
+            revision: What it has; to be called under the site's lock.
+            old_due_at: When the index in use until now is to be deleted.
+
+        Returns:
+            Whether the site is still there.
+        """
+        with self._database.read() as session:
+            account_id = session.scalar(select(Site.account_id).where(Site.id == site_id))
+        if account_id is None:
+            return False
+        with credential_change(self._database, self._counters, account_id) as session:
+            site = session.get(Site, site_id, with_for_update=ROW_LOCK)
+            if site is None:
+                return False
+            end_engine_credentials(session, site)
+            engine_tasks.add(session, site.engine, engine_tasks.DELETE_INDEX, site.engine_index, due_at=old_due_at)
+            site.engine = engine.identity
+            site.engine_index = index
+            site.index_generation += 1
+            site.applied_revision = revision
+        return True
 
     def _note_applied(self, site: Site, revision: int) -> None:
         with self._database.write() as session:
@@ -168,22 +227,60 @@ class Indexer:
                 )
             )
 
-    def restore(self, site_id: int) -> None:
-        """Build a site's index from its documents, because the engine has lost it.
+    def restore(self, site_id: int) -> Site | None:
+        """Build a site's index from its documents if the engine does not have it.
+
+        Returns:
+            The site as it is then; ``None`` if it was deleted.
 
         Raises:
-            BackendUnavailable: The engine cannot.
+            BackendUnavailable: The engine cannot, or others are still at it.
         """
-        with self.site_lock(site_id):
+        deadline = time.monotonic() + RESTORE_WAIT_SECONDS
+        while True:
+            with self._locks.try_hold(f"site_{site_id}") as held:
+                if held:
+                    return self._restore(site_id)
+            if time.monotonic() >= deadline:
+                raise BackendUnavailable("The site's index is being rebuilt.", retry_after=5)
+            time.sleep(RESTORE_POLL_SECONDS)
+
+    def _restore(self, site_id: int) -> Site | None:
+        site = self._load(site_id)
+        if site is None:
+            return None
+        engine = self._engines.get_engine(site.engine)
+        try:
+            engine.count(site.engine_index)
+        except IndexNotFound:
+            log.info("index %s is missing and is built from the stored documents", site.engine_index)
+            self._rebuild(engine, site)
+            return self._load(site_id)
+        return site
+
+    def _load(self, site_id: int) -> Site | None:
+        with self._database.read() as session:
+            return session.get(Site, site_id)
+
+    def missing_indexes(self) -> list[int]:
+        """Sites with documents whose index the engine does not have, the smallest first.
+
+        Raises:
+            BackendUnavailable: An engine cannot tell.
+        """
+        missing: list[tuple[int, int]] = []
+        for engine in self._engines.all():
+            if not engine.persistent:
+                continue
+            there = set(engine.list_indexes())
             with self._database.read() as session:
-                site = session.get(Site, site_id)
-            if site is None:
-                return
-            engine = self._engines.get_engine(site.engine)
-            try:
-                engine.count(site.engine_index)
-            except IndexNotFound:
-                self._rebuild(engine, site)
+                sites = session.execute(
+                    select(Site.document_count, Site.id, Site.engine_index).where(
+                        Site.engine == engine.identity, Site.document_count > 0
+                    )
+                ).all()
+            missing.extend((count, site_id) for count, site_id, index in sites if index not in there)
+        return [site_id for _, site_id in sorted(missing)]
 
 
 def site_is_kept(engines: Engines, site: Site) -> bool:

@@ -14,17 +14,12 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import CounterStore
-from app.database import ROW_LOCK, Database
+from app.database import Database
 from app.locks import Locks
 from app.models import EngineTask, Site, StoredDocument
 from app.models.base import from_microseconds
-from app.models.sites import engine_index_name
-from app.services import engine_tasks
-from app.services.credentials import credential_change
 from app.services.engines import Engines
 from app.services.indexing import Indexer
-from app.services.sites import end_engine_credentials
 from backends.base import SearchBackend
 
 OLD_INDEX_KEPT = timedelta(minutes=2)
@@ -43,10 +38,9 @@ class RebuildUnderWay(Exception):
 class Rebuilder:
     """Builds indexes beside the ones in use."""
 
-    def __init__(self, database: Database, locks: Locks, counters: CounterStore, engines: Engines, indexer: Indexer):
+    def __init__(self, database: Database, locks: Locks, engines: Engines, indexer: Indexer):
         self._database = database
         self._locks = locks
-        self._counters = counters
         self._engines = engines
         self._indexer = indexer
 
@@ -61,7 +55,8 @@ class Rebuilder:
         """Build a site's index anew and switch to it.
 
         Args:
-            target: The engine it goes to; the one it is on if not given.
+            target: The engine it goes to; if not given the one it is on or, if this process was not told of that
+                one, the current one.
             keep_old: Whether the old index stays until :func:`drop_kept_indexes`.
             progress: Called with the number of documents handed over since the last call.
 
@@ -72,22 +67,27 @@ class Rebuilder:
         with self._locks.try_hold(f"rebuild_{site_id}") as held:
             if not held:
                 raise RebuildUnderWay
-            site = self._begin(site_id)
+            with self._indexer.site_lock(site_id):
+                site = self._begin(site_id)
             if site is None:
                 return
-            engine = target or self._engines.get_engine(site.engine)
-            index = engine_index_name(site_id, site.index_generation + 1)
             try:
-                engine.delete_index(index)
-                engine.create_index(index)
+                engine = target or self._engine_of(site)
+                index = self._indexer.begin_index(engine, site)
                 reached = self._catch_up(engine, site_id, index, 0, progress)
                 with self._indexer.site_lock(site_id):
                     reached = self._catch_up(engine, site_id, index, reached, progress)
-                    switched = self._switch(site_id, engine, reached, keep_old=keep_old)
+                    kept = keep_old or not self._engines.knows(site.engine)
+                    switched = self._indexer.switch(
+                        site_id, engine, index, reached, UNTIL_TOLD if kept else now() + OLD_INDEX_KEPT
+                    )
                 if not switched:  # The site was deleted meanwhile; nobody else knows of this index.
                     engine.delete_index(index)
             finally:
                 self._end(site_id)
+
+    def _engine_of(self, site: Site) -> SearchBackend:
+        return self._engines.get_engine(site.engine) if self._engines.knows(site.engine) else self._engines.current
 
     def _begin(self, site_id: int) -> Site | None:
         """From here on deletions are remembered until the build has seen them."""
@@ -113,30 +113,6 @@ class Rebuilder:
         if site is None:
             return reached
         return self._indexer.send(engine, site, index, reached, progress)
-
-    def _switch(self, site_id: int, engine: SearchBackend, reached: int, *, keep_old: bool) -> bool:
-        """Whether the site is still there, and now uses the new index."""
-        with self._database.read() as session:
-            account_id = session.scalar(select(Site.account_id).where(Site.id == site_id))
-        if account_id is None:
-            return False
-        with credential_change(self._database, self._counters, account_id) as session:
-            site = session.get(Site, site_id, with_for_update=ROW_LOCK)
-            if site is None:
-                return False
-            end_engine_credentials(session, site)
-            old_engine, old_index = site.engine, site.engine_index
-            site.engine = engine.identity
-            site.index_generation += 1
-            site.applied_revision = reached
-            engine_tasks.add(
-                session,
-                old_engine,
-                engine_tasks.DELETE_INDEX,
-                old_index,
-                due_at=UNTIL_TOLD if keep_old else now() + OLD_INDEX_KEPT,
-            )
-        return True
 
 
 def count_site_documents(session: Session, site_id: int) -> int:

@@ -54,8 +54,11 @@ class Searcher:
             try:
                 result = engine.search(site.engine_index, query)
             except IndexNotFound:
-                self._indexer.restore(site.id)
-                result = engine.search(site.engine_index, query)
+                # It was lost, or replaced since the caller's record of the site was read.
+                restored = self._indexer.restore(site.id)
+                if restored is None:
+                    raise
+                result = self._engines.get_engine(restored.engine).search(restored.engine_index, query)
         except BackendRejected as error:
             raise rejected(error) from error
         except IndexNotFound as error:

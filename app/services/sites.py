@@ -96,6 +96,8 @@ def create_site(session: Session, account_id: int, limits: PlanLimits, engine: s
     )
     session.add(site)
     session.flush()
+    site.engine_index = site.index_name(site.index_generation)
+    session.flush()
     return site
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.errors import ApiError, ErrorCode
 from app.models import Site
 
-_INDEX = re.compile(r"site_([1-9][0-9]{0,18})(?:_[1-9][0-9]{0,9})?", re.ASCII)
+_INDEX = re.compile(r"site_([1-9][0-9]{0,18})(?:_[0-9a-z_]{1,44})?", re.ASCII)
 
 
 def find_index(session: Session, account_id: int, index: str) -> int:

@@ -160,7 +160,7 @@ class DiskStore(Store):
                 self.snapshot(name)
             except IndexNotFound:
                 self._discard(name)
-                folder.mkdir()
+                folder.mkdir(mode=0o700)
                 state = State()
                 make_generation(folder, state)
                 write_state(folder, state)
@@ -212,11 +212,12 @@ class DiskStore(Store):
                     entry = self.opened(name)
                 write_state(folder, replace(entry.state, slots=slots))
                 entry = self.opened(name)
+            sweep_drafts(entry.folder)
+            index = entry.index
         except BaseException:
             lease.release()
             raise
-        sweep_drafts(entry.folder)
-        with self._written(entry.index, slots, lease, characters, partial(self._rested, name)) as writing:
+        with self._written(index, slots, lease, characters, partial(self._rested, name)) as writing:
             yield writing
 
     def tidy(self) -> None:
@@ -241,7 +242,10 @@ class DiskStore(Store):
 
     def _prepare_root(self) -> None:
         for directory in (self.root, self.root / _LOCKS, self.root / _TRASH):
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = self.root.stat()
+        if status.st_mode & 0o077 and status.st_uid == os.geteuid():
+            self.root.chmod(0o700)  # Earlier versions let everybody in.
 
     def folder(self, name: str) -> Path:
         """Where an index is. Only names of indexes have a place."""

@@ -65,7 +65,7 @@ def open_generation(folder: Path) -> tantivy.Index:
 def make_generation(folder: Path, state: State) -> tantivy.Index:
     """Make the empty generation that a state names."""
     path = folder / state.generation
-    path.mkdir()
+    path.mkdir(mode=0o700)
     tantivy.Index(build_schema(state.capacity), str(path))
     # tantivy-py has no argument for the settings of an index; tantivy reads them from here.
     meta = read_meta(path)

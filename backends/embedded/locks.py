@@ -68,7 +68,7 @@ def lock_file(path: Path, timeout_seconds: float) -> FileLease:
     Raises:
         BackendUnavailable: Others held it for the whole time.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -81,7 +81,7 @@ def lock_file(path: Path, timeout_seconds: float) -> FileLease:
 
 def try_lock_file(path: Path) -> FileLease | None:
     """The lock on a file if nobody holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

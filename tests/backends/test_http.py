@@ -75,10 +75,11 @@ def test_a_url_names_nodes_key_and_budgets() -> None:
     assert ServerUrl.parse("typesense://:k@[::1]:9", default_port=1).nodes == ("http://[::1]:9",)
 
 
-def test_the_identity_is_the_place_without_key_and_order() -> None:
+def test_the_identity_is_kind_and_name_whatever_the_hosts() -> None:
     one = ServerUrl.parse("typesense://:secret@a:1,b:2", default_port=8108)
-    two = ServerUrl.parse("typesense://:other@b:2,a:1?timeout_seconds=9", default_port=8108)
-    assert one.identity == two.identity
+    two = ServerUrl.parse("typesense://:other@c:2?timeout_seconds=9", default_port=8108)
+    named = ServerUrl.parse("typesense://:secret@a:1?name=new-2", default_port=8108)
+    assert (one.identity, two.identity, named.identity) == ("typesense", "typesense", "typesense:new-2")
     assert "secret" not in one.identity + repr(one) + str(one)
 
 
@@ -86,7 +87,7 @@ def test_the_identity_is_the_place_without_key_and_order() -> None:
     "typesense://", "typesense://a:8108", "typesense://user:sekret@a", "typesense://:sekret@", "typesense://:sekret@a:0",
     "typesense://:sekret@a:99999", "typesense://:sekret@a,a", "typesense://:sekret@a/path", "typesense://:sekret@a?x=1",
     "typesense://:sekret@a?timeout_seconds=0", "typesense://:sekret@a?timeout_seconds=nan", "typesense://:sekret@a b",
-    "typesense://:sekret@a?ca_file=/x", "typesense://:@a",
+    "typesense://:sekret@a?ca_file=/x", "typesense://:sekret@a?name=A", "typesense://:sekret@a?name=a:b", "typesense://:@a",
 ])  # fmt: skip
 def test_a_bad_url_is_refused_without_repeating_its_key(url: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:

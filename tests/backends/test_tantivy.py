@@ -25,17 +25,18 @@ class TestTantivy(BackendContract, MatchingContract):
 
 @pytest.mark.parametrize("url", [
     "tantivy://", "tantivy:///", "tantivy://host/path", "tantivy:///p?indexes=0", "tantivy:///p?indexes=x",
-    "tantivy:///p?timeout=-1", "tantivy:///p?unknown=1", "memory://host", "memory:///path", "memory://?indexes=3",
+    "tantivy:///p?timeout=-1", "tantivy:///p?unknown=1", "tantivy:///p?name=A", "tantivy:///p?name=a%20b", "memory://host", "memory:///path", "memory://?indexes=3",
 ])  # fmt: skip
 def test_an_address_that_is_not_of_the_form_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="search engine"):
         create_backend(url)
 
 
-def test_two_backends_share_their_indexes_when_their_identity_is_the_same(tmp_path: Path) -> None:
-    first, second = (create_backend(f"tantivy://{tmp_path}/a{tail}") for tail in ("", "/?indexes=5"))
-    assert first.identity == second.identity
-    assert create_backend("memory://").identity != create_backend("memory://").identity
+def test_an_engine_is_known_by_its_kind_and_name_wherever_it_lies(tmp_path: Path) -> None:
+    first, second = (create_backend(f"tantivy://{tmp_path}/{tail}") for tail in ("a", "b?indexes=5"))
+    named = create_backend(f"tantivy://{tmp_path}/a?name=second")
+    assert (first.identity, second.identity, named.identity) == ("tantivy", "tantivy", "tantivy:second")
+    assert create_backend("memory://").identity == "memory"
     assert (first.name, first.persistent) == ("tantivy", True)
     assert (create_backend("memory://").name, create_backend("memory://").persistent) == ("memory", False)
 
