@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import select, text
 
 from app.database import Database
-from app.models import Base
-from app.schema import MIGRATIONS, is_current, upgrade
+from app.models import Base, EngineTask, Site
+from app.schema import MIGRATIONS, alembic_config, is_current, upgrade
 
 
 @pytest.fixture
@@ -119,3 +121,31 @@ def test_there_is_one_line_of_migrations() -> None:
 
     assert len(script.get_heads()) == 1
     assert len(script.get_bases()) == 1
+
+
+def test_indexes_keep_their_names_and_forget_their_folders(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'old.db'}")
+    command.upgrade(alembic_config(database), "0001")
+    rows = {
+        "accounts": {"id": 1, "name": "A", "email": "a@b.c", "email_key": "a@b.c", "password_hash": "", "plan": "free",
+                     "limit_overrides": "{}", "created_at": 1},
+        "sites": {"id": 7, "account_id": 1, "name": "S", "url": "https://a.b/", "domain": "a.b", "active": True,
+                  "created_at": 1, "updated_at": 1, "document_count": 0, "field_kinds": "{}", "search_settings": "{}",
+                  "public_epoch": 1, "revision": 5, "applied_revision": 5, "engine": "tantivy:/old/var/indexes",
+                  "index_generation": 3, "rebuilding": False},
+        "engine_tasks": {"engine": "typesense:http://host:8108", "action": "delete_index", "subject": "site_7_2",
+                         "attempts": 0, "due_at": 1, "created_at": 1},
+    }  # fmt: skip
+    with database.write() as session:
+        for table, row in rows.items():
+            names = ", ".join(row)
+            session.execute(text(f"INSERT INTO {table} ({names}) VALUES (:{', :'.join(row)})"), row)
+
+    upgrade(database)
+
+    with database.read() as session:
+        site = session.get(Site, 7)
+        task = session.scalars(select(EngineTask)).one()
+    assert site is not None
+    assert (site.engine, site.engine_index, task.engine) == ("tantivy", "site_7_3", "typesense")
+    assert re.fullmatch("site_7_4_[0-9a-f]{10}", site.index_name(site.index_generation + 1))

@@ -17,8 +17,9 @@ import orjson
 import pytest
 
 from backends.base import Document, SearchBackend, SearchQuery
-from backends.embedded import compaction
+from backends.embedded import compaction, disk
 from backends.embedded.disk import DiskStore
+from backends.embedded.locks import try_lock_file
 from backends.errors import BackendUnavailable, IndexNotFound
 from backends.registry import create_backend
 from backends.tantivy import TantivyBackend
@@ -371,3 +372,20 @@ def test_only_so_many_indexes_stay_open(tmp_path: Path) -> None:
     assert now_threads <= threads + 4
     assert now_files <= files + 4
     backend.close()
+
+
+def test_a_write_that_cannot_begin_gives_its_lock_back(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_descriptors(folder: Path) -> None:
+        raise OSError(24, "Too many open files")
+
+    backend.create_index(NAME)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "sweep_drafts", no_descriptors)
+        with pytest.raises(BackendUnavailable):
+            backend.upsert(NAME, [document("a")], {})
+    held = try_lock_file(cast(DiskStore, backend.store).root / ".locks" / NAME)
+    assert held is not None, "the lock is held for ever"
+    held.release()
+
+    backend.upsert(NAME, [document("a")], {})
+    assert backend.count(NAME) == 1

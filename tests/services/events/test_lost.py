@@ -1,0 +1,37 @@
+"""A search whose event cannot be kept is answered all the same."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from flask import Flask
+
+from app.services.events import LOST_EVENTS, EventJournalUnavailable
+from tests.callers import Tenant, page
+
+
+def lost() -> float:
+    """The counter's value."""
+    return float(LOST_EVENTS._value.get())
+
+
+def test_a_search_whose_event_finds_no_room_is_answered_counted_and_logged(
+    app: Flask, tenant: Tenant, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant.index(page(1))
+    before = lost()
+
+    def full(event: object) -> None:
+        raise EventJournalUnavailable("no space left on device")
+
+    monkeypatch.setattr(app.extensions["runtime"].events, "record", full)
+    with caplog.at_level(logging.ERROR, logger="app.services.events"):
+        for _ in range(3):
+            assert tenant.found_ids("page") == ["page-1"]
+    logged = [record.getMessage() for record in caplog.records if record.name == "app.services.events"]
+
+    assert lost() == before + 3
+    assert logged == ["search events: 1 could not be kept: no space left on device"], "one line a minute, not one each"
+    entry = {"query": "page", "results_count": 1}
+    assert tenant.search.post("/api/v1/search-log", json=entry).status_code == 503, "a log is nothing but its event"

@@ -1,0 +1,196 @@
+"""Data that moves: copied folders, restored databases, engines at another place."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import text
+
+from app.config import ConfigurationError
+from app.services import indexing
+from backends.errors import BackendUnavailable
+from tests.callers import ApiClient, Tenant, page, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.shared_servers import database_url
+
+KEPT = ("service.db", "service.db-wal", "service.db-shm")
+
+pytestmark = pytest.mark.skipif(
+    database_url(Path("x")) != "", reason="what is copied here is a SQLite file"
+)
+
+
+def start(folder: Path, **settings: Any) -> Flask:
+    """An installation on the embedded engine on disk, with the data that ``folder`` has."""
+    had_data = (folder / "service.db").exists()
+    values = {"search_url": "", **settings}
+    if not had_data:
+        return make_app(make_settings(folder, **values))
+    kept = (folder / "service.db").read_bytes()
+    app = make_app(make_settings(folder, **values))
+    (folder / "service.db").write_bytes(kept)
+    return app
+
+
+@pytest.fixture
+def original(tmp_path: Path) -> Iterator[Tenant]:
+    """A customer with two pages, on disk."""
+    app = start(tmp_path / "original")
+    tenant = register_tenant(app, "ann@example.com")
+    tenant.index(page(1), page(2))
+    yield tenant
+    close_app(app)
+
+
+def copy(tenant: Tenant, folder: Path, *, indexes: bool) -> None:
+    """What a person copies of a stopped service's DATA_DIR."""
+    part = tenant.app.extensions["runtime"]
+    with part.database.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    folder.mkdir()
+    for name in ("service.db", "counters.db", "counters.db-wal"):
+        if (part.settings.data_path / name).exists():
+            shutil.copy(part.settings.data_path / name, folder / name)
+    if indexes:
+        shutil.copytree(part.settings.data_path / "indexes", folder / "indexes")
+
+
+def found(tenant: Tenant, app: Flask) -> list[str]:
+    """What the customer's key finds on another installation."""
+    answer = ApiClient(app, tenant.tokens["search"]).get("/v1/search?q=page")
+    assert answer.status_code == 200, answer.get_json()
+    return sorted(hit["id"] for hit in answer.get_json()["results"]["hits"])
+
+
+@pytest.mark.parametrize("indexes", [True, False])
+def test_a_copied_folder_searches_at_once(original: Tenant, tmp_path: Path, indexes: bool) -> None:
+    copy(original, tmp_path / "copy", indexes=indexes)
+    moved = start(tmp_path / "copy")
+
+    assert found(original, moved) == ["page-1", "page-2"]
+
+    ApiClient(moved, original.tokens["private"]).post("/api/v1/index/bulk", json={"documents": [page(3)]})
+    assert found(original, moved) == ["page-1", "page-2", "page-3"]
+    assert found(original, original.app) == ["page-1", "page-2"], "the copy wrote to the original"
+    close_app(moved)
+
+
+def test_missing_indexes_are_known_and_built_without_a_search(original: Tenant, tmp_path: Path) -> None:
+    register_tenant(original.app, "without@example.com")
+    copy(original, tmp_path / "copy", indexes=False)
+    moved = start(tmp_path / "copy")
+    indexer = moved.extensions["runtime"].indexer
+
+    assert indexer.missing_indexes() == [original.site_id]
+    indexer.restore(original.site_id)
+
+    assert indexer.missing_indexes() == []
+    assert len(moved.extensions["runtime"].engines.current.list_indexes()) == 1
+    close_app(moved)
+
+
+def test_a_build_that_ends_half_way_is_not_searched_and_begun_again(
+    original: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = original.app.extensions["runtime"]
+    engine = part.engines.current
+    engine.delete_index(engine.list_indexes()[0])
+    upsert = engine.upsert
+    monkeypatch.setattr(indexing, "STEP", 1)
+
+    def upsert_once(*arguments: Any) -> None:
+        upsert(*arguments)
+        monkeypatch.setattr(engine, "upsert", fail)
+
+    def fail(*_: Any) -> None:
+        raise BackendUnavailable("killed")
+
+    monkeypatch.setattr(engine, "upsert", upsert_once)
+    assert original.search.get("/v1/search?q=page").status_code == 503
+    assert original.search.get("/v1/search?q=page").status_code == 503
+
+    monkeypatch.setattr(engine, "upsert", upsert)
+    assert sorted(original.found_ids("page")) == ["page-1", "page-2"]
+    original.app.extensions["jobs"].run_all()
+    assert len(engine.list_indexes()) == 1
+
+
+def test_a_search_that_finds_its_index_being_built_by_others_is_told_to_wait(
+    original: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = original.app.extensions["runtime"]
+    part.engines.current.delete_index(part.engines.current.list_indexes()[0])
+    monkeypatch.setattr(indexing, "RESTORE_WAIT_SECONDS", 0.0)
+
+    with part.indexer.site_lock(original.site_id):
+        answer = original.search.get("/v1/search?q=page")
+
+    assert (answer.status_code, answer.get_json()["error"]) == (503, "search_engine_unavailable")
+    assert answer.headers["Retry-After"] == "5"
+    assert len(original.found_ids("page")) == 2
+
+
+def test_a_new_installation_takes_nothing_that_another_left_at_the_engine(original: Tenant, tmp_path: Path) -> None:
+    shared = original.app.extensions["runtime"].settings.search_url
+    other = start(tmp_path / "other", search_url=shared)
+    newcomer = register_tenant(other, "eve@example.com")
+    assert newcomer.site_id == original.site_id
+
+    assert newcomer.found_ids("*") == []
+    newcomer.index(page("own"))
+    assert newcomer.found_ids("page") == ["page-own"]
+    assert sorted(original.found_ids("page")) == ["page-1", "page-2"]
+    close_app(other)
+
+
+def test_sites_of_an_engine_that_is_gone_are_reindexed_on_the_one_there_is(original: Tenant, tmp_path: Path) -> None:
+    copy(original, tmp_path / "copy", indexes=False)
+    moved = start(tmp_path / "copy", search_url=f"tantivy://{tmp_path / 'new'}?name=new")
+    assert ApiClient(moved, original.tokens["search"]).get("/v1/search?q=page").status_code == 503
+
+    result = moved.test_cli_runner().invoke(args=["search", "reindex"])
+
+    assert result.exit_code == 0, result.output
+    assert found(original, moved) == ["page-1", "page-2"]
+    close_app(moved)
+
+
+def test_two_engines_of_one_kind_must_be_told_apart(tmp_path: Path) -> None:
+    first, second = (f"tantivy://{tmp_path / name}" for name in ("first", "second"))
+
+    with pytest.raises(ConfigurationError, match="name=second"):
+        make_app(make_settings(tmp_path, search_url=first, search_next_url=second))
+    close_app(make_app(make_settings(tmp_path, search_url=first, search_next_url=f"{second}?name=second")))
+
+
+def test_nobody_else_on_the_machine_can_read_what_lies_in_the_folder(original: Tenant) -> None:
+    folder = original.app.extensions["runtime"].settings.data_path
+    modes = {
+        str(path.relative_to(folder)): stat.filemode(path.stat().st_mode)
+        for path in folder.rglob("*")
+        if path.stat().st_mode & 0o077
+    }
+    assert (folder / "indexes" / original_index(original) / "current.json").exists()
+    assert modes == {}
+
+
+def test_a_folder_of_indexes_that_earlier_versions_left_open_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "indexes").mkdir()
+    (tmp_path / "indexes").chmod(0o755)
+    app = start(tmp_path)
+    register_tenant(app, "ann@example.com").index(page(1))
+
+    assert stat.S_IMODE((tmp_path / "indexes").stat().st_mode) == 0o700
+    close_app(app)
+
+
+def original_index(tenant: Tenant) -> str:
+    part = tenant.app.extensions["runtime"]
+    with part.database.read() as session:
+        return str(session.scalar(text("SELECT engine_index FROM sites")))
