@@ -374,7 +374,9 @@ def test_only_so_many_indexes_stay_open(tmp_path: Path) -> None:
     backend.close()
 
 
-def test_a_write_that_cannot_begin_gives_its_lock_back(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_cannot_begin_gives_its_lock_back(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_descriptors(folder: Path) -> None:
         raise OSError(24, "Too many open files")
 

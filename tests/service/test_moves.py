@@ -28,7 +28,10 @@ INTERRUPTIONS = 4
 @pytest.fixture(params=BACKINGS)
 def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Server]]:
     """New machines with two workers each that know two engines."""
-    engines = {"search_url": f"tantivy://{tmp_path / 'first'}", "search_next_url": f"tantivy://{tmp_path / 'second'}?name=second"}
+    engines = {
+        "search_url": f"tantivy://{tmp_path / 'first'}",
+        "search_next_url": f"tantivy://{tmp_path / 'second'}?name=second",
+    }
     if request.param == "one machine":
         with one_machine(tmp_path, workers=2, **engines) as made:
             yield made

@@ -21,9 +21,7 @@ from tests.shared_servers import database_url
 
 KEPT = ("service.db", "service.db-wal", "service.db-shm")
 
-pytestmark = pytest.mark.skipif(
-    database_url(Path("x")) != "", reason="what is copied here is a SQLite file"
-)
+pytestmark = pytest.mark.skipif(database_url(Path("x")) != "", reason="what is copied here is a SQLite file")
 
 
 def start(folder: Path, **settings: Any) -> Flask:
