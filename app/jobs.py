@@ -38,7 +38,10 @@ class Job:
 
 
 class Jobs:
-    """Runs the jobs of one process in one thread, and builds missing indexes in another. To be started after ``fork``."""
+    """Runs the jobs of one process in one thread, and builds missing indexes in another.
+
+    To be started after ``fork``.
+    """
 
     def __init__(self, part: Runtime, *, background: bool = True):
         self._part = part

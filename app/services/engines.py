@@ -20,7 +20,7 @@ class Engines:
     def __init__(self, current: SearchBackend, upcoming: SearchBackend | None = None):
         if upcoming is not None and upcoming.identity == current.identity:
             raise ValueError(
-                "SEARCH_URL and SEARCH_NEXT_URL are engines of one kind: give the next one a name, such as ?name=second."
+                "SEARCH_URL and SEARCH_NEXT_URL are engines of one kind: give the next one a name, say ?name=second."
             )
         self.current = current
         self.upcoming = upcoming

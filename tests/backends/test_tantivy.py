@@ -25,7 +25,8 @@ class TestTantivy(BackendContract, MatchingContract):
 
 @pytest.mark.parametrize("url", [
     "tantivy://", "tantivy:///", "tantivy://host/path", "tantivy:///p?indexes=0", "tantivy:///p?indexes=x",
-    "tantivy:///p?timeout=-1", "tantivy:///p?unknown=1", "tantivy:///p?name=A", "tantivy:///p?name=a%20b", "memory://host", "memory:///path", "memory://?indexes=3",
+    "tantivy:///p?timeout=-1", "tantivy:///p?unknown=1",
+    "tantivy:///p?name=A", "tantivy:///p?name=a%20b", "memory://host", "memory:///path", "memory://?indexes=3",
 ])  # fmt: skip
 def test_an_address_that_is_not_of_the_form_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="search engine"):
