@@ -23,11 +23,6 @@ from app.services.search import TimedResult, for_site
 from backends.base import MATCH_ALL, SearchQuery
 
 
-def base_url() -> str:
-    """The service's address as its users see it."""
-    return runtime().settings.public_url or request.url_root.rstrip("/")
-
-
 def changing(caller: Caller) -> AbstractContextManager[Session]:
     """A transaction that changes the caller's account, sites or keys."""
     part = runtime()
@@ -88,7 +83,9 @@ def update_key(caller: Caller, site_id: int, key_id: str, changes: dict[str, Any
         ApiError: 404, 400.
     """
     with changing(caller) as session:
-        return keys.view(keys.update_key(session, caller.account.id, site_id, key_id, changes))
+        shown = keys.view(keys.update_key(session, caller.account.id, site_id, key_id, changes))
+    runtime().run_engine_tasks()
+    return shown
 
 
 def rotate_key(caller: Caller, site_id: int, key_id: str, fields: dict[str, Any]) -> tuple[KeyView, str]:

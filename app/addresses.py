@@ -12,6 +12,15 @@ from flask import Request
 
 log = logging.getLogger(__name__)
 _HOP = re.compile(r"\[([^\[\]]*)\](?::[0-9]{1,5})?|([^:]+):[0-9]{1,5}", re.ASCII)
+_OF_PROXIES = re.compile(
+    r"""HTTP_(?:
+    (?:X_)?FORWARDED(?:_.*)? | VIA | X_VIA | .*CLIENT_?IP | .*USER_IP
+    | X_(?:REAL|ORIGINAL|REWRITE|SSL|URL|SCHEME|HOST|REQUEST_START)(?:_.*)? | FRONT_END_HTTPS | SURROGATE_.* | CDN_.*
+    | (?:CF|FASTLY|FLY|X_AMZN|X_AMZ_CF|X_ARR|X_AZURE|X_CLOUD_TRACE|X_ENVOY|X_VARNISH)(?:_.*)?
+    )""",
+    re.ASCII | re.VERBOSE,
+)
+"""Headers of proxies as WSGI names them: the standard ones, the usual ones, those of the large networks."""
 _warned = False
 
 
@@ -32,8 +41,8 @@ def client_address(request: Request, trusted_proxies: int) -> str:
 
 
 def is_forwarded(request: Request) -> bool:
-    """Whether a proxy handed the request on."""
-    return any(name in request.headers for name in ("X-Forwarded-For", "Forwarded", "X-Forwarded-Proto", "X-Real-Ip"))
+    """Whether a proxy handed the request on: whether it has a header that only proxies add."""
+    return any(_OF_PROXIES.fullmatch(name) for name in request.environ)
 
 
 def is_loopback(request: Request) -> bool:

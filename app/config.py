@@ -58,7 +58,7 @@ class Settings:
     max_body_bytes: int = _setting(1_048_576, "Largest request body.")
     max_bulk_body_bytes: int = _setting(16_777_216, "Largest request body of the bulk endpoint.")
     event_retention_days: int = _setting(400, "Days after which search events and their roll-ups are deleted.")
-    metrics_token: str = _setting("", "Bearer token for /metrics from elsewhere than loopback.")
+    metrics_token: str = _setting("", "Bearer token for /metrics from elsewhere than loopback, or through a proxy.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING or ERROR.")
 
     # Filled in from DATA_DIR where left empty; see load_settings.

@@ -27,6 +27,7 @@ from app.clock import now
 from app.counters.base import CountersUnavailable, CredentialEpoch, HitOutcome, UsageReservation
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
+from app.hosts import refuse_foreign_form
 from app.parsing import read_form_body
 from app.quota import (
     ADDRESS_LIMIT,
@@ -34,7 +35,6 @@ from app.quota import (
     address_window,
     caller_windows,
     out_of_searches,
-    shown_window,
 )
 from app.runtime import Runtime, runtime
 
@@ -83,27 +83,31 @@ def _check() -> None:
     caller, failure = _identify(part, req, token)
     if caller is not None and caller.kind == "session" and not (access.session or access.anyone):
         caller, failure = None, missing_key()
+    opens_session = getattr(view, "opens_session", False)
     if caller is None:
         _hit_address(part)
         if req.routing_exception is not None:
             raise req.routing_exception
         if not access.anyone:
             raise failure or missing_key()
+        if opens_session:
+            refuse_foreign_form(req)
         return
-    if req.routing_exception is not None:
-        _look_at_windows(part, caller)
-        raise req.routing_exception
     try:
         caller, state.outcome = _count(part, req, view, caller, token)
-    except ApiError:
+    except ApiError as error:
         # What they were known as has ended: they are nobody.
         _hit_address(part)
-        raise
+        raise req.routing_exception or error from error
     state.caller = caller
     part.usage_copies.note(caller.account.id)
     if caller.key is not None:
         part.key_use.note(caller.key.id)
-    if caller.kind == "session" and req.method not in SAFE_METHODS and not getattr(view, "csrf_exempt", False):
+    if req.routing_exception is not None:
+        raise req.routing_exception
+    if opens_session:
+        refuse_foreign_form(req)
+    elif caller.kind == "session" and req.method not in SAFE_METHODS:
         check_csrf(caller)
     if not access.allows(caller):
         raise forbidden(caller)
@@ -118,16 +122,6 @@ def _identify(part: Runtime, req: Request, token: str | None) -> tuple[Caller | 
         return (None if cookie is None else identify_session(part, cookie)), None
     except ApiError as error:
         return None, error
-
-
-def _look_at_windows(part: Runtime, caller: Caller) -> None:
-    """For the headers of an answer that is not counted."""
-    try:
-        outcome = part.counters.peek(caller_windows(caller, address), now=now().timestamp())
-    except CountersUnavailable as error:
-        log.error("the counter store is unavailable: %s", error)
-    else:
-        part.limiter.show(shown_window(outcome))
 
 
 def _view(endpoint: str | None) -> Any:
@@ -210,10 +204,11 @@ def _undo(part: Runtime, outcome: HitOutcome) -> None:
 
 
 def _refuse_write(error: CountersUnavailable) -> None:
-    """Without counters, reading and searching go on; what writes is refused."""
+    """Without counters, reading and searching go on; what writes is refused. What nothing answers writes nothing."""
     log.error("the counter store is unavailable: %s", error)
     g.counters_away = True
-    if request.method not in SAFE_METHODS and not getattr(_view(request.endpoint), "searches", False):
+    writes = request.method not in SAFE_METHODS and request.routing_exception is None
+    if writes and not getattr(_view(request.endpoint), "searches", False):
         raise error
 
 

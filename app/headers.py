@@ -9,6 +9,8 @@ import secrets
 
 from flask import Flask, Response, g, request
 
+from app import hosts
+
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:+/=-]{1,128}", re.ASCII)
 
 BROWSER_PREFIXES = ("/v1/", "/engine/")
@@ -26,6 +28,7 @@ CONTENT_SECURITY_POLICY = (
 def register(app: Flask) -> None:
     """Add the headers of this module to all responses of ``app``; must come before other hooks."""
     app.before_request(_name_request)
+    hosts.register(app)
     app.before_request(_answer_preflight)
     app.after_request(_add_headers)
 

@@ -101,24 +101,24 @@ class ApiBlueprint(SmorestBlueprint):
         Args:
             operation_id: Name of the operation in generated clients.
             access: Which callers it is for.
-            errors: Error codes of its own; those of keys, limits and bodies follow from the rest.
+            errors: Error codes of its own; those of keys, limits and bodies follow from the rest, and any request may
+                be malformed.
             body: Whether it reads a JSON body.
             marks: Attributes of the view that :mod:`app.guard` looks at: ``charges_search``, ``searches``,
-                ``reports_usage``, ``csrf_exempt``, ``uncounted``.
+                ``reports_usage``, ``opens_session``, ``uncounted``.
         """
-        codes = {*errors, ErrorCode.INTERNAL_ERROR}
+        codes = {*errors, ErrorCode.VALIDATION_FAILED, ErrorCode.INTERNAL_ERROR}
         if not marks.get("uncounted"):
             codes.update(_COUNTED)
         if not access.anyone:
             codes.update(_KEY_ERRORS)
             codes.add(ErrorCode.INSUFFICIENT_PERMISSION)
-        if access.session:
+        if access.session or marks.get("opens_session"):
             codes.add(ErrorCode.CSRF_FAILED)
         if body:
             codes.update(
                 (
                     ErrorCode.INVALID_JSON,
-                    ErrorCode.VALIDATION_FAILED,
                     ErrorCode.PAYLOAD_TOO_LARGE,
                     ErrorCode.UNSUPPORTED_MEDIA_TYPE,
                 )

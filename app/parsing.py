@@ -62,15 +62,21 @@ def is_json(req: Request) -> bool:
     return mimetype == "application/json" or (mimetype.startswith("application/") and mimetype.endswith("+json"))
 
 
-def read_json(req: Request, *, optional: bool = False) -> Any:
-    """The request's JSON body; ``None`` for an absent optional one.
+_MUST_BE_THERE = object()
+
+
+def read_json(req: Request, *, absent: Any = _MUST_BE_THERE) -> Any:
+    """The request's JSON body.
+
+    Args:
+        absent: What stands for a body that is not there, with or without a Content-Type; by default it must be there.
 
     Raises:
         ApiError: 413, 415 for another or no content type, 400 ``invalid_json`` for broken JSON or UTF-8.
     """
     body = read_body(req)
-    if optional and not body:
-        return None
+    if not body and absent is not _MUST_BE_THERE:
+        return absent
     if not is_json(req):
         raise ApiError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be JSON: send the header Content-Type: application/json."
@@ -159,9 +165,8 @@ class StrictParser(FlaskParser):
         return read_json(req)
 
     def load_json_optional(self, req: Request, schema: Any) -> Any:
-        """A body that may be absent, without a Content-Type then; as if it were empty."""
-        body = read_json(req, optional=True)
-        return {} if body is None else body
+        """A body that may be absent, without a Content-Type then; as if it were empty. ``null`` is not absent."""
+        return read_json(req, absent={})
 
     def load_querystring(self, req: Request, schema: Any) -> Any:
         check_query_string(req)

@@ -53,14 +53,6 @@ def _account_windows(bucket: str, account_id: int, limits: PlanLimits) -> list[W
     ]
 
 
-def shown_window(outcome: HitOutcome) -> WindowState:
-    """The window that the headers describe: the per-minute one with the least left, or the one that refused."""
-    if outcome.refused is not None:
-        return outcome.refused
-    minutes = [window for window in outcome.windows if window.seconds == MINUTE_SECONDS]
-    return min(minutes, key=lambda window: window.remaining)
-
-
 def refusal(window: WindowState) -> str:
     """What the 429 of a request limit says."""
     unit = {MINUTE_SECONDS: "minute", DAY_SECONDS: "day"}.get(window.seconds, f"{window.seconds} seconds")

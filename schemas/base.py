@@ -21,6 +21,10 @@ class BodySchema(Schema):
         unknown = RAISE
 
 
+class NothingSchema(BodySchema):
+    """A body that holds nothing; it may be absent."""
+
+
 class UpdateSchema(BodySchema):
     """A change: omitted fields stay, an empty body is an error."""
 

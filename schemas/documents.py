@@ -13,7 +13,7 @@ import orjson
 from marshmallow import INCLUDE, Schema, ValidationError, fields
 
 from backends.base import STANDARD_FIELDS, FieldKind
-from schemas.base import BodySchema
+from schemas.base import BodySchema, QuerySchema
 from schemas.fields import QueryWholeNumber, Text, WholeNumber, parse_instant
 from schemas.problems import REQUIRED, Problem
 from schemas.search import MAX_INT64
@@ -120,11 +120,7 @@ def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]
         if name not in document:
             yield name, REQUIRED
     if "id" in document:
-        identifier = document["id"]
-        if isinstance(identifier, float) and identifier.is_integer() and abs(identifier) < 2**63:
-            identifier = int(identifier)
-        if isinstance(identifier, int) and not isinstance(identifier, bool):
-            identifier = document["id"] = str(identifier)
+        identifier = document["id"] = _as_identifier(document["id"])
         if not isinstance(identifier, str):
             yield "id", Problem("must be a string", "type")
         elif not identifier:
@@ -147,6 +143,13 @@ def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]
                 parse_instant(date)
             except ValueError:
                 yield "date", Problem("must be an ISO 8601 date or date-time", "invalid_date")
+
+
+def _as_identifier(value: Any) -> Any:
+    """An integer as its string, which is an id; anything else as it is."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        value = int(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _url_problem(url: Any) -> Problem | None:
@@ -281,7 +284,7 @@ class BulkSchema(BodySchema):
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
 
 
-class SiteChoiceSchema(Schema):
+class SiteChoiceSchema(QuerySchema):
     """Which of the account's sites."""
 
     site_id = QueryWholeNumber(
@@ -309,14 +312,23 @@ class BulkAnswerSchema(Schema):
     warnings = fields.List(fields.Nested(WarningSchema))
 
 
+class Identifier(Text):
+    """A document's id; an integer is taken as its string, as on bulk."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        return super()._deserialize(_as_identifier(value), attr, data, **kwargs)
+
+
 class DestroySchema(BodySchema):
     """The document to remove."""
 
-    id = Text(
+    id = Identifier(
         load_default=None,
         min_length=1,
         max_length=MAX_ID_LENGTH,
-        metadata={"description": "The document's id. Required, unless it is in the query."},
+        metadata={
+            "description": "The document's id; an integer is taken as its string. Required, unless it is in the query."
+        },
     )
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
 

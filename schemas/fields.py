@@ -161,18 +161,36 @@ _ISO = re.compile(
 )
 
 
+_DATE_LENGTH = len("2024-05-01")
+
+
 class Instant(fields.DateTime):
-    """An ISO 8601 date or date-time, read as an aware UTC time."""
+    """An ISO 8601 date or date-time, read as an aware UTC time.
+
+    Args:
+        date_alone: Whether a date without a time will do.
+    """
 
     default_error_messages = _BASE_MESSAGES
+
+    def __init__(self, *, date_alone: bool = True, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.date_alone = date_alone
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> datetime:
         if not isinstance(value, str):
             raise ValidationError([Problem("must be a string", "type")])
         try:
-            return parse_instant(value)
+            moment = parse_instant(value)
         except ValueError as error:
-            raise ValidationError([Problem("must be an ISO 8601 date or date-time", "invalid_date")]) from error
+            raise ValidationError([self._no_date()]) from error
+        if not self.date_alone and len(value) == _DATE_LENGTH:
+            raise ValidationError([self._no_date()])
+        return moment
+
+    def _no_date(self) -> Problem:
+        kinds = "date or date-time" if self.date_alone else "date-time"
+        return Problem(f"must be an ISO 8601 {kinds}", "invalid_date")
 
     def _serialize(self, value: datetime | None, attr: str | None, obj: Any, **kwargs: Any) -> str | None:
         if value is None:

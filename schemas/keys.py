@@ -46,7 +46,7 @@ class KeyUpdateSchema(UpdateSchema):
 class KeyToggleSchema(BodySchema):
     """The state wanted; absent, the key is flipped."""
 
-    active = Flag(load_default=None)
+    active = Flag(load_default=None, allow_none=False)
 
 
 class KeyRotateSchema(BodySchema):

@@ -33,7 +33,7 @@ class SearchLogSchema(LenientBodySchema):
     query = QueryText(required=True)
     results_count = WholeNumber(required=True)
     session_id = Text(load_default=None, max_length=64, allow_none=True)
-    timestamp = Instant(load_default=None, allow_none=True)
+    timestamp = Instant(load_default=None, allow_none=True, date_alone=False)
 
 
 class UsageLimitsSchema(Schema):
@@ -63,7 +63,10 @@ class DashboardUsageSchema(Schema):
 
     searches_this_month = fields.Integer(required=True)
     indexed_pages = fields.Integer(required=True)
-    indexing_operations_this_month = fields.Integer(required=True)
+    indexing_operations_this_month = fields.Integer(
+        required=True,
+        metadata={"description": "Documents written (distinct ids of a batch) and removed, and operations reported."},
+    )
 
 
 class DashboardLimitsSchema(Schema):

@@ -12,13 +12,14 @@ from app.errors import ErrorCode
 from app.logins import cookie_header, log_in, log_out, register
 from app.openapi import ApiBlueprint
 from schemas.accounts import LoginAnswerSchema, LoginSchema, RegisterSchema, UserSchema
+from schemas.base import NothingSchema
 from schemas.sites import SuccessSchema
 
 blp = ApiBlueprint("accounts", __name__, description="Registration and login.")
 
 
 @blp.route("/register", methods=["POST"])
-@blp.operation("register", errors=(ErrorCode.INSUFFICIENT_PERMISSION,), body=True, csrf_exempt=True)
+@blp.operation("register", errors=(ErrorCode.INSUFFICIENT_PERMISSION,), body=True, opens_session=True)
 @blp.arguments(RegisterSchema)
 @blp.response(201, LoginAnswerSchema)
 def register_account(fields: dict[str, Any]) -> Response:
@@ -27,7 +28,7 @@ def register_account(fields: dict[str, Any]) -> Response:
 
 
 @blp.route("/login", methods=["POST"])
-@blp.operation("login", errors=(ErrorCode.INVALID_CREDENTIALS,), body=True, csrf_exempt=True)
+@blp.operation("login", errors=(ErrorCode.INVALID_CREDENTIALS,), body=True, opens_session=True)
 @blp.arguments(LoginSchema)
 @blp.response(200, LoginAnswerSchema)
 def login(fields: dict[str, Any]) -> Response:
@@ -36,9 +37,10 @@ def login(fields: dict[str, Any]) -> Response:
 
 
 @blp.route("/logout", methods=["POST"])
-@blp.operation("logout", errors=(ErrorCode.CSRF_FAILED,))
+@blp.operation("logout", errors=(ErrorCode.CSRF_FAILED,), body=True)
+@blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, SuccessSchema)
-def logout() -> Response:
+def logout(nothing: dict[str, Any]) -> Response:
     """End the session."""
     log_out()
     response = json_answer({"success": True})

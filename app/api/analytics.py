@@ -19,7 +19,7 @@ blp = ApiBlueprint("analytics", __name__, description="What was searched for.")
 
 
 @blp.route("/api/analytics", methods=["GET"])
-@blp.operation("showAnalytics", access=MANAGING, errors=(ErrorCode.VALIDATION_FAILED, ErrorCode.SITE_NOT_FOUND))
+@blp.operation("showAnalytics", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(AnalyticsQuerySchema, location="query")
 @blp.response(200, AnalyticsSchema, example=examples.ANALYTICS_ANSWER)
 def show_analytics(parameters: dict[str, Any]) -> Analytics:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.actions import base_url
 from app.api.choice import own_site
 from app.auth import ANY_KEY
 from app.errors import ErrorCode
 from app.guard import current_caller, used_today
+from app.hosts import base_url
 from app.openapi import ApiBlueprint
 from app.plans import per_month, shown
 from app.runtime import runtime

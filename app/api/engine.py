@@ -10,11 +10,11 @@ from flask.blueprints import BlueprintSetupState
 from marshmallow import Schema, ValidationError
 
 from app.answers import json_answer
-from app.api.client_info import base_url
 from app.auth import ANYONE, GATEWAY, Access
 from app.engine_errors import EngineError, engine_error_body, inside, invalid_engine_key, is_below_engine
 from app.errors import ApiError, ErrorCode
 from app.guard import current_caller, require_search
+from app.hosts import base_url
 from app.openapi import ApiBlueprint, View, described_errors, security_of
 from app.parsing import check_query_string, read_json
 from app.runtime import runtime
@@ -42,6 +42,7 @@ blp = ApiBlueprint(
 )
 
 _OPEN_ERRORS = {
+    400: ("bad_request",),
     429: ("rate_limit_exceeded",),
     500: ("internal",),
     503: ("search_engine_unavailable", "database_unavailable", "counters_unavailable"),

@@ -34,7 +34,7 @@ _NO_STORE = {"Cache-Control": "no-store"}
 
 
 @blp.route(SITE_KEYS, methods=["GET"])
-@blp.operation("listKeys", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.VALIDATION_FAILED))
+@blp.operation("listKeys", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, KeyListSchema)
 def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:

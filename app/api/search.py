@@ -21,7 +21,6 @@ from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySche
 blp = ApiBlueprint("search", __name__, description="Ranked, typo-tolerant full-text search.")
 
 ERRORS = (
-    ErrorCode.VALIDATION_FAILED,
     ErrorCode.INVALID_FILTER,
     ErrorCode.INVALID_SORT,
     ErrorCode.INVALID_FACET,

@@ -29,7 +29,7 @@ blp = ApiBlueprint("sites", __name__, description="A customer's sites; each has 
 
 
 @blp.route("/sites", methods=["GET"])
-@blp.operation("listSites", access=MANAGING, errors=(ErrorCode.VALIDATION_FAILED,))
+@blp.operation("listSites", access=MANAGING)
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, SiteListSchema)
 def list_sites(page: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What was used, per account and day: a copy of the counter store that outlives it."""
+"""What was used, per account and day: a copy of the counter store that outlives it, and what is counted here alone."""
 
 from __future__ import annotations
 
@@ -19,5 +19,8 @@ class UsageDay(Base):
     account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True)
     day: Mapped[date] = mapped_column(Date, primary_key=True)
     searches: Mapped[int] = mapped_column(BigId, default=0)
-    """Searches charged."""
+    """Searches charged; a copy."""
     indexing_operations: Mapped[int] = mapped_column(BigId, default=0)
+    """Indexing operations that clients reported; a copy."""
+    documents_changed: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    """Documents this service wrote or removed, counted in the transactions that did."""

@@ -8,7 +8,7 @@ from flask import Response, g, request
 
 from app import actions
 from app.answers import json_answer
-from app.errors import ApiError, ErrorCode
+from app.errors import ApiError
 from app.guard import current_caller
 from app.logins import cookie_header, log_in, log_out, register
 from app.models import Account
@@ -49,8 +49,6 @@ def _entrance(error: ApiError | None = None) -> str:
 def enter() -> Response:
     """Log in, or register."""
     refill_on_error(_entrance)
-    if request.headers.get("Sec-Fetch-Site") == "cross-site":
-        raise ApiError(ErrorCode.CSRF_FAILED, "This form was sent by another site; use the one here.")
     fields = read_form(_FORMS[request.path]())
     _, _, cookie = log_in(**fields) if request.path == "/login" else register(**fields)
     response = see_other(local_path(request.form.get("next", "")))

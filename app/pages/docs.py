@@ -6,9 +6,9 @@ from typing import Any
 
 from flask import current_app
 
-from app import actions
 from app.documentation import documentation_files
 from app.errors import ApiError, ErrorCode
+from app.hosts import base_url
 from app.openapi import document
 from app.pages.layout import render
 from app.pages.markdown import MarkdownPage, render_markdown
@@ -22,7 +22,7 @@ def show_docs() -> str:
         guide=_guide(""),
         reference=_kept("reference", lambda: read_reference(document())),
         names=_names(),
-        base_url=actions.base_url(),
+        base_url=base_url(),
     )
 
 

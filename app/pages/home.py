@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flask import Response
 
-from app import actions
 from app.answers import json_answer
+from app.hosts import base_url
 from app.openapi import document
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
@@ -14,7 +14,7 @@ from app.runtime import runtime
 
 def show_home() -> str | Response:
     """What this is, and where to go."""
-    base = actions.base_url()
+    base = base_url()
     if not wants_page():
         info = document()["info"]
         return json_answer(

@@ -9,6 +9,7 @@ from app import actions
 from app.clock import now
 from app.errors import ApiError
 from app.guard import current_caller
+from app.hosts import base_url
 from app.logins import is_secure
 from app.models import Site
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
@@ -58,7 +59,7 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
         banner=banner_of(error, shown),
         new_key=new_key,
         token=token,
-        base_url=actions.base_url(),
+        base_url=base_url(),
         today=now().date(),
     )
 

@@ -8,6 +8,7 @@ from marshmallow import ValidationError
 from app import actions
 from app.errors import ApiError
 from app.guard import current_caller
+from app.hosts import base_url
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.redirects import see_other
@@ -62,7 +63,7 @@ def show_site(site_id: int) -> str:
     with runtime().database.read() as session:
         site = sites.get_site(session, account_id, site_id)
         _, key_count = keys.list_keys(session, account_id, site_id, limit=1, offset=0)
-    return render("site.html", site=site, key_count=key_count, base_url=actions.base_url())
+    return render("site.html", site=site, key_count=key_count, base_url=base_url())
 
 
 def show_edit_form(site_id: int) -> str:

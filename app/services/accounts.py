@@ -13,10 +13,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.clock import now
+from app.database import ROW_LOCK
 from app.errors import ApiError, ErrorCode, field_error
-from app.models import Account, DepartureReason, Site
+from app.models import Account, DepartureReason, Key, Site
 from app.services.sessions import end_other_sessions
-from app.services.sites import get_account, remove_site
+from app.services.sites import get_account, lock_keys, remove_site
 
 _hasher = PasswordHasher()
 _NO_ACCOUNT_HASH = _hasher.hash("no account has this password")
@@ -91,7 +92,11 @@ def update_profile(
 def delete_account(session: Session, account_id: int, *, reason: str = "") -> None:
     """Remove an account with everything it has; the reason is kept without identity."""
     account = get_account(session, account_id, lock=True)
-    for site in session.scalars(select(Site).where(Site.account_id == account_id)):
+    sites = session.scalars(
+        select(Site).where(Site.account_id == account_id).order_by(Site.id).with_for_update(**ROW_LOCK)
+    ).all()
+    lock_keys(session, Key.account_id == account_id)
+    for site in sites:
         remove_site(session, site)
     if reason.strip():
         session.add(DepartureReason(reason=reason, created_at=now()))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.clock import now
+from app.clock import now, today
 from app.counters.base import CounterStore
 from app.database import Database
 from app.errors import ApiError, ErrorCode
@@ -19,7 +21,9 @@ from app.plans import PlanLimits
 from app.services.group_commit import GroupCommit, Written
 from app.services.indexing import Indexer
 from app.services.sites import count_documents, get_account, get_site
+from app.services.usage_days import count_changed, discount_changed
 from backends.base import Document
+from backends.errors import BackendUnavailable
 from schemas.documents import ValidDocument
 
 LOOKUP_STEP = 500
@@ -56,11 +60,13 @@ class _Stored:
     Attributes:
         created: How many ids of the batch were new.
         written: All that the revision wrote, other batches' documents too.
+        day: The day whose usage it was counted in.
     """
 
     revision: int
     created: int
     written: Sequence[Document]
+    day: date
 
 
 class DocumentWriter:
@@ -83,7 +89,8 @@ class DocumentWriter:
         stored = self._transactions.run_together(
             account_id, site_id, _Batch(limits, documents), partial(_put, account_id, site_id)
         )
-        self._indexer.apply(site_id, stored.revision, stored.written)
+        with self._discounted_if_unavailable(account_id, stored.day, len(documents)):
+            self._indexer.apply(site_id, stored.revision, stored.written)
         return BulkOutcome(len(documents), stored.created)
 
     def remove(self, account_id: int, site_id: int, document_id: str) -> None:
@@ -94,7 +101,7 @@ class DocumentWriter:
             BackendUnavailable: It is removed here but perhaps still found; it will not be.
         """
 
-        def write(session: Session) -> Written[int]:
+        def write(session: Session) -> Written[tuple[int, date]]:
             get_account(session, account_id, lock=True)
             site = get_writable_site(session, account_id, site_id)
             document = session.get(StoredDocument, (site.id, document_id))
@@ -107,10 +114,25 @@ class DocumentWriter:
             document.changed_at = to_microseconds(now())
             session.flush()
             session.expunge(document)  # Others in this transaction write documents past the session.
-            return Written(site.revision)
+            return Written((site.revision, count_changed(session, account_id, 1)))
 
-        revision = self._transactions.run(account_id, write)
-        self._indexer.apply(site_id, revision)
+        revision, day = self._transactions.run(account_id, write)
+        with self._discounted_if_unavailable(account_id, day, 1):
+            self._indexer.apply(site_id, revision)
+
+    @contextmanager
+    def _discounted_if_unavailable(self, account_id: int, day: date, documents: int) -> Iterator[None]:
+        """Whoever is told that the engine is away repeats the request, and is counted then."""
+        try:
+            yield
+        except BackendUnavailable:
+
+            def write(session: Session) -> Written[None]:
+                discount_changed(session, account_id, day, documents)
+                return Written(None)
+
+            self._transactions.run(account_id, write)
+            raise
 
 
 def _put(
@@ -140,6 +162,7 @@ def _put(
         created.append(len(fresh))
     brings_fields = False
     written: list[Document] = []
+    day = today()
     if kept:
         documents = list(kept.values())
         site.revision += 1
@@ -147,9 +170,11 @@ def _put(
         brings_fields = merge_kinds(site, documents)
         changed_at = store(session, site.id, site.revision, documents)
         session.flush()
+        taken = (len(batch.documents) for batch, count in zip(batches, created, strict=True) if isinstance(count, int))
+        day = count_changed(session, account_id, sum(taken))
         written = [Document(document.id, document.fields, changed_at) for document in documents]
     return Written(
-        [count if isinstance(count, ApiError) else _Stored(site.revision, count, written) for count in created],
+        [count if isinstance(count, ApiError) else _Stored(site.revision, count, written, day) for count in created],
         account_id if brings_fields else None,
     )
 

@@ -140,7 +140,7 @@ def _still_stands(session: Session, site: SiteRecord, key: KeyRecord | None) -> 
         return False
     if key is None:
         return stored_site.public_epoch == site.public_epoch
-    stored_key = session.get(Key, key.id)
+    stored_key = session.get(Key, key.id, with_for_update={**ROW_LOCK, "of": Key})
     return stored_key is not None and stored_key.active and stored_key.token_version == key.token_version
 
 

@@ -84,8 +84,13 @@ def purge_site(database: Database, counters: CounterStore, account_id: int, site
     """Remove the documents, events and records of a deleted site, in steps that keep other writers waiting little."""
     while True:
         with database.write() as session:
+            # Several processes may be at it: all lock in this order.
             ids = session.scalars(
-                select(StoredDocument.id).where(StoredDocument.site_id == site_id).limit(PURGE_STEP)
+                select(StoredDocument.id)
+                .where(StoredDocument.site_id == site_id)
+                .order_by(StoredDocument.id)
+                .limit(PURGE_STEP)
+                .with_for_update()
             ).all()
             if not ids:
                 break

@@ -25,15 +25,21 @@ class KeyUse:
         self._used[key_id] = now()
 
     def flush(self) -> None:
-        """Write down the keys used."""
+        """Write down the keys used; all of them again the next time if that fails."""
         with self._lock:
             used, self._used = self._used, {}
             if not used:
                 return
-            with self._database.write() as session:
-                for key_id, moment in sorted(used.items()):
-                    session.execute(
-                        update(Key)
-                        .where(Key.id == key_id, (Key.last_used_at.is_(None)) | (Key.last_used_at < moment))
-                        .values(last_used_at=moment)
-                    )
+            try:
+                with self._database.write() as session:
+                    # All processes lock keys in this order, so that none waits for another in a circle.
+                    for key_id, moment in sorted(used.items()):
+                        session.execute(
+                            update(Key)
+                            .where(Key.id == key_id, (Key.last_used_at.is_(None)) | (Key.last_used_at < moment))
+                            .values(last_used_at=moment)
+                        )
+            except Exception:
+                for key_id, moment in used.items():
+                    self._used.setdefault(key_id, moment)
+                raise

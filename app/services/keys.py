@@ -159,7 +159,7 @@ def create_key(
 
 
 def update_key(session: Session, account_id: int, site_id: int, key_id: str, changes: dict[str, Any]) -> Key:
-    """Change a key's name or expiry.
+    """Change a key's name or expiry; an earlier expiry ends its engine keys, which may be good for longer.
 
     Raises:
         ApiError: 404; 400 for another type or an expiry in the past.
@@ -169,6 +169,8 @@ def update_key(session: Session, account_id: int, site_id: int, key_id: str, cha
     if changes.get("type", key.type) != key.type:
         raise field_error("type", "immutable", "cannot be changed; create another key")
     if "expires_at" in changes:
+        if _is_earlier(changes["expires_at"], key.expires_at):
+            _end_engine_credentials(session, key)
         key.expires_at = changes["expires_at"]
     if "name" in changes:
         key.name = changes["name"]
@@ -230,6 +232,10 @@ def delete_key(session: Session, account_id: int, site_id: int, key_id: str) -> 
 def _end_engine_credentials(session: Session, key: Key) -> None:
     key.token_version += 1
     end_engine_credentials(session, key.site, key_id=key.id)
+
+
+def _is_earlier(expires_at: datetime | None, before: datetime | None) -> bool:
+    return expires_at is not None and (before is None or expires_at < before)
 
 
 def _refuse_past(expires_at: datetime | None) -> None:

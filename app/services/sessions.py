@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from datetime import timedelta
 
-from sqlalchemy import delete
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session as DatabaseSession
 
 from app.clock import now
@@ -72,5 +72,7 @@ def end_other_sessions(session: DatabaseSession, account_id: int, kept_token_has
 
 
 def delete_expired_sessions(session: DatabaseSession) -> None:
-    """Remove sessions that can no longer be used."""
-    session.execute(delete(Session).where((Session.expires_at <= now()) | (Session.seen_at <= now() - IDLE)))
+    """Remove sessions that can no longer be used, but those that somebody else is removing."""
+    ended = (Session.expires_at <= now()) | (Session.seen_at <= now() - IDLE)
+    free = select(Session.token_hash).where(ended).with_for_update(skip_locked=True)
+    session.execute(delete(Session).where(Session.token_hash.in_(free)))

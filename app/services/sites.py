@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.database import ROW_LOCK
 from app.errors import ApiError, ErrorCode
-from app.models import Account, EngineCredential, Site
+from app.models import Account, EngineCredential, Key, Site
 from app.plans import PlanLimits
 from app.services import engine_tasks
 from schemas.sites import domain_of
@@ -130,11 +130,17 @@ def delete_site(session: Session, account_id: int, site_id: int) -> None:
 
 def remove_site(session: Session, site: Site) -> None:
     """The same for a loaded site."""
+    lock_keys(session, Key.site_id == site.id)
     end_engine_credentials(session, site)
     engine_tasks.add(session, site.engine, engine_tasks.DELETE_INDEX, site.engine_index)
     engine_tasks.add(session, site.engine, engine_tasks.PURGE_SITE, f"{site.account_id}:{site.id}")
     session.delete(site)
     session.flush()
+
+
+def lock_keys(session: Session, which: ColumnElement[bool]) -> None:
+    """Lock keys that are to be deleted, in the order in which whoever changes several locks them; sites come before."""
+    session.execute(select(Key.id).where(which).order_by(Key.id).with_for_update())
 
 
 def end_engine_credentials(session: Session, site: Site, *, key_id: str | None = None) -> None:

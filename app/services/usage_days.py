@@ -1,4 +1,8 @@
-"""A copy of each day's usage in SQL, so that a month's figures outlive the loss of the counter store."""
+"""Usage of each day in SQL: a copy of the counter store, which may be lost, and the documents changed.
+
+Documents are counted by the transaction that changes them, so that exactly what was kept is counted, without asking
+the counter store.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import today
@@ -15,6 +19,12 @@ from app.database import ROW_LOCK, Database
 from app.models import Account, UsageDay
 
 KEPT = timedelta(days=400)
+
+_COUNT_CHANGED = """
+INSERT INTO usage_days (account_id, day, searches, indexing_operations, documents_changed) VALUES ({0}, {0}, 0, 0, {0})
+ON CONFLICT (account_id, day) DO UPDATE
+SET documents_changed = usage_days.documents_changed + excluded.documents_changed
+"""
 
 
 class UsageCopies:
@@ -45,7 +55,8 @@ class UsageCopies:
             try:
                 usage = {place: self._counters.usage_of_day(*place) for place in sorted(seen | self._read.keys())}
                 with self._database.write() as session:
-                    for place, earlier in self._read.items():
+                    # All processes lock accounts in this order, so that none waits for another in a circle.
+                    for place, earlier in sorted(self._read.items()):
                         _copy(session, place[0], _lower(earlier, usage[place]))
             except Exception:
                 self._seen |= seen
@@ -79,10 +90,33 @@ def _copy(session: Session, account_id: int, usage: DayUsage) -> None:
     copied.indexing_operations = max(copied.indexing_operations, usage.indexing)
 
 
+def count_changed(session: Session, account_id: int, documents: int) -> date:
+    """Count documents that this transaction writes or removes; gives the day they are counted on.
+
+    The account is locked, as by whoever copies.
+    """
+    day = today()
+    connection = session.connection()
+    mark = "?" if connection.dialect.name == "sqlite" else "%s"
+    connection.exec_driver_sql(_COUNT_CHANGED.format(mark), (account_id, day.isoformat(), documents))
+    return day
+
+
+def discount_changed(session: Session, account_id: int, day: date, documents: int) -> None:
+    """Take back what was counted for a request that failed after all."""
+    session.execute(
+        update(UsageDay)
+        .where(UsageDay.account_id == account_id, UsageDay.day == day)
+        .values(documents_changed=UsageDay.documents_changed - documents)
+    )
+
+
 def usage_between(
     session: Session, counters: CounterStore, account_id: int, first_day: date, last_day: date
 ) -> Sequence[DayUsage]:
     """An account's days with usage, oldest first; from the copy where the counter store has less.
+
+    Indexing operations are those reported and the documents changed here.
 
     Raises:
         CountersUnavailable: Usage cannot be read.
@@ -94,7 +128,9 @@ def usage_between(
     for copied in session.scalars(copies):
         counted = days.get(copied.day, DayUsage(copied.day, 0, 0))
         days[copied.day] = DayUsage(
-            copied.day, max(counted.used, copied.searches), max(counted.indexing, copied.indexing_operations)
+            copied.day,
+            max(counted.used, copied.searches),
+            max(counted.indexing, copied.indexing_operations) + copied.documents_changed,
         )
     return [days[day] for day in sorted(days)]
 

@@ -287,6 +287,7 @@ class TestSessions:
             ("", "10.0.0.1", {}, True),
             ("", "127.0.0.1", {"X-Forwarded-For": "10.0.0.1"}, True),
             ("", "127.0.0.1", {"X-Forwarded-Proto": "http"}, True),
+            ("", "127.0.0.1", {"Via": "1.1 proxy"}, True),
         ],
     )
     def test_when_the_cookie_is_secure(

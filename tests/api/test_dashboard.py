@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from datetime import UTC, datetime
+from pathlib import Path
 
-from tests.answers import assert_ok
-from tests.callers import Tenant, page
+import pytest
+import time_machine
+from flask import Flask
+
+from backends.errors import BackendUnavailable
+from tests.answers import assert_error, assert_ok
+from tests.callers import Tenant, page, register_tenant
 
 
 def test_counts_usage_and_limits(tenant: Tenant) -> None:
@@ -18,9 +25,90 @@ def test_counts_usage_and_limits(tenant: Tenant) -> None:
         "siteCount": 1,
         "apiKeyCount": 3,
         "plan": "pro",
-        "usage": {"searches_this_month": 1, "indexed_pages": 2, "indexing_operations_this_month": 0},
+        "usage": {"searches_this_month": 1, "indexed_pages": 2, "indexing_operations_this_month": 2},
         "limits": {"max_sites": 10, "max_api_keys": 10, "searches_per_month": 300_000, "unlimited": False},
     }
+
+
+def operations(tenant: Tenant) -> int:
+    return int(assert_ok(tenant.private.get("/dashboard"))["usage"]["indexing_operations_this_month"])
+
+
+class TestIndexingOperations:
+    """Documents written and removed here, and what clients report."""
+
+    def test_each_distinct_id_of_a_batch_and_each_removal_is_one(self, tenant: Tenant) -> None:
+        tenant.index(page(1), page(2), page(2))
+        tenant.index(page(1))
+        assert_ok(tenant.private.delete("/api/v1/index/destroy", json={"id": "page-1"}))
+        report = {"operation": "indexing", "count": 10, "index": tenant.site["index"]}
+        assert_ok(tenant.private.post("/v1/report-usage", json=report))
+
+        assert operations(tenant) == 2 + 1 + 1 + 10
+
+    def test_what_is_refused_counts_nothing(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", documents=2)
+        tenant.index(page(1))
+
+        for documents, code in (([page(2), page(3)], "document_limit_reached"), ([page(2), {}], "validation_failed")):
+            refused = tenant.private.post("/api/v1/index/bulk", json={"documents": documents})
+            assert refused.get_json()["error"] == code
+        missing = tenant.private.delete("/api/v1/index/destroy", json={"id": "page-2"})
+        assert_error(missing, 404, "document_not_found")
+
+        assert operations(tenant) == 1
+
+    def test_what_the_engine_was_away_for_counts_when_it_is_repeated(
+        self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        indexer = tenant.app.extensions["runtime"].indexer
+
+        def refuse(*args: object) -> None:
+            raise BackendUnavailable("away")
+
+        def send() -> list[int]:
+            bulk = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(1), page(2)]})
+            return [bulk.status_code, tenant.private.delete("/api/v1/index/destroy?id=page-2").status_code]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(indexer, "apply", refuse)
+            assert send() == [503, 503]
+        assert operations(tenant) == 0
+
+        assert send() == [200, 200]
+        assert operations(tenant) == 3
+
+    def test_they_count_for_the_day_and_the_month_they_came_in_and_are_nobody_elses(self, app: Flask) -> None:
+        with time_machine.travel(datetime(2031, 5, 31, 23, 59, tzinfo=UTC), tick=False) as clock:
+            ann, eve = (register_tenant(app, f"{name}@example.com") for name in ("ann", "eve"))
+            ann.index(page(1), page(2))
+            assert (operations(ann), operations(eve)) == (2, 0)
+            clock.shift(60)
+            assert operations(ann) == 0
+            ann.index(page(3))
+            assert operations(ann) == 1
+
+    def test_the_loss_of_the_counter_store_does_not_touch_them(self, tenant: Tenant) -> None:
+        part = tenant.app.extensions["runtime"]
+        tenant.index(page(1))
+        part.usage_copies.finish()
+        tenant.index(page(2))
+
+        part.counters.clear()
+        part.usage_copies.finish()
+
+        assert operations(tenant) == 2
+
+    def test_an_import_by_the_operator_counts(self, tenant: Tenant, tmp_path: Path) -> None:
+        file = tmp_path / "pages.jsonl"
+        file.write_text("\n".join(json.dumps(page(number)) for number in range(3)))
+
+        done = tenant.app.test_cli_runner().invoke(
+            args=["documents", "import", "--site", str(tenant.site_id), str(file)]
+        )
+
+        assert done.exit_code == 0, done.output
+        assert operations(tenant) == 3
 
 
 @pytest.mark.parametrize(

@@ -301,17 +301,44 @@ class TestDestroy:
     @pytest.mark.parametrize(
         ("body", "field"),
         [
-            (None, "id"), ({}, "id"), ({"id": None}, "id"), ({"id": ""}, "id"), ({"id": 5}, "id"),
-            ({"id": ["a"]}, "id"), ({"id": "x" * 513}, "id"), ({"id": "a\x00"}, "id"), ({"ids": ["x"]}, "ids"),
-            ({"id": "x", "wrong": 1}, "wrong"),
+            (None, "id"), ({}, "id"), ({"id": None}, "id"), ({"id": ""}, "id"), ({"id": True}, "id"),
+            ({"id": 5.5}, "id"), ({"id": 1e300}, "id"), ({"id": ["a"]}, "id"), ({"id": "x" * 513}, "id"),
+            ({"id": "a\x00"}, "id"), ({"ids": ["x"]}, "ids"), ({"id": "x", "wrong": 1}, "wrong"),
         ],
     )  # fmt: skip
     def test_what_names_no_document(self, ann: Tenant, body: Any, field: str) -> None:
         assert_error(destroy(ann, body), 400, "validation_failed", field=field)
 
+    @pytest.mark.parametrize("body", [{"id": 5}, {"id": 5.0}, {"id": "5"}])
+    @pytest.mark.parametrize("query", ["", "?id=5"])
+    def test_an_integer_is_taken_as_its_string(self, owner: Tenant, body: Any, query: str) -> None:
+        owner.index(page(1, id=5), page(2))
+
+        assert_ok(destroy(owner, body, query))
+
+        assert ids(owner) == ["page-2"]
+
+    @pytest.mark.parametrize("body", [b"null", b"[]", b'"page-1"', b"1"])
+    def test_a_body_that_is_no_object_names_nothing(self, owner: Tenant, body: bytes) -> None:
+        owner.index(page(1))
+
+        path = "/api/v1/index/destroy?id=page-1"
+        response = owner.private.delete(path, data=body, content_type="application/json")
+
+        assert_error(response, 400, "validation_failed", field="body")
+        assert ids(owner) == ["page-1"]
+
     @pytest.mark.parametrize("query", ["?id=", "?id=" + "x" * 513, "?id=%00", "?id=%ff"])
     def test_what_names_none_in_the_query(self, ann: Tenant, query: str) -> None:
         assert_error(destroy(ann, path=query), 400, "validation_failed")
+
+
+def test_unknown_query_parameters_are_ignored(owner: Tenant) -> None:
+    bulk = owner.private.post("/api/v1/index/bulk?utm_source=x&", json={"documents": [page(1), page(2)]})
+    destroyed = destroy(owner, {"id": "page-1"}, "?utm_source=x&site=9")
+
+    assert (assert_ok(bulk)["indexed"], assert_ok(destroyed)["deleted"]) == (2, 1)
+    assert ids(owner) == ["page-2"]
 
 
 def test_a_paused_site_takes_and_gives_up_nothing(owner: Tenant) -> None:

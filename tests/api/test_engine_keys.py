@@ -218,6 +218,20 @@ def test_it_stops_when_its_service_key_expires_and_goes_on_when_that_is_put_off(
         assert tenant.search.get("/v1/search?q=x").status_code == 200
 
 
+def test_it_stops_when_the_expiry_of_its_service_key_is_brought_forward(tenant: Tenant) -> None:
+    start = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+    path = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}"
+    with time_machine.travel(start, tick=False):
+        for hours, stops in ((9, True), (5, True), (5, False), (7, False), (None, False), (8, True)):
+            own, public = (Gateway(tenant, "search", field).token for field in ("engine_key", "engine_public_key"))
+            expires_at = None if hours is None else (start + timedelta(hours=hours)).isoformat()
+
+            assert tenant.private.put(path, json={"expires_at": expires_at}).status_code == 200
+
+            assert searches(tenant.app, own) == (403 if stops else 200), hours
+            assert searches(tenant.app, public) == 200
+
+
 @BOTH
 def test_it_stops_while_the_site_is_paused(tenant: Tenant, field: str) -> None:
     token = Gateway(tenant, "search", field).token

@@ -28,6 +28,26 @@ def test_1_the_route_comes_before_identity(shared_app: Flask, token: str | None)
     assert_error(client.put("/dashboard"), 405, "method_not_allowed")
 
 
+def test_1_an_unknown_route_counts_like_any_request_of_its_caller(tenant: Tenant) -> None:
+    tenant.set_plan("pro", requests_per_minute=4)
+    tenant.app.extensions["runtime"].counters.reset_all()
+
+    for client in (tenant.private, tenant.public):
+        for method, path, code in (("GET", "/nowhere", "not_found"), ("PUT", "/dashboard", "method_not_allowed")) * 2:
+            assert client.call(method, path).get_json()["error"] == code
+        for method, path in (("GET", "/nowhere"), ("PUT", "/dashboard"), ("GET", "/v1/client-info")):
+            assert_error(client.call(method, path), 429, "rate_limit_exceeded")
+    assert_error(tenant.browser.get("/nowhere"), 429, "rate_limit_exceeded")
+
+
+def test_1_the_route_comes_before_a_key_that_was_disabled_meanwhile(tenant: Tenant) -> None:
+    assert_error(tenant.search.get("/nowhere"), 404, "not_found")
+    tenant.browser.post(f"/api/keys/{tenant.keys['search']['id']}/toggle")
+
+    assert_error(tenant.search.get("/nowhere"), 404, "not_found")
+    assert_error(tenant.search.put("/dashboard"), 405, "method_not_allowed")
+
+
 def test_2_identity_comes_before_request_limits(tenant: Tenant) -> None:
     tenant.set_plan("pro", requests_per_minute=5)
     disabled = tenant.client("search")

@@ -425,3 +425,19 @@ class TestAPartIsAway:
             ApiClient(app).get("/readyz"),
         ):
             assert_error(response, 503, "counters_unavailable")
+
+
+@pytest.mark.parametrize("body", [b"null", b"[]", b"5", b"true", b'"x"', b"[null]"])
+def test_an_optional_body_may_be_absent_but_not_of_another_type(ann: Tenant, body: bytes) -> None:
+    key = ann.browser.post(f"/api/sites/{ann.site_id}/keys", json={"name": "x"}).get_json()["key"]
+    address = f"/api/sites/{ann.site_id}/keys/{key['id']}"
+    writes = (("POST", f"/api/keys/{key['id']}/toggle"), ("POST", f"{address}/rotate"), ("POST", "/logout"))
+
+    for method, path in writes:
+        refused = ann.browser.call(method, path, data=body, content_type="application/json")
+        assert_error(refused, 400, "validation_failed", field="body")
+    assert assert_ok(ann.browser.get(address))["key"] == key
+
+    for method, path in writes[:-1]:
+        assert_ok(ann.browser.call(method, path))
+        assert_ok(ann.browser.call(method, path, data=b"{}", content_type="application/json"))

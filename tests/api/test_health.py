@@ -15,6 +15,11 @@ from tests.callers import ApiClient, Tenant, page
 from tests.conftest import close_app, make_app, make_settings
 
 TOKEN = "a token for the metrics"
+HEADERS_OF_PROXIES = (
+    "Via", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server", "X-Real-IP",
+    "CF-Connecting-IP", "CF-Ray", "True-Client-IP", "X-Client-IP", "X-Cluster-Client-IP", "Fastly-Client-IP",
+    "X-Original-Host", "X-Envoy-External-Address", "CDN-Loop", "X-Amzn-Trace-Id", "Fly-Client-IP", "X-Scheme",
+)  # fmt: skip
 
 
 def test_health(app: Flask) -> None:
@@ -86,6 +91,7 @@ class TestMetrics:
             (None, "127.0.0.1", {"X-Forwarded-For": "127.0.0.1"}, "missing_api_key"),
             (None, "127.0.0.1", {"Forwarded": "for=127.0.0.1"}, "missing_api_key"),
             ("", "10.0.0.1", {}, "missing_api_key"),
+            *((None, "127.0.0.1", {name: "10.0.0.1"}, "missing_api_key") for name in HEADERS_OF_PROXIES),
         ],
     )
     def test_others_are_refused(

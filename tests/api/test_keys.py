@@ -204,7 +204,8 @@ class TestToggle:
         assert_ok(use(ann, token))
 
     @pytest.mark.parametrize(
-        ("body", "field"), [({"active": "no"}, "active"), ({"active": 0}, "active"), ({"on": 1}, "on")]
+        ("body", "field"),
+        [({"active": "no"}, "active"), ({"active": 0}, "active"), ({"active": None}, "active"), ({"on": 1}, "on")],
     )
     def test_a_body_that_says_something_else(self, ann: Tenant, body: dict[str, Any], field: str) -> None:
         key, token = create(ann)

@@ -46,7 +46,9 @@ class TestRequests:
     def test_errors_and_unknown_routes_have_them_too(self, tenant: Tenant) -> None:
         with time_machine.travel(NOON, tick=False):
             assert rate(tenant.private.get("/sites/999"))[1] == 1199
-            assert rate(tenant.private.get("/nowhere"))[:2] == (1200, 1199)
+            assert rate(tenant.private.get("/nowhere"))[:2] == (1200, 1198)
+            assert rate(tenant.private.put("/dashboard"))[:2] == (1200, 1197)
+            assert rate(tenant.public.get("/nowhere"))[:2] == (120, 119)
             assert rate(ApiClient(tenant.app).get("/sites"))[:2] == (300, 299)
             assert rate(ApiClient(tenant.app).get("/nowhere"))[:2] == (300, 298)
 

@@ -242,12 +242,19 @@ class TestSearchLog:
     def test_unknown_fields_are_ignored(self, ann: Tenant) -> None:
         assert_ok(log(ann, user_agent="x", extra=[1]))
 
+    def test_a_date_alone_says_no_time(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False):
+            tenant = register_tenant(app, "ann@example.com")
+
+            assert_error(log(tenant, timestamp="2031-05-14"), 400, "validation_failed", field="timestamp")
+            assert_ok(log(tenant, timestamp="2031-05-14T11:59"))
+            assert analytics(tenant)["total_searches"] == 1
+
     @pytest.mark.parametrize(
         ("timestamp", "day"),
         [
             ("2031-05-14T12:05:00Z", "2031-05-14"),
             ("2031-05-14T12:00:00", "2031-05-14"),
-            ("2031-05-14", "2031-05-14"),
             ("2031-05-14T01:30:00+02:00", "2031-05-13"),
             ("2031-05-13T23:30:00-02:00", "2031-05-14"),
             ("2031-04-14T12:00:00Z", "2031-04-14"),

@@ -174,6 +174,54 @@ def test_another_sites_form_logs_nobody_in(app: Flask, tenant: Tenant, path: str
     assert visitor.call("POST", path, data=values, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 303
 
 
+FOREIGN = (
+    "https://evil.example", "null", "", "http://localhost:8000", "http://localhost.evil.example", "http://a@localhost",
+    "http://localhost/", "https://localhost:80", "localhost",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["/login", "/register"])
+@pytest.mark.parametrize("origin", FOREIGN)
+def test_a_form_of_another_origin_logs_nobody_in(app: Flask, tenant: Tenant, path: str, origin: str) -> None:
+    visitor = Person(app)
+    values = {"email": tenant.email if path == "/login" else "eve@example.com", "password": PASSWORD}
+    values |= {} if path == "/login" else {"name": "Eve"}
+
+    for sent in ({"data": values}, {"json": values}):
+        assert visitor.call("POST", path, headers={"Origin": origin}, **sent).status_code == 403
+        assert visitor.client.get_cookie("session") is None
+
+    own = visitor.client.post(path, json=values, headers={"Origin": "http://localhost"})
+    assert own.status_code in (200, 201)
+
+
+@pytest.mark.parametrize(
+    ("public_url", "host", "origin", "status"),
+    [
+        ("", "pages.example:8000", "http://pages.example:8000", 200),
+        ("", "pages.example", "https://pages.example", 200),
+        ("", "pages.example", "https://pages.example.evil.example", 403),
+        ("", "[::1]:8000", "http://[::1]:8000", 200),
+        ("https://Search.example:443/base", "10.0.0.1", "https://search.example", 200),
+        ("https://search.example", "10.0.0.1", "http://10.0.0.1", 200),
+        ("https://search.example", "10.0.0.1", "http://search.example", 403),
+    ],
+)
+def test_own_is_the_public_url_and_what_the_request_calls_us(
+    tmp_path: Path, public_url: str, host: str, origin: str, status: int
+) -> None:
+    app = make_app(make_settings(tmp_path, public_url=public_url))
+    try:
+        register_person(app, "ann@example.com")
+        headers = {"Origin": origin, "Host": host}
+        answer = app.test_client().post(
+            "/login", json={"email": "ann@example.com", "password": PASSWORD}, headers=headers
+        )
+        assert answer.status_code == status
+    finally:
+        close_app(app)
+
+
 def test_closed_registration_is_said_before_and_after(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path, registration=False))
     try:

@@ -1,16 +1,84 @@
-"""Transactions that lock an account and its site, in whichever order, do not wait for each other in a circle."""
+"""Transactions that lock the same rows, in whichever order they come, do not wait for each other in a circle."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
 
 import pytest
 from flask import Flask
+from sqlalchemy import select, text
+from sqlalchemy.orm import Session
 
+from app.clock import now
+from app.counters.base import UsageReservation
+from app.database import ROW_LOCK
+from app.models import Account, Key, UsageDay
 from app.runtime import Runtime
+from app.schema import upgrade
+from app.services.credentials import KeyRecord, site_record
+from app.services.engine_keys import CredentialsStopped, direct_keys
+from app.services.keys import toggle_key
 from app.services.sites import get_account, get_site, update_site
-from tests.callers import Tenant
+from backends.base import Credential
+from tests.callers import Tenant, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.postgres import PostgresServer
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer | None]:
+    """A server of our own; none where all tests run on one."""
+    if os.environ.get("TEST_DATABASE_URL"):
+        yield None
+        return
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def app(tmp_path: Path, postgres: PostgresServer | None) -> Iterator[Flask]:
+    """An application on PostgreSQL: SQLite has one writer at a time."""
+    own = {} if postgres is None else {"database_url": postgres.create_database(f"locks_{os.urandom(4).hex()}")}
+    application = make_app(make_settings(tmp_path, **own))
+    upgrade(application.extensions["runtime"].database)
+    yield application
+    close_app(application)
+
+
+@pytest.fixture
+def part(app: Flask) -> Runtime:
+    part: Runtime = app.extensions["runtime"]
+    return part
+
+
+@contextmanager
+def doing(work: Callable[[], object]) -> Iterator[Future[object]]:
+    """``work`` in another thread, which has ended when the block does."""
+    with ThreadPoolExecutor(1) as threads:
+        yield threads.submit(work)
+
+
+def await_waiting(part: Runtime, session: Session) -> None:
+    """Return when another transaction waits for a lock of ``session``'s."""
+    mine = session.scalar(text("SELECT pg_backend_pid()"))
+    waiting = text("SELECT count(*) FROM pg_stat_activity WHERE :mine = ANY(pg_blocking_pids(pid))")
+    deadline = time.monotonic() + 4
+    while True:
+        with part.database.read() as looking:  # Within a transaction PostgreSQL shows the same activity again.
+            if looking.scalar(waiting, {"mine": mine}):
+                return
+        assert time.monotonic() < deadline, "nobody waits"
 
 
 def pause(part: Runtime, account_id: int, site_id: int) -> None:
@@ -24,11 +92,8 @@ def build_anew(part: Runtime, account_id: int, site_id: int) -> None:
 
 @pytest.mark.parametrize("change", [pause, build_anew])
 def test_a_site_is_changed_while_a_writer_of_documents_holds_its_account(
-    app: Flask, tenant: Tenant, change: Callable[[Runtime, int, int], None]
+    part: Runtime, tenant: Tenant, change: Callable[[Runtime, int, int], None]
 ) -> None:
-    part = app.extensions["runtime"]
-    if part.database.is_sqlite:
-        pytest.skip("SQLite has one writer at a time; tests.databases runs this on PostgreSQL")
     ended = threading.Event()
 
     def run() -> None:
@@ -37,8 +102,99 @@ def test_a_site_is_changed_while_a_writer_of_documents_holds_its_account(
 
     with part.database.write() as session:
         get_account(session, tenant.account_id, lock=True)
-        changing = threading.Thread(target=run)
-        changing.start()
-        assert ended.wait(3), "it waits for the account's lock while it holds the site's"
-        changing.join()
+        with doing(run):
+            assert ended.wait(3), "it waits for the account's lock while it holds the site's"
         get_site(session, tenant.account_id, tenant.site_id, lock=True)
+
+
+def test_usage_is_copied_account_by_account_in_order(app: Flask, part: Runtime) -> None:
+    """Copies of two workers that began with different accounts would each hold what the other waits for."""
+    accounts = [register_tenant(app, f"number{number}@example.com").account_id for number in range(12)]
+    for account_id in accounts:
+        part.counters.hit((), reserve=UsageReservation(account_id, None, None), now=now().timestamp())
+        part.usage_copies.note(account_id)
+    part.usage_copies.flush()
+
+    with part.database.write() as session:
+        get_account(session, accounts[0], lock=True)
+        with doing(part.usage_copies.flush):
+            await_waiting(part, session)
+            free = session.scalars(select(Account.id).with_for_update(skip_locked=True, **ROW_LOCK)).all()
+            session.commit()
+
+    assert sorted(free) == accounts
+    with part.database.read() as session:
+        assert len(session.scalars(select(UsageDay).where(UsageDay.searches == 1)).all()) == len(accounts)
+
+
+@pytest.mark.parametrize("what", ["site", "account"])
+def test_keys_are_removed_in_the_order_in_which_their_use_is_written(part: Runtime, tenant: Tenant, what: str) -> None:
+    path = f"/sites/{tenant.site_id}" if what == "site" else "/profile"
+    body = None if what == "site" else {"password": "correct horse battery"}
+    for number in range(7):
+        assert tenant.browser.post(f"/api/sites/{tenant.site_id}/keys", json={"name": str(number)}).status_code == 201
+    with part.database.write() as session:
+        # PostgreSQL goes through them as they were written last: now from the last one to the first.
+        for key in session.scalars(select(Key).order_by(Key.id.desc())).all():
+            key.name = "changed"
+            session.flush()
+
+    with part.database.write() as session:
+        first = session.scalars(select(Key.id).order_by(Key.id).limit(1).with_for_update(**ROW_LOCK)).one()
+        with doing(lambda: tenant.browser.delete(path, json=body)) as deleted:
+            await_waiting(part, session)
+            free = session.scalars(select(Key.id).with_for_update(skip_locked=True, **ROW_LOCK)).all()
+            session.commit()
+
+    assert first in free
+    assert len(free) == 10
+    assert deleted.result().status_code == 200  # type: ignore[attr-defined]
+    with part.database.read() as session:
+        assert session.scalars(select(Key)).all() == []
+
+
+def test_the_use_of_keys_is_written_the_next_time_if_it_cannot_be_now(
+    part: Runtime, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tenant.search.get("/v1/search?q=x").status_code == 200
+    with monkeypatch.context() as patch:
+        patch.setattr(part.database, "write", lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            part.key_use.flush()
+
+    part.key_use.flush()
+
+    address = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}"
+    assert tenant.browser.get(address).get_json()["key"]["last_used_at"] is not None
+
+
+class _Engine:
+    """Hands out credentials, as a server does."""
+
+    identity = "server"
+
+    def __init__(self) -> None:
+        self.revoked: list[str] = []
+
+    def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
+        return Credential("token", holder)
+
+    def revoke_credential(self, reference: str) -> None:
+        self.revoked.append(reference)
+
+
+def test_no_engine_key_is_handed_out_while_its_service_key_is_being_stopped(part: Runtime, tenant: Tenant) -> None:
+    engine = _Engine()
+    with part.database.read() as session:
+        stored = session.get_one(Key, tenant.keys["search"]["id"])
+        site = site_record(stored.site)
+        key = KeyRecord(stored.id, stored.account_id, stored.site_id, stored.type, True, None, False, 1)
+
+    with part.database.write() as session:
+        toggle_key(session, tenant.account_id, key.id, active=False)
+        with doing(lambda: direct_keys(part.database, engine, key, site)) as handed_out:  # type: ignore[arg-type]
+            await_waiting(part, session)
+            session.commit()
+
+    assert isinstance(handed_out.exception(), CredentialsStopped)
+    assert engine.revoked == [f"{key.id}-v1"]
