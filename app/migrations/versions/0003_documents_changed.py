@@ -1,15 +1,15 @@
 """documents changed here, per account and day
 
-Revision: 0002
-Follows: 0001
+Revision: 0003
+Follows: 0002
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 
-revision = '0002'
-down_revision = '0001'
+revision = '0003'
+down_revision = '0002'
 branch_labels = None
 depends_on = None
 
