@@ -65,10 +65,10 @@
       --ground: #fff; --text: #17212b; --soft: #53606d; --line: #868f99; --chosen: #e6f1f4; --accent: #0b5c73; --mark: #fff0b3;
       font: 16px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
     :host([data-theme="dark"]) { color-scheme: dark; --ground: #1a2128; --text: #e4e9ed; --soft: #a2aeb9; --line: #75828e;
-      --chosen: #1b3139; --accent: #6cc3da; --mark: #5c4b0c; }
+      --chosen: #1b3139; --accent: #6cc3da; --mark: #52430a; }
     @media (prefers-color-scheme: dark) {
       :host([data-theme="auto"]) { color-scheme: dark; --ground: #1a2128; --text: #e4e9ed; --soft: #a2aeb9; --line: #75828e;
-        --chosen: #1b3139; --accent: #6cc3da; --mark: #5c4b0c; }
+        --chosen: #1b3139; --accent: #6cc3da; --mark: #52430a; }
     }
     * { box-sizing: border-box; }
     [hidden] { display: none !important; }
