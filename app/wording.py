@@ -19,21 +19,21 @@ def counted(value: int, noun: str) -> str:
 
 
 def duration(seconds: int) -> str:
-    """A time to wait, rounded up to a unit that is easy to read: ``1 second``, ``90 seconds``, ``3 minutes``, ``11 hours``."""
+    """A time to wait, rounded up to a unit that reads easily: ``1 second``, ``90 seconds``, ``3 minutes``."""
     for size, noun in _UNITS:
         if seconds > 2 * size:
             return counted(-(-seconds // size), noun)
     return counted(seconds, "second")
 
 
-def day(value: date) -> str:
+def day_text(value: date) -> str:
     """``5 May 2024``; of a moment, its day in UTC."""
     if isinstance(value, datetime):
         value = value.astimezone(UTC)
     return f"{value.day} {value:%b %Y}"
 
 
-def moment(value: datetime) -> str:
+def moment_text(value: datetime) -> str:
     """``5 May 2024, 14:03 UTC``."""
     value = value.astimezone(UTC)
-    return f"{day(value)}, {value:%H:%M} UTC"
+    return f"{day_text(value)}, {value:%H:%M} UTC"

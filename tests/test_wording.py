@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from app.wording import counted, day, duration, moment
+from app.wording import counted, day_text, duration, moment_text
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_a_wait_is_rounded_up_and_never_promised_too_short(seconds: int, words: 
 
 def test_days_and_moments_are_utc() -> None:
     late = datetime(2024, 5, 1, 23, 30, tzinfo=timezone(-timedelta(hours=1)))
-    assert (day(late), moment(late)) == ("2 May 2024", "2 May 2024, 00:30 UTC")
-    assert (day(date(2024, 5, 1)), moment(datetime(2024, 5, 1, 7, 3, tzinfo=UTC))) == (
+    assert (day_text(late), moment_text(late)) == ("2 May 2024", "2 May 2024, 00:30 UTC")
+    assert (day_text(date(2024, 5, 1)), moment_text(datetime(2024, 5, 1, 7, 3, tzinfo=UTC))) == (
         "1 May 2024",
         "1 May 2024, 07:03 UTC",
     )

@@ -16,7 +16,7 @@ from app.models import Site
 from app.plans import PlanLimits
 from app.runtime import runtime
 from app.services.sites import get_account
-from app.wording import counted, number
+from app.wording import counted
 from backends.errors import BackendError
 from schemas.documents import RECOMMENDED_BATCH, DocumentProblems, ValidDocument, read_document
 
@@ -91,7 +91,7 @@ def _report(as_json: bool, imported: int, created: int, problems: list[dict[str,
     if as_json:
         click.echo(orjson.dumps({"imported": imported, "created": created, "problems": problems}).decode())
         return
-    click.echo(f"{counted(imported, 'document')} imported, {number(created)} of them new.")
+    click.echo(f"{counted(imported, 'document')} imported, {created:,} of them new.")
     for problem in problems[:MAX_SHOWN]:
         click.echo(f"line {problem['line']}: {'; '.join(problem['problems'])}", err=True)
     if len(problems) > MAX_SHOWN:

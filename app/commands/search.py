@@ -70,8 +70,8 @@ def move(site_id: int | None, as_json: bool) -> None:
     waiting = [site for site in _sites(site_id) if site.engine != target.identity]
     done = _rebuild_all(part, waiting, target, keep_old=True, quiet=as_json)
     text = (
-        f"{counted(len(done), 'site')} moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL, restart the service. "
-        "The old indexes are kept until `search drop-old`, which needs the old engine as SEARCH_NEXT_URL."
+        f"{counted(len(done), 'site')} moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL, restart "
+        "the service. The old indexes are kept until `search drop-old`, which needs the old engine as SEARCH_NEXT_URL."
     )
     click.echo(orjson.dumps({"moved": done}).decode() if as_json else text)
 

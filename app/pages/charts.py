@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, log10
 
 from app.services.analytics import DayCount
-from app.wording import counted, day, number
+from app.wording import counted, day_text, number
 
 HEIGHT = 100
 DAY_WIDTH = 10
@@ -86,5 +86,5 @@ def _summary(series: Sequence[DayCount]) -> str:
     empty = sum(day.zero_results for day in series)
     return (
         f"{counted(total, 'search')} in {counted(len(series), 'day')}, {number(empty)} of them without a result; "
-        f"the busiest day was {day(busiest.date)} with {number(busiest.searches)}."
+        f"the busiest day was {day_text(busiest.date)} with {number(busiest.searches)}."
     )

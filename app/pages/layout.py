@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from app.auth import SESSION_COOKIE
 from app.clock import isoformat
-from app.wording import counted, day, duration, moment, number
+from app.wording import counted, day_text, duration, moment_text, number
 
 NOTICES = {
     "site-created": "The site is there. Next: a key, and your pages.",
@@ -44,7 +44,7 @@ def register(app: Flask) -> None:
         number=number,
         counted=counted,
         duration=duration,
-        day=day,
+        day_text=day_text,
         day_element=day_element,
         moment_element=moment_element,
         code_spans=code_spans,
@@ -76,12 +76,12 @@ def _asset_versions(folder: Path) -> dict[str, str]:
 
 def day_element(value: date | None) -> Markup:
     """``5 May 2024`` as a ``<time>``; of a moment, its day in UTC."""
-    return _time_element(value, None if value is None else day(value))
+    return _time_element(value, None if value is None else day_text(value))
 
 
 def moment_element(value: datetime | None) -> Markup:
     """``5 May 2024, 14:03 UTC`` as a ``<time>``."""
-    return _time_element(value, None if value is None else moment(value))
+    return _time_element(value, None if value is None else moment_text(value))
 
 
 def _time_element(value: date | None, text: str | None) -> Markup:
