@@ -90,6 +90,7 @@ def _check() -> None:
         if not access.anyone:
             raise failure or missing_key()
         return
+    state.caller = caller  # Whatever ends the request from here on, its answer is for them.
     if req.routing_exception is not None:
         _look_at_windows(part, caller)
         raise req.routing_exception
@@ -97,6 +98,7 @@ def _check() -> None:
         caller, state.outcome = _count(part, req, view, caller, token)
     except ApiError:
         # What they were known as has ended: they are nobody.
+        state.caller = None
         _hit_address(part)
         raise
     state.caller = caller

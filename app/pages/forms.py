@@ -12,6 +12,7 @@ from app.errors import ApiError, ErrorCode
 from app.parsing import invalid, read_form_body
 from schemas.fields import Flag, Instant, WholeNumber
 from schemas.forms import describe_form
+from schemas.sites import SiteUrl, complete_url
 
 REFILLED = frozenset({400, 401, 403, 429})
 """Statuses that show the form again; what else fails is an error page."""
@@ -52,6 +53,8 @@ def _typed(field: fields.Field[Any], text: str) -> Any:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text
     if isinstance(field, Instant) and not text.strip():
         return None
+    if isinstance(field, SiteUrl):
+        return complete_url(text)
     return text.replace("\r\n", "\n")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from flask import Flask
 
 from tests.callers import Tenant, page
@@ -36,6 +37,42 @@ def test_a_site_with_a_mistake_is_shown_again(person: Person) -> None:
     assert person.page.one("input", name="url").attributes["value"] == "museum"
     person.press("Add the site", url="https://museum.example.com")
     assert person.notice.startswith("The site is there.")
+
+
+@pytest.mark.parametrize(
+    ("typed", "url"),
+    [
+        ("digital.gov", "https://digital.gov"),
+        (" digital.gov/guides?a=b#c ", "https://digital.gov/guides?a=b#c"),
+        ("//digital.gov/", "https://digital.gov/"),
+        ("localhost.example:8080/x", "https://localhost.example:8080/x"),
+        ("münchen.de", "https://münchen.de"),
+        ("http://digital.gov", "http://digital.gov"),
+    ],
+)
+def test_an_address_may_be_typed_without_https(person: Person, tenant: Tenant, typed: str, url: str) -> None:
+    person.go("/sites/create")
+    assert person.page.one("input", name="url").attributes["type"] == "text", "a browser would refuse it as a URL"
+    person.press("Add the site", name="Digital", url=typed)
+    assert person.notice.startswith("The site is there.")
+    assert tenant.browser.get("/sites").get_json()["sites"][-1]["url"] == url
+    path = person.path.partition("?")[0]
+    person.go(f"{path}/edit")
+    person.press("Save", url=typed)
+    assert tenant.browser.get(path).get_json()["site"]["url"] == url
+    refused = tenant.browser.post("/sites", json={"name": "Digital", "url": typed.strip()})
+    assert refused.status_code == (201 if typed == url else 400), "programs are taken at their word"
+
+
+@pytest.mark.parametrize(
+    "typed", ["museum", "ann@digital.gov", "mailto:ann@digital.gov", "ftp://digital.gov", "javascript:alert(1.1)",
+              "https//digital.gov", "digital.gov:port", "two words.gov", "digital..gov", "/\\digital.gov", "."],
+)  # fmt: skip
+def test_what_is_no_address_is_not_made_one(person: Person, typed: str) -> None:
+    person.go("/sites/create")
+    assert person.send("Add the site", name="Digital", url=typed).status_code == 400
+    assert person.problem_of("url") == "Address must be an absolute http or https URL."
+    assert person.page.one("input", name="url").attributes["value"] == typed
 
 
 WAY_OUT = "To add another, delete one, or ask the operator of this service for a larger plan."
