@@ -6,7 +6,7 @@ from flask import Response
 
 from app import actions
 from app.answers import json_answer
-from app.openapi import document
+from app.openapi import document, document_at
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.runtime import runtime
@@ -31,4 +31,4 @@ def show_home() -> str | Response:
 
 def show_document() -> Response:
     """The OpenAPI document."""
-    return json_answer(document())
+    return json_answer(document_at(actions.base_url()))
