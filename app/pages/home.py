@@ -32,3 +32,6 @@ def show_home() -> str | Response:
 def show_document() -> Response:
     """The OpenAPI document."""
     return json_answer(document_at(actions.base_url()))
+
+
+show_document.reflects_nothing = True  # type: ignore[attr-defined]

@@ -38,7 +38,7 @@ def register(app: Flask) -> None:
     versions = _asset_versions(Path(app.static_folder or ""))
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 86_400
     static: Any = app.view_functions["static"]
-    static.uncounted = static.without_rate_headers = True
+    static.uncounted = static.without_rate_headers = static.reflects_nothing = True
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         number=number,
