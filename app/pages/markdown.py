@@ -85,6 +85,6 @@ def _close_table(self: Any, tokens: Sequence[Token], index: int, options: Any, e
 
 def _code(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     """Code as the pages' own: it can be copied, and scrolled by keyboard."""
-    code = escape(tokens[index].content)
+    code = escape(tokens[index].content.rstrip())
     button = '<button type="button" class="copy" data-copy hidden>Copy</button>'
     return f'<div class="code"><pre tabindex="0"><code>{code}</code></pre>{button}</div>\n'

@@ -152,9 +152,10 @@ def test_at_the_plans_limit_no_form_is_offered_but_what_to_do_instead(person: Pe
     person.go(_path(tenant))
     section = person.page.one("section", aria_labelledby="create-title")
     assert section.text == (
-        "Make a key Your sites have 3 keys, more than the 2 that the plan allows. To make another, delete one, or ask "
-        "the operator of this service for a larger plan."
+        "Make a key The plan allows no more keys. To make another, delete one, or ask the operator of this service "
+        "for a larger plan."
     )
+    assert "Your sites have 3 keys, more than the 2 that the plan allows." in person.page.text
     assert section.all("form") == []
 
 
