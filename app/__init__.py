@@ -10,7 +10,7 @@ import orjson
 from flask import Flask
 from flask.json.provider import JSONProvider
 
-from app import api, cli, converters, error_handlers, guard, headers, logs, metrics, openapi, pages
+from app import api, cli, compression, converters, error_handlers, guard, headers, logs, metrics, openapi, pages
 from app.config import Settings, load_settings
 from app.jobs import Jobs
 from app.runtime import attach, create_runtime
@@ -45,6 +45,7 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
     error_handlers.register(app)
     logs.register(app)
     metrics.register(app)
+    compression.register(app)
     headers.register(app)
     guard.guard(app)
     part.limiter.init_app(app)

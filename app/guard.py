@@ -93,10 +93,12 @@ def _check() -> None:
         if opens_session:
             refuse_foreign_form(req)
         return
+    state.caller = caller  # Whatever ends the request from here on, its answer is for them.
     try:
         caller, state.outcome = _count(part, req, view, caller, token)
     except ApiError as error:
         # What they were known as has ended: they are nobody.
+        state.caller = None
         _hit_address(part)
         raise req.routing_exception or error from error
     state.caller = caller

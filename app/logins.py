@@ -18,6 +18,7 @@ from app.models import Account
 from app.quota import rate_limited
 from app.runtime import Runtime, runtime
 from app.services import accounts, sessions
+from app.wording import duration
 
 QUARTER_SECONDS = 900
 HOUR_SECONDS = 3600
@@ -104,7 +105,8 @@ def _count(part: Runtime, windows: Sequence[WindowHit], what: str) -> tuple:  # 
     moment = now().timestamp()
     outcome = part.counters.hit(windows, now=moment)
     if outcome.refused is not None:
-        raise rate_limited(f"Too many {what}; try again later.", outcome.refused.retry_after(moment), outcome.refused)
+        wait = outcome.refused.retry_after(moment)
+        raise rate_limited(f"Too many {what}; try again in {duration(wait)}.", wait, outcome.refused)
     return outcome.windows
 
 

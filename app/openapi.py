@@ -195,7 +195,6 @@ def create_api(app: Flask) -> Api:
         api.spec.components.security_scheme(name, scheme)
     api.spec.options["info"] = {
         "description": "Hosted site search: send documents in bulk, search them, read analytics.",
-        "license": {"name": "Proprietary"},
     }
     return api
 
@@ -238,6 +237,13 @@ def document() -> dict[str, Any]:
         built = _finished(api.spec.to_dict())
         current_app.extensions["openapi_document"] = built
     return built
+
+
+def document_at(base_url: str) -> dict[str, Any]:
+    """The document of a service that answers at ``base_url``; empty: wherever the document itself is found."""
+    described = document()
+    opening = {"openapi": described["openapi"], "info": described["info"]}
+    return {**opening, **({"servers": [{"url": base_url}]} if base_url else {}), **described}
 
 
 def _finished(spec: dict[str, Any]) -> dict[str, Any]:

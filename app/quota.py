@@ -9,6 +9,7 @@ from app.clock import now
 from app.counters.base import HitOutcome, WindowHit, WindowState, quota_window
 from app.errors import ApiError, ErrorCode
 from app.plans import PlanLimits
+from app.wording import counted, duration
 
 MINUTE_SECONDS = 60
 DAY_SECONDS = 86_400
@@ -56,9 +57,8 @@ def _account_windows(bucket: str, account_id: int, limits: PlanLimits) -> list[W
 def refusal(window: WindowState) -> str:
     """What the 429 of a request limit says."""
     unit = {MINUTE_SECONDS: "minute", DAY_SECONDS: "day"}.get(window.seconds, f"{window.seconds} seconds")
-    return (
-        f"More than {window.limit} requests per {unit}; try again in {window.retry_after(now().timestamp())} seconds."
-    )
+    wait = duration(window.retry_after(now().timestamp()))
+    return f"More than {counted(window.limit, 'request')} per {unit}; try again in {wait}."
 
 
 class RateLimited(ApiError):
@@ -78,7 +78,7 @@ def out_of_searches(outcome: HitOutcome, limits: PlanLimits) -> ApiError:
     """The 429 of a day whose searches are used up."""
     window = quota_window(outcome, limits.searches_per_day or 0)
     return rate_limited(
-        f"The {window.limit} searches of the day are used up; they return at 00:00 UTC.",
+        f"The plan allows {counted(window.limit, 'search')} a day; there are no more until 00:00 UTC.",
         window.retry_after(now().timestamp()),
         window,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,6 +39,17 @@ def domain_of(url: str) -> str:
     if not all(c.isalnum() or c in "-_." for c in host):
         raise ValueError("host")
     return host
+
+
+def complete_url(typed: str) -> str:
+    """An address as people type it, with ``https://`` where only that is missing; anything else as it is.
+
+    What has a user, as e-mail addresses have, or no dot in its host is none that can be completed.
+    """
+    return f"https://{match['address']}" if (match := _BARE_ADDRESS.fullmatch(typed.strip())) else typed
+
+
+_BARE_ADDRESS = re.compile(r"(?://)?(?P<address>[^\s/:@?#\\]+\.[^\s/:@?#\\]+(?::\d{1,5})?(?:[/?#]\S*)?)")
 
 
 class SiteUrl(Text):

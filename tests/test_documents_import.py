@@ -99,7 +99,7 @@ def test_importing_again_replaces(tenant: Tenant, folder: Path) -> None:
 
     result = run_import(tenant, file)
 
-    assert "1 documents imported, 0 of them new." in result.output
+    assert "1 document imported, 0 of them new." in result.output
 
 
 def test_what_cannot_be_imported_is_said(tenant: Tenant, folder: Path) -> None:
@@ -123,5 +123,5 @@ def test_the_plans_documents_hold_for_imports(tenant: Tenant, folder: Path) -> N
     result = run_import(tenant, file)
 
     assert result.exit_code == 1
-    assert "The plan allows 1 documents" in result.output
+    assert "The plan allows 1 document; the account has 0, and this batch brings 3 new documents." in result.output
     assert tenant.found_ids("page") == []

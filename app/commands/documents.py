@@ -16,6 +16,7 @@ from app.models import Site
 from app.plans import PlanLimits
 from app.runtime import runtime
 from app.services.sites import get_account
+from app.wording import counted
 from backends.errors import BackendError
 from schemas.documents import RECOMMENDED_BATCH, DocumentProblems, ValidDocument, read_document
 
@@ -71,7 +72,7 @@ def import_documents(site_id: int, as_json: bool, file: Path) -> None:
                     send()
             send()
     except ApiError as error:
-        raise click.ClickException(f"{error.message} {imported} documents were imported before.") from error
+        raise click.ClickException(f"{error.message} Imported before that: {counted(imported, 'document')}.") from error
     except BackendError as error:
         raise click.ClickException(f"{error} The documents so far are stored and will be searchable.") from error
     _report(as_json, imported, created, problems)
@@ -90,11 +91,11 @@ def _report(as_json: bool, imported: int, created: int, problems: list[dict[str,
     if as_json:
         click.echo(orjson.dumps({"imported": imported, "created": created, "problems": problems}).decode())
         return
-    click.echo(f"{imported} documents imported, {created} of them new.")
+    click.echo(f"{counted(imported, 'document')} imported, {created:,} of them new.")
     for problem in problems[:MAX_SHOWN]:
         click.echo(f"line {problem['line']}: {'; '.join(problem['problems'])}", err=True)
     if len(problems) > MAX_SHOWN:
-        click.echo(f"and {len(problems) - MAX_SHOWN} more bad lines", err=True)
+        click.echo(f"and {counted(len(problems) - MAX_SHOWN, 'more bad line')}", err=True)
 
 
 class _Unreadable(str):

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from app.models import Site
 from app.runtime import Runtime, runtime
 from app.services.reindex import RebuildUnderWay, count_site_documents, drop_kept_indexes
+from app.wording import counted
 from backends.base import SearchBackend
 from backends.errors import BackendError
 
@@ -54,7 +55,7 @@ def _rebuild_all(
 def reindex(site_id: int | None, as_json: bool) -> None:
     """Build indexes anew from the stored documents, while searches go on."""
     done = _rebuild_all(runtime(), _sites(site_id), None, keep_old=False, quiet=as_json)
-    click.echo(orjson.dumps({"reindexed": done}).decode() if as_json else f"{len(done)} indexes are new.")
+    click.echo(orjson.dumps({"reindexed": done}).decode() if as_json else f"Built anew: {counted(len(done), 'index')}.")
 
 
 @group.command("move")
@@ -69,8 +70,8 @@ def move(site_id: int | None, as_json: bool) -> None:
     waiting = [site for site in _sites(site_id) if site.engine != target.identity]
     done = _rebuild_all(part, waiting, target, keep_old=True, quiet=as_json)
     text = (
-        f"{len(done)} sites moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL, restart the service. "
-        "The old indexes are kept until `search drop-old`, which needs the old engine as SEARCH_NEXT_URL."
+        f"{counted(len(done), 'site')} moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL, restart "
+        "the service. The old indexes are kept until `search drop-old`, which needs the old engine as SEARCH_NEXT_URL."
     )
     click.echo(orjson.dumps({"moved": done}).decode() if as_json else text)
 
@@ -82,4 +83,6 @@ def drop_old(as_json: bool) -> None:
     with runtime().database.write() as session:
         dropped = drop_kept_indexes(session)
     current_app.extensions["jobs"].run_all()
-    click.echo(orjson.dumps({"dropped": dropped}).decode() if as_json else f"{dropped} old indexes are given up.")
+    click.echo(
+        orjson.dumps({"dropped": dropped}).decode() if as_json else f"Given up: {counted(dropped, 'old index')}."
+    )

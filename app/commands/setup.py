@@ -10,7 +10,7 @@ from flask import current_app
 from flask.cli import AppGroup, with_appcontext
 
 from app.demo import make_demo
-from app.openapi import document
+from app.openapi import document_at
 from app.runtime import runtime
 from app.schema import upgrade
 
@@ -39,7 +39,8 @@ def demo(base_url: str) -> None:
 def openapi(file: Path | None) -> None:
     """Write the OpenAPI document to FILE or print it."""
     with current_app.test_request_context():
-        text = orjson.dumps(document(), option=orjson.OPT_INDENT_2).decode() + "\n"
+        described = document_at(runtime().settings.public_url)
+    text = orjson.dumps(described, option=orjson.OPT_INDENT_2).decode() + "\n"
     if file is None:
         click.echo(text, nl=False)
     else:

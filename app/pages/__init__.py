@@ -5,6 +5,7 @@ from __future__ import annotations
 from flask import Flask
 from flask_smorest import Api
 
+from app.compression import API_DOCUMENT
 from app.pages import (
     accounts,
     analytics,
@@ -70,7 +71,7 @@ def register(app: Flask, api: Api) -> None:
     for rule, view in OWN_PAGES.items():
         view.has_page = True  # type: ignore[attr-defined]
         app.add_url_rule(rule, f"pages.{view.__name__}{'.register' if rule == '/register' else ''}", view)
-    app.add_url_rule("/openapi.json", "openapi", home.show_document)
+    app.add_url_rule(API_DOCUMENT, "openapi", home.show_document)
     app.add_url_rule("/widget.js", "widget", widget.show_widget)
     app.after_request(note_choice)
     app.extensions["error_responders"].append(errors.answer_person)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil, log10
 
 from app.services.analytics import DayCount
+from app.wording import counted, day_text, number
 
 HEIGHT = 100
 DAY_WIDTH = 10
@@ -80,10 +81,10 @@ def nice_ceiling(most: int) -> int:
 def _summary(series: Sequence[DayCount]) -> str:
     total = sum(day.searches for day in series)
     if total == 0:
-        return f"No searches in the last {len(series)} days."
+        return f"No searches in the last {counted(len(series), 'day')}."
     busiest = max(series, key=lambda day: day.searches)
     empty = sum(day.zero_results for day in series)
     return (
-        f"{total:,} searches in {len(series)} days, {empty:,} of them without a result; "
-        f"the busiest day was {busiest.date.day} {busiest.date:%b %Y} with {busiest.searches:,}."
+        f"{counted(total, 'search')} in {counted(len(series), 'day')}, {number(empty)} of them without a result; "
+        f"the busiest day was {day_text(busiest.date)} with {number(busiest.searches)}."
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from app.clock import today
 from app.guard import current_caller
 from app.pages.charts import draw_chart
 from app.pages.layout import render
+from app.plans import per_month
 from app.runtime import runtime
 from app.services import sites
 from app.services.analytics import get_analytics
@@ -13,6 +16,34 @@ from app.services.dashboard import get_dashboard
 from schemas.analytics import PERIODS
 
 SHOWN_SITES = 5
+NEARLY = 0.8
+"""Part of a quota from which on it is said to run out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """How much of a limit is used.
+
+    Attributes:
+        most: The limit; ``None`` is none.
+        note: What is said below.
+        state: ``near`` or ``full`` where running out stops something, else empty.
+    """
+
+    label: str
+    used: int
+    most: int | None
+    note: str = ""
+    state: str = ""
+
+
+def quota_meter(label: str, used: int, most: int | None, *, full: str, note: str = "") -> Meter:
+    """The meter of what is used up by use; to have all the sites or keys of a plan is nothing to be warned of."""
+    if most is None or used < NEARLY * most:
+        return Meter(label, used, most, note)
+    if used < most:
+        return Meter(label, used, most, f"Nearly used up. {note}".rstrip(), "near")
+    return Meter(label, used, most, full, "full")
 
 
 def show_dashboard() -> str:
@@ -24,17 +55,20 @@ def show_dashboard() -> str:
         board = get_dashboard(session, part.counters, account.id, account.plan, account.limits, today())
         analytics = get_analytics(session, account.id, PERIODS["30d"], today=today())
         found, total = sites.list_sites(session, account.id, limit=SHOWN_SITES, offset=0)
+    limits = account.limits
+    searches_this_month, pages = board.usage["searches_this_month"], board.usage["indexed_pages"]
     meters = (
-        ("Searches today", used_today, account.limits.searches_per_day, "resets at 00:00 UTC"),
-        (
-            "Searches this month",
-            board.usage["searches_this_month"],
-            board.limits["searches_per_month"],
-            "calendar month",
+        quota_meter(
+            "Searches today",
+            used_today,
+            limits.searches_per_day,
+            note="Begins anew at 00:00 UTC.",
+            full="Used up until 00:00 UTC: searches are refused.",
         ),
-        ("Indexed pages", board.usage["indexed_pages"], account.limits.documents, None),
-        ("Sites", board.siteCount, account.limits.sites, None),
-        ("API keys", board.apiKeyCount, account.limits.keys, "disabled ones count too"),
+        Meter("Searches this month", searches_this_month, per_month(limits.searches_per_day), note="Calendar month."),
+        quota_meter("Indexed pages", pages, limits.documents, full="All used: new pages are refused."),
+        Meter("Sites", board.siteCount, limits.sites),
+        Meter("API keys", board.apiKeyCount, limits.keys, note="Disabled ones count too."),
     )
     return render(
         "dashboard.html",

@@ -26,6 +26,9 @@ def show_docs() -> str:
     )
 
 
+show_docs.reflects_nothing = True  # type: ignore[attr-defined]
+
+
 def show_docs_page(name: str) -> str:
     """Another page of the documentation.
 
@@ -36,6 +39,9 @@ def show_docs_page(name: str) -> str:
     if guide is None:
         raise ApiError(ErrorCode.NOT_FOUND, "There is no such page in the documentation.")
     return render("docs_page.html", guide=guide, name=name, names=_names())
+
+
+show_docs_page.reflects_nothing = True  # type: ignore[attr-defined]
 
 
 def _names() -> list[str]:

@@ -12,6 +12,7 @@ from app.errors import ApiError, ErrorCode
 from app.parsing import invalid, read_form_body
 from schemas.fields import Flag, Instant, WholeNumber
 from schemas.forms import describe_form
+from schemas.sites import SiteUrl, complete_url
 
 REFILLED = frozenset({400, 401, 403, 429})
 """Statuses that show the form again; what else fails is an error page."""
@@ -52,6 +53,8 @@ def _typed(field: fields.Field[Any], text: str) -> Any:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text
     if isinstance(field, Instant) and not text.strip():
         return None
+    if isinstance(field, SiteUrl):
+        return complete_url(text)
     return text.replace("\r\n", "\n")
 
 
@@ -69,7 +72,7 @@ def find_refill(error: ApiError) -> Callable[[ApiError], str] | None:
 def shown_fields(
     schema: Schema, values: dict[str, Any], error: ApiError | None = None, *, leave_out: tuple[str, ...] = ()
 ) -> list[dict[str, Any]]:
-    """The fields of a form for a page: those of its JSON, with what was sent if it failed, and the problem of each."""
+    """The fields of a form for a page: those of its JSON, with what was sent if it failed, and the problems of each."""
     problems = field_problems(error)
     described = describe_form(schema, values, leave_out=leave_out)
     for entry in described:
@@ -79,7 +82,7 @@ def shown_fields(
         if entry["type"] == "datetime-local" and entry["value"]:
             entry["value"] = str(entry["value"])[:16]
         problem = problems.get(name)
-        entry["problem"] = f"{entry['label']} {problem}." if problem else None
+        entry["problems"] = [f"{entry['label']} {problem}."] if problem else []
     return described
 
 
@@ -94,6 +97,6 @@ def field_problems(error: ApiError | None) -> dict[str, str]:
 
 def banner_of(error: ApiError | None, shown: list[dict[str, Any]]) -> str | None:
     """What is said above the form: the error, unless it stands beside a field."""
-    if error is None or any(entry["problem"] for entry in shown):
+    if error is None or any(entry["problems"] for entry in shown):
         return None
     return error.message

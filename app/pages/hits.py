@@ -10,8 +10,11 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import orjson
+from markupsafe import Markup
 
+from app.pages.layout import day_element, moment_element
 from backends.base import Hit
+from schemas.fields import parse_instant
 
 SNIPPET_LENGTH = 280
 _MARK = re.compile(r"<em>(.*?)</em>", re.DOTALL)
@@ -62,9 +65,19 @@ def _details(document: dict[str, Any]) -> list[tuple[str, str]]:
     for name, value in document.items():
         if name in standard or isinstance(value, dict) or value in ("", None, []):
             continue
-        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        details.append((name, text[:80] + ("…" if len(text) > 80 else "")))
+        details.append((name, _date(value) if name == "date" else _short(value)))
     return details[:6]
+
+
+def _date(value: str) -> Markup:
+    """A document's date, which says as much of the time as the document does."""
+    instant = parse_instant(value)
+    return day_element(instant.date()) if len(value) == len("2024-05-31") else moment_element(instant)
+
+
+def _short(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text[:80] + ("…" if len(text) > 80 else "")
 
 
 def split_marks(text: str) -> list[tuple[bool, str]]:

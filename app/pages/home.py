@@ -6,7 +6,7 @@ from flask import Response
 
 from app.answers import json_answer
 from app.hosts import base_url
-from app.openapi import document
+from app.openapi import document, document_at
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.runtime import runtime
@@ -31,4 +31,7 @@ def show_home() -> str | Response:
 
 def show_document() -> Response:
     """The OpenAPI document."""
-    return json_answer(document())
+    return json_answer(document_at(base_url()))
+
+
+show_document.reflects_nothing = True  # type: ignore[attr-defined]

@@ -46,7 +46,9 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
         used = keys.count_keys(session, caller.account.id)
         fresh = keys.find_key_by_hash(session, caller.account.id, site_id, hash_token(token, secret)) if token else None
         new_key = None if fresh is None else keys.view(fresh)
-    shown = shown_fields(KeyCreateSchema(), {"type": "search"}, error if "name" in request.form else None)
+    sent = "name" in request.form
+    shown = shown_fields(KeyCreateSchema(), {"type": "search"}, error if sent else None)
+    limit = caller.account.limits.keys
     return render(
         "keys.html",
         site=site,
@@ -54,7 +56,8 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
         total=total,
         paging=paging,
         used=used,
-        limit=caller.account.limits.keys,
+        limit=limit,
+        is_open=sent or limit is None or used < limit,
         fields=shown,
         banner=banner_of(error, shown),
         new_key=new_key,

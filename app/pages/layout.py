@@ -11,7 +11,8 @@ from flask import Flask, g, render_template, request
 from markupsafe import Markup, escape
 
 from app.auth import SESSION_COOKIE
-from app.config import UNLIMITED
+from app.clock import isoformat
+from app.wording import counted, day_text, duration, moment_text, number
 
 NOTICES = {
     "site-created": "The site is there. Next: a key, and your pages.",
@@ -37,9 +38,17 @@ def register(app: Flask) -> None:
     versions = _asset_versions(Path(app.static_folder or ""))
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 86_400
     static: Any = app.view_functions["static"]
-    static.uncounted = static.without_rate_headers = True
+    static.uncounted = static.without_rate_headers = static.reflects_nothing = True
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-    app.jinja_env.filters.update(number=number, limit=limit, day=day, moment=moment, code_spans=code_spans)
+    app.jinja_env.filters.update(
+        number=number,
+        counted=counted,
+        duration=duration,
+        day_text=day_text,
+        day_element=day_element,
+        moment_element=moment_element,
+        code_spans=code_spans,
+    )
     app.jinja_env.globals["asset"] = lambda name: f"/static/{name}?v={versions[name]}"
 
 
@@ -65,24 +74,21 @@ def _asset_versions(folder: Path) -> dict[str, str]:
     }
 
 
-def number(value: int) -> str:
-    """``12,345``."""
-    return f"{value:,}"
+def day_element(value: date | None) -> Markup:
+    """``5 May 2024`` as a ``<time>``; of a moment, its day in UTC."""
+    return _time_element(value, None if value is None else day_text(value))
 
 
-def limit(value: int | None) -> str:
-    """A limit for people."""
-    return "unlimited" if value is None or value >= UNLIMITED else number(value)
+def moment_element(value: datetime | None) -> Markup:
+    """``5 May 2024, 14:03 UTC`` as a ``<time>``."""
+    return _time_element(value, None if value is None else moment_text(value))
 
 
-def day(value: date | None) -> str:
-    """``5 May 2024``."""
-    return "never" if value is None else f"{value.day} {value:%b %Y}"
-
-
-def moment(value: datetime | None) -> str:
-    """``5 May 2024, 14:03 UTC``."""
-    return "never" if value is None else f"{value.day} {value:%b %Y, %H:%M} UTC"
+def _time_element(value: date | None, text: str | None) -> Markup:
+    if value is None:
+        return Markup("never")
+    exact = isoformat(value) if isinstance(value, datetime) else value.isoformat()
+    return Markup('<time datetime="{}">{}</time>').format(exact, text)
 
 
 def code_spans(text: str) -> Markup:

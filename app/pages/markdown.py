@@ -11,7 +11,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from app.documentation import anchor_of
 
@@ -40,6 +40,8 @@ def render_markdown(text: str) -> MarkdownPage:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.add_render_rule("table_open", _open_table)
     parser.add_render_rule("table_close", _close_table)
+    parser.add_render_rule("fence", _code)
+    parser.add_render_rule("code_block", _code)
     tokens = parser.parse(_COMMENT.sub("", text))
     headings = _name_headings(tokens)
     for token in tokens:
@@ -79,3 +81,10 @@ def _open_table(self: Any, tokens: Sequence[Token], index: int, options: Any, en
 
 def _close_table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     return "</table></div>\n"
+
+
+def _code(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """Code as the pages' own: it can be copied, and scrolled by keyboard."""
+    code = escape(tokens[index].content.rstrip())
+    button = '<button type="button" class="copy" data-copy hidden>Copy</button>'
+    return f'<div class="code"><pre tabindex="0"><code>{code}</code></pre>{button}</div>\n'

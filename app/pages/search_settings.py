@@ -1,4 +1,4 @@
-"""A site's search settings as a form: lists are lines of text."""
+"""A site's search settings as a form."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from marshmallow import ValidationError
 from app import actions
 from app.errors import ApiError
 from app.guard import current_caller
-from app.pages.forms import refill_on_error
+from app.pages.forms import banner_of, refill_on_error
+from app.pages.languages import LANGUAGE_NAMES
 from app.pages.layout import render
 from app.pages.redirects import see_other
+from app.pages.settings_lines import ARROW, explain, read_settings, write_settings
 from app.parsing import invalid, read_form_body
 from app.runtime import runtime
 from app.services.search_settings import change_settings, shown_settings
 from app.services.sites import get_site
-from schemas.search_settings import LANGUAGES, WEIGHTED_FIELDS, SearchSettingsSchema
-
-ARROW = "=>"
-"""Between a pinned query and its documents' ids."""
+from schemas.search_settings import WEIGHTED_FIELDS, SearchSettingsSchema
 
 _FIELDS = (
+    ("language", "select", "Language", ""),
     ("synonyms", "textarea", "Synonyms", "One group a line, its words separated by commas: car, automobile."),
     (
         "stop_words",
@@ -49,7 +49,7 @@ def update_search_settings(site_id: int) -> Response:
     """Save the settings."""
     refill_on_error(lambda error: _form(site_id, error))
     try:
-        settings = SearchSettingsSchema().load(_read(read_form_body(request)))
+        settings = SearchSettingsSchema().load(read_settings(_sent()))
     except ValidationError as error:
         raise invalid(error) from error
     with actions.changing(current_caller()) as session:
@@ -60,8 +60,9 @@ def update_search_settings(site_id: int) -> Response:
 def _form(site_id: int, error: ApiError | None = None) -> str:
     with runtime().database.read() as session:
         site = get_site(session, current_caller().account.id, site_id)
-    values = _written(shown_settings(site.search_settings)) if error is None else request.form
-    problems = _problems(error)
+    sent = None if error is None else _sent()
+    values = write_settings(shown_settings(site.search_settings)) if sent is None else sent
+    problems = explain(error.details, sent) if error is not None and sent is not None else {}
     fields: list[dict[str, Any]] = [
         {
             "name": name,
@@ -71,72 +72,20 @@ def _form(site_id: int, error: ApiError | None = None) -> str:
             "required": False,
             "max_length": None,
             "value": values.get(name, ""),
-            "problem": problems.get(name),
+            "options": ("", *LANGUAGE_NAMES) if kind == "select" else (),
+            "problems": problems.get(name, []),
         }
         for name, kind, label, help in _FIELDS
     ]
-    banner = error.message if error is not None and not problems else None
     return render(
         "search_settings.html",
         site=site,
         fields=fields,
-        language=values.get("language", ""),
-        languages=LANGUAGES,
-        banner=banner,
+        labels={"": "Recognised for each page", **LANGUAGE_NAMES},
+        banner=banner_of(error, fields),
     )
 
 
-def _written(settings: dict[str, Any]) -> dict[str, str]:
-    """Settings as the form's texts."""
-    return {
-        "language": settings["language"] or "",
-        "synonyms": "\n".join(", ".join(group) for group in settings["synonyms"]),
-        "stop_words": ", ".join(settings["stop_words"] or ()),
-        "pinned": "\n".join(f"{entry['query']} {ARROW} {', '.join(entry['ids'])}" for entry in settings["pinned"]),
-        **{f"weight_{name}": f"{weight:g}" for name, weight in settings["weights"].items()},
-    }
-
-
-def _read(form: Any) -> dict[str, Any]:
-    """The form's texts as settings, to be validated."""
-    settings: dict[str, Any] = {
-        "language": form.get("language", "").strip() or None,
-        "synonyms": [_words(line) for line in form.get("synonyms", "").splitlines() if line.strip()],
-        "stop_words": _words(form.get("stop_words", "").replace("\n", ",")) or None,
-        "pinned": [],
-        "weights": {},
-    }
-    for line in form.get("pinned", "").splitlines():
-        if line.strip():
-            query, _, ids = line.partition(ARROW)
-            settings["pinned"].append({"query": query, "ids": _words(ids)})
-    for name in WEIGHTED_FIELDS:
-        text = form.get(f"weight_{name}", "").strip()
-        if text:
-            settings["weights"][name] = _number(text)
-    return settings
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _problems(error: ApiError | None) -> dict[str, str]:
-    """Field of the form to what is wrong with it; lists are named with the line."""
-    problems: dict[str, str] = {}
-    for detail in error.details if error is not None else ():
-        name, _, rest = detail.field.partition("[")
-        name = f"weight_{name.removeprefix('weights.')}" if name.startswith("weights.") else name
-        labels = {field: label for field, _, label, _ in _FIELDS}
-        place = rest.partition("]")[0]
-        where = f"{labels.get(name, name)}, line {int(place) + 1}" if place.isdigit() else labels.get(name, name)
-        predicate = detail.message.partition(" ")[2]
-        problems.setdefault(name, f"{where}: {predicate}.")
-    return problems
+def _sent() -> dict[str, str]:
+    """The form's texts, their lines ended as Unix ends them."""
+    return {name: text.replace("\r\n", "\n") for name, text in read_form_body(request).items()}

@@ -37,7 +37,10 @@ def list_sites() -> str:
     paging = read_paging()
     with runtime().database.read() as session:
         found, total = sites.list_sites(session, caller.account.id, **paging)
-    return render("sites.html", sites=found, total=total, paging=paging, limit=caller.account.limits.sites)
+    limit = caller.account.limits.sites
+    return render(
+        "sites.html", sites=found, total=total, paging=paging, limit=limit, is_full=limit is not None and total >= limit
+    )
 
 
 def show_create_form() -> str:
@@ -46,8 +49,20 @@ def show_create_form() -> str:
 
 
 def _create_form(error: ApiError | None = None) -> str:
+    """The form; at the plan's limit what to do instead, unless something was typed that must not be lost."""
+    caller = current_caller()
+    with runtime().database.read() as session:
+        used = sites.count_sites(session, caller.account.id)
+    limit = caller.account.limits.sites
     shown = shown_fields(SiteCreateSchema(), {}, error)
-    return render("site_create.html", fields=shown, banner=banner_of(error, shown))
+    return render(
+        "site_create.html",
+        fields=shown,
+        banner=banner_of(error, shown),
+        is_open=error is not None or limit is None or used < limit,
+        used=used,
+        limit=limit,
+    )
 
 
 def create_site() -> Response:

@@ -48,6 +48,7 @@ class Analytics:
         total_searches: Searches and search-log entries, keystrokes merged.
         unique_queries: Different normal forms among them.
         avg_response_time_ms: Rounded mean over those the service ran, 0 if none.
+        measured_searches: How many those are.
         top_queries: At most ten, by count, then text.
         zero_result_queries: The same of searches that found nothing; counts are of those only.
         series: One entry per day, oldest first.
@@ -56,6 +57,7 @@ class Analytics:
     total_searches: int
     unique_queries: int
     avg_response_time_ms: int
+    measured_searches: int
     top_queries: Sequence[QueryCount]
     zero_result_queries: Sequence[QueryCount]
     series: Sequence[DayCount]
@@ -115,6 +117,7 @@ def get_analytics(
         total_searches=sum(day.searches for day in days.values()),
         unique_queries=unique,
         avg_response_time_ms=(2 * response_ms + responses) // (2 * responses) if responses else 0,
+        measured_searches=responses,
         top_queries=top,
         zero_result_queries=zero,
         series=[

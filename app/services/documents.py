@@ -22,6 +22,7 @@ from app.services.group_commit import GroupCommit, Written
 from app.services.indexing import Indexer
 from app.services.sites import count_documents, get_account, get_site
 from app.services.usage_days import count_changed, discount_changed
+from app.wording import counted, number
 from backends.base import Document
 from backends.errors import BackendUnavailable
 from schemas.documents import ValidDocument
@@ -199,8 +200,8 @@ def site_inactive() -> ApiError:
 def _over_quota(limit: int, have: int, created: int) -> ApiError:
     return ApiError(
         ErrorCode.DOCUMENT_LIMIT_REACHED,
-        f"The plan allows {limit} documents; there are {have}, and this batch has {created} new ones. "
-        "Nothing was indexed.",
+        f"The plan allows {counted(limit, 'document')}; the account has {number(have)}, and this batch brings "
+        f"{counted(created, 'new document')}. Nothing was indexed.",
     )
 
 

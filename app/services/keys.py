@@ -17,6 +17,7 @@ from app.models import Key
 from app.plans import PlanLimits
 from app.services.sites import end_engine_credentials, get_account, get_site
 from app.tokens import PREFIXES, hash_token, is_key_id, make_key_id, make_token
+from app.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,8 @@ def create_key(
     get_account(session, account_id, lock=True)
     if limits.keys is not None and count_keys(session, account_id) >= limits.keys:
         raise ApiError(
-            ErrorCode.KEY_LIMIT_REACHED, f"The plan allows {limits.keys} keys; delete one or change the plan."
+            ErrorCode.KEY_LIMIT_REACHED,
+            f"The plan allows {counted(limits.keys, 'key')}; delete one or change the plan.",
         )
     token = make_token(type)
     moment = now()

@@ -14,6 +14,7 @@ from app.errors import ApiError, ErrorCode
 from app.models import Account, EngineCredential, Key, Site
 from app.plans import PlanLimits
 from app.services import engine_tasks
+from app.wording import counted
 from schemas.sites import domain_of
 
 MAX_INT64 = 2**63 - 1
@@ -82,7 +83,8 @@ def create_site(session: Session, account_id: int, limits: PlanLimits, engine: s
     get_account(session, account_id, lock=True)
     if limits.sites is not None and count_sites(session, account_id) >= limits.sites:
         raise ApiError(
-            ErrorCode.SITE_LIMIT_REACHED, f"The plan allows {limits.sites} sites; delete one or change the plan."
+            ErrorCode.SITE_LIMIT_REACHED,
+            f"The plan allows {counted(limits.sites, 'site')}; delete one or change the plan.",
         )
     moment = now()
     site = Site(

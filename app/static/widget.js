@@ -3,7 +3,7 @@
  *   <div id="site-search"></div>
  *   <script src="https://…/widget.js" data-key="svc_pub_…" async></script>
  *
- * Attributes of the script, all but the first optional:
+ * (async, defer and type="module" make no difference.) Attributes of the script, all but the first optional:
  *   data-key          a public key
  *   data-target       CSS selector of the element to put the box into (#site-search)
  *   data-placeholder  text of the empty box
@@ -15,9 +15,9 @@
  * It keeps no cookie and nothing in the browser's storage. What the engine answers is shown as text, never as HTML.
  */
 (() => {
-  "use strict";
+"use strict";
 
-  const script = document.currentScript;
+function searchBox(script) {
   const setting = (name, otherwise) => script.dataset[name] || otherwise;
   const BASE = new URL(script.src).href.replace(/\/widget\.js.*$/, "");
   const KEY = setting("key", "");
@@ -57,23 +57,28 @@
       paused: "A pesquisa está desligada de momento.", spent: "A pesquisa está ocupada. Tente mais tarde.",
       away: "A pesquisa não está acessível de momento.", refused: "A pesquisa não está disponível." },
   };
-  const language = setting("lang", document.documentElement.lang || "en").toLowerCase().split("-")[0];
-  const text = TEXTS[language] || TEXTS.en;
+  const wished = setting("lang", document.documentElement.lang || "en").toLowerCase().split("-")[0];
+  const language = Object.hasOwn(TEXTS, wished) ? wished : "en";
+  const text = TEXTS[language];
+  // The box speaks its language, which is written from left to right, on any page; what it finds is the page's.
+  const ITS_OWN = { lang: language, dir: "ltr" };
+  const THE_PAGES = { lang: document.documentElement.lang, dir: "auto" };
 
   const STYLE = `
     :host { all: initial; display: block; position: relative; color-scheme: light;
       --ground: #fff; --text: #17212b; --soft: #53606d; --line: #868f99; --chosen: #e6f1f4; --accent: #0b5c73; --mark: #fff0b3;
       font: 16px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
     :host([data-theme="dark"]) { color-scheme: dark; --ground: #1a2128; --text: #e4e9ed; --soft: #a2aeb9; --line: #75828e;
-      --chosen: #1b3139; --accent: #6cc3da; --mark: #5c4b0c; }
+      --chosen: #1b3139; --accent: #6cc3da; --mark: #52430a; }
     @media (prefers-color-scheme: dark) {
       :host([data-theme="auto"]) { color-scheme: dark; --ground: #1a2128; --text: #e4e9ed; --soft: #a2aeb9; --line: #75828e;
-        --chosen: #1b3139; --accent: #6cc3da; --mark: #5c4b0c; }
+        --chosen: #1b3139; --accent: #6cc3da; --mark: #52430a; }
     }
     * { box-sizing: border-box; }
     [hidden] { display: none !important; }
     input { font: inherit; width: 100%; min-height: 44px; padding: 8px 12px; color: var(--text); background: var(--ground);
       border: 1px solid var(--line); border-radius: 8px; }
+    input::placeholder { unicode-bidi: plaintext; }
     input:focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
     .panel { position: absolute; z-index: 2147483000; top: calc(100% + 6px); left: 0; right: 0; max-height: min(70vh, 560px); overflow-y: auto;
       color: var(--text); background: var(--ground); border: 1px solid var(--line); border-radius: 10px; padding: 6px;
@@ -84,6 +89,7 @@
     .hit[aria-selected="true"] { outline: 2px solid var(--accent); outline-offset: -2px; }
     .title { display: block; font-weight: 600; color: var(--accent); }
     .snippet { display: block; font-size: 14px; color: var(--text); }
+    .title, .snippet { text-align: start; }
     mark { background: var(--mark); color: inherit; border-radius: 2px; }
   `;
 
@@ -276,12 +282,12 @@
     const input = element("input", {
       type: "search", role: "combobox", "aria-label": text.label, placeholder: setting("placeholder", text.label), maxlength: "200",
       "aria-expanded": "false", "aria-controls": "results", "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false",
-      enterkeyhint: "search",
+      enterkeyhint: "search", dir: "auto",
     });
     const status = element("p", { class: "status", role: "status" });
     const list = element("div", { id: "results", role: "listbox", "aria-label": text.results });
-    const panel = element("div", { class: "panel", hidden: "" }, status, list);
-    const form = element("form", { role: "search" }, input);
+    const panel = element("div", { class: "panel", hidden: "", ...ITS_OWN }, status, list);
+    const form = element("form", { role: "search", ...ITS_OWN }, input);
     root.append(form, panel);
 
     const answers = new Map();
@@ -309,26 +315,30 @@
       }
     }
 
-    function say(message) {
+    function say(...message) {
       list.replaceChildren();
       choose(-1);
-      status.textContent = message;
+      status.replaceChildren(...message);
       open(true);
     }
 
     function show(query, { total, hits }) {
+      if (!hits.length) {
+        const [before, after] = text.none.split("{q}");
+        say(before, element("bdi", {}, query), after);
+        return;
+      }
       list.replaceChildren(...hits.map((hit, position) => {
         const address = addressOf(hit.url);
         const option = element(address ? "a" : "div",
           { class: "hit", role: "option", id: `hit-${position}`, "aria-selected": "false", tabindex: "-1", ...(address && { href: address }) },
-          element("span", { class: "title" }, ...marked(hit.title)), element("span", { class: "snippet" }, ...marked(hit.snippet)));
+          element("span", { class: "title", ...THE_PAGES }, ...marked(hit.title)),
+          element("span", { class: "snippet", ...THE_PAGES }, ...marked(hit.snippet)));
         option.addEventListener("click", logIntent);
         return option;
       }));
       choose(-1);
-      status.textContent = hits.length
-        ? total === 1 ? text.one : text.many.replace("{n}", total.toLocaleString(language))
-        : text.none.replace("{q}", () => query);
+      status.textContent = total === 1 ? text.one : text.many.replace("{n}", total.toLocaleString(language));
       open(true);
     }
 
@@ -411,4 +421,13 @@
 
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", start, { once: true });
   else start();
+}
+
+// A module is run once, however many elements ask for it, and is not told by which.
+const isOurs = (script) => /\/widget\.js$/.test(script.src.split(/[?#]/)[0]);
+const scripts = document.currentScript
+  ? [document.currentScript]
+  : [...document.querySelectorAll("script[type=module][data-key]")].filter(isOurs);
+if (scripts.length && scripts.every((script) => script.src)) scripts.forEach(searchBox);
+else console.error('Site search: load the box by <script src="…/widget.js" data-key="svc_pub_…">; it cannot be imported or copied into a page.');
 })();

@@ -12,8 +12,15 @@ from urllib.parse import urlsplit
 
 from app.pages.widget import SCRIPT
 
-PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>Museum</title>
-<div id="site-search"></div><script src="/widget.js" data-key="svc_pub_test" async></script></html>"""
+SCRIPT_ELEMENT = '<script src="/widget.js" data-key="svc_pub_test" async></script>'
+
+
+def page_with(script: str, *, attributes: str = 'lang="en"') -> str:
+    """A customer's page with room for two boxes."""
+    return (
+        f'<!doctype html><html {attributes}><meta charset="utf-8"><link rel="icon" href="data:,"><title>Museum</title>'
+        f'<div id="site-search"></div><div id="other"></div>{script}</html>'
+    )
 
 
 class Stub:
@@ -21,12 +28,14 @@ class Stub:
 
     Attributes:
         info: The answer of client-info; its ``engine_host`` is the server.
+        page: The customer's page.
         answers: Path to statuses and bodies, one for each request, the last one for all further ones.
         sent: Path, header Authorization and body of every request, as they came.
     """
 
     def __init__(self) -> None:
         self.base_url = ""
+        self.page = page_with(SCRIPT_ELEMENT)
         self.info: dict[str, Any] = {}
         self.answers: dict[str, list[tuple[int, Any]]] = {}
         self.sent: list[tuple[str, str, Any]] = []
@@ -36,7 +45,7 @@ class Stub:
 
     def answer(self, path: str) -> tuple[int, str, bytes]:
         if path == "/":
-            return 200, "text/html", PAGE
+            return 200, "text/html", self.page.encode()
         if path == "/widget.js":
             return 200, "text/javascript", SCRIPT.read_bytes()
         if path == "/v1/client-info":

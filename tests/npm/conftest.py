@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,10 +13,10 @@ from typing import Any
 import pytest
 import requests
 
+from tests.packages import install_packages
 from tests.server import Server, running_server
 
 HERE = Path(__file__).parent
-INSTALL_SECONDS = 300
 RUN_SECONDS = 60
 PASSWORD = "correct horse battery"
 
@@ -48,19 +47,10 @@ class Packages:
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
     """Installed once. Without node, the tests are skipped; with CI set, they fail."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        missing = "node and npm are needed"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
     folder = tmp_path_factory.mktemp("npm")
-    for file in (HERE / "package.json", *HERE.glob("*.mjs")):
+    for file in HERE.glob("*.mjs"):
         shutil.copy(file, folder)
-    done = subprocess.run(
-        ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock"], cwd=folder, capture_output=True,
-        text=True, timeout=INSTALL_SECONDS, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, f"npm install ended with {done.returncode}:\n{done.stderr[-4000:]}"
+    install_packages(HERE / "package.json", folder)
     return Packages(folder)
 
 

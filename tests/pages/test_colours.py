@@ -23,6 +23,8 @@ TEXT = [
     ("accent", "ground"),
     ("accent", "card"),
     ("accent", "bad-tint"),
+    ("accent", "mark"),
+    ("accent-strong", "mark"),
     ("accent-strong", "tint"),
     ("on-accent", "accent"),
     ("on-accent", "accent-strong"),
@@ -42,6 +44,7 @@ BOX = [
     ("soft", "ground"),
     ("accent", "ground"),
     ("accent", "chosen"),
+    ("accent", "mark"),
 ]
 
 

@@ -112,6 +112,24 @@ def test_ids_are_unique_and_what_is_referred_to_exists(every_page: list[tuple[st
                 assert href[1:] in ids, f"{path}: {href}"
 
 
+def test_landmarks_of_a_kind_have_names_of_their_own(every_page: list[tuple[str, Person]]) -> None:
+    for path, person in every_page:
+        named = {f.attributes["id"]: f.text for f in person.page.walk() if "id" in f.attributes}
+        for tag in ("nav", "aside", "section"):
+            names = [
+                found.attributes.get("aria-label") or named[found.attributes["aria-labelledby"]]
+                for found in person.page.all(tag)
+                if {"aria-label", "aria-labelledby"} & set(found.attributes)
+            ]
+            assert len(names) == len(set(names)), f"{path}: {sorted(n for n in names if names.count(n) > 1)}"
+
+
+def test_what_may_scroll_sideways_can_be_reached_by_keyboard(every_page: list[tuple[str, Person]]) -> None:
+    for path, person in every_page:
+        for found in [*person.page.all("pre"), *person.page.all("div", class_="scroll")]:
+            assert found.attributes.get("tabindex") == "0", f"{path}: {found.text[:80]}"
+
+
 def test_every_control_has_a_name(every_page: list[tuple[str, Person]]) -> None:
     for path, person in every_page:
         labelled = {found.attributes["for"] for found in person.page.all("label") if found.text}

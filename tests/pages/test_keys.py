@@ -9,7 +9,6 @@ import pytest
 import time_machine
 from flask import Flask
 
-from app.services import accounts
 from tests.callers import ApiClient, Tenant
 from tests.pages.people import Person
 
@@ -139,9 +138,37 @@ def test_deleting_a_key(person: Person, tenant: Tenant) -> None:
     )
 
 
-def test_the_plans_limit_is_said(app: Flask, person: Person, tenant: Tenant) -> None:
-    with app.extensions["runtime"].database.write() as session:
-        accounts.set_plan(session, tenant.account_id, "free", {})
+def test_the_plans_limit_is_said(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
-    assert person.send("Make the key", name="Third").status_code == 403
-    assert person.alerts == ["The plan allows 2 keys; delete one or change the plan."]
+    assert "Your sites have 3 keys of the 10 that the plan allows." in person.page.text
+    tenant.set_plan("pro", keys=1)
+    assert person.send("Make the key", name="Fourth").status_code == 403
+    assert person.alerts == ["The plan allows 1 key; delete one or change the plan."]
+    assert person.page.one("input", name="name").attributes["value"] == "Fourth"
+
+
+def test_at_the_plans_limit_no_form_is_offered_but_what_to_do_instead(person: Person, tenant: Tenant) -> None:
+    tenant.set_plan("pro", keys=2)
+    person.go(_path(tenant))
+    section = person.page.one("section", aria_labelledby="create-title")
+    assert section.text == (
+        "Make a key The plan allows no more keys. To make another, delete one, or ask the operator of this service "
+        "for a larger plan."
+    )
+    assert "Your sites have 3 keys, more than the 2 that the plan allows." in person.page.text
+    assert section.all("form") == []
+
+
+def test_times_can_be_read_by_people_and_by_programs(person: Person, tenant: Tenant) -> None:
+    with time_machine.travel(datetime(2030, 1, 1, 9, 5, tzinfo=UTC), tick=False):
+        person.go("/login")
+        person.press("Log in", email=tenant.email, password="correct horse battery")
+        person.go(_path(tenant))
+        person.press("Make the key", name="Timed", expires_at="2030-02-03T10:30")
+        row = person.page.one("ul", class_="rows").all("li")[-1]
+    times = {found.attributes["datetime"]: found.text for found in row.all("time")}
+    assert times == {
+        "2030-01-01T09:05:00.000Z": "1 Jan 2030",
+        "2030-02-03T10:30:00.000Z": "3 Feb 2030, 10:30 UTC",
+    }
+    assert "never used" in row.text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from flask import Flask
 
@@ -174,6 +176,29 @@ def test_errors_are_small_pages_for_people_and_json_for_programs(person: Person,
     assert person.page.one("h1").text
     answer = person.client.get(path)
     assert (answer.status_code, answer.mimetype) == (status, "application/json")
+
+
+@pytest.mark.parametrize("path", ["/nope", "/sites/999", "/docs/nope", "/logout", "/sites?limit=x"])
+def test_an_error_page_knows_who_is_logged_in(person: Person, passer_by: Person, path: str) -> None:
+    person.call("GET", path)
+    assert _menu(person) == ["Dashboard", "Sites", "Analytics", "Docs", "Profile", "Log out"]
+    assert person.page.first("a", "To the dashboard")
+    passer_by.call("GET", "/nope")
+    assert _menu(passer_by) == ["Docs", "Log in"]
+
+
+def test_a_refusal_for_too_many_requests_knows_who_is_logged_in(person: Person, tenant: Tenant) -> None:
+    tenant.set_plan("pro", requests_per_minute=1)
+    person.call("GET", "/sites")
+    response = person.call("GET", "/sites")
+    assert response.status_code == 429
+    assert _menu(person) == ["Dashboard", "Sites", "Analytics", "Docs", "Profile", "Log out"]
+    assert re.search(r"More than 1 request per minute; try again in \d+ seconds?\.", person.page.one("main").text)
+
+
+def _menu(person: Person) -> list[str]:
+    menu = person.page.one("nav", aria_label="Main")
+    return [found.text for found in menu.walk() if found.tag in ("a", "button")]
 
 
 def test_a_strangers_site_is_not_there(person: Person, stranger: Tenant) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from app.pages.languages import LANGUAGE_NAMES
+from schemas.search_settings import LANGUAGES
 from tests.callers import Tenant, page
 from tests.pages.people import Person
 
@@ -49,14 +53,69 @@ def test_saved_settings_stand_in_the_form_and_saving_it_again_changes_nothing(pe
     assert tenant.private.get(path).get_json()["settings"] == written
 
 
-def test_mistakes_are_told_with_their_line_and_nothing_is_saved(person: Person, tenant: Tenant) -> None:
+LONG = "x" * 101
+MISTAKES = {
+    "synonyms": (
+        "\n\ncar, automobile\n \nalone\ntv, television\nlonely,\na, " + LONG + "\n" + ", ".join("abcdefghijk" * 5),
+        [
+            "Line 5 has only one word; write at least two that mean the same, with a comma between them.",
+            "Line 7 has only one word; write at least two that mean the same, with a comma between them.",
+            "Line 8 has a word that cannot be taken: it must have at most 100 characters.",
+            "Line 9 has 55 words; at most 50 are allowed.",
+        ],
+    ),
+    "pinned": (
+        "\nhours => 1\nopening hours 12, 7\n\n=> 4\nmap =>\n" + "é" * 300 + " => 1\nx => " + "y" * 513,
+        [
+            "Line 3 has no => between the query and the ids.",
+            "Line 5 has no query before =>.",
+            "Line 6 has no id after =>.",
+            "Line 7 has a query that cannot be taken: it must have at most 512 bytes.",
+            "Line 8 has an id that cannot be taken: it must have at most 512 characters.",
+        ],
+    ),
+    "stop_words": (f"the, {LONG}", [f"The word “{'x' * 30}…” cannot be taken: it must have at most 100 characters."]),
+    "weight_title": ("eleven", ["This must be a number from 0 to 10, such as 0.5."]),
+    "weight_content": ("11", ["This must be a number from 0 to 10, such as 0.5."]),
+    "language": ("xx", ["This language is not known here; choose one of the list."]),
+}
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_every_mistake_is_told_by_its_line_in_plain_words_and_nothing_is_saved(
+    person: Person, tenant: Tenant, line_end: str
+) -> None:
     path = f"/sites/{tenant.site_id}/search-settings"
     person.go(path)
 
-    response = person.send("Save", synonyms="car, automobile\nalone", weight_title="eleven")
+    response = person.send("Save", **{name: text.replace("\n", line_end) for name, (text, _) in MISTAKES.items()})
 
     assert response.status_code == 400
-    assert person.problem_of("synonyms") == "Synonyms, line 2: must have 2 to 50 items."
-    assert person.problem_of("weight_title") == "Weight of the title: must be a number."
-    assert person.page.one("textarea", name="synonyms").text.split() == ["car,", "automobile", "alone"]
-    assert tenant.private.get(path).get_json()["settings"]["synonyms"] == []
+    for name, (_, sentences) in MISTAKES.items():
+        assert person.problem_of(name) == " ".join(sentences), name
+    told = [found.text for found in person.page.one("div", class_="banner").all("li")]
+    assert len(told) == sum(len(sentences) for _, sentences in MISTAKES.values())
+    assert "Pinned results: Line 3 has no => between the query and the ids." in told
+    assert person.page.one("textarea", name="pinned").raw_text.removeprefix("\n") == MISTAKES["pinned"][0]
+    settings = tenant.private.get(path).get_json()["settings"]
+    assert (settings["synonyms"], settings["pinned"]) == ([], [])
+
+
+def test_of_very_many_mistakes_the_first_are_told(person: Person, tenant: Tenant) -> None:
+    person.go(f"/sites/{tenant.site_id}/search-settings")
+    person.send("Save", synonyms="alone\n" * 50)
+    shown = person.problem_of("synonyms")
+    assert shown.count("has only one word") == 10
+    assert "Line 10 has" in shown
+    assert shown.endswith("There are more; these come first.")
+    person.send("Save", synonyms="a, b\n" * 501)
+    assert person.problem_of("synonyms") == "There are 501 lines; at most 500 are allowed."
+
+
+def test_languages_are_called_by_their_names(person: Person, tenant: Tenant) -> None:
+    assert set(LANGUAGE_NAMES) == set(LANGUAGES)
+    tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"language": "de"})
+    person.go(f"/sites/{tenant.site_id}/search-settings")
+    options = person.page.one("select", name="language").all("option")
+    assert [found.text for found in options] == ["Recognised for each page", *sorted(LANGUAGE_NAMES.values())]
+    assert [found.text for found in options if "selected" in found.attributes] == ["German"]

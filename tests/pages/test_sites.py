@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from flask import Flask
 
-from app.services import accounts
-from tests.callers import Tenant
+from tests.callers import Tenant, page
 from tests.conftest import close_app, make_app, make_settings
 from tests.pages.people import Person, register_person
 
@@ -39,14 +39,94 @@ def test_a_site_with_a_mistake_is_shown_again(person: Person) -> None:
     assert person.notice.startswith("The site is there.")
 
 
-def test_the_plans_limit_is_said_above_the_form(app: Flask, tenant: Tenant, person: Person) -> None:
-    with app.extensions["runtime"].database.write() as session:
-        accounts.set_plan(session, tenant.account_id, "free", {})
+@pytest.mark.parametrize(
+    ("typed", "url"),
+    [
+        ("digital.gov", "https://digital.gov"),
+        (" digital.gov/guides?a=b#c ", "https://digital.gov/guides?a=b#c"),
+        ("//digital.gov/", "https://digital.gov/"),
+        ("localhost.example:8080/x", "https://localhost.example:8080/x"),
+        ("münchen.de", "https://münchen.de"),
+        ("http://digital.gov", "http://digital.gov"),
+    ],
+)
+def test_an_address_may_be_typed_without_https(person: Person, tenant: Tenant, typed: str, url: str) -> None:
     person.go("/sites/create")
+    assert person.page.one("input", name="url").attributes["type"] == "text", "a browser would refuse it as a URL"
+    person.press("Add the site", name="Digital", url=typed)
+    assert person.notice.startswith("The site is there.")
+    assert tenant.browser.get("/sites").get_json()["sites"][-1]["url"] == url
+    path = person.path.partition("?")[0]
+    person.go(f"{path}/edit")
+    person.press("Save", url=typed)
+    assert tenant.browser.get(path).get_json()["site"]["url"] == url
+    refused = tenant.browser.post("/sites", json={"name": "Digital", "url": typed.strip()})
+    assert refused.status_code == (201 if typed == url else 400), "programs are taken at their word"
+
+
+@pytest.mark.parametrize(
+    "typed", ["museum", "ann@digital.gov", "mailto:ann@digital.gov", "ftp://digital.gov", "javascript:alert(1.1)",
+              "https//digital.gov", "digital.gov:port", "two words.gov", "digital..gov", "/\\digital.gov", "."],
+)  # fmt: skip
+def test_what_is_no_address_is_not_made_one(person: Person, typed: str) -> None:
+    person.go("/sites/create")
+    assert person.send("Add the site", name="Digital", url=typed).status_code == 400
+    assert person.problem_of("url") == "Address must be an absolute http or https URL."
+    assert person.page.one("input", name="url").attributes["value"] == typed
+
+
+WAY_OUT = "To add another, delete one, or ask the operator of this service for a larger plan."
+
+
+def test_whoever_filled_in_the_form_while_the_limit_was_reached_keeps_what_they_typed(
+    tenant: Tenant, person: Person
+) -> None:
+    person.go("/sites/create")
+    tenant.set_plan("free")
     response = person.send("Add the site", name="Second", url="https://second.example.com")
     assert response.status_code == 403
-    assert person.alerts == ["The plan allows 1 sites; delete one or change the plan."]
+    assert person.alerts == ["The plan allows 1 site; delete one or change the plan."]
     assert person.page.one("input", name="name").attributes["value"] == "Second"
+
+
+def test_at_the_plans_limit_no_form_is_offered_but_what_to_do_instead(tenant: Tenant, person: Person) -> None:
+    person.go("/sites")
+    assert "You have 1 site of the 10 that the plan allows." in person.page.text
+    assert person.page.first("a", "Add a site").attributes["href"] == "/sites/create"
+
+    tenant.set_plan("free")
+
+    person.go("/sites")
+    assert f"You have 1 site, as many as the plan allows. {WAY_OUT}" in person.page.text
+    assert "/sites/create" not in {found.attributes["href"] for found in person.page.all("a")}
+    person.go("/sites/create")
+    assert f"You have 1 site, as many as the plan allows. {WAY_OUT}" in person.page.text
+    assert person.page.one("main").all("form") == []
+
+
+def test_without_a_limit_none_is_spoken_of(tenant: Tenant, person: Person) -> None:
+    tenant.set_plan("business")
+    person.go("/sites")
+    assert "You have 1 site; the plan sets no limit." in person.page.text
+    person.go("/dashboard")
+    meters = [found.text for found in person.page.all("div", class_="meter")]
+    assert meters[3].startswith("Sites 1, no limit")
+    assert "unlimited" not in person.page.text
+
+
+def test_to_have_all_sites_and_keys_of_the_plan_is_no_alarm_to_have_no_searches_left_is(
+    tenant: Tenant, person: Person
+) -> None:
+    tenant.set_plan("pro", sites=1, keys=3, searches_per_day=2, documents=2)
+    tenant.index(page(1), page(2))
+    tenant.find("page")
+    tenant.find("page")
+    person.go("/dashboard")
+    bars = {found.attributes["aria-label"]: found.attributes.get("class", "") for found in person.page.all("progress")}
+    assert bars == {
+        "Searches today": "full", "Searches this month": "", "Indexed pages": "full", "Sites": "", "API keys": "",
+    }  # fmt: skip
+    assert "Used up until 00:00 UTC: searches are refused." in person.page.text
 
 
 def test_editing_keeps_what_is_not_changed(person: Person, tenant: Tenant) -> None:

@@ -60,6 +60,16 @@ def test_a_search_is_shown_charged_and_counted(app: Flask, person: Person, harbo
     assert "harbur" in person.page.text
 
 
+def test_the_dates_of_documents_can_be_read(person: Person, tenant: Tenant) -> None:
+    tenant.index(
+        page(1, title="Harbour A", date="2024-05-01"),
+        page(2, title="Harbour B", date="2024-05-01T23:30:00-01:00"),
+    )
+    person.go(f"/sites/{tenant.site_id}/try?q=harbour")
+    times = {found.attributes["datetime"]: found.text for found in person.page.one("main").all("time")}
+    assert times == {"2024-05-01": "1 May 2024", "2024-05-02T00:30:00.000Z": "2 May 2024, 00:30 UTC"}
+
+
 def test_looking_at_the_empty_form_costs_nothing(person: Person, harbour: Tenant) -> None:
     for address in ("", "?q=", "?q=%20", "?f=section:news"):
         person.go(f"/sites/{harbour.site_id}/try{address}")

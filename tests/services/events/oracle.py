@@ -44,6 +44,7 @@ def count(events: Sequence[SearchEvent], site_ids: set[int], period_days: int, t
         total_searches=len(kept),
         unique_queries=len({normal_form(event.query) for event in kept}),
         avg_response_time_ms=int(sum(times) / len(times) + 0.5) if times else 0,
+        measured_searches=len(times),
         top_queries=_top(kept),
         zero_result_queries=_top(event for event in kept if event.results_count == 0),
         series=[DayCount(day, per_day[day], zero_per_day[day]) for day in days],

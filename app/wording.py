@@ -1,0 +1,39 @@
+"""Numbers, times and durations in sentences for people."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+
+
+def number(value: int) -> str:
+    """``12,345``."""
+    return f"{value:,}"
+
+
+def counted(value: int, noun: str) -> str:
+    """A number with its noun, whose plural is a regular one: ``1 site``, ``2,000 sites``, ``3 searches``."""
+    plural = noun + ("es" if noun.endswith(("ch", "sh", "s", "x")) else "s")
+    return f"{number(value)} {noun if value == 1 else plural}"
+
+
+def duration(seconds: int) -> str:
+    """A time to wait, rounded up to a unit that reads easily: ``1 second``, ``90 seconds``, ``3 minutes``."""
+    for size, noun in _UNITS:
+        if seconds > 2 * size:
+            return counted(-(-seconds // size), noun)
+    return counted(seconds, "second")
+
+
+def day_text(value: date) -> str:
+    """``5 May 2024``; of a moment, its day in UTC."""
+    if isinstance(value, datetime):
+        value = value.astimezone(UTC)
+    return f"{value.day} {value:%b %Y}"
+
+
+def moment_text(value: datetime) -> str:
+    """``5 May 2024, 14:03 UTC``."""
+    value = value.astimezone(UTC)
+    return f"{day_text(value)}, {value:%H:%M} UTC"

@@ -1,0 +1,106 @@
+"""Every page passes axe, the field's standard checks of accessibility, in light and dark, wide and narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.people import Person
+from tests.browser.stub import Stub, running_stub
+from tests.browser.test_widget import Customer, Visitor
+from tests.browser.test_widget_engines import MEILISEARCH
+from tests.callers import PASSWORD
+from tests.packages import install_packages
+from tests.server import Server
+
+pytestmark = pytest.mark.browser
+
+LOOKS = [("light", 1200), ("dark", 360)]
+OPEN = ["/", "/login", "/register", "/docs", "/docs/engines", "/docs/gateway", "/nope"]
+MINE = [
+    "/",
+    "/dashboard",
+    "/sites",
+    "/sites/create",
+    "/sites/{site}",
+    "/sites/{site}/edit",
+    "/sites/{site}/search-settings",
+    "/sites/{site}/try",
+    "/sites/{site}/try?q=lighthouse",
+    "/sites/{site}/try?q=zeppelin",
+    "/api/sites/{site}/keys",
+    "/api/analytics",
+    "/profile/edit",
+    "/nope",
+]
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """axe-core's script."""
+    folder = tmp_path_factory.mktemp("axe")
+    install_packages(Path(__file__).with_name("package.json"), folder)
+    return folder / "node_modules" / "axe-core" / "axe.min.js"
+
+
+Look = Callable[..., list[str]]
+
+
+@pytest.fixture(params=LOOKS, ids=["light and wide", "dark and narrow"])
+def look(browser: Any, axe: Path, request: pytest.FixtureRequest) -> Look:
+    """What axe finds wrong with the page that is open, or with a part of it, everything unfolded."""
+    scheme, width = request.param
+    browser.set_script_timeout(120)
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def find_violations(part: str = "html") -> list[str]:
+        browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true;")
+        browser.execute_script(axe.read_text())
+        script = "axe.run(arguments[0], { resultTypes: ['violations'] }).then(arguments[1])"
+        violations = browser.execute_async_script(script, part)["violations"]
+        wrong = [f"{found['id']}: {node['target']}" for found in violations for node in found["nodes"]]
+        across = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
+        return wrong + ([f"{across} px wider than the window"] if across > 0 else [])
+
+    return find_violations
+
+
+def test_every_page_passes(server: Server, browser: Any, look: Look, tmp_path: Path) -> None:
+    email = f"{tmp_path.name.strip('_')}@example.com"
+    customer = Customer(server, email)
+    wrong: dict[str, list[str]] = {}
+    ann = Person(browser, server.base_url)
+    for path in OPEN:
+        ann.go(path)
+        wrong[path] = look()
+    ann.go("/login")
+    ann.fill(email=email, password=PASSWORD)
+    ann.press("Log in")
+    ann.sees("Dashboard")
+    for template in MINE:
+        path = template.format(site=customer.site_id)
+        ann.go(path)
+        wrong[f"{path}, logged in"] = look()
+    assert {path: found for path, found in wrong.items() if found} == {}
+
+
+def test_the_search_box_passes(browser: Any, look: Look, tmp_path: Path) -> None:
+    with running_stub() as stub:
+        _search(stub, Visitor(browser, stub.base_url, tmp_path))
+        assert look("#site-search") == []
+
+
+def _search(stub: Stub, visitor: Visitor) -> None:
+    stub.info = {"engine_host": stub.base_url, "engine_public_key": "one.two.three", "index": "site_1_1"}
+    stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
+    visitor.go("/")
+    visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
+    visitor.type("open")
+    visitor.wait(lambda: visitor.titles(), "the results never came")

@@ -1,0 +1,48 @@
+"""Numbers, times and durations in sentences."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+
+from app.wording import counted, day_text, duration, moment_text
+
+
+@pytest.mark.parametrize(
+    ("value", "noun", "words"),
+    [
+        (0, "site", "0 sites"),
+        (1, "site", "1 site"),
+        (2_000, "site", "2,000 sites"),
+        (1, "search", "1 search"),
+        (2, "search", "2 searches"),
+        (2, "index", "2 indexes"),
+    ],
+)
+def test_a_noun_is_in_the_plural_where_it_belongs(value: int, noun: str, words: str) -> None:
+    assert counted(value, noun) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (1, "1 second"),
+        (120, "120 seconds"),
+        (121, "3 minutes"),
+        (7_200, "120 minutes"),
+        (7_201, "3 hours"),
+        (172_801, "3 days"),
+    ],
+)
+def test_a_wait_is_rounded_up_and_never_promised_too_short(seconds: int, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_days_and_moments_are_utc() -> None:
+    late = datetime(2024, 5, 1, 23, 30, tzinfo=timezone(-timedelta(hours=1)))
+    assert (day_text(late), moment_text(late)) == ("2 May 2024", "2 May 2024, 00:30 UTC")
+    assert (day_text(date(2024, 5, 1)), moment_text(datetime(2024, 5, 1, 7, 3, tzinfo=UTC))) == (
+        "1 May 2024",
+        "1 May 2024, 07:03 UTC",
+    )
