@@ -47,7 +47,8 @@ def test_a_setting_is_told_as_the_table_says(name: str) -> None:
 
 @pytest.mark.parametrize("code", ErrorCode)
 def test_every_error_code_is_told_beside_its_status(code: ErrorCode) -> None:
-    lines = [line for line in section("docs/api.md", "Errors").splitlines() if f"`{code.value}`" in line and line.startswith("|")]
+    rows = [line for line in section("docs/api.md", "Errors").splitlines() if line.startswith("|")]
+    lines = [line for line in rows if f"`{code.value}`" in line]
     assert any(str(STATUS[code]) in line.split("|")[1] for line in lines)
 
 
@@ -236,8 +237,8 @@ def test_paths_that_are_named_are_there(name: str) -> None:
 
 
 def test_the_number_of_languages_is_the_stemmers() -> None:
-    for page in ("README.md", "docs/search.md", "docs/changelog.md"):
-        assert f"{len(STEMMERS)} languages" in re.sub(r"\s+", " ", PAGES[page])
+    for name in ("README.md", "docs/search.md", "docs/changelog.md"):
+        assert f"{len(STEMMERS)} languages" in re.sub(r"\s+", " ", PAGES[name])
 
 
 def test_every_benchmark_says_how_to_repeat_it() -> None:
