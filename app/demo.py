@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from app.documentation import anchor_of, documentation_files, plain_text
+from app.documentation import FOR_DEVELOPERS, anchor_of, documentation_files, plain_text
 from app.models import Account
 from app.runtime import Runtime
 from app.services import accounts, keys, sites
@@ -86,10 +86,11 @@ def _write(path: Path, kept: dict[str, Any]) -> None:
 
 
 def documentation() -> list[ValidDocument]:
-    """The product's documentation as documents, one for each section."""
+    """The product's documentation for customers and operators as documents, one for each section."""
     found = []
     for name, file in documentation_files().items():
-        found.extend(_sections(name, file))
+        if name not in FOR_DEVELOPERS:
+            found.extend(_sections(name, file))
     return found
 
 

@@ -1,21 +1,40 @@
-"""Where the product's own documentation is, and how its sections are addressed."""
+"""Where the product's own documentation is, in which order its pages are read, and how its sections are addressed."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 
-_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
-_SIGNS = re.compile(r"<!--.*?-->|^```\w*$|^[|: -]*\|[|: -]*$|^#+ |\*\*|(?<!`)`(?!`)", re.MULTILINE | re.DOTALL)
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Using the service": ("search", "api", "feeding", "widget", "gateway"),
+    "Running the service": ("operations", "engines"),
+    "Developing the service": ("architecture", "contributing", "glossary", "benchmarks", "changelog"),
+}
+"""Title of a group to its pages below ``/docs``, in reading order."""
+
+FOR_DEVELOPERS = frozenset(GROUPS["Developing the service"])
+"""Pages that say nothing to customers and operators."""
+
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_SIGNS = re.compile(r"<!--.*?-->|^```\w*$|^[|: -]*\|[|: -]*$|^#+ |^ *- |\*\*|(?<!`)`(?!`)", re.MULTILINE | re.DOTALL)
 _PIPE = re.compile(r"^\| *| *\|$", re.MULTILINE)
+_BETWEEN_CELLS = re.compile(r" \|(?: \|)* ")
 
 
 def documentation_files() -> dict[str, Path]:
     """Name of a page below ``/docs`` to its Markdown file; the README has the empty name. Missing ones are left out."""
-    files = {"": PROJECT / "README.md", **{file.stem: file for file in sorted((PROJECT / "docs").glob("*.md"))}}
+    names = [name for group in GROUPS.values() for name in group]
+    files = {"": PROJECT / "README.md", **{name: PROJECT / "docs" / f"{name}.md" for name in names}}
     return {name: file for name, file in files.items() if file.exists()}
+
+
+def documentation_image(name: str) -> Path | None:
+    """The file of a picture that a page shows, ``None`` if there is none of this name."""
+    images = {file.name: file for file in (PROJECT / "docs" / "images").glob("*.png")}
+    return images.get(name)
 
 
 def anchor_of(title: str) -> str:
@@ -24,6 +43,6 @@ def anchor_of(title: str) -> str:
 
 
 def plain_text(markdown: str) -> str:
-    """Markdown as it reads: without signs for code, weight and tables, links by their words."""
+    """Markdown as it reads: without signs for code, weight, lists and tables, links by their words."""
     text = _SIGNS.sub("", _LINK.sub(r"\1", markdown))
-    return re.sub(r"\n{3,}", "\n\n", _PIPE.sub("", text).replace(" | ", " · ")).strip()
+    return re.sub(r"\n{3,}", "\n\n", _BETWEEN_CELLS.sub(" · ", _PIPE.sub("", text))).strip()

@@ -73,6 +73,7 @@ def register(app: Flask, api: Api) -> None:
         app.add_url_rule(rule, f"pages.{view.__name__}{'.register' if rule == '/register' else ''}", view)
     app.add_url_rule(API_DOCUMENT, "openapi", home.show_document)
     app.add_url_rule("/widget.js", "widget", widget.show_widget)
+    app.add_url_rule("/docs/images/<string:name>", "docs_image", docs.show_docs_image)
     app.after_request(note_choice)
     app.extensions["error_responders"].append(errors.answer_person)
     app.wsgi_app = MethodOverride(app.wsgi_app, app.config["MAX_BODY_BYTES"])  # type: ignore[method-assign]

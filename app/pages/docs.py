@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import current_app
+from flask import Response, current_app
 
-from app.documentation import documentation_files
+from app.documentation import GROUPS, documentation_files, documentation_image
 from app.errors import ApiError, ErrorCode
 from app.hosts import base_url
 from app.openapi import document
 from app.pages.layout import render
 from app.pages.markdown import MarkdownPage, render_markdown
 from app.pages.reference import Reference, read_reference
+
+IMAGE_MAX_AGE_SECONDS = 3600
+"""How long a browser keeps a picture without asking."""
 
 
 def show_docs() -> str:
@@ -21,7 +24,7 @@ def show_docs() -> str:
         "docs.html",
         guide=_guide(""),
         reference=_kept("reference", lambda: read_reference(document())),
-        names=_names(),
+        groups=_groups(),
         base_url=base_url(),
     )
 
@@ -38,14 +41,35 @@ def show_docs_page(name: str) -> str:
     guide = _guide(name) if name else None
     if guide is None:
         raise ApiError(ErrorCode.NOT_FOUND, "There is no such page in the documentation.")
-    return render("docs_page.html", guide=guide, name=name, names=_names())
+    return render("docs_page.html", guide=guide, name=name, groups=_groups())
 
 
 show_docs_page.reflects_nothing = True  # type: ignore[attr-defined]
 
 
-def _names() -> list[str]:
-    return [name for name in documentation_files() if name]
+def show_docs_image(name: str) -> Response:
+    """A picture of the documentation.
+
+    Raises:
+        ApiError: 404.
+    """
+    file = documentation_image(name)
+    if file is None:
+        raise ApiError(ErrorCode.NOT_FOUND, "There is no such picture in the documentation.")
+    response = Response(file.read_bytes(), content_type="image/png")
+    response.cache_control.max_age = IMAGE_MAX_AGE_SECONDS
+    return response
+
+
+show_docs_image.uncounted = True  # type: ignore[attr-defined]
+
+
+def _groups() -> dict[str, dict[str, str]]:
+    """Title of a group to its pages: name to title."""
+    return {
+        group: {name: guide.headings[0].text for name in names if (guide := _guide(name))}
+        for group, names in GROUPS.items()
+    }
 
 
 def _guide(name: str) -> MarkdownPage | None:

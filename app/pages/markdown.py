@@ -37,7 +37,7 @@ class MarkdownPage:
 
 def render_markdown(text: str) -> MarkdownPage:
     """Render a Markdown file. HTML in it is shown as text, comments are left out."""
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False}).enable(["table", "strikethrough"])
     parser.add_render_rule("table_open", _open_table)
     parser.add_render_rule("table_close", _close_table)
     parser.add_render_rule("fence", _code)
@@ -48,6 +48,8 @@ def render_markdown(text: str) -> MarkdownPage:
         for child in token.children or ():
             if child.type == "link_open":
                 child.attrs["href"] = _address(str(child.attrs["href"]))
+            elif child.type == "image":
+                child.attrs["src"] = f"/docs/images/{PurePosixPath(str(child.attrs['src'])).name}"
     return MarkdownPage(Markup(parser.renderer.render(tokens, parser.options, {})), headings)  # noqa: S704
 
 

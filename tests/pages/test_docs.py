@@ -12,7 +12,7 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
 from app.demo import documentation
-from app.documentation import anchor_of, documentation_files, plain_text
+from app.documentation import FOR_DEVELOPERS, anchor_of, documentation_files, plain_text
 from app.openapi import document
 from app.pages.markdown import render_markdown
 from app.pages.schema_tables import describe_type, examples_of
@@ -93,6 +93,26 @@ def test_every_page_of_the_documentation_is_linked(passer_by: Person) -> None:
                 assert href.partition("#")[0].removeprefix("/docs/") in documentation_files(), href
 
 
+def test_pictures_are_shown(passer_by: Person) -> None:
+    shown = passer_by.go("/docs")
+    sources = [found.attributes["src"] for found in shown.one("article").all("img")]
+    assert sources
+    for source in sources:
+        response = passer_by.call("GET", source)
+        assert (response.status_code, response.content_type) == (200, "image/png")
+        assert response.data.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["nope.png", "..", "%2e%2e%2fREADME.md", "..%2f..%2fREADME.md", "%00"])
+def test_other_pictures_are_404(passer_by: Person, name: str) -> None:
+    assert passer_by.call("GET", f"/docs/images/{name}").status_code == 404
+
+
+def test_the_demo_indexes_what_customers_and_operators_read() -> None:
+    sections = {orjson.loads(valid.source)["section"] for valid in documentation()}
+    assert sections == {"README"} | (set(documentation_files()) - FOR_DEVELOPERS - {""})
+
+
 @pytest.mark.parametrize("name", ["nope", "..", "%2e%2e", "engines.md", "..%2fREADME", "README", "%00"])
 def test_other_names_are_404(passer_by: Person, name: str) -> None:
     assert passer_by.call("GET", f"/docs/{name}").status_code == 404
@@ -137,6 +157,7 @@ def test_types_are_said_in_words(schema: dict[str, object], words: str) -> None:
 
 
 def test_what_the_demo_indexes_reads_as_text() -> None:
-    table = "| a | b |\n|---|---|\n| `x` | y |"
+    table = "| a | b |\n|---|---|\n| `x` | y |\n| z | | w |"
     markdown = f"See [the guide](docs/x.md) for **bold** `code`.\n\n{table}\n\n```sh\ncurl -x\n```\n<!-- z -->"
-    assert plain_text(markdown) == "See the guide for bold code.\n\na · b\n\nx · y\n\ncurl -x"
+    assert plain_text(markdown) == "See the guide for bold code.\n\na · b\n\nx · y\nz · w\n\ncurl -x"
+    assert plain_text("![A box](images/box.png)\n\n- **one** x-y\n- two") == "A box\n\none x-y\ntwo"

@@ -1,4 +1,4 @@
-"""The README tells all there is: settings, commands, routes, error codes, plans; its examples run."""
+"""The README and docs/ tell all there is: settings, commands, routes, codes, plans, paths; their examples run."""
 
 from __future__ import annotations
 
@@ -12,38 +12,50 @@ import pytest
 from flask import Flask
 
 from app.config import SERVER_SETTINGS, SETTINGS
+from app.documentation import GROUPS, anchor_of
 from app.errors import STATUS, ErrorCode
 from app.openapi import document
 from app.plans import SHIPPED_PLANS, PlanTable
+from backends.embedded.languages import STEMMERS
 from backends.embedded.ranking import RANKING
 from backends.embedded.typos import errors_allowed
 from backends.registry import create_backend
 from tests.backends.contract import Case, page
 from tests.callers import Tenant
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+PROJECT = Path(__file__).parent.parent
+FILES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+PAGES = {str(file.relative_to(PROJECT)): file.read_text() for file in FILES}
+README = PAGES["README.md"]
+DOCS = "\n".join(PAGES.values())
+
+
+def section(page: str, title: str) -> str:
+    """What stands below a heading, as far as the next one."""
+    return re.split(r"^#+ ", re.split(rf"^#+ {title}$", PAGES[page], flags=re.MULTILINE)[1], flags=re.MULTILINE)[0]
 
 
 @pytest.mark.parametrize("name", [*SETTINGS, *SERVER_SETTINGS])
 def test_every_setting_is_told(name: str) -> None:
-    assert f"| `{name}` |" in README
+    assert f"| `{name}` |" in section("docs/operations.md", "Settings")
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_setting_is_told_as_the_table_says(name: str) -> None:
-    assert SETTINGS[name].metadata["help"] in README
+    assert SETTINGS[name].metadata["help"] in section("docs/operations.md", "Settings")
 
 
 @pytest.mark.parametrize("code", ErrorCode)
 def test_every_error_code_is_told_beside_its_status(code: ErrorCode) -> None:
-    lines = [line for line in README.splitlines() if f"`{code.value}`" in line and line.startswith("|")]
+    rows = [line for line in section("docs/api.md", "Errors").splitlines() if line.startswith("|")]
+    lines = [line for line in rows if f"`{code.value}`" in line]
     assert any(str(STATUS[code]) in line.split("|")[1] for line in lines)
 
 
 def test_every_operation_is_told(app: Flask) -> None:
     with app.test_request_context():
         paths = document()["paths"]
-    table = README[README.index("### Endpoints") : README.index("### Errors")]
+    table = section("docs/api.md", "Endpoints")
     missing = [
         f"{method.upper()} {path}"
         for path, operations in paths.items()
@@ -55,7 +67,7 @@ def test_every_operation_is_told(app: Flask) -> None:
 
 
 def test_every_command_is_told(app: Flask) -> None:
-    table = README[README.index("## Operator commands") : README.index("## Search engines")]
+    table = section("docs/operations.md", "Operator commands")
     ours = {"account", "documents", "search", "database", "demo", "openapi"}
     names = []
     for name in sorted(ours):
@@ -74,7 +86,7 @@ def test_the_plans_are_the_ones_shipped() -> None:
             limits.sites,
         ]  # fmt: skip
         cells = " | ".join("unlimited" if value is None else f"{value:,}" for value in values)
-        assert f"| {name} | {cells} |" in README
+        assert f"| {name} | {cells} |" in section("docs/api.md", "Plans")
 
 
 QUERIES: list[tuple[str, str, set[str]]] = [
@@ -93,13 +105,13 @@ QUERIES: list[tuple[str, str, set[str]]] = [
 
 @pytest.mark.parametrize(("typed", "first", "all_found"), QUERIES)
 def test_queries_mean_what_the_table_says(typed: str, first: str, all_found: set[str]) -> None:
-    table = README[README.index("| typed | found |") : README.index("`filters` are in the engine")]
-    assert f"fewer than {RANKING.enough} have both" in table
-    assert f"in up to {('no', 'one', 'two', 'three')[RANKING.most_guessed]} words" in table
+    table = section("docs/search.md", "Query language")
+    assert f"If fewer than {RANKING.enough} match" in table
+    assert f"in up to {('no', 'one', 'two', 'three')[RANKING.most_guessed]} rare words" in table
     assert f"first {('no', 'one', 'two')[RANKING.most_loose]} such words" in table
     assert errors_allowed("x" * 4) == 0
     assert [errors_allowed("x" * length) for length in (5, 8, 9)] == [1, 1, 2]
-    assert "from 5 letters on, two from 9" in table
+    assert "Words of 5 letters or more tolerate one typo, words of 9 or more tolerate two" in table
     case = Case(create_backend("memory://"), "readme")
     case.backend.create_index("readme")
     case.add(
@@ -117,7 +129,7 @@ def test_queries_mean_what_the_table_says(typed: str, first: str, all_found: set
 
 
 def test_every_query_of_the_table_is_run() -> None:
-    table = README[README.index("| typed | found |") : README.index("`filters` are in the engine")]
+    table = section("docs/search.md", "Query language")
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     shown = [typed for row in rows for typed in re.findall("`([^`]+)`", row)]
     assert len(shown) > 8
@@ -125,13 +137,13 @@ def test_every_query_of_the_table_is_run() -> None:
 
 
 def test_the_first_commands_are_the_makefiles() -> None:
-    makefile = (Path(__file__).parent.parent / "Makefile").read_text()
-    for target in re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE):
+    makefile = (PROJECT / "Makefile").read_text()
+    for target in re.findall(r"(?:^|`)make ([a-z-]+)", DOCS, re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
 def curl_examples() -> list[str]:
-    blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    blocks = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
     return [
         match for block in blocks for match in re.findall(r"^curl .*?(?=^curl |\Z)", block, re.DOTALL | re.MULTILINE)
     ]
@@ -139,7 +151,7 @@ def curl_examples() -> list[str]:
 
 def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
     examples = curl_examples()
-    assert len(examples) >= 4
+    assert len(examples) >= 8
     for example in examples:
         words = shlex.split(example.replace("$BASE", "").replace("$KEY", tenant.tokens["private"]))
         method, path, headers, body = "GET", words[1], {}, None
@@ -164,10 +176,72 @@ def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
 
 
 def test_the_error_example_is_what_the_service_answers(tenant: Tenant) -> None:
-    shown = json.loads(re.search(r"```json\n(\{\"error\".*?)```", README, re.DOTALL)[1])  # type: ignore[index]
+    shown = json.loads(re.search(r"```json\n(\{\"error\".*?)```", PAGES["docs/api.md"], re.DOTALL)[1])  # type: ignore[index]
     good = {"id": "x", "title": "", "content": "", "url": "/"}
     bad = {name: value for name, value in good.items() if name != "id"}
 
     response = tenant.private.post("/api/v1/index/bulk", json={"documents": [good, good, good, bad]})
 
     assert response.get_json() == shown
+
+
+def test_the_readme_is_read_in_three_minutes() -> None:
+    assert len(README.splitlines()) <= 160
+    assert [line for line in README.splitlines() if len(line) > 120] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_lines_of_prose_have_one_length(name: str) -> None:
+    assert [line for line in PAGES[name].splitlines() if len(line) > 120 and not line.startswith("|")] == []
+
+
+def headings(text: str) -> list[str]:
+    prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return [anchor_of(title) for title in re.findall(r"^#+ +(.+?)\s*$", prose, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_heading_stands_once_on_its_page(name: str) -> None:
+    found = headings(PAGES[name])
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_to_what_is_there(name: str) -> None:
+    dead = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", PAGES[name]):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (PROJECT / name).parent / path if path else PROJECT / name
+        if not file.is_file() or (anchor and anchor not in headings(file.read_text())):
+            dead.append(target)
+    assert dead == []
+
+
+def test_every_page_is_in_the_contents_and_reached_from_the_readme() -> None:
+    pages = {file.stem for file in FILES[1:]}
+    assert {name for group in GROUPS.values() for name in group} == pages
+    assert [name for name in pages if f"(docs/{name}.md)" not in README] == []
+
+
+ROOTS = ("app", "backends", "benchmarks", "deploy", "docs", "schemas", "tests")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_paths_that_are_named_are_there(name: str) -> None:
+    """Save for those with a placeholder, and those of the engine that the worked example adds."""
+    named = re.findall(rf"(?<![\w/.])((?:{'|'.join(ROOTS)})/[\w./<>-]*)", PAGES[name])
+    missing = [path for path in named if not (PROJECT / path.rstrip(".")).exists()]
+    assert [path for path in missing if "<" not in path and "example" not in path] == []
+
+
+def test_the_number_of_languages_is_the_stemmers() -> None:
+    for name in ("README.md", "docs/search.md", "docs/changelog.md"):
+        assert f"{len(STEMMERS)} languages" in re.sub(r"\s+", " ", PAGES[name])
+
+
+def test_every_benchmark_says_how_to_repeat_it() -> None:
+    helpers = {"__init__", "bare_flask", "constant_engine", "fts5_app", "relevance"}
+    scripts = {file.stem for file in (PROJECT / "benchmarks").glob("*.py")} - helpers
+    assert [name for name in sorted(scripts) if f"python -m benchmarks.{name}" not in PAGES["docs/benchmarks.md"]] == []
