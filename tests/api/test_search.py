@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.backends.contract import has_native_filters
 from tests.callers import Tenant, page
 
 
@@ -121,8 +122,8 @@ def test_a_bad_filter_is_located(tenant: Tenant) -> None:
     response = tenant.search.get("/v1/search", query_string={"q": "page", "filters": "author = Ann AND AND"})
 
     (detail,) = response.get_json()["details"]
-    has_native_filters = tenant.app.extensions["runtime"].engines.current.has_native_filters
-    assert detail.get("position") == (None if has_native_filters else 17), "servers do not tell where"
+    engine = tenant.app.extensions["runtime"].engines.current
+    assert detail.get("position") == (None if has_native_filters(engine) else 17), "servers do not tell where"
 
 
 def test_page_wins_over_offset_only_above_one(tenant: Tenant) -> None:

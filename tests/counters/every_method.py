@@ -22,7 +22,6 @@ _CALLS: dict[str, Callable[[CounterStore], Any]] = {
     "report_usage": lambda store: store.report_usage(1, 7, "search", 1, capped=False, now=NOW),
     "usage_of_day": lambda store: store.usage_of_day(1, TODAY),
     "usage_between": lambda store: store.usage_between(1, TODAY, TODAY),
-    "sites_of_day": lambda store: store.sites_of_day(1, TODAY),
     "begin_credential_change": lambda store: store.begin_credential_change(1, now=NOW),
     "end_credential_change": lambda store: store.end_credential_change(1, now=NOW),
     "heal_credential_epochs": lambda store: store.heal_credential_epochs(60, now=NOW),

@@ -28,7 +28,7 @@ from tests.counters.every_method import EVERY_METHOD, TODAY, call
 NOW = 1_700_000_000.0
 MINUTE = WindowHit("minute", 1000, 60)
 BUDGET_SECONDS = 0.2
-READING = {"usage_of_day", "usage_between", "sites_of_day"}
+READING = {"usage_of_day", "usage_between"}
 
 
 @pytest.fixture
