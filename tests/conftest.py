@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ from pathlib import Path
 import pytest
 from argon2 import PasswordHasher
 from flask import Flask
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from app import create_app
 from app.config import Settings, load_settings
@@ -25,16 +26,24 @@ from tests.callers import Tenant, register_tenant
 
 SECRET = "a secret of the tests that is long enough"
 
+# Examples may take long on a busy machine; what hypothesis chose for this one (CI or not) stays as it is.
+hypothesis_settings.register_profile(
+    "unhurried", hypothesis_settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("unhurried")
+
 
 def make_settings(folder: Path, **overrides: object) -> Settings:
     """Settings of a test's own installation; TEST_… variables put it on other databases, counters and engines."""
     values: dict[str, object] = {
         "data_dir": str(folder),
         "secret_key": SECRET,
-        "search_url": os.environ.get("TEST_SEARCH_URL") or "memory://",
+        "search_url": shared_servers.search_url() or "memory://",
         "limits_url": shared_servers.limits_url(folder),
         "database_url": shared_servers.database_url(folder),
         "default_plan": "pro",
+        "limits_timeout_seconds": 20.0,
+        "database_timeout_seconds": 20.0,
     }
     values.update(overrides)
     return load_settings({}, **values)
@@ -47,7 +56,7 @@ def make_app(settings: Settings) -> Flask:
     if settings.database_url == f"sqlite:///{settings.data_path / 'service.db'}":
         shutil.copyfile(_migrated_file(), settings.data_path / "service.db")
     shared_servers.make_empty(settings.data_path)
-    if settings.search_url == os.environ.get("TEST_SEARCH_URL"):
+    if settings.search_url == shared_servers.search_url():
         engine = app.extensions["runtime"].engines.current
         for index in engine.list_indexes():
             engine.delete_index(index)

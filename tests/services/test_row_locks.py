@@ -39,6 +39,6 @@ def test_a_site_is_changed_while_a_writer_of_documents_holds_its_account(
         get_account(session, tenant.account_id, lock=True)
         changing = threading.Thread(target=run)
         changing.start()
-        assert ended.wait(3), "it waits for the account's lock while it holds the site's"
+        assert ended.wait(30), "it waits for the account's lock while it holds the site's"
         changing.join()
         get_site(session, tenant.account_id, tenant.site_id, lock=True)
