@@ -42,7 +42,7 @@ run: $(STAMP)  ## Serve
 	@$(BIN)/gunicorn wsgi:app
 
 test: $(DEV_STAMP)  ## Run the tests
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 test-live: $(DEV_STAMP)  ## Run the engine tests against real servers (TYPESENSE_URL, MEILISEARCH_URL)
 	$(BIN)/python -m pytest -m live tests/backends $(ARGS)
