@@ -76,10 +76,14 @@ def _migrated_file() -> Path:
     return path
 
 
-@pytest.fixture(autouse=True)
-def _cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_passwords() -> Iterator[None]:
     """argon2 is slow on purpose; the tests register hundreds of accounts."""
-    monkeypatch.setattr(accounts, "_hasher", PasswordHasher(time_cost=1, memory_cost=64, parallelism=1))
+    hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(accounts, "_hasher", hasher)
+        patch.setattr(accounts, "_NO_ACCOUNT_HASH", hasher.hash("no account has this password"))
+        yield
 
 
 @pytest.fixture
@@ -110,3 +114,30 @@ def tenant(app: Flask) -> Tenant:
 def stranger(app: Flask, tenant: Tenant) -> Tenant:
     """Another customer with the same."""
     return register_tenant(app, "eve@example.com")
+
+
+@pytest.fixture(scope="module")
+def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+    """An application on the largest plan for all tests of a module, which must not count on being alone."""
+    application = make_app(make_settings(tmp_path_factory.mktemp("shared"), default_plan="enterprise"))
+    yield application
+    close_app(application)
+
+
+@pytest.fixture(scope="module")
+def ann(shared_app: Flask) -> Tenant:
+    """A customer of the shared application."""
+    return register_tenant(shared_app, "ann@example.com")
+
+
+@pytest.fixture(scope="module")
+def eve(shared_app: Flask) -> Tenant:
+    """Another one."""
+    return register_tenant(shared_app, "eve@example.com")
+
+
+@pytest.fixture(autouse=True)
+def _room_in_every_window(request: pytest.FixtureRequest) -> None:
+    """Tests of a shared application do not use up one another's requests."""
+    if "shared_app" in request.fixturenames:
+        request.getfixturevalue("shared_app").extensions["runtime"].counters.reset_all()

@@ -40,7 +40,7 @@ def stored_queries(database: Database) -> list[str]:
         return list(session.scalars(select(SearchEvent.query).order_by(SearchEvent.id)))
 
 
-def eventually(condition: Callable[[], bool], *, seconds: float = 20) -> None:
+def eventually(condition: Callable[[], bool], *, seconds: float = 120) -> None:
     """Wait for something that happens in another thread or process."""
     deadline = time.monotonic() + seconds
     while not condition():
