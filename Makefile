@@ -1,6 +1,8 @@
 # `make` or `make help` lists what there is.
 PYTHON ?= python3
 VENV ?= .venv
+# LOCK= installs the newest versions that pyproject.toml allows.
+LOCK ?= requirements.lock
 HOST ?= 127.0.0.1
 PORT ?= 8000
 DATA_DIR ?= var
@@ -10,22 +12,26 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 FLASK := $(BIN)/flask --app wsgi
+# By variables, not --constraint: so they hold for what builds this package, too (the second one since pip 25.3).
+PIP := PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-live lint bench relevance openapi clean
+.PHONY: help demo run test test-live lint bench relevance lock openapi clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
 
-$(STAMP): pyproject.toml
+$(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name it with PYTHON=…"; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[redis,postgresql]'
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP): pyproject.toml $(LOCK) | $(BIN)/pip
+	$(PIP) install --editable '.[redis,postgresql]'
 	touch $@
 
-$(DEV_STAMP): $(STAMP) pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[redis,postgresql,dev]'
-	touch $@
+$(DEV_STAMP): pyproject.toml $(LOCK) | $(BIN)/pip
+	$(PIP) install --editable '.[redis,postgresql,dev]'
+	touch $(STAMP) $@
 
 demo: $(STAMP)  ## Serve with a demo account, site, keys and documents
 	@$(FLASK) demo --base-url http://$(HOST):$(PORT)
@@ -36,7 +42,7 @@ run: $(STAMP)  ## Serve
 	@$(BIN)/gunicorn wsgi:app
 
 test: $(DEV_STAMP)  ## Run the tests
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 test-live: $(DEV_STAMP)  ## Run the engine tests against real servers (TYPESENSE_URL, MEILISEARCH_URL)
 	$(BIN)/python -m pytest -m live tests/backends $(ARGS)
@@ -53,6 +59,12 @@ bench: $(DEV_STAMP)  ## List the benchmarks
 relevance: $(DEV_STAMP)  ## Measure relevance on the sets in DATA (see benchmarks/relevance.py)
 	@test -n "$(DATA)" || { echo "Name the folder of the sets: make relevance DATA=…"; exit 1; }
 	@$(BIN)/python -m benchmarks.relevance $(DATA)
+
+lock: | $(BIN)/pip  ## Renew requirements.lock: the newest versions that pyproject.toml allows
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lock]'
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+		| $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --upgrade --all-extras \
+		--no-annotate --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml .ci/requirements.txt -
 
 openapi: $(STAMP)  ## Write openapi.json
 	$(FLASK) openapi openapi.json

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -86,6 +88,10 @@ class ApiBlueprint(SmorestBlueprint):
         """flask-smorest's, with one instance of the schema for all requests: making one costs more than using it."""
         reader: Callable[[View], View] = super().arguments(schema() if isinstance(schema, type) else schema, **kwargs)
         return reader
+
+    def register_views_in_doc(self, api: ServiceApi, *args: Any, **kwargs: Any) -> None:
+        """Describe the operations when the document is first asked for: that takes most of the time of a start."""
+        api.descriptions.append(partial(super().register_views_in_doc, api, *args, **kwargs))
 
     def operation(
         self,
@@ -185,7 +191,7 @@ def create_api(app: Flask) -> Api:
         API_VERSION="1.0.0",
         OPENAPI_VERSION="3.1.0",
     )
-    api = _QuietApi()
+    api = ServiceApi()
     api.init_app(app)
     converter = api.ma_plugin.converter
     converter.add_attribute_function(_documents_property)
@@ -199,10 +205,25 @@ def create_api(app: Flask) -> Api:
     return api
 
 
-class _QuietApi(Api):
+class ServiceApi(Api):
     """flask-smorest without its error handler and its default error response: both are ours."""
 
     ERROR_SCHEMA = ErrorSchema
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.descriptions: list[Callable[[], None]] = []
+        self._document: dict[str, Any] | None = None
+        self._lock = threading.Lock()
+
+    def document(self) -> dict[str, Any]:
+        """The document, made once."""
+        with self._lock:
+            if self._document is None:
+                for describe in self.descriptions:
+                    describe()
+                self._document = _finished(self.spec.to_dict())
+            return self._document
 
     def _register_error_handlers(self) -> None:
         return
@@ -231,12 +252,8 @@ def _names_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
 
 def document() -> dict[str, Any]:
     """The OpenAPI document of the current application."""
-    built: dict[str, Any] | None = current_app.extensions.get("openapi_document")
-    if built is None:
-        api = current_app.extensions["flask-smorest"]["apis"][""]["ext_obj"]
-        built = _finished(api.spec.to_dict())
-        current_app.extensions["openapi_document"] = built
-    return built
+    api: ServiceApi = current_app.extensions["flask-smorest"]["apis"][""]["ext_obj"]
+    return api.document()
 
 
 def document_at(base_url: str) -> dict[str, Any]:

@@ -188,14 +188,12 @@ class SearchResult:
         facets: Field to value (as text) to number of matches, at most the query's ``facet_values`` each,
             members in order of count, then value.
         facet_stats: Smallest and largest values of facets that are numbers or dates.
-        engine_ms: Time the engine took, in milliseconds.
     """
 
     hits: tuple[Hit, ...]
     total: int
     facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     facet_stats: Mapping[str, FacetStats] = field(default_factory=dict)
-    engine_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +223,6 @@ class SearchBackend(ABC):
 
     persistent: bool = True
     """Whether indexes outlive the process and are seen by others."""
-
-    has_native_filters: bool = False
-    """Whether ``SearchQuery.filters`` is in a syntax of the engine's own, not the portable grammar."""
 
     issues_credentials: bool = False
     """Whether clients can be given keys to speak to the engine directly."""

@@ -38,7 +38,6 @@ class MeilisearchBackend(SearchBackend):
     """One Meilisearch server."""
 
     name = "meilisearch"
-    has_native_filters = True
     issues_credentials = True
 
     def __init__(self, url: ServerUrl):
@@ -225,7 +224,7 @@ class MeilisearchBackend(SearchBackend):
             hits = [_hit(each, query, compiled) for each in [*shown, *found]]
             total = int(results[0]["totalHits"]) + len(pins)
             facets, stats = _facets(results[-1], compiled, query.facet_values) if query.facets else ({}, {})
-            return SearchResult(tuple(hits), total, facets, stats, max(int(r["processingTimeMs"]) for r in results))
+            return SearchResult(tuple(hits), total, facets, stats)
 
     def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[dict[str, Any]]:
         """The pinned documents that are there and pass the filter, in the order of the settings."""

@@ -22,13 +22,6 @@ def ordered_number(value: int | float) -> int:
     return int(bits) if bits >= 0 else int(bits ^ 0x7FFF_FFFF_FFFF_FFFF)
 
 
-def number_of(ordered: int) -> float:
-    """The number whose :func:`ordered_number` this is."""
-    bits = ordered if ordered >= 0 else ordered ^ 0x7FFF_FFFF_FFFF_FFFF
-    (value,) = struct.unpack(">d", struct.pack(">q", bits))
-    return float(value)
-
-
 def sort_text(text: str) -> str:
     """ASCII text that sorts as ``text`` without case does, by its first 40 characters; never empty."""
     return "0" + fold_value(text)[:_SORT_CHARACTERS].encode().hex()

@@ -53,7 +53,6 @@ class TypesenseBackend(SearchBackend):
     """One Typesense node or cluster."""
 
     name = "typesense"
-    has_native_filters = True
     issues_credentials = True
 
     def __init__(self, url: ServerUrl):
@@ -264,8 +263,7 @@ class TypesenseBackend(SearchBackend):
             facets, stats = make_facets(counted, compiled, query.facet_values)
             if compiled.id_facet:
                 facets["id"] = self._id_facet(compiled, query)
-            spent = sum(int(result.get("search_time_ms", 0)) for result in results)
-            return SearchResult(tuple(hits), int(results[0]["found"]), facets, stats, spent)
+            return SearchResult(tuple(hits), int(results[0]["found"]), facets, stats)
 
     def _id_facet(self, compiled: CompiledQuery, query: SearchQuery) -> dict[str, int]:
         search = {**compiled.search(page=1, per_page=100), "sort_by": "_s_id:asc", "include_fields": "_id"}

@@ -2,13 +2,16 @@
 
     python -m benchmarks.relevance DATA                                  the engine alone, in memory
     python -m benchmarks.relevance DATA --url http://127.0.0.1:8000 --key svc_prv_…    a running service
+    python -m benchmarks.relevance DATA --floors benchmarks/relevance_floors.json      fail below these figures
+    python -m benchmarks.relevance DATA --floors … --renew                             take today's figures for floors
 
 DATA holds one folder a set: ``documents.jsonl.gz``, ``queries.jsonl`` (and ``queries.typo.jsonl``,
-``queries.prefix.jsonl``) and ``qrels.tsv``. Over HTTP the documents are indexed into the site of the key, which must
-be empty and stays so: each set's documents are removed again.
+``queries.prefix.jsonl``) and ``qrels.tsv``. Over HTTP each set is indexed into a new site, which is deleted again;
+the account's plan must have room for one more site and key, and for the documents.
 
 nDCG@10 has linear gains and the discount log2(rank + 1); MRR@10, Success@5 and Recall@100 count judgements above 0.
-A query without hits counts as 0.
+A query without hits counts as 0. The run fails where a row does not reach the best of the other systems, falls below
+its floor or has none.
 """
 
 from __future__ import annotations
@@ -29,6 +32,9 @@ BATCH = 500
 
 KNOWN_ITEM = ("MRR@10", "Success@5")
 QUESTION = ("nDCG@10", "Recall@100")
+
+TOLERANCE = 0.002
+"""How far below the figures they are taken from floors are."""
 
 OTHERS: dict[str, dict[str, tuple[float, float]]] = {
     "digital-gov": {"FTS5": (.640, .797), "tantivy": (.724, .823), "tantivy en_stem": (.719, .843),
@@ -58,6 +64,8 @@ OTHERS: dict[str, dict[str, tuple[float, float]]] = {
 BM25 with a stemmer (bm25s, k1 1.2, b 0.75, pairs of characters for CJK) and Typesense 0.24.1 reach."""
 
 Judgements = dict[str, dict[str, int]]
+Floors = dict[str, dict[str, float]]
+"""Least figures, by name of the row and of the measure."""
 Search = Callable[[str], list[str]]
 
 
@@ -145,13 +153,16 @@ class EngineAlone:
     def index(self, documents: Iterable[dict[str, Any]]) -> None:
         from backends.base import Document
 
-        self.backend.delete_index("set")
+        self.clear()
         self.backend.create_index("set")
         batch = [
             Document(fields["id"], {k: v for k, v in fields.items() if v is not None}, at)
             for at, fields in enumerate(documents, 1)
         ]
         self.backend.upsert("set", batch, {})
+
+    def clear(self) -> None:
+        self.backend.delete_index("set")
 
     def search(self, text: str) -> list[str]:
         from backends.base import SearchQuery
@@ -160,31 +171,42 @@ class EngineAlone:
 
 
 class RunningService:
-    """A service, over HTTP, by a private key."""
+    """A service, over HTTP, by a private key; the documents stand in a site of their own."""
 
     def __init__(self, url: str, key: str):
         import requests
 
         self.url = url.rstrip("/")
         self.session = requests.Session()
-        self.session.headers["Authorization"] = f"Bearer {key}"
-        self.ids: list[str] = []
+        self.account_key = key
+        self.site_id: int | None = None
+        self.site_key = ""
 
     def index(self, documents: Iterable[dict[str, Any]]) -> None:
-        for id in self.ids:
-            self._call("DELETE", "/api/v1/index/destroy", json={"id": id})
+        self.clear()
+        name = {"name": "Relevance", "url": "https://relevance.example.com/"}
+        self.site_id = self._call(self.account_key, "POST", "/sites", json=name)["site"]["id"]
+        wanted = {"name": "Relevance", "type": "private"}
+        made = self._call(self.account_key, "POST", f"/api/sites/{self.site_id}/keys", json=wanted)
+        self.site_key = made["api_key"]
         everything = list(documents)
-        self.ids = [fields["id"] for fields in everything]
         for start in range(0, len(everything), BATCH):
-            self._call("POST", "/api/v1/index/bulk", json={"documents": everything[start : start + BATCH]})
+            batch = everything[start : start + BATCH]
+            self._call(self.site_key, "POST", "/api/v1/index/bulk", json={"documents": batch})
+
+    def clear(self) -> None:
+        if self.site_id is not None:
+            self._call(self.account_key, "DELETE", f"/sites/{self.site_id}")
+            self.site_id = None
 
     def search(self, text: str) -> list[str]:
-        answer = self._call("GET", "/v1/search", params={"q": text, "limit": HITS})
+        answer = self._call(self.site_key, "GET", "/v1/search", params={"q": text, "limit": HITS})
         return [hit["id"] for hit in answer["results"]["hits"]]
 
-    def _call(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+    def _call(self, key: str, method: str, path: str, **options: Any) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {key}"}
         while True:
-            answer = self.session.request(method, self.url + path, timeout=120, **options)
+            answer = self.session.request(method, self.url + path, headers=headers, timeout=120, **options)
             if answer.status_code != 429:
                 break
             time.sleep(float(answer.headers.get("Retry-After", "1")))
@@ -194,9 +216,14 @@ class RunningService:
         return found
 
 
+def measures_of(row: Row) -> tuple[str, str]:
+    """The two measures a row is judged by."""
+    return QUESTION if row.name.startswith("xquad") else KNOWN_ITEM
+
+
 def print_row(row: Row, means: Mapping[str, float], milliseconds: float) -> bool:
     """One line of the table; whether the row reaches the best of the others in both figures."""
-    names = QUESTION if row.name.startswith("xquad") else KNOWN_ITEM
+    names = measures_of(row)
     others = OTHERS.get(row.name, {})
     figures = [means[name] for name in names]
     best = [max((figure[place] for figure in others.values()), default=0.0) for place in (0, 1)]
@@ -210,26 +237,57 @@ def print_row(row: Row, means: Mapping[str, float], milliseconds: float) -> bool
     return reached
 
 
+def below_floors(figures: Floors, floors: Floors, *, all_sets: bool) -> list[str]:
+    """A sentence for each figure below its floor or without one and, with all sets, each floor without a figure."""
+    found = []
+    for name in figures.keys() | floors.keys() if all_sets else figures.keys():
+        for measure in figures.get(name, floors.get(name, {})):
+            figure, floor = figures.get(name, {}).get(measure), floors.get(name, {}).get(measure)
+            if figure is None:
+                found.append(f"{name}: {measure} was not measured")
+            elif floor is None:
+                found.append(f"{name}: {measure} has no floor")
+            elif figure < floor:
+                found.append(f"{name}: {measure} {figure:.4f} is below its floor {floor:.4f}")
+    return sorted(found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--url", help="a running service; the engine alone without it")
-    parser.add_argument("--key", help="a private key of a site of its own")
+    parser.add_argument("--key", help="a private key of an account")
     parser.add_argument("--only", default="", help="sets whose names contain this")
+    parser.add_argument("--floors", type=Path, help="JSON: row to measure to the least figure")
+    parser.add_argument("--renew", action="store_true", help=f"write --floors, {TOLERANCE} below the figures")
     wishes = parser.parse_args()
     if bool(wishes.url) != bool(wishes.key):
         parser.error("--url and --key go together")
+    if wishes.renew and (wishes.only or not wishes.floors):
+        parser.error("--renew needs --floors and all sets")
+    floors: Floors = json.loads(wishes.floors.read_text()) if wishes.floors and not wishes.renew else {}
     system = RunningService(wishes.url, wishes.key) if wishes.url else EngineAlone()
     folders = sorted(path.parent for path in wishes.data.glob("*/qrels.tsv") if wishes.only in path.parent.name)
     if not folders:
         parser.error(f"{wishes.data} holds no sets")
     reached = True
+    figures: Floors = {}
     for folder in folders:
         system.index(read_lines(folder / "documents.jsonl.gz"))
         for row in rows_of(folder):
             means, milliseconds = evaluate(row, system.search)
             reached = print_row(row, means, milliseconds) and reached
-    system.index([])
+            figures[row.name] = {name: means[name] for name in measures_of(row)}
+    system.clear()
+    if wishes.renew:
+        least = {
+            name: {measure: round(figure - TOLERANCE, 4) for measure, figure in row.items()}
+            for name, row in figures.items()
+        }
+        wishes.floors.write_text(json.dumps(least, indent=2) + "\n")
+    elif wishes.floors and (below := below_floors(figures, floors, all_sets=not wishes.only)):
+        print(*below, sep="\n")
+        reached = False
     sys.exit(0 if reached else 1)
 
 

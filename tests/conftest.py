@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ from pathlib import Path
 import pytest
 from argon2 import PasswordHasher
 from flask import Flask
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from app import create_app
 from app.config import Settings, load_settings
@@ -25,16 +26,24 @@ from tests.callers import Tenant, register_tenant
 
 SECRET = "a secret of the tests that is long enough"
 
+# Examples may take long on a busy machine; what hypothesis chose for this one (CI or not) stays as it is.
+hypothesis_settings.register_profile(
+    "unhurried", hypothesis_settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("unhurried")
+
 
 def make_settings(folder: Path, **overrides: object) -> Settings:
     """Settings of a test's own installation; TEST_… variables put it on other databases, counters and engines."""
     values: dict[str, object] = {
         "data_dir": str(folder),
         "secret_key": SECRET,
-        "search_url": os.environ.get("TEST_SEARCH_URL") or "memory://",
+        "search_url": shared_servers.search_url() or "memory://",
         "limits_url": shared_servers.limits_url(folder),
         "database_url": shared_servers.database_url(folder),
         "default_plan": "pro",
+        "limits_timeout_seconds": 20.0,
+        "database_timeout_seconds": 20.0,
     }
     values.update(overrides)
     return load_settings({}, **values)
@@ -47,7 +56,7 @@ def make_app(settings: Settings) -> Flask:
     if settings.database_url == f"sqlite:///{settings.data_path / 'service.db'}":
         shutil.copyfile(_migrated_file(), settings.data_path / "service.db")
     shared_servers.make_empty(settings.data_path)
-    if settings.search_url == os.environ.get("TEST_SEARCH_URL"):
+    if settings.search_url == shared_servers.search_url():
         engine = app.extensions["runtime"].engines.current
         for index in engine.list_indexes():
             engine.delete_index(index)
@@ -67,10 +76,14 @@ def _migrated_file() -> Path:
     return path
 
 
-@pytest.fixture(autouse=True)
-def _cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_passwords() -> Iterator[None]:
     """argon2 is slow on purpose; the tests register hundreds of accounts."""
-    monkeypatch.setattr(accounts, "_hasher", PasswordHasher(time_cost=1, memory_cost=64, parallelism=1))
+    hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(accounts, "_hasher", hasher)
+        patch.setattr(accounts, "_NO_ACCOUNT_HASH", hasher.hash("no account has this password"))
+        yield
 
 
 @pytest.fixture
@@ -101,3 +114,30 @@ def tenant(app: Flask) -> Tenant:
 def stranger(app: Flask, tenant: Tenant) -> Tenant:
     """Another customer with the same."""
     return register_tenant(app, "eve@example.com")
+
+
+@pytest.fixture(scope="module")
+def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+    """An application on the largest plan for all tests of a module, which must not count on being alone."""
+    application = make_app(make_settings(tmp_path_factory.mktemp("shared"), default_plan="enterprise"))
+    yield application
+    close_app(application)
+
+
+@pytest.fixture(scope="module")
+def ann(shared_app: Flask) -> Tenant:
+    """A customer of the shared application."""
+    return register_tenant(shared_app, "ann@example.com")
+
+
+@pytest.fixture(scope="module")
+def eve(shared_app: Flask) -> Tenant:
+    """Another one."""
+    return register_tenant(shared_app, "eve@example.com")
+
+
+@pytest.fixture(autouse=True)
+def _room_in_every_window(request: pytest.FixtureRequest) -> None:
+    """Tests of a shared application do not use up one another's requests."""
+    if "shared_app" in request.fixturenames:
+        request.getfixturevalue("shared_app").extensions["runtime"].counters.reset_all()

@@ -1,6 +1,6 @@
-"""Run a command with a PostgreSQL and a Redis of its own: ``python -m tests.databases pytest tests/api``.
+"""Run a command with a PostgreSQL and two Redis of its own: ``python -m tests.databases pytest -n 2 tests/api``.
 
-The command finds them in TEST_DATABASE_URL and TEST_LIMITS_URL; both end with it.
+The command finds them in TEST_DATABASE_URL and TEST_LIMITS_URL (see tests/shared_servers.py); they end with it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 from tests.counters.conftest import RedisServer
@@ -17,17 +18,18 @@ from tests.postgres import PostgresServer
 
 def main(command: list[str]) -> int:
     """Run ``command``; gives its exit status."""
-    postgres = PostgresServer()
-    with tempfile.TemporaryDirectory(prefix="redis-") as folder:
-        redis = RedisServer(Path(folder))
-        try:
-            postgres.start()
+    with ExitStack() as stack:
+        postgres = PostgresServer()
+        stack.callback(postgres.remove)
+        postgres.start()
+        urls = []
+        for _ in range(2):
+            redis = RedisServer(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redis-"))))
+            stack.callback(redis.stop)
             redis.start()
-            environment = {**os.environ, "TEST_DATABASE_URL": postgres.url, "TEST_LIMITS_URL": redis.url}
-            return subprocess.run(command, env=environment, check=False).returncode
-        finally:
-            redis.stop()
-            postgres.remove()
+            urls.append(redis.url)
+        environment = {**os.environ, "TEST_DATABASE_URL": postgres.url, "TEST_LIMITS_URL": " ".join(urls)}
+        return subprocess.run(command, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

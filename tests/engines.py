@@ -1,6 +1,6 @@
-"""Run a command with a Typesense of its own: ``python -m tests.engines pytest tests/api``.
+"""Run a command with two Typesenses of its own: ``python -m tests.engines pytest -n 2 tests/api``.
 
-The command finds it in TEST_SEARCH_URL; it ends with it.
+The command finds them in TEST_SEARCH_URL (see tests/shared_servers.py); they end with it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 from tests.backends.servers import KEY, typesense_binary, typesense_cluster
@@ -18,11 +19,13 @@ def main(command: list[str]) -> int:
     """Run ``command``; gives its exit status."""
     if typesense_binary() is None:
         sys.exit("Install the packages of .ci/requirements.txt: they carry a Typesense server.")
-    with (
-        tempfile.TemporaryDirectory(prefix="typesense-", ignore_cleanup_errors=True) as folder,
-        typesense_cluster(Path(folder), 1) as (node,),
-    ):
-        environment = {**os.environ, "TEST_SEARCH_URL": f"typesense://:{KEY}@{node.host}"}
+    with ExitStack() as stack:
+        urls = []
+        for _ in range(2):
+            folder = tempfile.TemporaryDirectory(prefix="typesense-", ignore_cleanup_errors=True)
+            (node,) = stack.enter_context(typesense_cluster(Path(stack.enter_context(folder)), 1))
+            urls.append(f"typesense://:{KEY}@{node.host}")
+        environment = {**os.environ, "TEST_SEARCH_URL": " ".join(urls)}
         return subprocess.run(command, env=environment, check=False).returncode
 
 

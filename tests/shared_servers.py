@@ -2,6 +2,8 @@
 
 Applications take numbered places: database ``tests_<pid>_<n>`` at the server of TEST_DATABASE_URL, Redis database ``n``
 at the one of TEST_LIMITS_URL. A place that was given back is emptied for the next one: quicker than making it.
+A Redis and a search engine serve one process of tests: for ``pytest -n 2``, TEST_LIMITS_URL and TEST_SEARCH_URL name
+two each, with a space between them.
 """
 
 from __future__ import annotations
@@ -32,9 +34,14 @@ def database_url(folder: Path) -> str:
     return _url_of(f"tests_{os.getpid()}_{_place(folder)}") if _server() else ""
 
 
+def search_url() -> str:
+    """The search engine of this process; empty if none is named."""
+    return _own_url("TEST_SEARCH_URL")
+
+
 def limits_url(folder: Path) -> str:
     """Its counter store; empty if none is named."""
-    url = os.environ.get("TEST_LIMITS_URL") or ""
+    url = _own_url("TEST_LIMITS_URL")
     return f"{url.rpartition('/')[0]}/{_place(folder)}" if url.startswith("redis") else url
 
 
@@ -121,6 +128,12 @@ def _replaced(folder: Path, name: str) -> Iterator[None]:
         (folder / name).rmdir()
         for file in files:
             (folder / f"away-{file.name}").rename(file)
+
+
+def _own_url(variable: str) -> str:
+    urls = os.environ.get(variable, "").split()
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return urls[worker] if urls else ""
 
 
 def _place(folder: Path) -> int:

@@ -32,7 +32,7 @@ process, so that an object made before ``fork`` works in every child, also if it
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 from enum import StrEnum
 from math import ceil
@@ -331,10 +331,6 @@ class CounterStore(ABC):
         Raises:
             ValueError: The range is longer than 400 days.
         """
-
-    @abstractmethod
-    def sites_of_day(self, account_id: int, day: date) -> Mapping[int, SiteUsage]:
-        """What gateway and reports recorded on ``day``, by site; sites without any are left out."""
 
     @abstractmethod
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:

@@ -124,7 +124,7 @@ class RequestLimiter(Limiter):
         """Count the current request and charge its search, in one step of the store.
 
         A used-up daily quota does not raise here: it comes late in the order of errors. The outcome tells
-        (``reservation`` is ``None``), and :meth:`refuse` raises.
+        (``reservation`` is ``None``).
 
         Raises:
             RequestLimitExceeded: A window had no room; nothing was counted.
@@ -147,15 +147,6 @@ class RequestLimiter(Limiter):
             raise RequestLimitExceeded(outcome.refused, now, outcome)
         self.show(limits.window_shown(outcome.windows))
         return outcome
-
-    def refuse(self, window: WindowState, *, now: float | None = None) -> None:
-        """Answer the current request 429 for this window, and let the headers describe it.
-
-        Raises:
-            RequestLimitExceeded: Always.
-        """
-        self.show(window, breached=True)
-        raise RequestLimitExceeded(window, time.time() if now is None else now)
 
     def show(self, window: WindowState | None, *, breached: bool = False) -> None:
         """Let the headers of the current answer describe this window; ``None`` for none."""

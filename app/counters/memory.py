@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -170,12 +170,6 @@ class MemoryCounters(CounterStore):
                 for (owner, day), usage in self._days.items()
                 if owner == account_id and first_day <= day <= last_day and (usage.used or usage.indexing)
             )
-
-    def sites_of_day(self, account_id: int, day: date) -> Mapping[int, SiteUsage]:
-        with self._lock:
-            return {
-                site: usage for site, usage in self._days.get((account_id, day), _Day()).sites.items() if any(usage)
-            }
 
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
         now_ms = milliseconds(now)

@@ -7,7 +7,7 @@ import hashlib
 import os
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from functools import partial
 from itertools import chain
@@ -29,7 +29,6 @@ from app.counters.base import (
     ReportOutcome,
     ReportStatus,
     Reservation,
-    SiteUsage,
     UsageReservation,
     WindowHit,
     WindowState,
@@ -165,13 +164,6 @@ class RedisCounters(CounterStore):
         usage = map(DayUsage, days, counts[::2], counts[1::2])
         return [day for day in usage if day.used or day.indexing]
 
-    def sites_of_day(self, account_id: int, day: date) -> Mapping[int, SiteUsage]:
-        counts = {
-            field.decode(): int(count) for field, count in self._hash(_sites(account_id, day_number(day))).items()
-        }
-        sites = {int(field.partition(":")[0]) for field, count in counts.items() if count}
-        return {site: SiteUsage(*(counts.get(f"{site}:{kind}", 0) for kind in SiteUsage._fields)) for site in sites}
-
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
         return self._change(account_id, "begin", now)
 
@@ -251,10 +243,6 @@ class RedisCounters(CounterStore):
     def _change(self, account_id: int, step: str, now: float) -> CredentialEpoch:
         answer = self._run(_CHANGE, [_epoch(account_id), _OPEN_CHANGES], [milliseconds(now), step, account_id])
         return CredentialEpoch(*answer)
-
-    def _hash(self, key: str) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = self._do("HGETALL", key)
-        return found
 
     def _delete(self, pattern: str) -> int:
         deleted, cursor = 0, -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,6 @@ from app.counters.base import (
     Operation,
     ReportOutcome,
     Reservation,
-    SiteUsage,
     UsageReservation,
     WindowHit,
     WindowState,
@@ -103,9 +102,6 @@ class SqliteCounters(CounterStore):
             raise ValueError("A range of usage is at most 400 days long.")
         rows = self._run(sqlite_steps.read_days, account_id, day_number(first_day), day_number(last_day), reading=True)
         return [DayUsage(day_from_number(day), used, indexing) for day, used, indexing in rows]
-
-    def sites_of_day(self, account_id: int, day: date) -> Mapping[int, SiteUsage]:
-        return self._run(sqlite_steps.read_sites, account_id, day_number(day), reading=True)
 
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
         return self._run(sqlite_steps.begin_change, account_id, milliseconds(now))

@@ -200,15 +200,6 @@ def read_days(execute: Execute, account_id: int, first: int, last: int) -> list[
     ).fetchall()
 
 
-def read_sites(execute: Execute, account_id: int, day: int) -> dict[int, SiteUsage]:
-    rows = execute(
-        "SELECT site_id, gateway, trusted, capped FROM site_days WHERE account_id=? AND day=?"
-        " AND (gateway OR trusted OR capped)",
-        (account_id, day),
-    )
-    return {site_id: SiteUsage(*usage) for site_id, *usage in rows}
-
-
 def begin_change(execute: Execute, account_id: int, now_ms: int) -> CredentialEpoch:
     _epoch(execute, account_id, now_ms)
     execute("UPDATE epochs SET started=started + 1, begun_ms=? WHERE account_id=?", (now_ms, account_id))

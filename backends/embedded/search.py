@@ -39,7 +39,6 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
     Raises:
         BackendRejected: Filters, sort or facets cannot be run.
     """
-    started = time.perf_counter()
     condition = _condition(snapshot, query)
     check_sort(query.sort, query.kinds)
     fields = facet_fields(query.facets, query.kinds)
@@ -61,11 +60,11 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
                 base = search.choose(plan)
             marks = plan.marks
     if base is None:
-        return SearchResult((), 0, {name: {} for name in fields}, {}, _milliseconds_since(started))
+        return SearchResult((), 0, {name: {} for name in fields}, {})
     addresses, total, everything = search.page(base)
     facets, stats = count_facets(snapshot, everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
     hits = _hits(snapshot, addresses, Highlighter(query.highlight, marks) if query.highlight else None)
-    return SearchResult(hits, total, facets, stats, _milliseconds_since(started))
+    return SearchResult(hits, total, facets, stats)
 
 
 class _Search:
@@ -245,7 +244,3 @@ def _hits(
         formatted = None if highlighter is None else highlighter.format(orjson.loads(answer))
         found.append(Hit(str(entry.get_first(ID)), answer, formatted))
     return tuple(found)
-
-
-def _milliseconds_since(started: float) -> int:
-    return round((time.perf_counter() - started) * 1000)

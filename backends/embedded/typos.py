@@ -106,14 +106,6 @@ def distance(left: str, right: str, limit: int) -> int:
     return min(row[-1], too_far)
 
 
-def prefix_distance(word: str, term: str, limit: int) -> int:
-    """The least distance between a word and any beginning of a term, or ``limit + 1``."""
-    return min(
-        (distance(word, term[:size], limit) for size in range(len(word) - limit, len(word) + limit + 1) if size > 0),
-        default=limit + 1,
-    )
-
-
 def edits(word: str, start: int = 0, end: int | None = None) -> set[str]:
     """Every string one error away whose error lies between two places of the word."""
     alphabet = next((letters for script, letters in _ALPHABETS if script.search(word)), "")

@@ -76,7 +76,7 @@ def nested(inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
     return st.one_of(st.builds(Not, inner), st.builds(And, several), st.builds(Or, several))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.recursive(conditions, nested, max_leaves=14))
 def test_a_filter_keeps_what_the_plain_model_keeps(node: Filter) -> None:
     backend, documents = shop()

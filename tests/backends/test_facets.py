@@ -95,7 +95,7 @@ def first(counts: Mapping[str, int], most: int) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("parts", PARTS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4, unique=True),
     st.booleans(), st.integers(0, 399), st.integers(1, 400), st.sampled_from([1, 2, 5, 20, 100, 1000]),

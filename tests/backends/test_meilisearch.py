@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from backends import http, meilisearch_transport
 from backends.base import SearchQuery
 from backends.errors import BackendMisconfigured, BackendUnavailable, IndexNotFound
 from backends.meilisearch import MeilisearchBackend
@@ -50,13 +51,30 @@ def test_no_text_of_a_caller_is_ever_in_a_path_or_query_string(case: Case, serve
         assert server.key not in (request.url or "")
 
 
-def test_a_write_is_done_only_when_its_task_is(server: FakeMeilisearch) -> None:
-    backend = create_backend(f"{server.url}?timeout_seconds=0.1")
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_a_write_is_done_only_when_its_task_is(server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    for module in (http, meilisearch_transport):
+        monkeypatch.setattr(module, "time", clock)
+    backend = create_backend(f"{server.url}?timeout_seconds=20")
     backend.create_index("site_1")
     case = Case(backend, "site_1")
-    server.stuck = True
+    server.stuck, clock.now = True, 0.0
     with pytest.raises(BackendUnavailable, match="may finish later"):
         case.add(page("a", "word"))
+    assert 19 < clock.now <= 20
     server.stuck = False
     case.add(page("a", "word"))
     assert backend.count("site_1") == 1

@@ -311,7 +311,7 @@ def test_files_are_copied_where_they_cannot_be_linked(backend: TantivyBackend, m
 _STEPS = st.tuples(st.sampled_from(["put", "put", "remove", "merge"]), st.sets(st.integers(0, 30), max_size=12))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=st.lists(_STEPS, max_size=14))
 def test_whatever_was_written_before_the_same_documents_are_there_after(
     backend: TantivyBackend, steps: list[tuple[str, set[int]]]

@@ -90,7 +90,7 @@ sort_keys = st.lists(
 
 
 @pytest.mark.parametrize(("small", "far"), [(sorting.SMALL_GROUP, sorting.FAR), (4, 10), (0, 0)])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(sort_keys, st.integers(0, 240), st.integers(1, 60), st.sampled_from(["word", "page"]))
 def test_a_page_is_cut_from_the_right_order(
     small: int, far: int, keys: list[SortKey], offset: int, limit: int, word: str

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import date
-from typing import Any
+from typing import Any, TypeVar
 
-from app.counters import CounterStore, Reservation, UsageReservation, WindowHit
+from app.counters import CounterStore, CountersUnavailable, Reservation, UsageReservation, WindowHit
 
+Result = TypeVar("Result")
 NOW = 1_700_000_000.0
 TODAY = date(2023, 11, 14)
 
@@ -22,7 +24,6 @@ _CALLS: dict[str, Callable[[CounterStore], Any]] = {
     "report_usage": lambda store: store.report_usage(1, 7, "search", 1, capped=False, now=NOW),
     "usage_of_day": lambda store: store.usage_of_day(1, TODAY),
     "usage_between": lambda store: store.usage_between(1, TODAY, TODAY),
-    "sites_of_day": lambda store: store.sites_of_day(1, TODAY),
     "begin_credential_change": lambda store: store.begin_credential_change(1, now=NOW),
     "end_credential_change": lambda store: store.end_credential_change(1, now=NOW),
     "heal_credential_epochs": lambda store: store.heal_credential_epochs(60, now=NOW),
@@ -38,3 +39,15 @@ EVERY_METHOD = sorted(CounterStore.__abstractmethods__ - {"close"})
 
 def call(store: CounterStore, method: str) -> Any:
     return _CALLS[method](store)
+
+
+def until_it_is_back(step: Callable[[], Result]) -> Result:
+    """What a step of an impatient store gives once nothing is in its way, tried again while the machine is busy."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return step()
+        except CountersUnavailable:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)

@@ -11,7 +11,6 @@ import time_machine
 from flask_limiter import Limiter, RateLimitExceeded
 
 from app.counters import CounterStore, CountersUnavailable, UsageReservation, WindowHit, create_counters
-from app.counters.base import quota_window
 from app.counters.limiter import RequestLimiter, RequestLimitExceeded, RequestLimits
 from app.counters.storage import CounterStorage
 
@@ -39,9 +38,6 @@ class Site:
 
     def check(self) -> None:
         self.outcome = self.limiter.check_request_limits(self.limits)
-        reserve = self.limits.reserve
-        if reserve is not None and reserve.daily_limit is not None and self.outcome.reservation is None:
-            self.limiter.refuse(quota_window(self.outcome, reserve.daily_limit))
 
     def explain(self, error: Exception) -> tuple[str, int, dict[str, str]]:
         assert isinstance(error, RequestLimitExceeded)
@@ -105,10 +101,12 @@ def test_a_request_without_limits_shows_none(site: Site) -> None:
     assert site.get() == (200, (None, None, None), None)
 
 
-def test_a_used_up_quota_is_a_refusal_until_midnight(site: Site) -> None:
+def test_a_used_up_quota_is_left_to_the_application(site: Site) -> None:
     site.limits = RequestLimits((MINUTE,), reserve=UsageReservation(1, 1))
     assert site.get() == (200, ("3", "2", "1700000061"), None)
-    assert site.get() == (429, ("1", "0", "1700006400"), "6400")
+    assert site.outcome.reservation is not None
+    assert site.get() == (200, ("3", "1", "1700000061"), None)
+    assert site.outcome.reservation is None
 
 
 def test_one_request_is_one_step_of_the_store(

@@ -153,7 +153,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     made.close()
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(script=st.lists(steps, min_size=20, max_size=60))
 def test_every_step_does_what_the_model_does(store: CounterStore, script: list[tuple[Any, ...]]) -> None:
     store.clear()

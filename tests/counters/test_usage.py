@@ -13,7 +13,6 @@ from app.counters import (
     DayUsage,
     IdempotencyKey,
     ReportStatus,
-    SiteUsage,
     UsageReservation,
     WindowHit,
 )
@@ -143,9 +142,10 @@ def test_the_gateway_of_one_site_does_not_pay_for_reports_of_another(counters: C
 
 def test_the_gateway_is_refused_when_the_searches_are_used_up_even_if_a_report_has_paid(counters: CounterStore) -> None:
     report(counters, 3)
-    outcome = counters.hit([], reserve=GATEWAY, now=NOW)
-    assert (outcome.reservation, outcome.used_today) == (None, 3)
-    assert counters.sites_of_day(1, TODAY) == {7: SiteUsage(0, 3, 0)}
+    for _ in range(5):
+        outcome = counters.hit([], reserve=GATEWAY, now=NOW)
+        assert (outcome.reservation, outcome.used_today) == (None, 3)
+    assert report(counters, 1) == 4, "the refused ones are not the gateway's"
 
 
 def test_capped_reports_are_recorded_but_charged_at_most_ten_beyond_the_gateway(counters: CounterStore) -> None:
@@ -154,8 +154,8 @@ def test_capped_reports_are_recorded_but_charged_at_most_ten_beyond_the_gateway(
     for _ in range(30):
         total = report(counters, 10, capped=True)
     assert total == 12
-    assert counters.sites_of_day(1, TODAY) == {7: SiteUsage(gateway=2, trusted=0, capped=300)}
     assert report(counters, 10, capped=True, site=8) == 22
+    assert counters.hit([], reserve=GATEWAY._replace(daily_limit=None), now=NOW).used_today == 23
 
 
 def test_a_given_back_gateway_search_leaves_what_reports_charged(counters: CounterStore) -> None:
@@ -163,7 +163,7 @@ def test_a_given_back_gateway_search_leaves_what_reports_charged(counters: Count
     report(counters, 1)
     counters.give_back(reservation=outcome.reservation, now=NOW)
     assert used(counters) == 1
-    assert counters.sites_of_day(1, TODAY) == {7: SiteUsage(0, 1, 0)}
+    assert counters.hit([], reserve=GATEWAY, now=NOW).used_today == 1, "it is the one that was reported"
 
 
 def test_indexing_is_recorded_and_charged_nothing(counters: CounterStore) -> None:
@@ -216,7 +216,8 @@ def test_a_deleted_site_stays_charged(counters: CounterStore) -> None:
     report(counters, 2, site=8)
     counters.forget_site(1, 7, now=NOW)
     assert used(counters) == 6
-    assert counters.sites_of_day(1, TODAY) == {8: SiteUsage(0, 2, 0)}
+    again = counters.hit([], reserve=GATEWAY._replace(daily_limit=None), now=NOW)
+    assert again.used_today == 7, "nothing is left that was reported for it"
 
 
 def test_of_a_deleted_account_nothing_is_left(counters: CounterStore) -> None:
@@ -226,7 +227,7 @@ def test_of_a_deleted_account_nothing_is_left(counters: CounterStore) -> None:
     counters.report_usage(2, 9, "search", 5, capped=False, idempotency=idempotency, now=NOW)
     counters.forget_account(1, now=NOW)
     assert counters.usage_between(1, TODAY - timedelta(days=62), TODAY) == []
-    assert counters.sites_of_day(1, TODAY) == {}
+    assert counters.hit([], reserve=GATEWAY, now=NOW).used_today == 1
     again = counters.report_usage(1, 7, "search", 5, capped=False, idempotency=idempotency, now=NOW)
     assert again.status is ReportStatus.RECORDED
     assert used(counters, 2) == 5

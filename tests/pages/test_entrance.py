@@ -62,21 +62,21 @@ def test_a_program_without_a_key_is_told_so(app: Flask) -> None:
 
 
 @pytest.mark.parametrize("target", HOSTILE)
-def test_next_never_leads_to_another_host(app: Flask, tenant: Tenant, target: str) -> None:
-    visitor = Person(app)
+def test_next_never_leads_to_another_host(shared_app: Flask, ann: Tenant, target: str) -> None:
+    visitor = Person(shared_app)
     visitor.call("GET", "/login", query_string={"next": target})
     assert visitor.page.one("input", name="next").attributes["value"] == "/dashboard"
-    response = visitor.send("Log in", email=tenant.email, password=PASSWORD, next=target)
+    response = visitor.send("Log in", email=ann.email, password=PASSWORD, next=target)
     assert (response.status_code, response.headers["Location"]) == (303, "/dashboard")
     response = visitor.call("GET", "/login", query_string={"next": target})
     assert (response.status_code, response.headers["Location"]) == (303, "/dashboard")
 
 
 @pytest.mark.parametrize("target", ["/sites", "/sites/1/try?q=a%20b&page=2", "/docs#limits", "/a:b@c"])
-def test_next_leads_to_any_page_here(app: Flask, tenant: Tenant, target: str) -> None:
-    visitor = Person(app)
+def test_next_leads_to_any_page_here(shared_app: Flask, ann: Tenant, target: str) -> None:
+    visitor = Person(shared_app)
     visitor.call("GET", "/login", query_string={"next": target})
-    response = visitor.send("Log in", email=tenant.email, password=PASSWORD)
+    response = visitor.send("Log in", email=ann.email, password=PASSWORD)
     assert (response.status_code, response.headers["Location"]) == (303, target)
 
 

@@ -52,25 +52,25 @@ def _fill(path: str, tenant: Tenant) -> str:
 
 
 @pytest.mark.parametrize("accept", HTML)
-def test_who_ranks_html_at_least_as_high_as_json_gets_a_page(tenant: Tenant, accept: str) -> None:
-    response = tenant.browser.get("/sites", headers={"Accept": accept})
+def test_who_ranks_html_at_least_as_high_as_json_gets_a_page(ann: Tenant, accept: str) -> None:
+    response = ann.browser.get("/sites", headers={"Accept": accept})
     assert (response.status_code, response.mimetype) == (200, "text/html")
     assert {"Accept", "Cookie"} <= set(response.vary)
 
 
 @pytest.mark.parametrize("accept", JSON)
-def test_everybody_else_gets_json(tenant: Tenant, accept: str | None) -> None:
-    response = tenant.browser.get("/sites", headers={} if accept is None else {"Accept": accept})
+def test_everybody_else_gets_json(ann: Tenant, accept: str | None) -> None:
+    response = ann.browser.get("/sites", headers={} if accept is None else {"Accept": accept})
     assert (response.status_code, response.mimetype) == (200, "application/json")
     assert "Accept" in response.vary
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_every_page_route_has_both_answers(tenant: Tenant, path: str) -> None:
-    path = _fill(path, tenant)
-    page = tenant.browser.get(path, headers={"Accept": BROWSER_ACCEPT})
+def test_every_page_route_has_both_answers(ann: Tenant, path: str) -> None:
+    path = _fill(path, ann)
+    page = ann.browser.get(path, headers={"Accept": BROWSER_ACCEPT})
     assert (page.status_code, page.mimetype) == (200, "text/html"), path
-    answer = tenant.browser.get(path)
+    answer = ann.browser.get(path)
     assert (answer.status_code, answer.mimetype) == (200, "application/json"), path
 
 

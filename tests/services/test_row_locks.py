@@ -103,7 +103,7 @@ def test_a_site_is_changed_while_a_writer_of_documents_holds_its_account(
     with part.database.write() as session:
         get_account(session, tenant.account_id, lock=True)
         with doing(run):
-            assert ended.wait(3), "it waits for the account's lock while it holds the site's"
+            assert ended.wait(30), "it waits for the account's lock while it holds the site's"
         get_site(session, tenant.account_id, tenant.site_id, lock=True)
 
 

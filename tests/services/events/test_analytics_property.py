@@ -81,7 +81,7 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(actions)
 def test_the_analytics_equal_a_plain_count(module_database: Database, actions: list[object]) -> None:
     database = module_database

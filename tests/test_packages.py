@@ -1,0 +1,85 @@
+"""What is installed: bounded in pyproject.toml, written down to the last package in requirements.lock."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LINES = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if not line.startswith("#")]
+LOCKED = [Requirement(line) for line in LINES]
+
+ASKED_FOR = [
+    *PROJECT["build-system"]["requires"],
+    *PROJECT["project"]["dependencies"],
+    *(text for extra in PROJECT["project"]["optional-dependencies"].values() for text in extra),
+    *(ROOT / ".ci" / "requirements.txt").read_text().splitlines(),
+]
+
+
+def locked_version(name: str, python: str) -> Version:
+    """The one version of a package that a Python gets."""
+    environment = {**default_environment(), "python_version": python, "python_full_version": f"{python}.9"}
+    (version,) = {
+        next(iter(each.specifier)).version
+        for each in LOCKED
+        if canonicalize_name(each.name) == canonicalize_name(name)
+        if each.marker is None or each.marker.evaluate(environment)
+    }
+    return Version(version)
+
+
+@pytest.mark.parametrize("text", sorted(set(ASKED_FOR)))
+def test_a_dependency_ends_before_the_next_version_that_may_break_it(text: str) -> None:
+    asked = Requirement(text)
+    (bound,) = [Version(each.version) for each in asked.specifier if each.operator == "<"]
+    for python in ("3.11", "3.12", "3.13", "3.14"):
+        locked = locked_version(asked.name, python)
+        assert locked in asked.specifier, "make lock brings it up to date"
+        following = f"{locked.major + 1}" if locked.major else f"0.{locked.minor + 1}"
+        assert bound == Version(following)
+
+
+def test_every_package_has_one_version_and_no_address() -> None:
+    assert len(LINES) > len(ASKED_FOR)
+    for line in LINES:
+        assert re.fullmatch(r"[a-z0-9-]+==[A-Za-z0-9.]+( ; [a-z_]+ [<>=!]+ '[A-Za-z0-9.]+')*", line), line
+
+
+def test_whatever_the_service_imports_is_asked_for() -> None:
+    asked = {canonicalize_name(Requirement(text).name) for text in ASKED_FOR}
+    known = {"app", "backends", "schemas", "_typeshed", *sys.stdlib_module_names}
+    distributions = packages_distributions()
+    imported = {
+        module.partition(".")[0]
+        for folder in ("app", "backends", "schemas")
+        for path in (ROOT / folder).rglob("*.py")
+        for module in imports_of(ast.parse(path.read_text()))
+    }
+    assert {"flask", "werkzeug"} < imported
+    assert [
+        module
+        for module in sorted(imported - known)
+        if asked.isdisjoint(canonicalize_name(name) for name in distributions[module])
+    ] == []
+
+
+def imports_of(tree: ast.AST) -> Iterator[str]:
+    """Names of the modules a module imports, at its top or anywhere in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield str(node.module)
