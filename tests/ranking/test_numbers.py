@@ -21,11 +21,39 @@ NOTHING: Mapping[str, Number] = {
 }
 """What a number is set to where 0 is not what nothing means."""
 
-_OF_WORK = "bounds work in indexes of many thousand words; in small ones the same is found"
-_WHEN_WRITTEN = "acts when documents are written, and in no query of these"
+_WORK = "bounds work among many thousands of words; among these few the same is found"
+_WRITTEN = "decides when documents are written: the shelves are"
+_ONCE = "is read once by a process, or when documents are written: the shelves are"
+_SIX = "would take a site in six languages of one script"
+_ENDING = "no stemmer takes off more letters; it bounds work"
+_TWO_HUNDRED = "would take a site of more than two hundred pages, one in a language of its own"
 
-UNSEEN: Mapping[tuple[str, str], str] = {}
-"""Number and change (``nothing``, ``thrice``) that no row can show, and why."""
+UNSEEN: Mapping[tuple[str, str], str] = {
+    ("expansion._MOST_LOOKED_AT", "thrice"): _WORK,
+    ("typos._MOST_SCANNED", "thrice"): _WORK,
+    ("typos._MOST_SCANNED_AGAIN", "nothing"): _WORK,
+    ("typos._MOST_SCANNED_AGAIN", "thrice"): _WORK,
+    ("typos._MOST_COMPLETED", "nothing"): _WORK,
+    ("typos._MOST_COMPLETED", "thrice"): _WORK,
+    ("typos._FEWEST_LETTERS", "nothing"): _WORK,
+    ("typos._FEWEST_LETTERS", "thrice"): _WORK,
+    ("typos.LONGEST_INDEXED_TEXT", "nothing"): _WORK,
+    ("typos.LONGEST_INDEXED_TEXT", "thrice"): _WORK,
+    ("languages._LETTERS_OF_ENDING", "nothing"): _ENDING,
+    ("languages._LETTERS_OF_ENDING", "thrice"): _ENDING,
+    ("languages._MOST_LIKELY", "thrice"): _SIX,
+    ("languages._TRACES", "nothing"): _TWO_HUNDRED,
+    ("languages._SAMPLE", "nothing"): _WRITTEN,
+    ("languages._SAMPLE", "thrice"): _WRITTEN,
+    ("languages._VOTES_OF_LETTERS", "nothing"): _ONCE,
+    ("languages._VOTES_OF_LETTERS", "thrice"): _ONCE,
+    ("tones._ENOUGH", "nothing"): _WRITTEN,
+    ("tones._ENOUGH", "thrice"): _WRITTEN,
+    ("tones._LONGEST", "nothing"): _WRITTEN,
+    ("tones._LONGEST", "thrice"): _WRITTEN,
+}
+"""Number and change (``nothing``, ``thrice``) that no row shows, and why. None of them is of ``Ranking``."""
+
 
 def changes(numbers: Mapping[str, Number]) -> list[tuple[str, str, Number]]:
     """Every number, the name of what is done to it, and the value it is given."""
@@ -33,33 +61,33 @@ def changes(numbers: Mapping[str, Number]) -> list[tuple[str, str, Number]]:
     return [*nothing, *((name, "thrice", 3 * value) for name, value in numbers.items())]
 
 
-def fails(shelves: Mapping[str, Shelf], row: Row, *ranking: object) -> bool:
-    return not row.holds(shelves[row.shelf].search(row.search, *ranking))
+@pytest.fixture(scope="module")
+def holding(shelves: Mapping[str, Shelf]) -> list[Row]:
+    """The rows that hold: one that does not would seem to guard every number."""
+    return [row for row in ROWS if row.holds(shelves[row.shelf].search(row.search))]
 
 
-def demand_a_row(name: str, change: str, failing: bool) -> None:
+def check(name: str, change: str, is_seen: bool) -> None:
     if (name, change) in UNSEEN:
-        assert not failing, f"{name} is seen now: take {(name, change)} from UNSEEN"
+        assert not is_seen, f"a row sees {name} changed ({change}): take it from UNSEEN"
     else:
-        assert failing, f"{name}: every row holds with it changed ({change}); add one to rows.py"
+        assert is_seen, f"every row holds with {name} changed ({change}): add one to rows.py that does not"
 
 
 @pytest.mark.parametrize(("name", "change", "value"), changes(ranking_numbers()))
 def test_rows_fail_without_a_number_and_with_three_times_as_much(
-    shelves: Mapping[str, Shelf], name: str, change: str, value: Number
+    shelves: Mapping[str, Shelf], holding: list[Row], name: str, change: str, value: Number
 ) -> None:
     ranking = with_number(name, value)
-    demand_a_row(name, change, any(fails(shelves, row, ranking) for row in ROWS))
+    check(name, change, not all(row.holds(shelves[row.shelf].search(row.search, ranking)) for row in holding))
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "value"), changes(constants())
-)
-def test_rows_fail_with_another_constant(
-    shelves: Mapping[str, Shelf], name: str, change: str, value: Number
+@pytest.mark.parametrize(("name", "change", "value"), changes(constants()))
+def test_rows_fail_without_a_constant_and_with_three_times_as_much(
+    shelves: Mapping[str, Shelf], holding: list[Row], name: str, change: str, value: Number
 ) -> None:
     with with_constant(name, value):
-        demand_a_row(name, change, any(fails(shelves, row) for row in ROWS))
+        check(name, change, not all(row.holds(shelves[row.shelf].search(row.search)) for row in holding))
 
 
 def test_the_exceptions_are_numbers_of_the_engine() -> None:
