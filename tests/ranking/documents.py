@@ -81,6 +81,9 @@ WORDS = (
     page("bridge-text", "Bridge and blown glass", "The glass and the bridge are seen by boat."),
     page("bridge-far", "Bridge and blown glass", "Two things to see on one day by boat."),
     page("bridge-near", "The new glass bridge", "One thing to see on any day by boat."),
+    page("pebble-far", "Pebble and gravel path", "It leads to the well."),
+    page("pebble-next", "The old pebble path", "It leads to the well."),
+    page("pebble-near", "The pebble garden path", "It leads to the well."),
     page("river-far", "By boat", "The ferry leaves at nine, and whoever likes may row a timetable home."),
     page("river-near", "By boat", "Whoever likes may read the ferry timetable at home, and leave at nine."),
     page("paper-title", "Paper", "Hung up with a lantern in it."),
@@ -103,6 +106,14 @@ SPELLINGS = (
     page("node-whole", "Servers", "The server is written in node.js by two people."),
     page("node-parts", "Graphs", "Every node of the graph has a js file next to it."),
     page("node-one", "Trees", "A node of the tree has two children and a parent."),
+    page("embassy", "Embassy", "A visa of the U.S. takes a month."),
+    page("letters", "Alphabet", "The letter U stands far behind, not next to S."),
+    page("tale", "Fairy tales", "Once upon a time there was a king."),
+    page("roof", "The roof", "Climb up on the tiles and look around."),
+    page("suite", "Suite 1020", "It has a view of the lake."),
+    page("bus", "Bus", "Number 10 goes each 20 minutes."),
+    page("portrait", "A portrait", "The head is of marble."),
+    page("race", "A race", "One runner was ahead of all."),
     page("three-word", "Yards", "The courtyard lies behind the house, with a well."),
     page("three-parts", "Yards", "Of js three hundred pages were written in a day."),
     page("memory-apart", "Card", "A memory card of 256 GB for the camera."),
@@ -117,8 +128,8 @@ NEWS = (
     page("news-2016", "Gazette", "News of the gazette.", date="2016-06-01"),
     page("news-2024", "Gazette", "News of the gazette.", date="2024-06-01"),
     page("news-2022", "Gazette", "News of the gazette.", date="2022-06-01"),
-    page("bulletin-new", "Bulletin", "The bulletin has more to tell than this today, but not to us, since nobody here "
-         "has had time to read more than half of it.", date="2024-06-01"),
+    page("bulletin-new", "Bulletin", "The bulletin has more to tell than this today, but not to them, since nobody "
+         "here has had time to read more than half of it.", date="2024-06-01"),
     page("bulletin-old", "Bulletin", "The bulletin has more to tell than this did.", date="2020-06-01"),
     page("bulletin-undated", "Bulletin", "The bulletin has to tell this."),
 )  # fmt: skip
@@ -132,8 +143,8 @@ LANGUAGES = (
     page("fr-chevaux", "Les chevaux", "Les chevaux sont dans le pré avec leur cavalier."),
     page("fr-cheval", "L'école", "On apprend à monter un cheval avec une selle dans cette école."),
     page("es-canciones", "Las canciones", "Las canciones que se cantan en las fiestas de los pueblos."),
-    page("es-hablar", "El verbo", "Las formas: hablo hablas habla hablamos hablan hablaba hablado hablando hable hablen "
-         "hablaste hablaron. Los verbos son muchos."),
+    page("es-hablar", "El verbo", "Las formas: hablo hablas habla hablamos hablan hablaba hablado hablando hable "
+         "hablen hablaste hablaron. Los verbos son muchos."),
     page("es-hablar-too", "Los verbos", "También: hablo hablas habla hablamos hablan hablaba hablado hablando hable "
          "hablen hablaste hablaron. No todos son así."),
     page("es-hablais", "La gramática", "Una forma que no se usa en América es habláis."),
@@ -207,6 +218,11 @@ VILLAGES = (
     page("snow-2", "Ice", "No snowflake, no snowfleck and no snowflood."),
     page("snow-rare", "Spring", "One last snowflurry."),
     page("muehle", "Die alte Mühle", "Die Mühle steht am Bach und ist nicht mehr in Betrieb."),
+    page("quiz-1", "A quiz", "Quail, quake, quart, queen, query, quest, quick, quiet, quill."),
+    page("quiz-2", "Quiz again", "Quill, quiet, quick, quest, query, queen, quart, quake, quail."),
+    page("quota", "Milk", "There is a quota."),
+    page("zoo", "A zoo", "Elephants and lions."),
+    page("zebra", "Stripes", "Those of a zebra."),
     page("rhymes", "Rhymes", "The words are eight, fight, light, might, night, right, sight and tight."),
     page("rhyme-ninth", "A rhyme", "And there is wight."),
     page("kiln-rare", "Pottery", "The kilnzz31 is a kind that only one potter has."),

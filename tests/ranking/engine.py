@@ -55,9 +55,11 @@ def ranking_numbers() -> dict[str, Number]:
     found: dict[str, Number] = {}
     for each in fields(Ranking):
         value = getattr(RANKING, each.name)
-        found |= {f"{each.name}.{member}": number for member, number in value.items()} if isinstance(
-            value, Mapping
-        ) else {each.name: value}
+        found |= (
+            {f"{each.name}.{member}": number for member, number in value.items()}
+            if isinstance(value, Mapping)
+            else {each.name: value}
+        )
     return found
 
 
