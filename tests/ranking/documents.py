@@ -106,6 +106,7 @@ SPELLINGS = (
     page("node-whole", "Servers", "The server is written in node.js by two people."),
     page("node-parts", "Graphs", "Every node of the graph has a js file next to it."),
     page("node-one", "Trees", "A node of the tree has two children and a parent."),
+    page("project", "Packaging", "What pip reads stands in pyproject.toml and nowhere else."),
     page("embassy", "Embassy", "A visa of the U.S. takes a month."),
     page("letters", "Alphabet", "The letter U stands far behind, not next to S."),
     page("tale", "Fairy tales", "Once upon a time there was a king."),

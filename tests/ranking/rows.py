@@ -139,7 +139,7 @@ SPELLINGS = (
     Row("upon", "tale", "A known word is not cut into a stop word and a rest."),
     Row("azoo", "zoo", "An unknown word may be cut after its first letter.", shelf="villages"),
     Row("node.js", "node-whole node-parts", "A name with a dot is found in parts, last."),
-    Row("node.j", "node-whole …", "The last part of a name need not be finished."),
+    Row("pyproject.to", "project", "The last part of a name need not be finished.", all_words=True),
     Row("U.S.", "embassy", "An abbreviation is not found in parts of one letter."),
     Row("three.js courtyard", "three-word three-parts", "A name in parts counts less than a word."),
     Row("256gb", "memory-joined memory-apart", "Digits and letters are found apart."),
