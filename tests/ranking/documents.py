@@ -1,0 +1,232 @@
+"""The documents that the rows of ``rows.py`` search: three small sites in several languages, by topic.
+
+Each topic has words of its own, so that a query finds the pages of one topic, and a page added to one leaves the
+others as they are. What decides between the pages of a topic is said in the rows. Pages that must not win because
+they are shorter are equally long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Page = Mapping[str, Any]
+
+
+def page(id: str, title: str, content: str, **fields: str) -> Page:
+    """A page; ``fields`` are ``excerpt`` and ``date``."""
+    return {"id": id, "title": title, "content": content, "url": f"/{id}", **fields}
+
+
+# --- a site whose pages all have an excerpt: in which field a word stands
+
+SUMMARIES = (
+    page("beacon-text", "On the rocks", "Ships see the lighthouse at night.", excerpt="Old stones in the sea."),
+    page("beacon-excerpt", "A white tower", "It is built to warn the ships.", excerpt="The lighthouse of the bay."),
+    page("beacon-title", "The lighthouse", "It is built to warn the ships.", excerpt="A tower on the cliff."),
+    page("dial-rest", "Shadow of noon", "A sundial has no wheels at all.", excerpt="One sundial of brass here."),
+    page("dial-title", "The sundial", "It has no wheels and no spring.", excerpt="Noon and its shadow here."),
+    page("dial-both", "The sundial", "A sundial has no wheels at all.", excerpt="Noon and its shadow here."),
+    page("wool-title", "The dye works", "Red and blue come from plants.", excerpt="Colours out of the valley."),
+    page("wool-words", "From the sheep", "First wool is washed, then madder.", excerpt="Colours out of the valley."),
+    page("market-all", "Night market in the old town", "The night market has lamps and soup, a market by night.",
+         excerpt="Night market: what to eat at night."),
+    page("market-title", "Night market", "Lamps hang over the street, and soup is sold.", excerpt="What to eat there."),
+    page("market-words", "Market of the night watch", "The watch sold soup at the market.", excerpt="What to eat."),
+    page("loom-weak", "Notes", "A shutle next to a spindel of ours.", excerpt="Looking around in the mill."),
+    page("loom-strong", "Shuttle", "The shuttle flies from side to side.", excerpt="A shuttle made of boxwood."),
+    page("anvil-weak", "Diary", "Saw an anvli, a bellosw and a hammre.", excerpt="In the smithy with them all."),
+    page("anvil-strong", "Anvil", "The anvil is of iron, the bellows not.", excerpt="An anvil and the bellows."),
+    page("tide-title", "Tide table", "High water at noon, low at six again.", excerpt="When to go to the beach."),
+    page("tide-all", "Tide table of today", "The tide table for a month.", excerpt="The tide table here."),
+    page("wind-title", "Windmills", "Sails on the hill turn the stone.", excerpt="How flour is made of grain."),
+    page("wind-excerpt", "The miller", "Sails on the hill turn the stone.", excerpt="Windmills of Holland."),
+    page("wind-text", "The weather", "Sails on the hill turn in the wind.", excerpt="How flour is made of grain."),
+)  # fmt: skip
+
+# --- how exactly a word is matched
+
+FORMS = (
+    page("harbor-typo", "The harpor", "Somebody mistyped this one."),
+    page("harbor-longer", "Harborside", "A walk along the water for all."),
+    page("harbor-exact", "The old port", "Boats lie in the harbor in winter."),
+    page("candle-typo", "The shelf", "Silver and copper next to a cangle from the smith."),
+    page("candle-longer", "The shelf", "Silver and copper next to a candlestick from the smith."),
+    page("candle-stem", "The shelf", "Silver and copper next to some candles from the smith."),
+    page("candle-exact", "The shelf", "Silver and copper next to a candle from the smith."),
+    page("carve-stems", "Carving", "Whoever carves a spoon has to keep the knives sharp."),
+    page("carve-exact", "The spoon", "It takes an hour to carve a good one by hand."),
+    page("broom-two", "The cupboard", "In there a broomstick and some broomcorn wait for the maids."),
+    page("broom-one", "The cupboard", "In there stands a broom next to the bucket of the maids."),
+    page("stitch-one", "Cloth", "It takes a needle to stitch and a thread."),
+    page("stitch-both", "Cloth", "It takes a needle to stitch, and stitches take long."),
+    page("upholster-far", "New upholstarey", "Chairs with cotton and linen on them took a week."),
+    page("upholster-exact", "New chairs", "Upholstery of cotton and linen took a week."),
+    page("ivory-one", "Big animals", "The walrus is one. A walrus swims."),
+    page("ivory-two", "Big animals", "The walrus is one, with teeth of ivory."),
+    page("south-one", "Small animals", "The penguin is one, and it lives in ice."),
+    page("south-two", "Small animals", "The penguin is one, and it lives in antarctica."),
+    page("bike-text", "Two wheels", "A bike stands in front of the door."),
+    page("bicycle-text", "Two wheels", "A bicycle stands in front of the door."),
+    page("bike-title", "The bike", "Two wheels stand in front of the door."),
+)  # fmt: skip
+
+# --- how many words are matched, and how near each other
+
+WORDS = (
+    page("syrup-one", "Maple", "The maple is a tree. A maple turns red in autumn."),
+    page("syrup-both", "Breakfast", "Syrup on the table, and a chair made of maple wood."),
+    page("oyster-two", "Oyster", "The knife has a guard, and the oyster has none."),
+    page("oyster-all", "What to bring", "One glove for the left hand, a knife, and the oyster."),
+    page("bridge-text", "Bridge and blown glass", "The glass and the bridge are seen by boat."),
+    page("bridge-far", "Bridge and blown glass", "Two things to see on one day by boat."),
+    page("bridge-near", "The new glass bridge", "One thing to see on any day by boat."),
+    page("pebble-far", "Pebble and gravel path", "It leads to the well."),
+    page("pebble-next", "The old pebble path", "It leads to the well."),
+    page("pebble-near", "The pebble garden path", "It leads to the well."),
+    page("river-far", "By boat", "The ferry leaves at nine, and whoever likes may row a timetable home."),
+    page("river-near", "By boat", "Whoever likes may read the ferry timetable at home, and leave at nine."),
+    page("paper-title", "Paper", "Hung up with a lantern in it."),
+    page("lantern-title", "Lantern", "Made of wire with a paper on it."),
+    page("paper-other", "Paper", "Made of rags or wood."),
+    page("paper-another", "Paper", "Made of bark and silk."),
+    page("lantern-other", "At night", "Whoever walks takes a lantern along."),
+    page("lantern-another", "In the dark", "Whoever rows takes a lantern along."),
+    page("comet-text", "Stars", "A comet came by in the year of the bell."),
+    page("comet-stops", "Stars", "A comet came by. Why did it do so at last?"),
+    page("comet-title", "The comet", "It came by in the year in which the bell was cast."),
+)  # fmt: skip
+
+# --- words in one or two, with dots, with digits
+
+SPELLINGS = (
+    page("login-apart", "Passwords", "Whoever wants to log in needs a password."),
+    page("login-joined", "Login", "A page with a form for your name."),
+    page("login-far", "Firewood", "A log burns in the stove and gives heat."),
+    page("node-whole", "Servers", "The server is written in node.js by two people."),
+    page("node-parts", "Graphs", "Every node of the graph has a js file next to it."),
+    page("node-one", "Trees", "A node of the tree has two children and a parent."),
+    page("project", "Packaging", "What pip reads stands in pyproject.toml and nowhere else."),
+    page("embassy", "Embassy", "A visa of the U.S. takes a month."),
+    page("letters", "Alphabet", "The letter U stands far behind, not next to S."),
+    page("tale", "Fairy tales", "Once upon a time there was a king."),
+    page("roof", "The roof", "Climb up on the tiles and look around."),
+    page("suite", "Suite 1020", "It has a view of the lake."),
+    page("bus", "Bus", "Number 10 goes each 20 minutes."),
+    page("portrait", "A portrait", "The head is of marble."),
+    page("race", "A race", "One runner was ahead of all."),
+    page("three-word", "Yards", "The courtyard lies behind the house, with a well."),
+    page("three-parts", "Yards", "Of js three hundred pages were written in a day."),
+    page("memory-apart", "Card", "A memory card of 256 GB for the camera."),
+    page("memory-joined", "Stick", "A memory stick of 256gb for the car."),
+    page("version", "Release", "What is new in v2.0.1 and what was mended."),
+)  # fmt: skip
+
+# --- dates
+
+NEWS = (
+    page("news-undated", "Gazette", "News of the gazette."),
+    page("news-2016", "Gazette", "News of the gazette.", date="2016-06-01"),
+    page("news-2024", "Gazette", "News of the gazette.", date="2024-06-01"),
+    page("news-2022", "Gazette", "News of the gazette.", date="2022-06-01"),
+    page("bulletin-new", "Bulletin", "The bulletin has more to tell than this today, but not to them, since nobody "
+         "here has had time to read more than half of it.", date="2024-06-01"),
+    page("bulletin-old", "Bulletin", "The bulletin has more to tell than this did.", date="2020-06-01"),
+    page("bulletin-undated", "Bulletin", "The bulletin has to tell this."),
+)  # fmt: skip
+
+# --- other languages
+
+LANGUAGES = (
+    page("de-haus", "Das Haus am See", "Ein Haus mit Garten ist nicht teuer, aber es liegt weit weg."),
+    page("de-haeuser", "Alte Häuser", "Die Häuser der Stadt sind aus Holz und werden wieder aufgebaut."),
+    page("de-strasse", "Die Straße", "Auf der Straße ist es laut, und die Kinder spielen nicht dort."),
+    page("fr-chevaux", "Les chevaux", "Les chevaux sont dans le pré avec leur cavalier."),
+    page("fr-cheval", "L'école", "On apprend à monter un cheval avec une selle dans cette école."),
+    page("es-canciones", "Las canciones", "Las canciones que se cantan en las fiestas de los pueblos."),
+    page("es-hablar", "El verbo", "Las formas: hablo hablas habla hablamos hablan hablaba hablado hablando hable "
+         "hablen hablaste hablaron. Los verbos son muchos."),
+    page("es-hablar-too", "Los verbos", "También: hablo hablas habla hablamos hablan hablaba hablado hablando hable "
+         "hablen hablaste hablaron. No todos son así."),
+    page("es-hablais", "La gramática", "Una forma que no se usa en América es habláis."),
+    page("es-cancion", "El disco", "Una canción del disco es muy larga y está en la radio."),
+    page("zh-library", "北京图书馆", "图书馆在北京的中心，每天开放。"),
+    page("zh-museum", "上海博物馆", "博物馆里有很多古代的书和图画。"),
+    page("zh-curator", "馆长", "他是馆长，喜欢看书和画地图，每天都在那里。"),
+    page("zh-street", "王府井", "大街在北京，有大的商店。"),
+    page("zh-garden", "公园的塔", "公园在北京，有白色大塔。"),
+    page("ja-station", "東京駅", "東京駅から新幹線に乗ることができます。"),
+    page("ja-tokyo", "旅の本", "京都へ行く人と東へ行く人の話です。東京都の地図もあります。"),
+    page("ja-tower", "京都の塔", "東の山から京都の町が見えます。"),
+    page("ko-school", "학교", "학교에서 친구들과 함께 공부합니다."),
+    page("ko-road", "길", "집에서 학교까지 버스를 타고 갑니다."),
+    page("ko-friend", "친구", "친구들은 공원에서 놀고 있습니다."),
+    page("th-market", "ตลาดน้ำ", "ตลาดนี้มีอาหารและผลไม้มากมาย"),
+    page("th-food", "อาหารไทย", "ร้านนี้ขายอาหารไทยและขนมหวาน"),
+    page("vi-cabbage", "Rau", "Rau bắp cải luộc chấm nước mắm là món ăn dễ làm ở nhà."),
+    page("vi-fish", "Cá kho", "Cá kho tộ là món ăn ngon của người miền Nam."),
+    page("vi-market", "Chợ nổi", "Chợ bán cá, món ăn ngon."),
+    page("vi-eggplant", "Cà tím", "Cà tím nướng mỡ hành là món ăn dễ làm ở nhà."),
+    page("vi-song", "Ca khúc", "Bài này được nhiều người yêu thích ở Việt Nam."),
+    page("ar-book", "الكتاب القديم", "هذا الكتاب من المكتبة القديمة في المدينة."),
+    page("ar-books", "كتب جديدة", "وصل كتاب جديد إلى هذه المكتبة اليوم."),
+    page("hi-book", "पुस्तक मेला", "दिल्ली में पुस्तक मेला हर साल होता है।"),
+    page("hi-books", "पुस्तकें", "यहाँ पुस्तकें और अख़बार मिलते हैं।"),
+    page("ru-city", "Старые города", "Эти города стоят на реке и известны своими церквями."),
+)  # fmt: skip
+
+# --- what is looked for in so many places and no more
+
+BOUNDS = (
+    page("guess-first", "The attic", "An orchid, a walnut and a barrel stand in the attic."),
+    page("guess-last", "The jacket", "The jacket has one pocket on the left side only."),
+    page("loose-first", "Printing", "Each index of the book was set in html by hand."),
+    page("loose-last", "Painting", "A robots exhibition, with a txt of the talks."),
+    page("fog", "The weather", "There will be fog over the hills."),
+    page("cable", "Cable", "It fits USB 3 C plugs and no others."),
+    page("serial", "Serial number", "Read it in groups: k 7 m 7 k 7 m 7 k 7."),
+    page("kiosk", "Kiosk", "Magazines with ads for everybody."),
+    page("quoted-phrase", "Rules", "No dogs allowed, and no bikes. Cats are welcome."),
+    page("quoted-words", "Rules", "Allowed are cats and dogs on a leash. Bikes are welcome."),
+    page("post-first", "Post office", "Stamps and parcels until six."),
+    page("post-second", "Office for post", "Stamps and letters until six."),
+    page("post-third", "Letters", "The post takes them to the office."),
+    page("doctor", "Our physician", "The general practitioner sees you at nine."),
+    page("doctor-word", "The doctor", "Whoever is ill is seen at nine."),
+    page("short", "The frog", "It sits in the pond all day."),
+    page("long", "The captain", "A donaudampfschifffahrtsgesellschaftskapitaen steers a ship of the company."),
+)  # fmt: skip
+
+LIBRARY = FORMS + WORDS + SPELLINGS + NEWS + BOUNDS
+
+# --- a site with more pages than are looked at
+
+VILLAGES = (
+    *(
+        page(
+            f"village-{number:03}",
+            "Village",
+            "The harvest festival begins here" + (" next to the house." if number < 12 else " at nine."),
+            **({"date": "2024-06-01"} if number == 119 else {}),
+        )
+        for number in range(120)
+    ),
+    page("harvest", "Fields", "The harvest is late because of the rain in spring."),
+    page("mouse", "Animals", "A mouse lives in the barn."),
+    *(page(f"kiln-{number}", "Kilns", " ".join(f"kiln{chr(97 + at % 26) * 2}{at}" for at in range(30)))
+      for number in (1, 2)),
+    page("snow-1", "Winter", "A snowflake, a snowfleck and a snowflood."),
+    page("snow-2", "Ice", "No snowflake, no snowfleck and no snowflood."),
+    page("snow-rare", "Spring", "One last snowflurry."),
+    page("muehle", "Die alte Mühle", "Die Mühle steht am Bach und ist nicht mehr in Betrieb."),
+    page("quiz-1", "A quiz", "Quail, quake, quart, queen, query, quest, quick, quiet, quill."),
+    page("quiz-2", "Quiz again", "Quill, quiet, quick, quest, query, queen, quart, quake, quail."),
+    page("quota", "Milk", "There is a quota."),
+    page("zoo", "A zoo", "Elephants and lions."),
+    page("zebra", "Stripes", "Those of a zebra."),
+    page("rhymes", "Rhymes", "The words are eight, fight, light, might, night, right, sight and tight."),
+    page("rhyme-ninth", "A rhyme", "And there is wight."),
+    page("kiln-rare", "Pottery", "The kilnzz31 is a kind that only one potter has."),
+)  # fmt: skip
+
+SHELVES = {"summaries": SUMMARIES, "library": LIBRARY, "villages": VILLAGES, "languages": LANGUAGES}

@@ -1,0 +1,244 @@
+"""What a search finds, in order: the specification of the ranking, one promise a row.
+
+To add a row, write the query, the ids it finds in order, and the promise in a sentence::
+
+    Row("harbor", "harbor-exact harbor-longer harbor-typo", "A word as typed comes before a longer one."),
+
+* The pages are in ``documents.py``. Take words that no other page has, and run ``pytest tests/ranking``: it shows
+  what was found instead.
+* ``…`` at the end of the ids stands for any others, in any order; ``total`` says how many are found in all.
+* ``shelf`` names the pages that are searched, ``settings`` are the site's own, the rest is as in a search.
+
+Whoever adds a number to the ranking adds a row that cannot hold without it, and one that cannot hold with three
+times as much of it; often one row is both. ``test_numbers.py`` demands them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from backends.base import SearchQuery, SearchSettings, SortKey
+from tests.ranking.engine import Found
+
+
+@dataclass(frozen=True)
+class Row:
+    """One query, and what it finds.
+
+    Attributes:
+        query: As typed.
+        ids: All that is found, in order, separated by blanks; with ``…`` at the end, what comes first.
+        shows: The promise, as a sentence.
+        shelf: Of :data:`tests.ranking.documents.SHELVES`.
+        total: How many are found, where the ids do not say so.
+    """
+
+    query: str
+    ids: str
+    shows: str
+    shelf: str = "library"
+    settings: SearchSettings = field(default_factory=SearchSettings)
+    sort: tuple[SortKey, ...] = ()
+    fields: tuple[str, ...] = ()
+    all_words: bool = False
+    total: int | None = None
+
+    @property
+    def search(self) -> SearchQuery:
+        """The search to run."""
+        return SearchQuery(
+            self.query, limit=20, settings=self.settings, sort=self.sort, fields=self.fields, all_words=self.all_words
+        )
+
+    def holds(self, found: Found) -> bool:
+        """Whether that is what the row says."""
+        ids = self.ids.split()
+        if ids[-1:] == ["…"]:
+            ids.pop()
+            return found.ids[: len(ids)] == tuple(ids) and len(ids) < found.total == (self.total or found.total)
+        return found.ids == tuple(ids) and found.total == len(ids)
+
+    def __str__(self) -> str:
+        return f"{self.query[:40]} in {self.shelf}"
+
+
+FIELDS = (
+    Row("lighthouse", "beacon-title beacon-excerpt beacon-text", "The title counts most, then excerpt, then text.",
+        shelf="summaries"),
+    Row("sundial", "dial-both dial-title dial-rest",
+        "The best field of a word counts fully, the others add a part.",
+        shelf="summaries"),
+    Row("dye wool madder", "wool-words wool-title", "Two words in the text come before one in the title.",
+        shelf="summaries"),
+    Row("night market", "market-title market-all market-words …",
+        "The page whose title is the query comes first.", shelf="summaries"),
+    Row("shuttle spindle", "loom-strong loom-weak",
+        "One word in title, excerpt and text comes before two mistyped words in the text.", shelf="summaries"),
+    Row("anvil bellows hammer", "anvil-strong anvil-weak",
+        "Two words in title, excerpt and text come before three mistyped words in the text.", shelf="summaries"),
+    Row("tide table", "tide-all tide-title",
+        "A page that is about it in title, excerpt and text comes before one that has just the title.",
+        shelf="summaries"),
+    Row("sails wind", "wind-title wind-text wind-excerpt",
+        "Of two words, one as typed comes before a longer one of an excerpt, but not of a title.", shelf="summaries"),
+    Row("hill sails wind", "wind-title wind-excerpt wind-text",
+        "Of three words, the field counts more than the end that is missing.", shelf="summaries"),
+    Row("lighthouse", "beacon-text", "Only the fields that are asked for are searched.",
+        shelf="summaries", fields=("content",)),
+    Row("lighthouse", "beacon-text beacon-excerpt beacon-title",
+        "The site's own weights decide; what a field of weight 0 has is found, last.",
+        shelf="summaries", settings=SearchSettings(weights={"title": 0.0, "content": 3.0})),
+)  # fmt: skip
+
+FORMS = (
+    Row("harbor", "harbor-exact harbor-longer harbor-typo",
+        "A word as typed comes before a longer one, that before a mistyped one, even one of a title."),
+    Row("harbor", "harbor-longer harbor-exact harbor-typo",
+        "A site that weighs titles four times has a longer word in a title before the word in a text.",
+        settings=SearchSettings(weights={"title": 4.0})),
+    Row("silver copper candle", "candle-exact candle-stem candle-longer candle-typo",
+        "The order of forms: as typed, same stem, longer, mistyped."),
+    Row("carve", "carve-stems carve-exact", "A word of the same stem in the title comes before the word in the text."),
+    Row("cupboard maids broom", "broom-one broom-two",
+        "Two longer words count less than the word as typed."),
+    Row("stitch", "stitch-both stitch-one", "A second form of the word adds to it."),
+    Row("cotton linen upholstery", "upholster-exact upholster-far",
+        "A word with two errors, even of a title, comes after the word as typed."),
+    Row("walrus scrimshaw ivroy", "ivory-two ivory-one", "A mistyped word counts more than none."),
+    Row("penguin scrimshaw antartcia", "south-two south-one", "A word with two errors counts more than none."),
+    Row("bicycle", "bike-title bicycle-text bike-text",
+        "A synonym is nearly as good as the word itself.", settings=SearchSettings(synonyms=(("bicycle", "bike"),))),
+)  # fmt: skip
+
+WORDS = (
+    Row("maple syrup", "syrup-both syrup-one", "All words come before some, even where some are in the title."),
+    Row("maple syrup", "syrup-both", "Only pages with all words are found if that is asked for.", all_words=True),
+    Row("maple syrup", "syrup-both", "With a sort, pages with some words are not found where one has all.",
+        sort=(SortKey("title"),)),
+    Row("oyster knife glove", "oyster-all oyster-two",
+        "All three words in the text come before two of them, one in the title."),
+    Row("glass bridge", "bridge-text bridge-near bridge-far",
+        "Neighbours in a title come before the same words apart, if those are not in the text, too."),
+    Row("pebble path", "pebble-next pebble-near pebble-far", "In a title one word may stand between neighbours."),
+    Row("ferry timetable", "river-near river-far", "Neighbours in a text come before the same words apart."),
+    Row("paper lantern", "lantern-title paper-title …", "A word counts more in a field in which it is rare."),
+    Row("why comet", "comet-title comet-stops comet-text", "A stop word need not match, and counts little."),
+    Row("why the comet", "comet-title comet-stops comet-text",
+        "In a query of three words, stop words find nothing by themselves."),
+    Row("why did the xylograph", "comet-stops …",
+        "A query of four words of which nothing is found finds pages with two stop words or more."),
+    Row("the xylograph zymurgy quokka", "", "A single stop word finds nothing."),
+)  # fmt: skip
+
+SPELLINGS = (
+    Row("log in", "login-joined login-apart login-far", "Two words are found written together, too."),
+    Row("login", "login-joined login-apart", "One word is found as two, too."),
+    Row("log -oak in", "login-apart login-far", "Words are not joined across a word that is left out."),
+    Row("a head", "portrait", "A stop word is not joined with the word after it."),
+    Row("10 20", "bus", "Two numbers are not joined."),
+    Row("upon", "tale", "A known word is not cut into a stop word and a rest."),
+    Row("azoo", "zoo", "An unknown word may be cut after its first letter.", shelf="villages"),
+    Row("node.js", "node-whole node-parts", "A name with a dot is found in parts, last."),
+    Row("pyproject.to", "project", "The last part of a name need not be finished.", all_words=True),
+    Row("U.S.", "embassy", "An abbreviation is not found in parts of one letter."),
+    Row("three.js courtyard", "three-word three-parts", "A name in parts counts less than a word."),
+    Row("256gb", "memory-joined memory-apart", "Digits and letters are found apart."),
+    Row("256 gb", "memory-apart memory-joined", "Digits and letters are found together."),
+    Row("2.0.1", "version", "A version is found with a v before it."),
+)  # fmt: skip
+
+NEWS = (
+    Row("gazette", "news-2024 news-2022 news-2016 news-undated", "Of pages that are alike, newer ones come first."),
+    Row("bulletin", "bulletin-undated bulletin-old bulletin-new",
+        "A page that is a little better comes before a newer one."),
+)  # fmt: skip
+
+BOUNDS = (
+    Row("orchad walnat barrle pockat", "guess-first", "Typing errors are corrected in three words of a query."),
+    Row("node.js index.html robots.txt", "node-whole loose-first node-parts",
+        "Two of the names with dots are found in parts."),
+    Row(" ".join(["fog", *(f"q{number}" for number in range(48))]), "",
+        "Of a query of more than 48 words those that tell least are left out."),
+    Row("frag", "", "A word of four letters is forgiven no error."),
+    Row("hovbor", "", "A word of six letters is forgiven one error."),
+    Row("donaudampfschifffahrtsgesellschaftskapitaem", "", "A word of more than forty letters is forgiven none."),
+    Row("usb3c", "cable", "A word is cut where letters and digits meet."),
+    Row("k7m7k7m7k7", "", "A word is cut into eight parts at most."),
+    Row("ad xylograph", "", "A word of two letters stands for no others of its stem."),
+    Row("kiln", "kiln-1 kiln-2", "A beginning stands for the thirty most frequent words that have it.",
+        shelf="villages"),
+    Row("qu", "quiz-1 quiz-2", "A beginning of two letters stands for the ten most frequent words that have it.",
+        shelf="villages"),
+    Row("z", "zoo", "A single letter stands for words of titles only.", shelf="villages"),
+    Row("snow fl", "snow-1 snow-2", "Two words written together stand for the three most frequent that begin so.",
+        shelf="villages"),
+    Row("sn ow", "", "Two words of four letters in all do not stand for longer ones.", shelf="villages"),
+    Row("xight", "rhymes", "A mistyped word stands for eight others at most.", shelf="villages"),
+    Row("harvest festival", "…", "If a hundred pages have all words, no others are found.",
+        shelf="villages", total=120),
+    Row("wo sind die mühlen", "muehle", "The language of one page in a hundred is known by its stop words.",
+        shelf="villages", all_words=True),
+    Row("village", "village-000 …", "Among the hundred best, newer pages come first, but not from behind them.",
+        shelf="villages", total=120),
+    Row("house", "…", "A word that ten pages have is no typing error.", shelf="villages", total=12),
+)  # fmt: skip
+
+QUERIES = (
+    Row('"no bikes"', "quoted-phrase", "Quoted words must follow each other."),
+    Row('"bikes no"', "", "The words of a phrase must stand in its order."),
+    Row('xylograph "bikes no allowed"', "", "A phrase that no page has finds nothing in a query that is no sentence."),
+    Row('"no bikes" stamps', "quoted-phrase", "If no page has the phrase and a word around it, the phrase decides."),
+    Row('are the "welcome cats" allowed', "quoted-phrase quoted-words …",
+        "In a sentence, quoted words that no page has in this order are words like others."),
+    Row("dogs -leash", "quoted-phrase", "A word after a minus must not be there."),
+    Row("post office", "post-first post-second post-third", "The page whose title is the query comes first."),
+    Row("post office", "post-third post-first post-second", "What the site has pinned comes first, if it is there.",
+        settings=SearchSettings(pinned={"post office": ("post-third", "not there")})),
+    Row("post office", "post-third post-second post-first", "A sort comes before all ranking.",
+        sort=(SortKey("title"),)),
+    Row("doctor", "doctor-word", "Nothing is a synonym but what the site says."),
+    Row("doctor", "doctor-word doctor", "A phrase can be a synonym of a word.",
+        settings=SearchSettings(synonyms=(("doctor", "general practitioner"),))),
+    Row("general practitioner", "doctor-word doctor", "A word can be a synonym of a phrase.",
+        settings=SearchSettings(synonyms=(("doctor", "general practitioner"),))),
+    Row("the comet", "comet-title comet-text comet-stops …", "With no stop words, each word has to match.",
+        settings=SearchSettings(stop_words=frozenset())),
+    Row("stamps parcels", "post-first post-second", "A stop word of the site's own need not match, but counts.",
+        settings=SearchSettings(stop_words=frozenset({"parcels"})), all_words=True),
+    Row("why did", "comet-stops", "A query of stop words alone is one of words.", all_words=True),
+)  # fmt: skip
+
+LANGUAGES = tuple(
+    Row(query, ids, shows, shelf="languages")
+    for query, ids, shows in (
+        ("haus", "de-haus de-haeuser", "German: a plural has the stem of the word, whatever its vowel."),
+        ("häuser", "de-haeuser de-haus", "German: a plural comes before its singular if it was typed."),
+        ("strasse", "de-strasse", "German: ss and ß are the same."),
+        ("cheval", "fr-cheval fr-chevaux", "French: the text has the word, the title only its plural."),
+        ("ecole", "fr-cheval", "French: accents and the article l' may be left out."),
+        ("canciones", "es-canciones es-cancion", "Spanish: the same stem with another accent."),
+        ("كتاب", "ar-book ar-books", "Arabic: the article is no part of the word."),
+        ("الكتاب", "ar-book ar-books", "Arabic: the word as typed comes first."),
+        ("पुस्तक", "hi-book hi-books", "Hindi: the word comes before its plural."),
+        ("पुस्तकें", "hi-books hi-book", "Hindi: the plural comes first if it was typed."),
+        ("東京", "ja-station ja-tokyo", "Japanese: a word is found inside of a longer one."),
+        ("京都", "ja-tower ja-tokyo", "Japanese: it is found even across two words, but last."),
+        ("학교", "ko-school ko-road", "Korean: particles cling to a word."),
+        ("친구", "ko-friend ko-school", "Korean: the title comes first."),
+        ("อาหาร", "th-food th-market", "Thai: a word is found inside of a sentence."),
+        ("图书馆", "zh-library", "Chinese: a word of three characters is two pairs."),
+        ("图书馆长", "zh-curator zh-library", "Chinese: one pair in a title comes before two in title and text."),
+        ("北京塔", "zh-library zh-garden zh-street", "Chinese: pairs find; single characters only add."),
+        ("ca", "vi-fish vi-eggplant vi-song vi-market …", "Vietnamese: whoever types no tones finds them all."),
+        ("ca tim", "vi-eggplant", "Vietnamese: tones may be left out in several words."),
+        ("cá món", "vi-fish vi-market vi-eggplant vi-song …",
+         "Vietnamese: a word with the tone typed comes before one with another."),
+        ("cá món tuyệt", "vi-fish vi-market vi-eggplant vi-song …",
+         "Vietnamese: the typed tone in a text comes before another tone in a title."),
+        ("город", "ru-city", "Russian: a beginning is found."),
+        ("реки", "", "Stems are looked up in languages of at least four in a hundred pages."),
+        ("hablar", "es-hablar-too es-hablar", "Spanish: a word stands for the twelve most frequent of its stem."),
+    )
+)  # fmt: skip
+
+ROWS = (*FIELDS, *FORMS, *WORDS, *SPELLINGS, *NEWS, *BOUNDS, *QUERIES, *LANGUAGES)

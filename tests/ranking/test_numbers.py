@@ -1,0 +1,96 @@
+"""No number of the ranking can be lost or skewed unseen: for each, rows fail without it and with three times as much.
+
+Where a number stands for a bound, none at all means that nothing may be looked up, and three times as much that the
+bound is hardly one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+
+from tests.ranking.engine import Number, Shelf, constants, ranking_numbers, with_constant, with_number
+from tests.ranking.rows import ROWS, Row
+
+NOTHING: Mapping[str, Number] = {
+    "half_life_days": math.inf,  # A time to divide by: without a half-life, news stay new.
+    "search._MICROSECONDS_A_DAY": math.inf,  # The same.
+    "queries.MAX_UNITS": 1,  # A query has at least one word.
+}
+"""What a number is set to where 0 is not what nothing means."""
+
+_WORK = "bounds work among many thousands of words; among these few the same is found"
+_WRITTEN = "decides when documents are written: the shelves are"
+_ONCE = "is read once by a process, or when documents are written: the shelves are"
+_SIX = "would take a site in six languages of one script"
+_ENDING = "no stemmer takes off more letters; it bounds work"
+_TWO_HUNDRED = "would take a site of more than two hundred pages, one in a language of its own"
+
+UNSEEN: Mapping[tuple[str, str], str] = {
+    ("expansion._MOST_LOOKED_AT", "thrice"): _WORK,
+    ("typos._MOST_SCANNED", "thrice"): _WORK,
+    ("typos._MOST_SCANNED_AGAIN", "nothing"): _WORK,
+    ("typos._MOST_SCANNED_AGAIN", "thrice"): _WORK,
+    ("typos._MOST_COMPLETED", "nothing"): _WORK,
+    ("typos._MOST_COMPLETED", "thrice"): _WORK,
+    ("typos._FEWEST_LETTERS", "nothing"): _WORK,
+    ("typos._FEWEST_LETTERS", "thrice"): _WORK,
+    ("typos.LONGEST_INDEXED_TEXT", "nothing"): _WORK,
+    ("typos.LONGEST_INDEXED_TEXT", "thrice"): _WORK,
+    ("languages._LETTERS_OF_ENDING", "nothing"): _ENDING,
+    ("languages._LETTERS_OF_ENDING", "thrice"): _ENDING,
+    ("languages._MOST_LIKELY", "thrice"): _SIX,
+    ("languages._TRACES", "nothing"): _TWO_HUNDRED,
+    ("languages._SAMPLE", "nothing"): _WRITTEN,
+    ("languages._SAMPLE", "thrice"): _WRITTEN,
+    ("languages._VOTES_OF_LETTERS", "nothing"): _ONCE,
+    ("languages._VOTES_OF_LETTERS", "thrice"): _ONCE,
+    ("tones._ENOUGH", "nothing"): _WRITTEN,
+    ("tones._ENOUGH", "thrice"): _WRITTEN,
+    ("tones._LONGEST", "nothing"): _WRITTEN,
+    ("tones._LONGEST", "thrice"): _WRITTEN,
+}
+"""Number and change (``nothing``, ``thrice``) that no row shows, and why. None of them is of ``Ranking``."""
+
+
+def changes(numbers: Mapping[str, Number]) -> list[tuple[str, str, Number]]:
+    """Every number, the name of what is done to it, and the value it is given."""
+    nothing = [(name, "nothing", NOTHING.get(name, type(value)(0))) for name, value in numbers.items()]
+    return [*nothing, *((name, "thrice", 3 * value) for name, value in numbers.items())]
+
+
+@pytest.fixture(scope="module")
+def holding(shelves: Mapping[str, Shelf]) -> list[Row]:
+    """The rows that hold: one that does not would seem to guard every number."""
+    return [row for row in ROWS if row.holds(shelves[row.shelf].search(row.search))]
+
+
+def check(name: str, change: str, is_seen: bool) -> None:
+    if (name, change) in UNSEEN:
+        assert not is_seen, f"a row sees {name} changed ({change}): take it from UNSEEN"
+    else:
+        assert is_seen, f"every row holds with {name} changed ({change}): add one to rows.py that does not"
+
+
+@pytest.mark.parametrize(("name", "change", "value"), changes(ranking_numbers()))
+def test_rows_fail_without_a_number_and_with_three_times_as_much(
+    shelves: Mapping[str, Shelf], holding: list[Row], name: str, change: str, value: Number
+) -> None:
+    ranking = with_number(name, value)
+    check(name, change, not all(row.holds(shelves[row.shelf].search(row.search, ranking)) for row in holding))
+
+
+@pytest.mark.parametrize(("name", "change", "value"), changes(constants()))
+def test_rows_fail_without_a_constant_and_with_three_times_as_much(
+    shelves: Mapping[str, Shelf], holding: list[Row], name: str, change: str, value: Number
+) -> None:
+    with with_constant(name, value):
+        check(name, change, not all(row.holds(shelves[row.shelf].search(row.search)) for row in holding))
+
+
+def test_the_exceptions_are_numbers_of_the_engine() -> None:
+    known = {*ranking_numbers(), *constants()}
+    assert {*NOTHING, *(name for name, _ in UNSEEN)} <= known
+    assert {change for _, change in UNSEEN} <= {"nothing", "thrice"}
