@@ -78,6 +78,7 @@ def post_fork(server, worker):
 
     part: Runtime = worker.app.wsgi().extensions["runtime"]
     part.database.dispose(close=False)
+    part.shares.share_out(worker.cfg.threads)
     worker.app.wsgi().extensions["jobs"].start()
 
 

@@ -44,7 +44,7 @@ blp = ApiBlueprint(
 _OPEN_ERRORS = {
     429: ("rate_limit_exceeded",),
     500: ("internal",),
-    503: ("search_engine_unavailable", "database_unavailable", "counters_unavailable"),
+    503: ("search_engine_unavailable", "database_unavailable", "counters_unavailable", "server_busy"),
 }
 _SEARCH_ERRORS = {
     **_OPEN_ERRORS,
@@ -52,7 +52,7 @@ _SEARCH_ERRORS = {
     401: ("missing_authorization_header",),
     403: ("invalid_api_key",),
 }
-_BODY_ERRORS = {**_SEARCH_ERRORS, 413: ("payload_too_large",), 415: ("missing_content_type",)}
+_BODY_ERRORS = {**_SEARCH_ERRORS, 408: ("request_timeout",), 413: ("payload_too_large",), 415: ("missing_content_type",)}
 
 
 @blp.record_once
