@@ -12,7 +12,6 @@ from gunicorn.glogging import Logger
 
 _metrics_folder = tempfile.mkdtemp(prefix="metrics-")
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_folder
-os.environ.setdefault("MALLOC_ARENA_MAX", "2")
 
 bind = f"{os.environ.get('HOST') or '127.0.0.1'}:{os.environ.get('PORT') or '8000'}"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)
@@ -74,8 +73,10 @@ def when_ready(server):
 
 def post_fork(server, worker):
     """Nothing that was opened before the fork may be used after it."""
+    from app.memory import bound_arenas
     from app.runtime import Runtime
 
+    bound_arenas()
     part: Runtime = worker.app.wsgi().extensions["runtime"]
     part.database.dispose(close=False)
     part.shares.share_out(worker.cfg.threads)

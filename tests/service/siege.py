@@ -68,7 +68,7 @@ def slow_senders(server: Server, begin: Callable[[], bytes], connections: int = 
             for client in list(siege.open):
                 try:
                     client.send(b"x")
-                    said = client.recv(65_536, socket.MSG_DONTWAIT)
+                    said = client.recv(65_536)
                 except BlockingIOError:
                     continue
                 except OSError:
@@ -81,6 +81,7 @@ def slow_senders(server: Server, begin: Callable[[], bytes], connections: int = 
         client = _connect(server)
         siege.open.append(client)
         client.sendall(begin())
+        client.setblocking(False)
     thread = threading.Thread(target=drip)
     thread.start()
     try:
