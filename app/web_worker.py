@@ -22,6 +22,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -43,6 +44,8 @@ SMALL_BODY = 65_536
 """Bytes of a body that are waited for before a thread has the request."""
 LARGEST_HEAD = 65_536
 PIECE = 65_536
+"""Bytes that are read at a time, and that are sent as soon as they have come together."""
+MOST_PIECES = 64
 MOST_AHEAD = 1_048_576
 """Bytes of an answer in pieces that may wait to be sent; then the thread that makes more of it waits."""
 MOST_UNSENT = 134_217_728
@@ -131,12 +134,16 @@ class Socket(socket.socket):
                 self.take_in(size)
             except BlockingIOError:
                 self._wait(select.POLLIN)
-        data = bytes(self.received[:size])
-        del self.received[:size]
+        received = self.received
+        if len(received) <= size:
+            self.received = bytearray()
+            return bytes(received)
+        data = bytes(received[:size])
+        del received[:size]
         return data
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Send what the client takes at once and keep the rest, so that the event loop sends it.
+        """Have this sent by :meth:`flush`, which is called here only when much has come together.
 
         Raises:
             BrokenPipeError: Of an answer in pieces the client takes too little.
@@ -149,27 +156,25 @@ class Socket(socket.socket):
                 except TimeoutError as error:
                     raise BrokenPipeError(errno.EPIPE, "the client takes too little") from error
                 self.flush()
-        rest = memoryview(data)
-        if not self.unsent:
-            with suppress(BlockingIOError):
-                rest = rest[self.send(rest) :]
-        if rest:
-            self.unsent.append(rest)
-            self.unsent_bytes += len(rest)
+        self.unsent.append(memoryview(data))
+        self.unsent_bytes += len(data)
+        if self.unsent_bytes > PIECE:
+            self.flush()
 
     def flush(self) -> None:
-        """Send what the client takes now of what is unsent."""
-        while self.unsent:
+        """Send what the client takes at once of what is unsent."""
+        unsent = self.unsent
+        while unsent:
             try:
-                count = self.send(self.unsent[0])
+                sent = self.sendmsg(list(islice(unsent, MOST_PIECES)))
             except BlockingIOError:
                 return
-            self._progress(count)
-            self.unsent_bytes -= count
-            if count == len(self.unsent[0]):
-                self.unsent.popleft()
-            else:
-                self.unsent[0] = self.unsent[0][count:]
+            self._progress(sent)
+            self.unsent_bytes -= sent
+            while unsent and sent >= len(unsent[0]):
+                sent -= len(unsent.popleft())
+            if sent:
+                unsent[0] = unsent[0][sent:]
 
     def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
         """Send part of a file as :meth:`sendall` does."""
@@ -177,6 +182,15 @@ class Socket(socket.socket):
         data = file.read(-1 if count is None else count)
         self.sendall(data)
         return len(data)
+
+    def close(self) -> None:
+        """End the conversation; the event loop, which may still watch the descriptor, closes it by :meth:`release`."""
+        with suppress(OSError):
+            self.shutdown(socket.SHUT_RDWR)
+
+    def release(self) -> None:
+        """Close the descriptor."""
+        super().close()
 
     def _wait(self, event: int) -> None:
         seconds = self.deadline - time.monotonic()
@@ -192,7 +206,9 @@ class Connection(TConn):
     """A client's connection and how much of its next request is there.
 
     Attributes:
-        on_deadline: What the event loop does at the socket's deadline.
+        events: What the poller looks for.
+        on_event: What the event loop does when that happens; ``None`` while a thread has the request.
+        on_deadline: What it does at the socket's deadline.
         is_idle: Nothing of a request has come.
         is_kept: Another request may follow the answer that is being sent.
     """
@@ -202,6 +218,8 @@ class Connection(TConn):
     def __init__(self, cfg: Any, sock: Socket, client: Any, server: Any):
         super().__init__(cfg, sock, client, server)
         self.data_ready = True
+        self.events = 0
+        self.on_event: Callable[[Connection], None] | None = None
         self.on_deadline: Callable[[Connection], None]
         self.is_idle = True
         self.is_kept = False
@@ -271,6 +289,8 @@ class Connection(TConn):
                 received[: self._body_at - 2] = head
                 self._body_at = len(head) + 2
                 self.sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+                with suppress(OSError):  # Reading tells it, too.
+                    self.sock.flush()
 
 
 class Worker(ThreadWorker):
@@ -310,15 +330,22 @@ class Worker(ThreadWorker):
             return
         self.nr_conns += 1
         conn = Connection(self.cfg, Socket(accepted), client, listener.getsockname())
-        self._await_request(conn)
-        self._read(conn, None)
+        conn.sock.give(self.cfg.keepalive)
+        self._read(conn)
+
+    def handle(self, conn: Connection) -> bool:
+        """Answer a request, in a thread."""
+        is_kept = bool(super().handle(conn))
+        with suppress(OSError):  # The event loop tries again, and ends it.
+            conn.sock.flush()
+        return is_kept
 
     def finish_request(self, conn: Connection, fs: Future[bool]) -> None:
         """A thread is done with a request."""
         if conn.sock.may_wait:
             self._reading -= 1
             if self._in_line:
-                following = self._in_line[0]
+                following = self._in_line.popleft()
                 self._unwatch(following)
                 self._hand_over(following)
         conn.is_kept = not fs.cancelled() and fs.exception() is None and fs.result()
@@ -353,26 +380,41 @@ class Worker(ThreadWorker):
         self,
         conn: Connection,
         event: int,
-        on_event: Callable[[Connection, Any], None],
+        on_event: Callable[[Connection], None],
         on_deadline: Callable[[Connection], None],
     ) -> None:
-        self.poller.register(conn.sock, event, partial(on_event, conn))
-        self._watched.add(conn)
+        if not conn.events:
+            self.poller.register(conn.sock, event, partial(self._happen, conn))
+        elif conn.events != event:
+            self.poller.modify(conn.sock, event, partial(self._happen, conn))
+        conn.events = event
+        conn.on_event = on_event
         conn.on_deadline = on_deadline
+        self._watched.add(conn)
 
     def _unwatch(self, conn: Connection) -> None:
-        if conn not in self._watched:
-            return
-        self._watched.remove(conn)
-        if conn in self._in_line:
-            self._in_line.remove(conn)
+        """Wait no more. The poller goes on, since most clients do nothing until they are answered."""
+        self._watched.discard(conn)
+        conn.on_event = None
+
+    def _happen(self, conn: Connection, _fileobj: Any) -> None:
+        if conn.on_event is not None:
+            conn.on_event(conn)
         else:
+            self._forget(conn)
+
+    def _forget(self, conn: Connection) -> None:
+        if conn.events:
             self.poller.unregister(conn.sock)
+            conn.events = 0
 
     def _drop(self, conn: Connection) -> None:
+        if conn in self._in_line:
+            self._in_line.remove(conn)
         self._unwatch(conn)
+        self._forget(conn)
         self.nr_conns -= 1
-        conn.close()
+        conn.sock.release()
 
     def _abort(self, conn: Connection) -> None:
         """Close at once; the kernel would try for minutes to send the rest."""
@@ -386,10 +428,12 @@ class Worker(ThreadWorker):
         conn.sock.give(self.cfg.keepalive if self.alive else LINGER_SECONDS)
         self._watch(conn, selectors.EVENT_READ, self._read, self._drop)
 
-    def _read(self, conn: Connection, _fileobj: Any) -> None:
+    def _read(self, conn: Connection) -> None:
         try:
             conn.sock.take_in()
         except BlockingIOError:
+            if not conn.events:
+                self._await_request(conn)
             return
         except OSError:
             self._drop(conn)
@@ -397,7 +441,6 @@ class Worker(ThreadWorker):
         if conn.is_idle:
             conn.is_idle = False
             conn.sock.give(PATIENCE_SECONDS)
-            conn.on_deadline = self._refuse_slow
         self._look(conn)
 
     def _look(self, conn: Connection) -> None:
@@ -411,7 +454,7 @@ class Worker(ThreadWorker):
             self._unwatch(conn)
             util.write_error(conn.sock, 431, "Request Header Fields Too Large", "The request's head is too large.")
             self._send(conn)
-        elif conn not in self._watched:
+        else:
             self._watch(conn, selectors.EVENT_READ, self._read, self._refuse_slow)
 
     def _hand_over(self, conn: Connection) -> None:
@@ -438,6 +481,8 @@ class Worker(ThreadWorker):
 
     def _refuse(self, conn: Connection, error: ApiError) -> None:
         """Answer in the application's place."""
+        if conn in self._in_line:
+            self._in_line.remove(conn)
         self._unwatch(conn)
         body = orjson.dumps(error_body(error))
         headers = {
@@ -472,7 +517,7 @@ class Worker(ThreadWorker):
             else:
                 self._await_request(conn)
 
-    def _write(self, conn: Connection, _fileobj: Any) -> None:
+    def _write(self, conn: Connection) -> None:
         try:
             conn.sock.flush()
         except OSError:
@@ -502,7 +547,7 @@ class Worker(ThreadWorker):
         conn.sock.give(LINGER_SECONDS)
         self._watch(conn, selectors.EVENT_READ, self._discard, self._drop)
 
-    def _discard(self, conn: Connection, _fileobj: Any) -> None:
+    def _discard(self, conn: Connection) -> None:
         try:
             if conn.sock.discard() == 0:
                 self._drop(conn)

@@ -52,7 +52,12 @@ _SEARCH_ERRORS = {
     401: ("missing_authorization_header",),
     403: ("invalid_api_key",),
 }
-_BODY_ERRORS = {**_SEARCH_ERRORS, 408: ("request_timeout",), 413: ("payload_too_large",), 415: ("missing_content_type",)}
+_BODY_ERRORS = {
+    **_SEARCH_ERRORS,
+    408: ("request_timeout",),
+    413: ("payload_too_large",),
+    415: ("missing_content_type",),
+}
 
 
 @blp.record_once
