@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import resource
 import shutil
 import tempfile
 
@@ -12,6 +13,13 @@ from gunicorn.glogging import Logger
 
 _metrics_folder = tempfile.mkdtemp(prefix="metrics-")
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_folder
+
+_OPEN_FILES = 8192
+"""A thousand connections a worker are more than many systems allow at first, with the index's files beside them."""
+_soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+if 0 <= _soft < _OPEN_FILES:
+    _allowed = _OPEN_FILES if _hard == resource.RLIM_INFINITY else min(_OPEN_FILES, _hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_allowed, _hard))
 
 bind = f"{os.environ.get('HOST') or '127.0.0.1'}:{os.environ.get('PORT') or '8000'}"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)

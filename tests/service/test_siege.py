@@ -5,13 +5,12 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.server import Server
 from tests.service import siege
-from tests.service.clients import Customer, NoAnswer, eventually, page, register
+from tests.service.clients import Customer, eventually, page, register
 from tests.service.conftest import one_machine
 
 pytestmark = pytest.mark.service
