@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import resource
 import shutil
 import tempfile
 
@@ -12,11 +13,17 @@ from gunicorn.glogging import Logger
 
 _metrics_folder = tempfile.mkdtemp(prefix="metrics-")
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_folder
-os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+
+_OPEN_FILES = 8192
+"""A thousand connections a worker are more than many systems allow at first, with the index's files beside them."""
+_soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+if 0 <= _soft < _OPEN_FILES:
+    _allowed = _OPEN_FILES if _hard == resource.RLIM_INFINITY else min(_OPEN_FILES, _hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_allowed, _hard))
 
 bind = f"{os.environ.get('HOST') or '127.0.0.1'}:{os.environ.get('PORT') or '8000'}"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)
-worker_class = "gthread"
+worker_class = "app.web_worker.Worker"
 threads = int(os.environ.get("WEB_THREADS") or 8)
 limit_request_line = 8190
 graceful_timeout = 30
@@ -74,10 +81,13 @@ def when_ready(server):
 
 def post_fork(server, worker):
     """Nothing that was opened before the fork may be used after it."""
+    from app.memory import bound_arenas
     from app.runtime import Runtime
 
+    bound_arenas()
     part: Runtime = worker.app.wsgi().extensions["runtime"]
     part.database.dispose(close=False)
+    part.shares.share_out(worker.cfg.threads)
     worker.app.wsgi().extensions["jobs"].start()
 
 

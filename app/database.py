@@ -20,6 +20,8 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session, sessionmaker
 
+SQLITE_BYTES = 50_331_648
+"""What SQLite keeps of its files in the memory of a process: every connection may keep 16 MB of them, all this much."""
 _HASTE = 10
 """Once a writer has waited in vain, writers wait this part of the time until one succeeds."""
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.000_5, 0.004
@@ -227,4 +229,5 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.execute("PRAGMA cache_size=-16384")
+    cursor.execute(f"PRAGMA soft_heap_limit={SQLITE_BYTES}")
     cursor.close()

@@ -28,6 +28,8 @@ _OWN_CODES = frozenset(
         ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
         ErrorCode.DATABASE_UNAVAILABLE,
         ErrorCode.COUNTERS_UNAVAILABLE,
+        ErrorCode.SERVER_BUSY,
+        ErrorCode.REQUEST_TIMEOUT,
     }
 )
 _TYPES = {401: "auth", 403: "auth", 429: "system", 500: "internal", 503: "system"}

@@ -36,6 +36,7 @@ class ErrorCode(StrEnum):
     INDEX_NOT_FOUND = "index_not_found"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
+    REQUEST_TIMEOUT = "request_timeout"
     PAYLOAD_TOO_LARGE = "payload_too_large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
     RATE_LIMIT_EXCEEDED = "rate_limit_exceeded"
@@ -43,6 +44,7 @@ class ErrorCode(StrEnum):
     SEARCH_ENGINE_UNAVAILABLE = "search_engine_unavailable"
     DATABASE_UNAVAILABLE = "database_unavailable"
     COUNTERS_UNAVAILABLE = "counters_unavailable"
+    SERVER_BUSY = "server_busy"
 
 
 STATUS: Mapping[ErrorCode, int] = {
@@ -70,6 +72,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.INDEX_NOT_FOUND: 404,
     ErrorCode.NOT_FOUND: 404,
     ErrorCode.METHOD_NOT_ALLOWED: 405,
+    ErrorCode.REQUEST_TIMEOUT: 408,
     ErrorCode.PAYLOAD_TOO_LARGE: 413,
     ErrorCode.UNSUPPORTED_MEDIA_TYPE: 415,
     ErrorCode.RATE_LIMIT_EXCEEDED: 429,
@@ -77,6 +80,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.SEARCH_ENGINE_UNAVAILABLE: 503,
     ErrorCode.DATABASE_UNAVAILABLE: 503,
     ErrorCode.COUNTERS_UNAVAILABLE: 503,
+    ErrorCode.SERVER_BUSY: 503,
 }
 
 MAX_DETAILS = 100

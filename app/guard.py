@@ -1,7 +1,8 @@
 """What happens to every request before its view, in the order in which errors win.
 
 0 the address limit of callers nobody knows, 1 route and method, 2 identity, 3 request limits,
-4 CSRF, 5 kind of key. The rest (body, objects, state, quota) is the view's.
+4 CSRF, 5 kind of key. The rest (body, objects, state, quota) is the view's. Before all limits comes the share of
+threads: who has used it up is refused before anything is asked that could be slow.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 def guard(app: Flask) -> None:
     """Put the checks in front of every view of ``app``."""
     app.before_request(_check)
+    app.teardown_request(_leave_share)
     app.after_request(_give_back_failed)
     app.after_request(_complete_rate_headers)
 
@@ -84,6 +86,8 @@ def _check() -> None:
     if caller is not None and caller.kind == "session" and not (access.session or access.anyone):
         caller, failure = None, missing_key()
     opens_session = getattr(view, "opens_session", False)
+    who = address() if caller is None else caller.account.id
+    state.share = who, part.shares.enter(who)
     if caller is None:
         _hit_address(part)
         if req.routing_exception is not None:
@@ -113,6 +117,12 @@ def _check() -> None:
         check_csrf(caller)
     if not access.allows(caller):
         raise forbidden(caller)
+
+
+def _leave_share(_error: BaseException | None) -> None:
+    share = g.pop("share", None)
+    if share is not None:
+        runtime().shares.leave(*share)
 
 
 def _identify(part: Runtime, req: Request, token: str | None) -> tuple[Caller | None, ApiError | None]:

@@ -14,6 +14,7 @@ from sqlalchemy import select
 from app.clock import now
 from app.counters.base import CountersUnavailable
 from app.database import is_unavailable
+from app.memory import give_back
 from app.models import Site
 from app.runtime import Runtime
 from app.services import engine_tasks, sessions
@@ -58,6 +59,7 @@ class Jobs:
             Job("usage-copies", 30.0, part.usage_copies.flush),
             Job("credential-epochs", 60.0, self._heal_epochs),
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
+            Job("memory", 10.0, give_back),
             Job("sessions", 3600.0, self._delete_sessions),
         ]
 

@@ -52,7 +52,12 @@ SECURITY_SCHEMES = {
     },
 }
 
-_COUNTED = (ErrorCode.RATE_LIMIT_EXCEEDED, ErrorCode.DATABASE_UNAVAILABLE, ErrorCode.COUNTERS_UNAVAILABLE)
+_COUNTED = (
+    ErrorCode.RATE_LIMIT_EXCEEDED,
+    ErrorCode.DATABASE_UNAVAILABLE,
+    ErrorCode.COUNTERS_UNAVAILABLE,
+    ErrorCode.SERVER_BUSY,
+)
 _KEY_ERRORS = (ErrorCode.MISSING_API_KEY, ErrorCode.INVALID_API_KEY, ErrorCode.KEY_DISABLED, ErrorCode.KEY_EXPIRED)
 _DESCRIPTIONS = {
     400: "Invalid parameters or malformed body",
@@ -60,11 +65,12 @@ _DESCRIPTIONS = {
     403: "Known, but not allowed",
     404: "Resource does not exist",
     405: "Method not allowed",
+    408: "Body sent too slowly",
     413: "Body too large",
     415: "Body of another content type",
     429: "Rate or daily quota exceeded",
     500: "Internal error",
-    503: "A part of the service is away; try again",
+    503: "A part of the service is away or busy; try again",
 }
 _HEADERS = {
     "X-RateLimit-Limit": {"schema": {"type": "integer"}, "description": "Requests allowed in the window."},
@@ -125,6 +131,7 @@ class ApiBlueprint(SmorestBlueprint):
             codes.update(
                 (
                     ErrorCode.INVALID_JSON,
+                    ErrorCode.REQUEST_TIMEOUT,
                     ErrorCode.PAYLOAD_TOO_LARGE,
                     ErrorCode.UNSUPPORTED_MEDIA_TYPE,
                 )

@@ -23,7 +23,7 @@ def read_body(req: Request) -> bytes:
     """The request's body.
 
     Raises:
-        ApiError: 413 over the limit of this route, 415 for an encoded body.
+        ApiError: 413 over the limit of this route, 408 if it comes too slowly, 415 for an encoded body.
     """
     if req.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
         raise ApiError(
@@ -105,7 +105,7 @@ def _reading(req: Request, limit: int, broken: ErrorCode) -> Iterator[None]:
     """While a body of at most ``limit`` bytes is read.
 
     Raises:
-        ApiError: 413; 400 with the code ``broken`` for chunks that are none, or end too early.
+        ApiError: 413; 408; 400 with the code ``broken`` for chunks that are none, or end too early.
     """
     req.max_content_length = limit
     try:
@@ -114,6 +114,10 @@ def _reading(req: Request, limit: int, broken: ErrorCode) -> Iterator[None]:
         more = req.content_length is None and req.environ.get("wsgi.input_terminated") and req.input_stream.read(1)
     except RequestEntityTooLarge as error:
         raise too_large(limit) from error
+    except TimeoutError as error:
+        raise ApiError(
+            ErrorCode.REQUEST_TIMEOUT, "The body came too slowly.", headers={"Connection": "close"}
+        ) from error
     except (ParseException, OSError) as error:
         raise ApiError(
             broken,

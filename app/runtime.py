@@ -25,6 +25,7 @@ from app.services.key_use import KeyUse
 from app.services.reindex import Rebuilder
 from app.services.search import Searcher
 from app.services.usage_days import UsageCopies
+from app.shares import ThreadShares
 from backends.registry import create_backend
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Runtime:
     key_use: KeyUse
     usage_copies: UsageCopies
     credentials: CredentialCache = field(default_factory=CredentialCache)
+    shares: ThreadShares = field(default_factory=ThreadShares)
 
     def run_engine_tasks(self) -> None:
         """Do now what a request left to be done at the engine, if all is there; else the jobs do it later."""

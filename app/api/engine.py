@@ -45,7 +45,7 @@ _OPEN_ERRORS = {
     400: ("bad_request",),
     429: ("rate_limit_exceeded",),
     500: ("internal",),
-    503: ("search_engine_unavailable", "database_unavailable", "counters_unavailable"),
+    503: ("search_engine_unavailable", "database_unavailable", "counters_unavailable", "server_busy"),
 }
 _SEARCH_ERRORS = {
     **_OPEN_ERRORS,
@@ -53,7 +53,12 @@ _SEARCH_ERRORS = {
     401: ("missing_authorization_header",),
     403: ("invalid_api_key",),
 }
-_BODY_ERRORS = {**_SEARCH_ERRORS, 413: ("payload_too_large",), 415: ("missing_content_type",)}
+_BODY_ERRORS = {
+    **_SEARCH_ERRORS,
+    408: ("request_timeout",),
+    413: ("payload_too_large",),
+    415: ("missing_content_type",),
+}
 
 
 @blp.record_once

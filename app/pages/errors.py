@@ -24,6 +24,7 @@ TITLES = {
     403: "That is not allowed",
     404: "There is nothing here",
     405: "That does not work here",
+    408: "That came too slowly",
     413: "That was too large",
     415: "That was not understood",
     429: "Too many requests",

@@ -57,9 +57,11 @@ def two_machines(
 
 
 @contextmanager
-def one_machine(folder: Path, *, workers: int = 4, **settings: str | int) -> Iterator[list[Server]]:
+def one_machine(
+    folder: Path, *, workers: int = 4, application: str = "wsgi:app", **settings: str | int
+) -> Iterator[list[Server]]:
     """One gunicorn master over files."""
-    with running_server(folder / "data", workers=workers, **{**COMMON, **settings}) as server:
+    with running_server(folder / "data", workers=workers, application=application, **{**COMMON, **settings}) as server:
         yield [server]
 
 

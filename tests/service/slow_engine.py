@@ -1,0 +1,22 @@
+"""The service with an engine that takes SLOW_SECONDS over queries with SLOW_WORD in them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from app import create_app
+from backends.base import SearchQuery, SearchResult
+from backends.tantivy import TantivyBackend
+
+_search = TantivyBackend.search
+
+
+def _search_slowly(self: TantivyBackend, index: str, query: SearchQuery) -> SearchResult:
+    if os.environ["SLOW_WORD"] in query.text:
+        time.sleep(float(os.environ["SLOW_SECONDS"]))
+    return _search(self, index, query)
+
+
+TantivyBackend.search = _search_slowly  # type: ignore[method-assign]
+app = create_app()

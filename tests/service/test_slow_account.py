@@ -1,0 +1,50 @@
+"""What one account does slowly leaves half of a worker's threads to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server import Server
+from tests.service.clients import Customer, crowd, page, register, together
+from tests.service.conftest import one_machine
+
+pytestmark = pytest.mark.service
+
+SLOW = {"slow_word": "molasses", "slow_seconds": 4}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Server]:
+    """A server with one worker of eight threads."""
+    with one_machine(tmp_path, workers=1, application="tests.service.slow_engine:app", **SLOW) as servers:
+        yield servers[0]
+
+
+def join(server: Server, email: str) -> Customer:
+    made = register([server], email)
+    server.set_plan(made.email, "business", requests_per_minute="unlimited")
+    assert made.private.index(page(1)).status == 200
+    return made
+
+
+def test_others_are_answered_at_once_and_the_slow_account_is_told_to_come_later(machine: Server) -> None:
+    slow, other = join(machine, "ann@example.com"), join(machine, "eve@example.com")
+
+    with crowd(12, lambda _number: slow.search.search("molasses")) as attack:
+        attack.wait_for(1, status=503)
+        answers = [other.search.search("page") for _ in range(100)]
+        attack.wait_for(1, status=200)
+    assert {answer.status for answer in answers} == {200}
+    assert max(answer.seconds for answer in answers) < 2
+    refused = [answer for _, answer in attack.answers if answer.status == 503]
+    assert {(answer.error, answer.headers["Retry-After"]) for answer in refused} == {("server_busy", "2")}
+
+
+def test_an_account_that_is_only_busy_is_answered(machine: Server) -> None:
+    busy = join(machine, "ann@example.com")
+
+    answers = together(24, 400, lambda _number: busy.search.search("page"))
+    assert {answer.status for answer in answers} == {200}
