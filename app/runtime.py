@@ -98,7 +98,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         ),
         indexer=indexer,
         searcher=Searcher(engines, indexer),
-        writer=DocumentWriter(database, counters, indexer),
+        writer=DocumentWriter(database, counters, indexer, settings.max_site_fields),
         rebuilder=Rebuilder(database, locks, counters, engines, indexer),
         key_use=KeyUse(database),
         usage_copies=UsageCopies(database, counters),

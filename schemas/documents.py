@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -42,12 +42,14 @@ class ValidDocument:
         source: The document as stored: JSON without null fields.
         fields: The same, decoded.
         kinds: Its further fields and what each holds.
+        position: Where it stands in what was sent: from 0 in a batch, the line in a file.
     """
 
     id: str
     source: bytes
     fields: dict[str, Any]
     kinds: dict[str, FieldKind]
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,13 @@ class DocumentProblems(Exception):
         self.problems = problems
 
 
-def read_document(raw: Any) -> ValidDocument:
+def further_kinds(document: Mapping[str, Any]) -> dict[str, FieldKind]:
+    """The further fields of a valid document and what each holds, as in :attr:`ValidDocument.kinds`."""
+    kinds = ((name, _further_value(value)[0]) for name, value in document.items() if name not in _STANDARD)
+    return {name: kind for name, kind in kinds if kind is not None}
+
+
+def read_document(raw: Any, position: int = 0) -> ValidDocument:
     """Check one document and encode it.
 
     Raises:
@@ -115,7 +123,7 @@ def read_document(raw: Any) -> ValidDocument:
         ]
         if problems:
             raise DocumentProblems(problems)
-    return ValidDocument(document["id"], source, document, kinds)
+    return ValidDocument(document["id"], source, document, kinds, position)
 
 
 def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]]:
@@ -230,7 +238,7 @@ class DocumentsField(fields.Field[Batch]):
         documents: dict[str, ValidDocument] = {}
         for position, raw in enumerate(value):
             try:
-                document = read_document(raw)
+                document = read_document(raw, position)
             except DocumentProblems as problems:
                 errors[position] = _located(problems, position, raw)
                 count.add(errors[position])

@@ -22,7 +22,8 @@ from app.database import Database
 from app.locks import Locks
 from app.models import Site, StoredDocument
 from app.services.engines import Engines
-from backends.base import Document, FieldKind, FieldKinds, SearchBackend
+from app.services.site_fields import SeenKinds, kinds_of
+from backends.base import Document, SearchBackend
 from backends.errors import BackendUnavailable, IndexNotFound
 
 STEP = 1_000
@@ -103,10 +104,11 @@ class Indexer:
         try:
             if written:
                 for start in range(0, len(written), STEP):
-                    engine.upsert(site.engine_index, written[start : start + STEP], _kinds(site))
+                    engine.upsert(site.engine_index, written[start : start + STEP], kinds_of(site))
                 applied = site.revision
             else:
-                applied = self.send(engine, site, site.engine_index, site.applied_revision)
+                seen = SeenKinds(kinds_of(site))
+                applied = self.send(engine, site.id, site.engine_index, site.applied_revision, seen)
         except IndexNotFound:
             log.info("index %s is missing and is built from the stored documents", site.engine_index)
             return self._rebuild(engine, site)
@@ -116,27 +118,30 @@ class Indexer:
     def send(
         self,
         engine: SearchBackend,
-        site: Site,
+        site_id: int,
         index: str,
         after: int,
+        seen: SeenKinds,
         progress: Callable[[int], None] = lambda count: None,
     ) -> int:
         """Apply changes after revision ``after`` to ``index``; gives the revision reached.
 
         Args:
+            seen: The fields of the documents that are there; those of the changes are added, since others go on
+                writing.
             progress: Called with the number of changes handed over since the last call.
         """
-        kinds = _kinds(site)
         reached, last_id = after, ""
         while True:
             with self._database.read() as session:
-                rows = _changes(session, site.id, reached, last_id)
+                rows = _changes(session, site_id, reached, last_id)
             if not rows:
                 return reached
             written = [Document(row.id, orjson.loads(row.source), row.changed_at) for row in rows if row.source]
             removed = [row.id for row in rows if row.source is None]
             if written:
-                engine.upsert(index, written, kinds)
+                seen.add_stored(document.fields for document in written)
+                engine.upsert(index, written, seen.kinds)
             if removed:
                 engine.delete(index, removed)
             last_id, reached, *_ = rows[-1]
@@ -147,7 +152,7 @@ class Indexer:
     def _rebuild(self, engine: SearchBackend, site: Site) -> int:
         """Build a missing index from the start, in its place; gives the revision it has."""
         engine.create_index(site.engine_index)
-        applied = self.send(engine, site, site.engine_index, 0)
+        applied = self.send(engine, site.id, site.engine_index, 0, SeenKinds(kinds_of(site)))
         self._note_applied(site, applied)
         return applied
 
@@ -196,10 +201,6 @@ def site_is_kept(engines: Engines, site: Site) -> bool:
     except IndexNotFound:
         return False
     return True
-
-
-def _kinds(site: Site) -> FieldKinds:
-    return {name: frozenset(FieldKind(kind) for kind in kinds) for name, kinds in site.field_kinds.items()}
 
 
 def _changes(session: Session, site_id: int, revision: int, last_id: str) -> Sequence[Row[str, int, int, bytes | None]]:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+import orjson
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
@@ -23,7 +24,8 @@ from app.models.sites import engine_index_name
 from app.services import engine_tasks
 from app.services.credentials import credential_change
 from app.services.engines import Engines
-from app.services.indexing import Indexer
+from app.services.indexing import STEP, Indexer
+from app.services.site_fields import SeenKinds, kinds_of, remember
 from app.services.sites import end_engine_credentials
 from backends.base import SearchBackend
 
@@ -80,10 +82,13 @@ class Rebuilder:
             try:
                 engine.delete_index(index)
                 engine.create_index(index)
-                reached = self._catch_up(engine, site_id, index, 0, progress)
+                # Known beforehand, since an engine that learns of a field takes up to the work of a build for it.
+                seen = SeenKinds()
+                self._see_all(site_id, seen)
+                reached = self._indexer.send(engine, site_id, index, 0, seen, progress)
                 with self._indexer.site_lock(site_id):
-                    reached = self._catch_up(engine, site_id, index, reached, progress)
-                    switched = self._switch(site_id, engine, reached, keep_old=keep_old)
+                    reached = self._indexer.send(engine, site_id, index, reached, seen, progress)
+                    switched = self._switch(site_id, engine, reached, seen, keep_old=keep_old)
                 if not switched:  # The site was deleted meanwhile; nobody else knows of this index.
                     engine.delete_index(index)
             finally:
@@ -105,16 +110,23 @@ class Rebuilder:
             if held:
                 self._end(site_id)
 
-    def _catch_up(
-        self, engine: SearchBackend, site_id: int, index: str, reached: int, progress: Callable[[int], None]
-    ) -> int:
-        with self._database.read() as session:
-            site = session.get(Site, site_id)
-        if site is None:
-            return reached
-        return self._indexer.send(engine, site, index, reached, progress)
+    def _see_all(self, site_id: int, seen: SeenKinds) -> None:
+        """Note the fields of all documents there are."""
+        last_id = ""
+        while True:
+            with self._database.read() as session:
+                rows = session.execute(
+                    select(StoredDocument.id, StoredDocument.source)
+                    .where(StoredDocument.site_id == site_id, StoredDocument.id > last_id)
+                    .order_by(StoredDocument.id)
+                    .limit(STEP)
+                ).all()
+            seen.add_stored(orjson.loads(row.source) for row in rows if row.source is not None)
+            if len(rows) < STEP:
+                return
+            last_id = rows[-1].id
 
-    def _switch(self, site_id: int, engine: SearchBackend, reached: int, *, keep_old: bool) -> bool:
+    def _switch(self, site_id: int, engine: SearchBackend, reached: int, seen: SeenKinds, *, keep_old: bool) -> bool:
         """Whether the site is still there, and now uses the new index."""
         with self._database.read() as session:
             account_id = session.scalar(select(Site.account_id).where(Site.id == site_id))
@@ -129,6 +141,14 @@ class Rebuilder:
             site.engine = engine.identity
             site.index_generation += 1
             site.applied_revision = reached
+            # What was written meanwhile is applied by its writers, and must be known.
+            query = select(StoredDocument.source).where(
+                StoredDocument.site_id == site_id, StoredDocument.revision > reached, StoredDocument.source.is_not(None)
+            )
+            seen.add_stored(orjson.loads(source) for source in session.scalars(query) if source is not None)
+            # Of what was seen, some may have been removed since, and forgotten with the last document.
+            known = kinds_of(site)
+            remember(site, {name: kinds & known[name] for name, kinds in seen.kinds.items() if name in known})
             engine_tasks.add(
                 session,
                 old_engine,
