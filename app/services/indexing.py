@@ -216,7 +216,7 @@ def _changes(session: Session, site_id: int, revision: int, last_id: str) -> Seq
     ).all()
 
 
-def lagging_sites(session: Session, limit: int = 100) -> Sequence[tuple[int, int]]:
+def lagging_sites(session: Session) -> Sequence[tuple[int, int]]:
     """Sites whose index lacks changes, and the revision it should have."""
-    rows = session.execute(select(Site.id, Site.revision).where(Site.applied_revision < Site.revision).limit(limit))
+    rows = session.execute(select(Site.id, Site.revision).where(Site.applied_revision < Site.revision))
     return [(row.id, row.revision) for row in rows]
