@@ -21,6 +21,7 @@ class ErrorCode(StrEnum):
     INVALID_SORT = "invalid_sort"
     INVALID_FACET = "invalid_facet"
     BATCH_TOO_LARGE = "batch_too_large"
+    ANSWER_TOO_LARGE = "answer_too_large"
     MISSING_API_KEY = "missing_api_key"
     INVALID_API_KEY = "invalid_api_key"
     KEY_DISABLED = "key_disabled"
@@ -55,6 +56,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.INVALID_SORT: 400,
     ErrorCode.INVALID_FACET: 400,
     ErrorCode.BATCH_TOO_LARGE: 400,
+    ErrorCode.ANSWER_TOO_LARGE: 400,
     ErrorCode.MISSING_API_KEY: 401,
     ErrorCode.INVALID_API_KEY: 401,
     ErrorCode.KEY_DISABLED: 401,

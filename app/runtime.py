@@ -97,7 +97,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
             background=background,
         ),
         indexer=indexer,
-        searcher=Searcher(engines, indexer),
+        searcher=Searcher(engines, indexer, settings.max_answer_bytes),
         writer=DocumentWriter(database, counters, indexer, settings.max_site_fields),
         rebuilder=Rebuilder(database, locks, counters, engines, indexer),
         key_use=KeyUse(database),
