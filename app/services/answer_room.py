@@ -23,11 +23,15 @@ class AnswerRoom:
             ApiError: 400 ``answer_too_large``.
         """
         if size > self._left:
-            raise ApiError(
-                ErrorCode.ANSWER_TOO_LARGE,
-                f"The documents of this answer have more than {self._most} bytes: "
-                "ask for fewer hits, or name the fields you need.",
-            )
+            raise self.too_small()
+
+    def too_small(self) -> ApiError:
+        """The 400 for documents that do not fit."""
+        return ApiError(
+            ErrorCode.ANSWER_TOO_LARGE,
+            f"The documents of this answer have more than {self._most} bytes: "
+            "ask for fewer hits, or name the fields you need.",
+        )
 
     def take(self, size: int) -> None:
         """Use so many bytes.

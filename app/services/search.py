@@ -16,7 +16,7 @@ from app.services.credentials import SiteRecord
 from app.services.engines import Engines
 from app.services.indexing import Indexer
 from backends.base import Highlight, Hit, SearchQuery, SearchResult, SortKey
-from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound
+from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
 
 MAX_SORT_KEYS = 3
 _SORT_KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]{0,63})\s*(?::\s*(asc|desc)\s*)?", re.ASCII | re.IGNORECASE)
@@ -86,6 +86,8 @@ class Searcher:
                 result = engine.search(site.engine_index, query, take)
         except BackendRejected as error:
             raise rejected(error) from error
+        except ReplyTooLarge as error:
+            raise room.too_small() from error
         except IndexNotFound as error:
             raise BackendUnavailable("The site's index is being rebuilt.") from error
         return TimedResult(result, hits, round((time.perf_counter() - started) * 1000))

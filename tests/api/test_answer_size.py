@@ -12,6 +12,7 @@ import pytest
 from flask import Flask
 
 from app.services import search
+from backends.errors import ReplyTooLarge
 from tests.answers import assert_error, assert_ok
 from tests.api.gateway import Gateway, assert_engine_error
 from tests.callers import Tenant, page, register_tenant
@@ -173,6 +174,17 @@ class TestAnswers:
 
         assert len(encoded) == 1 + 40
         assert used < 6_000_000
+
+    def test_a_reply_of_the_engine_that_is_too_large_to_be_read_is_the_same(
+        self, app: Flask, owner: Tenant, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: Any) -> None:
+            raise ReplyTooLarge
+
+        monkeypatch.setattr(app.extensions["runtime"].engines.current, "search", refuse)
+
+        assert_error(owner.search.get("/v1/search?q=page"), 400, "answer_too_large")
+        assert_engine_error(gateway.send({"q": "page"}), 400, "answer_too_large")
 
     def test_the_page_says_so(self, owner: Tenant) -> None:
         owner.index(*map(long_page, range(5)))
