@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from flask import request
@@ -19,7 +21,7 @@ from app.services import accounts, keys, sites
 from app.services.credentials import SiteRecord, credential_change
 from app.services.events import SearchEvent
 from app.services.keys import KeyView
-from app.services.search import TimedResult, for_site
+from app.services.search import TimedResult, encode_hit, for_site
 from backends.base import MATCH_ALL, SearchQuery
 
 
@@ -160,21 +162,24 @@ class Found:
     timed: TimedResult
 
 
-def search_site(site: SiteRecord, wanted: SearchQuery, session_id: str | None) -> Found:
+def search_site(site: SiteRecord, wanted: SearchQuery, session_id: str | None, shown: Set[str] | None = None) -> Found:
     """Search a site and write the search down for analytics. The charge was reserved by :mod:`app.guard`.
 
     Args:
         wanted: What ``make_query`` gives; the site's own settings are added here.
         session_id: The visitor's session, in which keystrokes merge.
+        shown: The fields of a hit; ``None`` for all.
 
     Raises:
-        ApiError: 400 for what the query got wrong, 429 if the day's searches are used up.
+        ApiError: 400 for what the query got wrong, or an answer that would be too large; 429 if the day's searches are
+            used up.
         BackendUnavailable: The engine cannot answer now.
     """
     part = runtime()
     query = for_site(wanted, site)
     require_search()
-    timed = part.searcher.run(site, query)
+    encode = encode_hit if shown is None else partial(encode_hit, shown=shown)
+    timed = part.searcher.run(site, query, encode, part.searcher.new_room())
     if query.text != MATCH_ALL and request.method != "HEAD":
         part.events.record_if_possible(
             SearchEvent(

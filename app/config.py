@@ -57,6 +57,10 @@ class Settings:
     registration: bool = _setting(True, "Whether anybody can register an account.")
     max_body_bytes: int = _setting(1_048_576, "Largest request body.")
     max_bulk_body_bytes: int = _setting(16_777_216, "Largest request body of the bulk endpoint.")
+    max_answer_bytes: int = _setting(
+        16_777_216, "Most bytes of documents in one answer of a search, formatted copies included."
+    )
+    max_site_fields: int = _setting(400, "Most distinct further fields that a site's documents may have.")
     event_retention_days: int = _setting(400, "Days after which search events and their roll-ups are deleted.")
     metrics_token: str = _setting("", "Bearer token for /metrics from elsewhere than loopback, or through a proxy.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING or ERROR.")
@@ -134,6 +138,8 @@ def _check(settings: Settings) -> None:
     for name in (
         "max_body_bytes",
         "max_bulk_body_bytes",
+        "max_answer_bytes",
+        "max_site_fields",
         "event_retention_days",
         "database_timeout_seconds",
         "limits_timeout_seconds",

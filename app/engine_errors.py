@@ -23,6 +23,7 @@ _CODES = {
 
 _OWN_CODES = frozenset(
     {
+        ErrorCode.ANSWER_TOO_LARGE,
         ErrorCode.METHOD_NOT_ALLOWED,
         ErrorCode.RATE_LIMIT_EXCEEDED,
         ErrorCode.SEARCH_ENGINE_UNAVAILABLE,

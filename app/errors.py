@@ -6,7 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Any
+
+from schemas.problems import MAX_PROBLEMS
 
 
 class ErrorCode(StrEnum):
@@ -18,6 +21,7 @@ class ErrorCode(StrEnum):
     INVALID_SORT = "invalid_sort"
     INVALID_FACET = "invalid_facet"
     BATCH_TOO_LARGE = "batch_too_large"
+    ANSWER_TOO_LARGE = "answer_too_large"
     MISSING_API_KEY = "missing_api_key"
     INVALID_API_KEY = "invalid_api_key"
     KEY_DISABLED = "key_disabled"
@@ -54,6 +58,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.INVALID_SORT: 400,
     ErrorCode.INVALID_FACET: 400,
     ErrorCode.BATCH_TOO_LARGE: 400,
+    ErrorCode.ANSWER_TOO_LARGE: 400,
     ErrorCode.MISSING_API_KEY: 401,
     ErrorCode.INVALID_API_KEY: 401,
     ErrorCode.KEY_DISABLED: 401,
@@ -82,9 +87,6 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.COUNTERS_UNAVAILABLE: 503,
     ErrorCode.SERVER_BUSY: 503,
 }
-
-MAX_DETAILS = 100
-"""Most problems that one answer lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +142,21 @@ class ApiError(Exception):
 
 
 def validation_error(details: Iterable[Detail]) -> ApiError:
-    """The 400 for a list of problems; its message is the first one, in full, and how many more there are."""
-    problems = list(details)
+    """The 400 for a list of problems; its message is the first one, in full, and how many more there are.
+
+    Of more than can be listed nobody counts the rest.
+    """
+    problems = list(islice(details, MAX_PROBLEMS + 1))
     first = problems[0]
     name = first.field.rsplit(".", 1)[-1]
     predicate = first.message.removeprefix(name).lstrip() if first.message.startswith(name) else None
     message = f"{first.field} {predicate}" if predicate else first.message
-    if len(problems) > 1:
+    if len(problems) > MAX_PROBLEMS:
+        message += " (and more)"
+    elif len(problems) > 1:
         more = len(problems) - 1
         message += f" (and {more} more problem{'s' if more > 1 else ''})"
-    return ApiError(ErrorCode.VALIDATION_FAILED, message, details=problems)
+    return ApiError(ErrorCode.VALIDATION_FAILED, message, details=problems[:MAX_PROBLEMS])
 
 
 def field_error(field: str, code: str, predicate: str, **extra: Any) -> ApiError:
@@ -162,7 +169,7 @@ def error_body(error: ApiError) -> dict[str, Any]:
     """The JSON body of an error."""
     body: dict[str, Any] = {"error": error.code.value, "message": error.message}
     if error.details:
-        body["details"] = [detail.as_dict() for detail in error.details[:MAX_DETAILS]]
+        body["details"] = [detail.as_dict() for detail in error.details]
     if error.retry_after is not None:
         body["retry_after"] = error.retry_after
     return body

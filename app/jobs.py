@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import select
 
+from app.backoff import Backoff
 from app.clock import now
 from app.counters.base import CountersUnavailable
 from app.database import is_unavailable
@@ -22,6 +23,9 @@ from app.services.indexing import lagging_sites
 from app.services.usage_days import delete_old_copies
 from backends.errors import BackendError
 
+SITES_AT_ONCE = 100
+"""Most sites whose index is brought up to date before another process has its turn."""
+
 log = logging.getLogger(__name__)
 
 FIRST_RESTORE_PAUSE_SECONDS, LONGEST_RESTORE_PAUSE_SECONDS = 1.0, 300.0
@@ -30,30 +34,33 @@ FIRST_RESTORE_PAUSE_SECONDS, LONGEST_RESTORE_PAUSE_SECONDS = 1.0, 300.0
 
 @dataclass
 class Job:
-    """Something done again and again."""
+    """Something done again and again.
+
+    Attributes:
+        apart: Whether it has a thread of its own, so that the others need not wait for it.
+    """
 
     name: str
     every_seconds: float
     run: Callable[[], None]
+    apart: bool = False
     due_at: float = 0.0
 
 
 class Jobs:
-    """Runs the jobs of one process in one thread, and builds missing indexes in another.
-
-    To be started after ``fork``.
-    """
+    """Runs the jobs of one process in the background. To be started after ``fork``."""
 
     def __init__(self, part: Runtime, *, background: bool = True):
         self._part = part
         self._background = background
-        self._thread: threading.Thread | None = None
-        self._restorer: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         self._start_lock = threading.Lock()
         self._stopping = threading.Event()
+        self._failing_sites = Backoff()
         self.jobs = [
             Job("engine-tasks", 1.0, self._run_engine_tasks),
             Job("lagging-sites", 2.0, self._apply_lagging),
+            Job("failing-sites", 2.0, self._apply_failing, apart=True),
             Job("key-use", 30.0, part.key_use.flush),
             Job("engines-tidied", 10.0, part.engines.tidy),
             Job("usage-copies", 30.0, part.usage_copies.flush),
@@ -64,24 +71,28 @@ class Jobs:
         ]
 
     def start(self) -> None:
-        """Start the thread, and the one that moves search events, also those that dead processes left.
+        """Start the threads, and the one that moves search events, also those that dead processes left.
 
         Harmless if they run.
         """
         with self._start_lock:
-            if self._thread is None and self._background:
-                self._thread = threading.Thread(target=self._loop, name="jobs", daemon=True)
-                self._thread.start()
-                self._restorer = threading.Thread(target=self._restore_indexes, name="missing-indexes", daemon=True)
-                self._restorer.start()
-                self._part.events.start()
+            if self._threads or not self._background:
+                return
+            together = [job for job in self.jobs if not job.apart]
+            for name, jobs in [("jobs", together), *((job.name, [job]) for job in self.jobs if job.apart)]:
+                thread = threading.Thread(target=self._loop, args=(jobs,), name=name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+            restorer = threading.Thread(target=self._restore_indexes, name="missing-indexes", daemon=True)
+            self._threads.append(restorer)
+            restorer.start()
+            self._part.events.start()
 
     def stop(self) -> None:
-        """End the thread and write down what is only in memory."""
+        """End the threads and write down what is only in memory."""
         self._stopping.set()
-        for thread in (self._thread, self._restorer):
-            if thread is not None:
-                thread.join(timeout=10)
+        for thread in self._threads:
+            thread.join(timeout=10)
         self._attempt(Job("key-use", 0, self._part.key_use.flush))
         self._attempt(Job("usage-copies", 0, self._part.usage_copies.finish))
         self._part.events.stop()
@@ -116,14 +127,15 @@ class Jobs:
                 self._stopping.wait(pause)
                 pause = min(2 * pause, LONGEST_RESTORE_PAUSE_SECONDS)
 
-    def _loop(self) -> None:
+    def _loop(self, jobs: Sequence[Job]) -> None:
         while not self._stopping.wait(0.5):
-            for job in self.jobs:
+            for job in jobs:
                 if time.monotonic() >= job.due_at:
                     self._attempt(job)
                     job.due_at = time.monotonic() + job.every_seconds
 
-    def _attempt(self, job: Job) -> None:
+    def _attempt(self, job: Job) -> bool:
+        """Whether it went well; if not, it is logged."""
         try:
             job.run()
         except Exception as error:
@@ -131,6 +143,8 @@ class Jobs:
                 log.warning("job %s waits: %s", job.name, error)
             else:
                 log.exception("job %s failed", job.name)
+            return False
+        return True
 
     def _run_engine_tasks(self) -> None:
         part = self._part
@@ -143,11 +157,33 @@ class Jobs:
         with part.locks.try_hold("lagging-sites") as held:
             if not held:
                 return
-            with part.database.read() as session:
-                lagging = lagging_sites(session)
-            for site_id, revision in lagging:
-                # One site's trouble with its engine must not keep the others waiting.
-                self._attempt(Job(f"lagging-site {site_id}", 0, partial(part.indexer.apply, site_id, revision)))
+            lagging = self._lagging()
+            for site_id in [site_id for site_id in lagging if site_id not in self._failing_sites][:SITES_AT_ONCE]:
+                self._apply(site_id, lagging[site_id])
+
+    def _apply_failing(self) -> None:
+        """Sites whose index could not be brought up to date: seldom, and while others have their own thread."""
+        part = self._part
+        due = self._failing_sites.due()
+        if not due:
+            return
+        with part.locks.try_hold("failing-sites") as held:
+            if not held:
+                return
+            lagging = self._lagging()
+            for site_id in [site_id for site_id in due if site_id in lagging][:SITES_AT_ONCE]:
+                self._apply(site_id, lagging[site_id])
+
+    def _lagging(self) -> dict[int, int]:
+        with self._part.database.read() as session:
+            lagging = dict(lagging_sites(session))
+        self._failing_sites.forget_all_but(lagging.keys())
+        return lagging
+
+    def _apply(self, site_id: int, revision: int) -> None:
+        # One site's trouble with its engine must not keep the others waiting.
+        if not self._attempt(Job(f"lagging-site {site_id}", 0, partial(self._part.indexer.apply, site_id, revision))):
+            self._failing_sites.note_failure(site_id)
 
     def _heal_epochs(self) -> None:
         self._part.counters.heal_credential_epochs(60, now=now().timestamp())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, NoReturn
 from urllib.parse import unquote_to_bytes
 
@@ -16,7 +17,7 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
 
 from app.errors import ApiError, Detail, ErrorCode, validation_error
-from schemas.problems import walk
+from schemas.problems import MAX_PROBLEMS, walk
 
 
 def read_body(req: Request) -> bytes:
@@ -150,7 +151,7 @@ def check_query_string(req: Request) -> None:
 def invalid(error: ValidationError) -> ApiError:
     """The 400 for marshmallow's messages."""
     details = []
-    for path, problem in walk(error.messages):
+    for path, problem in islice(walk(error.messages), MAX_PROBLEMS + 1):
         name = path.rsplit(".", 1)[-1] or "body"
         details.append(Detail(path or "body", problem.code, f"{name} {problem}", problem.extra))
         if problem.code == "batch_too_large":

@@ -15,7 +15,7 @@ first use in a process, so that an object made before ``fork`` works in every ch
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -83,6 +83,7 @@ class Highlight:
         fields: Fields in which matches are marked; ``("*",)`` for all.
         crop_fields: Field to length in words; such a field is cut around its first good match. Others stay whole.
         crop_marker: Put where text was cut away.
+        shown: The fields that ``Hit.formatted`` has, as far as the document has them; ``None`` for all.
     """
 
     pre_tag: str = "<em>"
@@ -91,6 +92,13 @@ class Highlight:
     fields: tuple[str, ...] = ("*",)
     crop_fields: Mapping[str, int] = field(default_factory=lambda: {"content": 30})
     crop_marker: str = "…"
+    shown: Set[str] | None = None
+
+    def chosen(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The fields of a document that are shown."""
+        if self.shown is None:
+            return document
+        return {name: value for name, value in document.items() if name in self.shown}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +176,18 @@ class Hit:
         """``json``, decoded."""
         decoded: dict[str, Any] = orjson.loads(self.json)
         return decoded
+
+
+TakeHit = Callable[[Hit], None]
+
+
+def hand_over(hits: Iterable[Hit], take: TakeHit | None) -> tuple[Hit, ...]:
+    """Give the hits to ``take``, one by one as they are made, or all to the caller if there is none."""
+    if take is None:
+        return tuple(hits)
+    for hit in hits:
+        take(hit)
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,8 +283,12 @@ class SearchBackend(ABC):
         """
 
     @abstractmethod
-    def search(self, index: str, query: SearchQuery) -> SearchResult:
+    def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
         """Run one search.
+
+        Args:
+            take: Is given each hit as soon as it is made, in their order, so that nobody need hold them all;
+                :attr:`SearchResult.hits` is then empty. All else is done by then. What ``take`` raises ends the search.
 
         Raises:
             BackendRejected: ``filters``, ``sort`` or ``facets`` cannot be run.

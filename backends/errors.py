@@ -26,6 +26,13 @@ class BackendUnavailable(BackendError):
         self.retry_after = retry_after
 
 
+class ReplyTooLarge(BackendUnavailable):
+    """The engine's reply is larger than anybody reads. To a search: its hits are too many, or too large."""
+
+    def __init__(self) -> None:
+        super().__init__("The search engine gave an answer that is too large to be read.")
+
+
 class BackendMisconfigured(BackendUnavailable):
     """The engine refuses our own credentials or speaks another version; an operator must act."""
 

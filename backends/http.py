@@ -20,13 +20,13 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError as Urllib3Error
 from urllib3.exceptions import NameResolutionError, NewConnectionError
 
-from backends.errors import BackendUnavailable
+from backends.errors import BackendUnavailable, ReplyTooLarge
 from backends.server_url import ServerUrl
 
 _POOL_SIZE = 32
 _READ_BYTES = 1 << 16
-MAX_ANSWER_BYTES = 256 << 20
-"""An answer larger than this is no answer of a search server."""
+MAX_REPLY_BYTES = 256 << 20
+"""What is read of an answer: a page of the largest documents, which servers may send twice, and escaped."""
 
 
 class Budget:
@@ -110,6 +110,7 @@ class HttpPool:
 
         Raises:
             TransportFailure: No whole answer came in time.
+            ReplyTooLarge: It is larger than :data:`MAX_REPLY_BYTES`.
         """
         seconds = budget.remaining() if timeout_seconds is None else min(timeout_seconds, budget.remaining())
         response, deadline = self._open(method, node, path, seconds, body, content_type, params)
@@ -118,8 +119,8 @@ class HttpPool:
             for chunk in self._chunks(response, node, deadline):
                 chunks.append(chunk)
                 size += len(chunk)
-                if size > MAX_ANSWER_BYTES:
-                    raise TransportFailure("broken", node)
+                if size > MAX_REPLY_BYTES:
+                    raise ReplyTooLarge
         return Answer(response.status_code, b"".join(chunks), response.headers.get("Retry-After", ""))
 
     def lines(

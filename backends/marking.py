@@ -82,7 +82,10 @@ def mark(document: Mapping[str, Any], matcher: Matcher, wish: Highlight) -> dict
     """A document's fields with matches marked, as :attr:`backends.base.Hit.formatted` has them."""
     every = "*" in wish.fields
     shown = {**dict.fromkeys(REQUIRED_HIT_FIELDS, ""), **document}
-    return {name: _value(name, value, matcher, wish, every or name in wish.fields) for name, value in shown.items()}
+    return {
+        name: _value(name, value, matcher, wish, every or name in wish.fields)
+        for name, value in wish.chosen(shown).items()
+    }
 
 
 def _value(name: str, value: Any, matcher: Matcher, wish: Highlight, marked: bool) -> Any:

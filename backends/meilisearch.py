@@ -15,7 +15,18 @@ from typing import Any
 
 import orjson
 
-from backends.base import Credential, Document, FacetStats, FieldKinds, Hit, SearchBackend, SearchQuery, SearchResult
+from backends.base import (
+    Credential,
+    Document,
+    FacetStats,
+    FieldKinds,
+    Hit,
+    SearchBackend,
+    SearchQuery,
+    SearchResult,
+    TakeHit,
+    hand_over,
+)
 from backends.errors import BackendError, BackendRejected, BackendUnavailable, IndexNotFound
 from backends.ids import checked_index_name, encode_id
 from backends.marking import Matcher, mark
@@ -148,14 +159,14 @@ class MeilisearchBackend(SearchBackend):
 
     # --- searching
 
-    def search(self, index: str, query: SearchQuery) -> SearchResult:
+    def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
         name = checked_index_name(index)
         with _translated(index), _readable():
             self._keep_synonyms(name, query.settings.synonyms)
             filterable = self._filterable_of(name, query)
         compiled = compile_query(name, query, filterable)
         with _translated(index):
-            return self._search(query, compiled)
+            return self._search(query, compiled, take)
 
     # --- readiness and credentials
 
@@ -206,7 +217,7 @@ class MeilisearchBackend(SearchBackend):
             self._transport.wait([self._transport.change("PUT", f"/indexes/{name}/settings/synonyms", wanted)])
         self._synonyms[name] = groups
 
-    def _search(self, query: SearchQuery, compiled: CompiledQuery) -> SearchResult:
+    def _search(self, query: SearchQuery, compiled: CompiledQuery, take: TakeHit | None) -> SearchResult:
         pins = self._pinned_hits(query, compiled)
         others = [with_ids([hit["id"] for hit in pins], without=True)] if pins else []
         offset, limit = max(0, query.offset - len(pins)), query.limit
@@ -221,10 +232,10 @@ class MeilisearchBackend(SearchBackend):
         with _readable():
             pages = results[: 1 + bool(rest)]
             found = [hit for result in pages for hit in result["hits"]][rest : max(rest, rest + limit - len(shown))]
-            hits = [_hit(each, query, compiled) for each in [*shown, *found]]
             total = int(results[0]["totalHits"]) + len(pins)
             facets, stats = _facets(results[-1], compiled, query.facet_values) if query.facets else ({}, {})
-            return SearchResult(tuple(hits), total, facets, stats)
+        hits = hand_over(_hits([*shown, *found], query, compiled), take)
+        return SearchResult(hits, total, facets, stats)
 
     def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[dict[str, Any]]:
         """The pinned documents that are there and pass the filter, in the order of the settings."""
@@ -249,6 +260,13 @@ class MeilisearchBackend(SearchBackend):
             if len(results) != len(queries):
                 raise ValueError(f"{len(results)} results for {len(queries)} queries")
         return results
+
+
+def _hits(found: Sequence[Mapping[str, Any]], query: SearchQuery, compiled: CompiledQuery) -> Iterator[Hit]:
+    for each in found:
+        with _readable():
+            hit = _hit(each, query, compiled)
+        yield hit
 
 
 def _hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from backends.base import Document, FieldKinds, SearchBackend, SearchQuery, SearchResult
+from backends.base import Document, FieldKinds, SearchBackend, SearchQuery, SearchResult, TakeHit
 from backends.embedded.disk import DiskStore
 from backends.embedded.documents import searched_characters
 from backends.embedded.engine_errors import engine_errors
@@ -87,9 +87,9 @@ class TantivyBackend(SearchBackend):
             with self.store.writing(index, {}, 0) as writing:
                 writing.remove(ids)
 
-    def search(self, index: str, query: SearchQuery) -> SearchResult:
+    def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
         with engine_errors("searching"):
-            return run_search(self.store.snapshot(index), query)
+            return run_search(self.store.snapshot(index), query, take=take)
 
     def count(self, index: str) -> int:
         with engine_errors("counting documents"):

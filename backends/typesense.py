@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -19,7 +20,17 @@ from typesense.collections import Collections
 from typesense.documents import Documents
 from typesense.multi_search import MultiSearch
 
-from backends.base import Credential, Document, FieldKinds, Hit, SearchBackend, SearchQuery, SearchResult
+from backends.base import (
+    Credential,
+    Document,
+    FieldKinds,
+    Hit,
+    SearchBackend,
+    SearchQuery,
+    SearchResult,
+    TakeHit,
+    hand_over,
+)
 from backends.errors import BackendError, BackendUnavailable, IndexNotFound
 from backends.http import Answer, Budget
 from backends.ids import checked_index_name, encode_id
@@ -35,7 +46,7 @@ from backends.typesense_query import (
     pins_of,
 )
 from backends.typesense_refusals import is_missing_collection, is_stale_schema, rejection_of
-from backends.typesense_reply import facets_unsettled, make_facets, make_hits
+from backends.typesense_reply import facets_unsettled, make_facets, make_hit
 from backends.typesense_schema import collection_schema, engine_document, field_types, schema_changes
 from backends.typesense_synonyms import SynonymKeeper
 from backends.typesense_transport import RefusedByTypesense, TypesenseTransport
@@ -148,7 +159,7 @@ class TypesenseBackend(SearchBackend):
 
     # --- searching
 
-    def search(self, index: str, query: SearchQuery) -> SearchResult:
+    def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
         name = checked_index_name(index)
         with _translated(index):
             with _readable():
@@ -157,14 +168,14 @@ class TypesenseBackend(SearchBackend):
             if needs_types(query) and not _covers(known, query):
                 known = self._read_types(name)
             try:
-                return self._search(name, query, known)
+                return self._search(name, query, known, take)
             except RefusedByTypesense as error:
                 # The collection was made anew since its fields were read; with what it has now, the query may run.
                 if not (is_stale_schema(error) and needs_types(query)):
                     raise
                 if (fresh := self._read_types(name)) == known:
                     raise
-            return self._search(name, query, fresh)
+            return self._search(name, query, fresh, take)
 
     # --- readiness and credentials
 
@@ -229,14 +240,14 @@ class TypesenseBackend(SearchBackend):
             message = f"The search engine did not take {missing} of {len(documents)} documents."
             raise BackendUnavailable(message) from cause
 
-    def _search(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> SearchResult:
+    def _search(self, name: str, query: SearchQuery, types: Mapping[str, str], take: TakeHit | None) -> SearchResult:
         compiled = compile_query(name, query, types)
         pins = self._pins(name, query, compiled)
         offset, limit = query.offset, query.limit
         if limit == 0 or offset > COUNT_FIRST_OFFSET:
             first = self._run([compiled.search(page=1, per_page=0, pins=pins, facet_values=FACET_VALUES)], query)
             if limit == 0 or offset >= int(first[0]["found"]):
-                return self._result(name, query, compiled, first, [])
+                return self._result(query, compiled, first)
         page, rest = divmod(offset, limit)
         searches = [compiled.search(page=page + 1, per_page=limit, pins=pins, facet_values=FACET_VALUES)]
         if rest:
@@ -244,17 +255,13 @@ class TypesenseBackend(SearchBackend):
         results = self._run(searches, query)
         with _readable():
             found = [hit for result in results for hit in result["hits"]][rest : rest + limit]
-            hits = make_hits(found, query, compiled.parts)
-        return self._result(name, query, compiled, results, hits)
+        result = self._result(query, compiled, results)
+        return replace(result, hits=hand_over(_hits(found, query, compiled), take))
 
     def _result(
-        self,
-        name: str,
-        query: SearchQuery,
-        compiled: CompiledQuery,
-        results: Sequence[Mapping[str, Any]],
-        hits: Sequence[Hit],
+        self, query: SearchQuery, compiled: CompiledQuery, results: Sequence[Mapping[str, Any]]
     ) -> SearchResult:
+        """All but the hits."""
         with _readable():
             counted = results[0].get("facet_counts", [])
             if facets_unsettled(counted, FACET_VALUES, query.facet_values):
@@ -263,7 +270,7 @@ class TypesenseBackend(SearchBackend):
             facets, stats = make_facets(counted, compiled, query.facet_values)
             if compiled.id_facet:
                 facets["id"] = self._id_facet(compiled, query)
-            return SearchResult(tuple(hits), int(results[0]["found"]), facets, stats)
+            return SearchResult((), int(results[0]["found"]), facets, stats)
 
     def _id_facet(self, compiled: CompiledQuery, query: SearchQuery) -> dict[str, int]:
         search = {**compiled.search(page=1, per_page=100), "sort_by": "_s_id:asc", "include_fields": "_id"}
@@ -304,6 +311,13 @@ class TypesenseBackend(SearchBackend):
                         raise error
                     raise rejection_of(error, query) from error
         return results
+
+
+def _hits(found: Sequence[Mapping[str, Any]], query: SearchQuery, compiled: CompiledQuery) -> Iterator[Hit]:
+    for each in found:
+        with _readable():
+            hit = make_hit(each, query, compiled.parts)
+        yield hit
 
 
 def _path(name: str) -> str:

@@ -15,18 +15,15 @@ from backends.typesense_query import CompiledQuery
 from backends.words import QueryPart
 
 
-def make_hits(found: Iterable[Mapping[str, Any]], query: SearchQuery, parts: tuple[QueryPart, ...]) -> list[Hit]:
-    """The hits of one page."""
-    hits = []
-    for item in found:
-        document = item["document"]
-        source: str = document["_doc"]
-        formatted = None
-        if query.highlight is not None:
-            words = [word for field in item.get("highlight", {}).values() for word in _matched(field)]
-            formatted = mark(orjson.loads(source), Matcher.of(parts, words), query.highlight)
-        hits.append(Hit(document["_id"], source.encode(), formatted))
-    return hits
+def make_hit(found: Mapping[str, Any], query: SearchQuery, parts: tuple[QueryPart, ...]) -> Hit:
+    """One of the hits that Typesense gives."""
+    document = found["document"]
+    source: str = document["_doc"]
+    formatted = None
+    if query.highlight is not None:
+        words = [word for field in found.get("highlight", {}).values() for word in _matched(field)]
+        formatted = mark(orjson.loads(source), Matcher.of(parts, words), query.highlight)
+    return Hit(document["_id"], source.encode(), formatted)
 
 
 def make_facets(

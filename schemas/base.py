@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, post_load
 
-from schemas.problems import UNKNOWN, Problem
+from schemas.problems import MAX_PROBLEMS, UNKNOWN, Problem, shown_name
 
 
 class BodySchema(Schema):
@@ -19,6 +21,16 @@ class BodySchema(Schema):
 
     class Meta:
         unknown = RAISE
+
+    def _deserialize(self, data: Any, *, error_store: Any, unknown: Any = RAISE, **kwargs: Any) -> Any:
+        """marshmallow's, which names every unknown field, however many there are; this one stops."""
+        if unknown != RAISE or not isinstance(data, Mapping):
+            return super()._deserialize(data, error_store=error_store, unknown=unknown, **kwargs)
+        loaded = super()._deserialize(data, error_store=error_store, unknown=EXCLUDE, **kwargs)
+        known = {name if field.data_key is None else field.data_key for name, field in self.load_fields.items()}
+        for name in islice((name for name in data if name not in known), MAX_PROBLEMS + 1):
+            error_store.store_error([self.error_messages["unknown"]], shown_name(name), kwargs.get("index"))
+        return loaded
 
 
 class NothingSchema(BodySchema):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ from marshmallow import INCLUDE, Schema, ValidationError, fields
 from backends.base import STANDARD_FIELDS, FieldKind
 from schemas.base import BodySchema, QuerySchema
 from schemas.fields import QueryWholeNumber, Text, WholeNumber, parse_instant
-from schemas.problems import REQUIRED, Problem
+from schemas.problems import MAX_PROBLEMS, REQUIRED, Problem, ProblemCount, shown_name
 from schemas.search import MAX_INT64
 
 RECOMMENDED_BATCH = 1_000
@@ -27,7 +27,9 @@ MAX_FURTHER_FIELDS = 100
 
 _STANDARD = frozenset(STANDARD_FIELDS)
 _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
+_INVALID_NAME = Problem("is not a field name: a letter, then letters, digits, _ and -, at most 64", "invalid_name")
 _INT64 = range(-(2**63), 2**63)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PLAIN_URL = re.compile(r"(?:https?://[A-Za-z0-9.-]+)?/(?![/\\])[!-~]*", re.ASCII)
 
 
@@ -40,12 +42,14 @@ class ValidDocument:
         source: The document as stored: JSON without null fields.
         fields: The same, decoded.
         kinds: Its further fields and what each holds.
+        position: Where it stands in what was sent: from 0 in a batch, the line in a file.
     """
 
     id: str
     source: bytes
     fields: dict[str, Any]
     kinds: dict[str, FieldKind]
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +61,20 @@ class Batch:
 
 
 class DocumentProblems(Exception):
-    """What is wrong with one document: field name (or ``""``) and problem."""
+    """What is wrong with one document: field name (or ``""``) and problem. Looking stops at more than can be listed."""
 
     def __init__(self, problems: list[tuple[str, Problem]]):
         super().__init__(problems)
         self.problems = problems
 
 
-def read_document(raw: Any) -> ValidDocument:
+def further_kinds(document: Mapping[str, Any]) -> dict[str, FieldKind]:
+    """The further fields of a valid document and what each holds, as in :attr:`ValidDocument.kinds`."""
+    kinds = ((name, _further_value(value)[0]) for name, value in document.items() if name not in _STANDARD)
+    return {name: kind for name, kind in kinds if kind is not None}
+
+
+def read_document(raw: Any, position: int = 0) -> ValidDocument:
     """Check one document and encode it.
 
     Raises:
@@ -75,26 +85,27 @@ def read_document(raw: Any) -> ValidDocument:
     problems: list[tuple[str, Problem]] = []
     document: dict[str, Any] = {}
     kinds: dict[str, FieldKind] = {}
+    further = 0
     for name, value in raw.items():
         if name in _STANDARD:
             if value is not None:
                 document[name] = value
         elif not _FIELD_NAME.fullmatch(name):
-            problems.append(
-                (
-                    _shown(name),
-                    Problem("is not a field name: a letter, then letters, digits, _ and -, at most 64", "invalid_name"),
-                )
-            )
+            problems.append((shown_name(name), _INVALID_NAME))
         elif value is not None:
+            further += 1
+            if further > MAX_FURTHER_FIELDS:
+                continue
             kind, value, problem = _further_value(value)
             if problem is not None:
                 problems.append((name, problem))
             elif kind is not None:
                 kinds[name] = kind
             document[name] = value
+        if len(problems) > MAX_PROBLEMS:
+            raise DocumentProblems(problems)
     problems.extend(_standard_problems(document))
-    if len(document) - len(_STANDARD & document.keys()) > MAX_FURTHER_FIELDS:
+    if further > MAX_FURTHER_FIELDS:
         problems.append(("", Problem(f"must have at most {MAX_FURTHER_FIELDS} further fields", "too_many_fields")))
     if problems:
         raise DocumentProblems(problems)
@@ -112,7 +123,7 @@ def read_document(raw: Any) -> ValidDocument:
         ]
         if problems:
             raise DocumentProblems(problems)
-    return ValidDocument(document["id"], source, document, kinds)
+    return ValidDocument(document["id"], source, document, kinds, position)
 
 
 def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]]:
@@ -162,7 +173,7 @@ def _url_problem(url: Any) -> Problem | None:
     if _PLAIN_URL.fullmatch(url):
         return None
     invalid = Problem("must be an http or https URL, or a path that starts with one /", "invalid_url")
-    if any(ord(character) <= 32 or ord(character) == 127 for character in url):
+    if _CONTROL.search(url):
         return invalid
     if url.startswith("/"):
         return invalid if url.startswith(("//", "/\\")) else None
@@ -170,6 +181,8 @@ def _url_problem(url: Any) -> Problem | None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
+        return invalid
+    if any(character.isspace() for character in parts.netloc):
         return invalid
     return None if parts.scheme.lower() in {"http", "https"} and parts.hostname else invalid
 
@@ -208,13 +221,11 @@ def _has_nul(value: Any) -> bool:
     return isinstance(value, list) and any(_has_nul(member) for member in value)
 
 
-def _shown(name: str) -> str:
-    """A field name that came from outside, short enough for an error."""
-    return name.encode("utf-8", "replace").decode()[:80].replace("\x00", "\ufffd")
-
-
 class DocumentsField(fields.Field[Batch]):
-    """A batch of documents. All problems of all documents are reported; duplicates of an id: the last one wins."""
+    """A batch of documents. The problems of all documents are reported, as many as an answer lists.
+
+    Duplicates of an id: the last one wins.
+    """
 
     default_error_messages = Text.default_error_messages
 
@@ -226,12 +237,16 @@ class DocumentsField(fields.Field[Batch]):
         if len(value) > MAX_BATCH:
             raise ValidationError([Problem(f"must hold at most {MAX_BATCH} documents", "batch_too_large")])
         errors: dict[Any, Any] = {}
+        count = ProblemCount()
         documents: dict[str, ValidDocument] = {}
         for position, raw in enumerate(value):
             try:
-                document = read_document(raw)
+                document = read_document(raw, position)
             except DocumentProblems as problems:
                 errors[position] = _located(problems, position, raw)
+                count.add(errors[position])
+                if count.is_full:
+                    break
             else:
                 documents.pop(document.id, None)
                 documents[document.id] = document
@@ -244,7 +259,7 @@ def _located(error: DocumentProblems, position: int, raw: Any) -> dict[str, list
     extra: dict[str, Any] = {"index": position}
     identifier = raw.get("id") if isinstance(raw, dict) else None
     if isinstance(identifier, str | int) and not isinstance(identifier, bool):
-        extra["id"] = _shown(str(identifier)) if len(str(identifier)) > MAX_ID_LENGTH else _clean(str(identifier))
+        extra["id"] = shown_name(str(identifier)) if len(str(identifier)) > MAX_ID_LENGTH else _clean(str(identifier))
     messages: dict[str, list[Problem]] = {}
     for name, problem in error.problems:
         messages.setdefault(name or "_schema", []).append(Problem(problem, problem.code, **extra))

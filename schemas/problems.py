@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+MAX_PROBLEMS = 100
+"""Most problems that an answer lists. The next one is still looked for, to know whether there are more."""
+
+_LONGEST_NAME = 80
+
 
 class Problem(str):
     """What is wrong with a field, as a predicate that follows its name: ``is required``.
@@ -37,6 +42,27 @@ class Problem(str):
 REQUIRED = Problem("is required", "required")
 NULL = Problem("must not be null", "null")
 UNKNOWN = Problem("is not a known field", "unknown")
+
+
+def shown_name(name: str) -> str:
+    """A name that came from outside, fit for an error: short, without NUL and lone surrogates."""
+    return name[:_LONGEST_NAME].encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
+
+
+class ProblemCount:
+    """How many problems were found so far, to stop looking when they are more than an answer lists."""
+
+    def __init__(self) -> None:
+        self.found = 0
+
+    def add(self, messages: Any) -> None:
+        """Count those in marshmallow's nested messages."""
+        self.found += sum(1 for _ in walk(messages))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no use in looking further."""
+        return self.found > MAX_PROBLEMS
 
 
 def walk(messages: Any, path: str = "") -> Iterator[tuple[str, Problem]]:

@@ -74,6 +74,15 @@ class SearchQuerySchema(QuerySchema):
         max_length=MAX_NAMES_LENGTH,
         metadata={"description": "Fields whose values are counted: `author,category`, or `*`."},
     )
+    fields_ = Text(
+        data_key="fields",
+        attribute="fields",
+        load_default="",
+        max_length=MAX_NAMES_LENGTH,
+        metadata={
+            "description": "Fields that hits have beside `id`: `title,url`; all when absent. Unknown names are ignored."
+        },
+    )
     highlight = QueryFlag(load_default=False, metadata={"description": "Whether hits carry `_formatted`."})
     session_id = Text(
         load_default=None,
@@ -101,6 +110,13 @@ class SearchBodySchema(BodySchema):
         allow_none=True,
         metadata={"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
     )
+    fields_ = NamesOrList(
+        data_key="fields",
+        attribute="fields",
+        load_default="",
+        allow_none=True,
+        metadata={"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+    )
     highlight = Flag(load_default=False)
     session_id = Text(load_default=None, max_length=64, allow_none=True)
 
@@ -112,16 +128,19 @@ class SearchBodySchema(BodySchema):
 
 
 class HitSchema(Schema):
-    """A found document; it also has the document's own further fields."""
+    """A found document; it also has the document's own further fields.
+
+    Without `fields` the five of every document are there, empty if the document lacks one.
+    """
 
     class Meta:
         unknown = "include"
 
     id = fields.String(required=True)
-    title = fields.String(required=True)
-    url = fields.String(required=True)
-    excerpt = fields.String(required=True)
-    content = fields.String(required=True)
+    title = fields.String()
+    url = fields.String()
+    excerpt = fields.String()
+    content = fields.String()
     author = fields.String()
     date = fields.String()
     formatted = fields.Dict(
@@ -135,6 +154,13 @@ class FacetStatsSchema(Schema):
 
     min = fields.Float(required=True)
     max = fields.Float(required=True)
+
+
+class SearchWarningSchema(Schema):
+    """Something worth knowing that was no error."""
+
+    code = fields.String(required=True, metadata={"enum": ["unknown_parameter"]})
+    field = fields.String(required=True, metadata={"description": "The parameter that a search does not know."})
 
 
 class SearchResultsSchema(Schema):
@@ -152,6 +178,9 @@ class SearchResultsSchema(Schema):
         metadata={"description": "Field to value to number of matches; when facets were asked for."},
     )
     facetStats = fields.Dict(keys=fields.String(), values=fields.Nested(FacetStatsSchema))
+    warnings = fields.List(
+        fields.Nested(SearchWarningSchema), metadata={"description": "Of query parameters; absent when there is none."}
+    )
 
 
 class RemainingQuotaSchema(Schema):

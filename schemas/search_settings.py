@@ -9,7 +9,7 @@ from marshmallow import Schema, ValidationError, fields
 from backends.text import normal_form
 from schemas.base import BodySchema
 from schemas.fields import Text
-from schemas.problems import Problem
+from schemas.problems import Problem, ProblemCount
 from schemas.search import MAX_QUERY_BYTES
 
 LANGUAGES = (
@@ -47,12 +47,16 @@ class ItemList(fields.Field[list[Any]]):
             code = "too_short" if len(value) < self.low else "too_long"
             raise ValidationError([Problem(f"must have {self.low} to {self.high} items", code)])
         errors: dict[int, Any] = {}
+        count = ProblemCount()
         items = []
         for position, member in enumerate(value):
             try:
                 items.append(self.item.deserialize(member))
             except ValidationError as error:
                 errors[position] = error.messages
+                count.add(error.messages)
+                if count.is_full:
+                    break
         if errors:
             raise ValidationError(errors)
         return items

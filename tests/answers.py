@@ -18,8 +18,9 @@ from referencing.jsonschema import DRAFT202012
 from werkzeug.test import TestResponse
 
 from app.engine_errors import is_below_engine
-from app.errors import MAX_DETAILS, STATUS, ErrorCode
+from app.errors import STATUS, ErrorCode
 from app.openapi import document
+from schemas.problems import MAX_PROBLEMS
 
 Document = dict[str, Any]
 UNDESCRIBED_STATUSES = (404, 405)
@@ -134,7 +135,7 @@ def check_error(response: TestResponse) -> dict[str, Any]:
         assert response.headers["Allow"]
     if "details" in body:
         assert status == 400
-        assert 1 <= len(body["details"]) <= MAX_DETAILS
+        assert 1 <= len(body["details"]) <= MAX_PROBLEMS
         for detail in body["details"]:
             assert (
                 {"field", "code", "message"} <= set(detail) <= {"field", "code", "message", "index", "id", "position"}

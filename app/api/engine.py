@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from flask import Response, g, request
@@ -18,8 +19,10 @@ from app.hosts import base_url
 from app.openapi import ApiBlueprint, View, described_errors, security_of
 from app.parsing import check_query_string, read_json
 from app.runtime import runtime
+from app.services.answer_room import AnswerRoom
 from app.services.credentials import SiteRecord
 from app.services.engine_search import EngineSearch, make_engine_search, make_facet_query, matching_values
+from app.services.search import encode_hit
 from schemas.engine import EngineFacetSearchSchema, EngineMultiSearchSchema, EngineSearchSchema
 from schemas.engine_answers import (
     EngineAnswerSchema,
@@ -49,7 +52,7 @@ _OPEN_ERRORS = {
 }
 _SEARCH_ERRORS = {
     **_OPEN_ERRORS,
-    400: ("bad_request", "invalid_search_…"),
+    400: ("bad_request", "invalid_search_…", "answer_too_large"),
     401: ("missing_authorization_header",),
     403: ("invalid_api_key",),
 }
@@ -154,8 +157,9 @@ def _load(schema: Schema, data: Any) -> dict[str, Any]:
     return loaded
 
 
-def _run(site: SiteRecord, search: EngineSearch) -> dict[str, Any]:
-    return search.encode(runtime().searcher.run(site, search.query))
+def _run(site: SiteRecord, search: EngineSearch, room: AnswerRoom) -> dict[str, Any]:
+    encode = partial(search.shape.encode, room=room)
+    return search.encode(runtime().searcher.run(site, search.query, encode, room))
 
 
 def _require_search() -> None:
@@ -190,7 +194,7 @@ def search_index_by_query(uid: str) -> Response:
 def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
     search = make_engine_search(parameters, site)
     _require_search()
-    return json_answer(_run(site, search))
+    return json_answer(_run(site, search, runtime().searcher.new_room()))
 
 
 @blp.route("/engine/multi-search", methods=["POST"])
@@ -204,8 +208,9 @@ def multi_search() -> Response:
     pairs = enumerate(zip(queries, covered, strict=True))
     searches = [_inside(at, make_engine_search, query, site) for at, (query, site) in pairs]
     _require_search()
+    room = runtime().searcher.new_room()
     results = [
-        {"indexUid": site.index, **_inside(at, _run, site, search)}
+        {"indexUid": site.index, **_inside(at, _run, site, search, room)}
         for at, (site, search) in enumerate(zip(covered, searches, strict=True))
     ]
     return json_answer({"results": results})
@@ -230,7 +235,7 @@ def search_facet(uid: str) -> Response:
     query = make_facet_query(parameters, site)
     _require_search()
     try:
-        timed = runtime().searcher.run(site, query)
+        timed = runtime().searcher.run(site, query, encode_hit, runtime().searcher.new_room())
     except ApiError as error:
         if error.code is ErrorCode.INVALID_FACET:
             raise EngineError("invalid_facet_search_facet_name", error.message) from error

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
-from flask import Response
+from flask import Response, request
 
 from app.actions import search_site
 from app.answers import json_answer
@@ -15,15 +17,18 @@ from app.errors import ErrorCode
 from app.guard import current_caller, used_today
 from app.openapi import ApiBlueprint
 from app.plans import shown
-from app.services.search import encode_results, make_query
+from app.services.search import encode_results, make_query, parse_shown
+from schemas.problems import MAX_PROBLEMS, shown_name
 from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySchema
 
 blp = ApiBlueprint("search", __name__, description="Ranked, typo-tolerant full-text search.")
 
+_KNOWN = frozenset(field.data_key or name for name, field in SearchQuerySchema().load_fields.items())
 ERRORS = (
     ErrorCode.INVALID_FILTER,
     ErrorCode.INVALID_SORT,
     ErrorCode.INVALID_FACET,
+    ErrorCode.ANSWER_TOO_LARGE,
     ErrorCode.SITE_NOT_FOUND,
     ErrorCode.SITE_INACTIVE,
     ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
@@ -36,7 +41,7 @@ ERRORS = (
 @blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
 def search(parameters: dict[str, Any]) -> Response:
     """Search a site's documents."""
-    return run_search(parameters)
+    return run_search(parameters, unknown_parameters(request.args))
 
 
 @blp.route("/v1/search", methods=["POST"])
@@ -48,15 +53,25 @@ def search_by_body(parameters: dict[str, Any]) -> Response:
     return run_search(parameters)
 
 
-def run_search(parameters: dict[str, Any]) -> Response:
+def unknown_parameters(sent: Iterable[str]) -> list[dict[str, str]]:
+    """A warning for each parameter that a search does not know."""
+    unknown = islice((name for name in sent if name not in _KNOWN), MAX_PROBLEMS)
+    return [{"code": "unknown_parameter", "field": shown_name(name)} for name in unknown]
+
+
+def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = ()) -> Response:
     """Choose the site, search it, write the search down and answer."""
     caller = current_caller()
     query = make_query(parameters)
-    found = search_site(choose_searched_site(caller, parameters["site_id"]), query, parameters["session_id"])
+    site = choose_searched_site(caller, parameters["site_id"])
+    found = search_site(site, query, parameters["session_id"], parse_shown(parameters["fields"]))
+    results = encode_results(found.query, parameters["q"], found.timed)
+    if warnings:
+        results["warnings"] = warnings
     limit = caller.account.limits.searches_per_day
     return json_answer(
         {
-            "results": encode_results(found.query, parameters["q"], found.timed),
+            "results": results,
             "remaining_quota": {
                 "daily_limit": shown(limit),
                 "used_today": used_today(),

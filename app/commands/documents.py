@@ -15,6 +15,7 @@ from app.errors import ApiError
 from app.models import Site
 from app.plans import PlanLimits
 from app.runtime import runtime
+from app.services.site_fields import TooManySiteFields
 from app.services.sites import get_account
 from app.wording import counted
 from backends.errors import BackendError
@@ -45,19 +46,26 @@ def import_documents(site_id: int, as_json: bool, file: Path) -> None:
 
     def send() -> None:
         nonlocal imported, created
-        if not batch:
-            return
-        outcome = part.writer.put(site.account_id, _limits_of(site.account_id), site_id, list(batch.values()))
-        imported += outcome.indexed
-        created += outcome.created
-        batch.clear()
+        while batch:
+            documents = list(batch.values())
+            try:
+                outcome = part.writer.put(site.account_id, _limits_of(site.account_id), site_id, documents)
+            except TooManySiteFields as error:
+                for surplus in error.surplus:
+                    document = batch.pop(documents[surplus.place].id)
+                    wrong = f"document {error.predicate(surplus, part.settings.max_site_fields)}"
+                    problems.append({"line": document.position, "problems": [wrong]})
+            else:
+                imported += outcome.indexed
+                created += outcome.created
+                batch.clear()
 
     try:
         with click.progressbar(length=file.stat().st_size, label="Importing", hidden=as_json) as bar:
             for line, raw, size in _rows(file):
                 bar.update(size)
                 try:
-                    document = read_document(raw) if not isinstance(raw, _Unreadable) else None
+                    document = read_document(raw, line) if not isinstance(raw, _Unreadable) else None
                 except DocumentProblems as error:
                     problems.append(
                         {"line": line, "problems": [f"{name or 'document'} {p}" for name, p in error.problems]}
@@ -75,6 +83,7 @@ def import_documents(site_id: int, as_json: bool, file: Path) -> None:
         raise click.ClickException(f"{error.message} Imported before that: {counted(imported, 'document')}.") from error
     except BackendError as error:
         raise click.ClickException(f"{error} The documents so far are stored and will be searchable.") from error
+    problems.sort(key=lambda problem: problem["line"])
     _report(as_json, imported, created, problems)
     if problems:
         raise SystemExit(1)

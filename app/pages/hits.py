@@ -13,7 +13,6 @@ import orjson
 from markupsafe import Markup
 
 from app.pages.layout import day_element, moment_element
-from backends.base import Hit
 from schemas.fields import parse_instant
 
 SNIPPET_LENGTH = 280
@@ -39,9 +38,10 @@ class ShownHit:
     details: Sequence[tuple[str, str]]
 
 
-def show_hits(hits: Sequence[Hit], site_url: str) -> list[ShownHit]:
-    """Hits with their highlights, and links that lead to the site."""
-    return [_show(orjson.loads(hit.json), hit.formatted or {}, site_url) for hit in hits]
+def show_hits(hits: Sequence[bytes], site_url: str) -> list[ShownHit]:
+    """Hits, as JSON, with their highlights, and links that lead to the site."""
+    documents = map(orjson.loads, hits)
+    return [_show(document, document.pop("_formatted", {}), site_url) for document in documents]
 
 
 def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) -> ShownHit:

@@ -22,7 +22,7 @@ from app.plans import shown
 from app.runtime import runtime
 from app.services.credentials import site_record
 from app.services.documents import site_inactive
-from app.services.search import encode_results, make_query
+from app.services.search import encode_results, make_query, parse_shown
 from app.services.sites import Site, get_site
 from schemas.search import SearchQuerySchema
 
@@ -43,7 +43,7 @@ def show_trial(site_id: int) -> str | Response:
     if not wants_page():
         return _as_json(site)
     refill_on_error(lambda error: _page(site, problem=error), {*REFILLED, 503} - {401})
-    return _page(site, found=_search(site) if has_query() else None)
+    return _page(site, found=_search(site, _parameters() | {"fields": ""}) if has_query() else None)
 
 
 show_trial.access = MANAGING  # type: ignore[attr-defined]
@@ -51,11 +51,11 @@ show_trial.searches = True  # type: ignore[attr-defined]
 show_trial.charges_search = has_query  # type: ignore[attr-defined]
 
 
-def _search(site: Site) -> actions.Found:
+def _search(site: Site, parameters: dict[str, Any]) -> actions.Found:
     if not site.active:
         raise site_inactive()
-    parameters = _parameters()
-    return actions.search_site(site_record(site), make_query(parameters), parameters["session_id"])
+    shown_fields = parse_shown(parameters["fields"])
+    return actions.search_site(site_record(site), make_query(parameters), parameters["session_id"], shown_fields)
 
 
 def _parameters() -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _page(site: Site, *, found: actions.Found | None = None, problem: ApiError |
         values.update(
             total=result.total,
             took_ms=found.timed.took_ms,
-            hits=show_hits(result.hits, site.url),
+            hits=show_hits(found.timed.hits, site.url),
             facets=groups_of(result.facets, chosen_facets()),
             page=query.offset // query.limit + 1,
             page_address=lambda number: search_address(chosen_facets(), number),
@@ -94,7 +94,7 @@ def _page(site: Site, *, found: actions.Found | None = None, problem: ApiError |
 
 
 def _as_json(site: Site) -> Response:
-    found = _search(site)
+    found = _search(site, _parameters())
     limit = current_caller().account.limits.searches_per_day
     return json_answer(
         {

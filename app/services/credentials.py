@@ -23,7 +23,8 @@ from app.database import Database
 from app.models import Account, Key, Site
 from app.plans import PlanLimits, PlanTable
 from app.services.search_settings import read_settings
-from backends.base import FieldKind, SearchSettings
+from app.services.site_fields import kinds_of
+from backends.base import FieldKinds, SearchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class SiteRecord:
     engine_index: str
     active: bool
     public_epoch: int
-    kinds: dict[str, frozenset[FieldKind]]
+    kinds: FieldKinds
     settings: SearchSettings
 
 
@@ -94,7 +95,7 @@ def site_record(site: Site) -> SiteRecord:
         engine_index=site.engine_index,
         active=site.active,
         public_epoch=site.public_epoch,
-        kinds={name: frozenset(FieldKind(kind) for kind in kinds) for name, kinds in site.field_kinds.items()},
+        kinds=kinds_of(site),
         settings=read_settings(site.search_settings),
     )
 

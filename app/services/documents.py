@@ -20,6 +20,7 @@ from app.models.base import to_microseconds
 from app.plans import PlanLimits
 from app.services.group_commit import GroupCommit, Written
 from app.services.indexing import Indexer
+from app.services.site_fields import SeenKinds, TooManySiteFields, find_surplus, forget_if_empty, kinds_of, remember
 from app.services.sites import count_documents, get_account, get_site
 from app.services.usage_days import count_changed, discount_changed
 from app.wording import counted, number
@@ -76,19 +77,24 @@ class DocumentWriter:
     Writers that come together share a transaction, and then a commit of the engine.
     """
 
-    def __init__(self, database: Database, counters: CounterStore, indexer: Indexer):
+    def __init__(self, database: Database, counters: CounterStore, indexer: Indexer, max_site_fields: int):
         self._transactions = GroupCommit(database, counters)
         self._indexer = indexer
+        self._max_site_fields = max_site_fields
 
     def put(self, account_id: int, limits: PlanLimits, site_id: int, documents: Sequence[ValidDocument]) -> BulkOutcome:
         """Add or replace documents with distinct ids, all or none.
 
         Raises:
+            TooManySiteFields: The site would know more further fields than it may.
             ApiError: 404 for the site; 403 when the site is paused or the plan's documents would be exceeded.
             BackendUnavailable: They are stored but not, or perhaps not, searchable yet; they will be.
         """
         stored = self._transactions.run_together(
-            account_id, site_id, _Batch(limits, documents), partial(_put, account_id, site_id)
+            account_id,
+            site_id,
+            _Batch(limits, documents),
+            partial(_put, account_id, site_id, self._max_site_fields),
         )
         with self._discounted_if_unavailable(account_id, stored.day, len(documents)):
             self._indexer.apply(site_id, stored.revision, stored.written)
@@ -113,9 +119,11 @@ class DocumentWriter:
             document.source = None
             document.revision = site.revision
             document.changed_at = to_microseconds(now())
+            forgot_fields = forget_if_empty(site)
             session.flush()
             session.expunge(document)  # Others in this transaction write documents past the session.
-            return Written((site.revision, count_changed(session, account_id, 1)))
+            day = count_changed(session, account_id, 1)
+            return Written((site.revision, day), account_id if forgot_fields else None)
 
         revision, day = self._transactions.run(account_id, write)
         with self._discounted_if_unavailable(account_id, day, 1):
@@ -137,9 +145,9 @@ class DocumentWriter:
 
 
 def _put(
-    account_id: int, site_id: int, session: Session, batches: Sequence[_Batch]
+    account_id: int, site_id: int, max_site_fields: int, session: Session, batches: Sequence[_Batch]
 ) -> Written[Sequence[_Stored | Exception]]:
-    """Store batches of one site, those that the plan allows, under one revision.
+    """Store batches of one site, those that fit the site and the plan, under one revision.
 
     Raises:
         ApiError: 404 for the site; 403 when it is paused.
@@ -152,7 +160,12 @@ def _put(
     have = count_documents(session, account_id) if may_exceed else 0
     created: list[int | ApiError] = []
     kept: dict[str, ValidDocument] = {}
+    seen = SeenKinds(kinds_of(site))
     for batch in batches:
+        surplus = find_surplus(batch.documents, seen.kinds, max_site_fields)
+        if surplus:
+            created.append(TooManySiteFields(batch.documents, surplus, max_site_fields))
+            continue
         fresh = {document.id for document in batch.documents} - known
         if batch.limits.documents is not None and fresh and have + len(fresh) > batch.limits.documents:
             created.append(_over_quota(batch.limits.documents, have, len(fresh)))
@@ -160,6 +173,8 @@ def _put(
         known |= fresh
         have += len(fresh)
         kept |= {document.id: document for document in batch.documents}
+        for document in batch.documents:
+            seen.add(document.kinds)
         created.append(len(fresh))
     brings_fields = False
     written: list[Document] = []
@@ -168,7 +183,7 @@ def _put(
         documents = list(kept.values())
         site.revision += 1
         site.document_count += sum(count for count in created if isinstance(count, int))
-        brings_fields = merge_kinds(site, documents)
+        brings_fields = remember(site, seen.kinds)
         changed_at = store(session, site.id, site.revision, documents)
         session.flush()
         taken = (len(batch.documents) for batch, count in zip(batches, created, strict=True) if isinstance(count, int))
@@ -222,27 +237,6 @@ def known_ids(session: Session, site_id: int, ids: Sequence[str]) -> set[str]:
 def _steps(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(ids), LOOKUP_STEP):
         yield ids[start : start + LOOKUP_STEP]
-
-
-def new_kinds(site: Site, documents: Sequence[ValidDocument]) -> dict[str, set[str]]:
-    """Further fields, or kinds of them, that the site's documents did not have before."""
-    fresh: dict[str, set[str]] = {}
-    for document in documents:
-        for name, kind in document.kinds.items():
-            if kind.value not in site.field_kinds.get(name, ()):
-                fresh.setdefault(name, set()).add(kind.value)
-    return fresh
-
-
-def merge_kinds(site: Site, documents: Sequence[ValidDocument]) -> bool:
-    """Note the further fields of ``documents`` at the site; gives whether any was new."""
-    fresh = new_kinds(site, documents)
-    if fresh:
-        merged = {name: list(kinds) for name, kinds in site.field_kinds.items()}
-        for name, kinds in fresh.items():
-            merged[name] = sorted({*merged.get(name, ()), *kinds})
-        site.field_kinds = merged
-    return bool(fresh)
 
 
 def store(session: Session, site_id: int, revision: int, documents: Sequence[ValidDocument]) -> int:

@@ -12,11 +12,13 @@ from typing import Any
 
 import orjson
 
+from app.services.answer_room import AnswerRoom
 from backends.base import STANDARD_FIELDS, FieldKind, FieldKinds, Highlight, Hit
 from backends.marking import crop_window
 
 _OPEN, _CLOSE = "\0<", "\0>"
 EVERY = "*"
+_LEAST_POSITION = len('{"start":0,"length":1}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +70,57 @@ class HitShape:
             fields=(EVERY,) if self.positions else tuple(self.highlighted),
             crop_fields={} if self.positions else self.cropped,
             crop_marker=self.crop_marker,
+            shown=None if self.positions or EVERY in self.retrieved else self._shown(),
         )
 
-    def encode(self, hit: Hit) -> orjson.Fragment:
-        """A hit as JSON."""
+    def encode(self, hit: Hit, room: AnswerRoom) -> bytes:
+        """A hit as JSON.
+
+        Raises:
+            ApiError: 400 if it does not fit into ``room``, and it is so much larger that it is not made at all.
+        """
         extra: dict[str, Any] = {}
-        if self.has_formatted and hit.formatted is not None:
-            extra["_formatted"] = self._formatted(hit.formatted)
-        if self.positions and hit.formatted is not None:
-            extra["_matchesPosition"] = _positions(hit.formatted)
+        if hit.formatted is not None:
+            room.check(self._least_size(hit.formatted))
+            if self.has_formatted:
+                extra["_formatted"] = self._formatted(hit.formatted)
+            if self.positions:
+                extra["_matchesPosition"] = _positions(hit.formatted)
         if EVERY not in self.retrieved:
             shown = {name: value for name, value in hit.document.items() if name in self.retrieved}
-            return orjson.Fragment(orjson.dumps({**shown, **extra}))
+            return orjson.dumps({**shown, **extra})
         if not extra:
-            return orjson.Fragment(hit.json)
-        return orjson.Fragment(hit.json[:-1] + b"," + orjson.dumps(extra)[1:])
+            return hit.json
+        return hit.json[:-1] + b"," + orjson.dumps(extra)[1:]
+
+    def _least_size(self, marked: Mapping[str, Any]) -> int:
+        """Bytes that tags and positions take at the least: a text may consist of matches."""
+        tags = len(self.pre_tag) + len(self.post_tag)
+        each = _LEAST_POSITION if self.positions else 0
+        size = 0
+        for name, value in marked.items():
+            matches = sum(
+                text.count(_OPEN) for text in (value if isinstance(value, list | tuple) else (value,))
+                if isinstance(text, str)
+            )  # fmt: skip
+            size += matches * (each + (tags if self._is_tagged(name) else 0))
+        return size
+
+    def _is_tagged(self, name: str) -> bool:
+        if not self.has_formatted or (self.positions and name in self.cropped):
+            return False
+        if EVERY in self.highlighted:
+            return EVERY in self.retrieved or name in self.retrieved
+        return name in self.highlighted
+
+    def _shown(self) -> frozenset[str]:
+        """The fields of ``_formatted``."""
+        return frozenset({*self.retrieved, *self.highlighted, *self.cropped})
 
     def _formatted(self, marked: Mapping[str, Any]) -> dict[str, Any]:
-        every = EVERY in self.retrieved
+        shown = self._shown()
         return {
-            name: self._value(name, value)
-            for name, value in marked.items()
-            if every or name in self.retrieved or name in self.highlighted or name in self.cropped
+            name: self._value(name, value) for name, value in marked.items() if EVERY in self.retrieved or name in shown
         }
 
     def _value(self, name: str, value: Any) -> Any:

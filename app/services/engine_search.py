@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from app.engine_errors import EngineError
 from app.services.credentials import SiteRecord
 from app.services.engine_hits import EVERY, HitShape
@@ -50,7 +52,7 @@ class EngineSearch:
         """The answer, for orjson."""
         result = timed.result
         answer: dict[str, Any] = {
-            "hits": [self.shape.encode(hit) for hit in result.hits],
+            "hits": [orjson.Fragment(hit) for hit in timed.hits],
             "query": self.text,
             "processingTimeMs": timed.took_ms,
         }

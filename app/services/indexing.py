@@ -27,8 +27,9 @@ from app.models import Site, StoredDocument
 from app.services import engine_tasks
 from app.services.credentials import credential_change
 from app.services.engines import Engines
+from app.services.site_fields import SeenKinds, kinds_of, remember
 from app.services.sites import end_engine_credentials
-from backends.base import Document, FieldKind, FieldKinds, SearchBackend
+from backends.base import Document, SearchBackend
 from backends.errors import BackendUnavailable, IndexNotFound
 
 STEP = 1_000
@@ -114,10 +115,11 @@ class Indexer:
         try:
             if written:
                 for start in range(0, len(written), STEP):
-                    engine.upsert(site.engine_index, written[start : start + STEP], _kinds(site))
+                    engine.upsert(site.engine_index, written[start : start + STEP], kinds_of(site))
                 applied = site.revision
             else:
-                applied = self.send(engine, site, site.engine_index, site.applied_revision)
+                seen = SeenKinds(kinds_of(site))
+                applied = self.send(engine, site.id, site.engine_index, site.applied_revision, seen)
         except IndexNotFound:
             log.info("index %s is missing and is built from the stored documents", site.engine_index)
             return self._rebuild(engine, site)
@@ -127,27 +129,30 @@ class Indexer:
     def send(
         self,
         engine: SearchBackend,
-        site: Site,
+        site_id: int,
         index: str,
         after: int,
+        seen: SeenKinds,
         progress: Callable[[int], None] = lambda count: None,
     ) -> int:
         """Apply changes after revision ``after`` to ``index``; gives the revision reached.
 
         Args:
+            seen: The fields of the documents that are there; those of the changes are added, since others go on
+                writing.
             progress: Called with the number of changes handed over since the last call.
         """
-        kinds = _kinds(site)
         reached, last_id = after, ""
         while True:
             with self._database.read() as session:
-                rows = _changes(session, site.id, reached, last_id)
+                rows = _changes(session, site_id, reached, last_id)
             if not rows:
                 return reached
             written = [Document(row.id, orjson.loads(row.source), row.changed_at) for row in rows if row.source]
             removed = [row.id for row in rows if row.source is None]
             if written:
-                engine.upsert(index, written, kinds)
+                seen.add_stored(document.fields for document in written)
+                engine.upsert(index, written, seen.kinds)
             if removed:
                 engine.delete(index, removed)
             last_id, reached, *_ = rows[-1]
@@ -163,13 +168,13 @@ class Indexer:
         """
         if not site.applied_revision:
             engine.create_index(site.engine_index)
-            applied = self.send(engine, site, site.engine_index, 0)
+            applied = self.send(engine, site.id, site.engine_index, 0, SeenKinds(kinds_of(site)))
             self._note_applied(site, applied)
             return applied
         if site.rebuilding:
             raise BackendUnavailable("The site's index is being rebuilt.", retry_after=5)
         index = self.begin_index(engine, site)
-        applied = self.send(engine, site, index, 0)
+        applied = self.send(engine, site.id, index, 0, SeenKinds(kinds_of(site)))
         if not self.switch(site.id, engine, index, applied, now()):
             engine.delete_index(index)
         return applied
@@ -184,12 +189,21 @@ class Indexer:
         engine.create_index(index)
         return index
 
-    def switch(self, site_id: int, engine: SearchBackend, index: str, revision: int, old_due_at: datetime) -> bool:
+    def switch(
+        self,
+        site_id: int,
+        engine: SearchBackend,
+        index: str,
+        revision: int,
+        old_due_at: datetime,
+        seen: SeenKinds | None = None,
+    ) -> bool:
         """Point a site to the index that :meth:`begin_index` made.
 
         Args:
             revision: What it has; to be called under the site's lock.
             old_due_at: When the index in use until now is to be deleted.
+            seen: The fields of the documents it has; others are forgotten. ``None`` forgets none.
 
         Returns:
             Whether the site is still there.
@@ -208,6 +222,8 @@ class Indexer:
             site.engine_index = index
             site.index_generation += 1
             site.applied_revision = revision
+            if seen is not None:
+                _forget_unseen(session, site, seen)
         return True
 
     def _note_applied(self, site: Site, revision: int) -> None:
@@ -283,6 +299,20 @@ class Indexer:
         return [site_id for _, site_id in sorted(missing)]
 
 
+def _forget_unseen(session: Session, site: Site, seen: SeenKinds) -> None:
+    """Keep of a site's fields those of the documents in its new index and of those written since."""
+    # What was written meanwhile is applied by its writers, and must be known.
+    query = select(StoredDocument.source).where(
+        StoredDocument.site_id == site.id,
+        StoredDocument.revision > site.applied_revision,
+        StoredDocument.source.is_not(None),
+    )
+    seen.add_stored(orjson.loads(source) for source in session.scalars(query) if source is not None)
+    # Of what was seen, some may have been removed since, and forgotten with the last document.
+    known = kinds_of(site)
+    remember(site, {name: kinds & known[name] for name, kinds in seen.kinds.items() if name in known})
+
+
 def site_is_kept(engines: Engines, site: Site) -> bool:
     """Whether what was applied to the site's index is still there in this process: always, but for ``memory://``."""
     engine = engines.get_engine(site.engine)
@@ -293,10 +323,6 @@ def site_is_kept(engines: Engines, site: Site) -> bool:
     except IndexNotFound:
         return False
     return True
-
-
-def _kinds(site: Site) -> FieldKinds:
-    return {name: frozenset(FieldKind(kind) for kind in kinds) for name, kinds in site.field_kinds.items()}
 
 
 def _changes(session: Session, site_id: int, revision: int, last_id: str) -> Sequence[Row[str, int, int, bytes | None]]:
@@ -312,7 +338,7 @@ def _changes(session: Session, site_id: int, revision: int, last_id: str) -> Seq
     ).all()
 
 
-def lagging_sites(session: Session, limit: int = 100) -> Sequence[tuple[int, int]]:
+def lagging_sites(session: Session) -> Sequence[tuple[int, int]]:
     """Sites whose index lacks changes, and the revision it should have."""
-    rows = session.execute(select(Site.id, Site.revision).where(Site.applied_revision < Site.revision).limit(limit))
+    rows = session.execute(select(Site.id, Site.revision).where(Site.applied_revision < Site.revision))
     return [(row.id, row.revision) for row in rows]

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+import orjson
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
@@ -19,7 +20,8 @@ from app.locks import Locks
 from app.models import EngineTask, Site, StoredDocument
 from app.models.base import from_microseconds
 from app.services.engines import Engines
-from app.services.indexing import Indexer
+from app.services.indexing import STEP, Indexer
+from app.services.site_fields import SeenKinds
 from backends.base import SearchBackend
 
 OLD_INDEX_KEPT = timedelta(minutes=2)
@@ -74,13 +76,15 @@ class Rebuilder:
             try:
                 engine = target or self._engine_of(site)
                 index = self._indexer.begin_index(engine, site)
-                reached = self._catch_up(engine, site_id, index, 0, progress)
+                # Known beforehand, since an engine that learns of a field takes up to the work of a build for it.
+                seen = SeenKinds()
+                self._see_all(site_id, seen)
+                reached = self._indexer.send(engine, site_id, index, 0, seen, progress)
                 with self._indexer.site_lock(site_id):
-                    reached = self._catch_up(engine, site_id, index, reached, progress)
+                    reached = self._indexer.send(engine, site_id, index, reached, seen, progress)
                     kept = keep_old or not self._engines.knows(site.engine)
-                    switched = self._indexer.switch(
-                        site_id, engine, index, reached, UNTIL_TOLD if kept else now() + OLD_INDEX_KEPT
-                    )
+                    old_due_at = UNTIL_TOLD if kept else now() + OLD_INDEX_KEPT
+                    switched = self._indexer.switch(site_id, engine, index, reached, old_due_at, seen)
                 if not switched:  # The site was deleted meanwhile; nobody else knows of this index.
                     engine.delete_index(index)
             finally:
@@ -105,14 +109,21 @@ class Rebuilder:
             if held:
                 self._end(site_id)
 
-    def _catch_up(
-        self, engine: SearchBackend, site_id: int, index: str, reached: int, progress: Callable[[int], None]
-    ) -> int:
-        with self._database.read() as session:
-            site = session.get(Site, site_id)
-        if site is None:
-            return reached
-        return self._indexer.send(engine, site, index, reached, progress)
+    def _see_all(self, site_id: int, seen: SeenKinds) -> None:
+        """Note the fields of all documents there are."""
+        last_id = ""
+        while True:
+            with self._database.read() as session:
+                rows = session.execute(
+                    select(StoredDocument.id, StoredDocument.source)
+                    .where(StoredDocument.site_id == site_id, StoredDocument.id > last_id)
+                    .order_by(StoredDocument.id)
+                    .limit(STEP)
+                ).all()
+            seen.add_stored(orjson.loads(row.source) for row in rows if row.source is not None)
+            if len(rows) < STEP:
+                return
+            last_id = rows[-1].id
 
 
 def count_site_documents(session: Session, site_id: int) -> int:

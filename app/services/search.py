@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
 from app.errors import ApiError, Detail, ErrorCode
+from app.services.answer_room import AnswerRoom
 from app.services.credentials import SiteRecord
 from app.services.engines import Engines
 from app.services.indexing import Indexer
 from backends.base import Highlight, Hit, SearchQuery, SearchResult, SortKey
-from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound
+from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
 
 MAX_SORT_KEYS = 3
 _SORT_KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]{0,63})\s*(?::\s*(asc|desc)\s*)?", re.ASCII | re.IGNORECASE)
@@ -26,44 +28,72 @@ _REJECTED = {
 }
 
 
+EncodeHit = Callable[[Hit], bytes]
+
+
 @dataclass(frozen=True, slots=True)
 class TimedResult:
-    """A result and how long the service took for it, in milliseconds."""
+    """What a search found, and how long the service took for it.
+
+    Attributes:
+        result: All but the hits.
+        hits: Each as JSON, as it is answered.
+        took_ms: Milliseconds.
+    """
 
     result: SearchResult
+    hits: Sequence[bytes]
     took_ms: int
 
 
 class Searcher:
     """Runs searches on whichever engine holds a site's index."""
 
-    def __init__(self, engines: Engines, indexer: Indexer):
+    def __init__(self, engines: Engines, indexer: Indexer, max_answer_bytes: int):
         self._engines = engines
         self._indexer = indexer
+        self._max_answer_bytes = max_answer_bytes
 
-    def run(self, site: SiteRecord, query: SearchQuery) -> TimedResult:
+    def new_room(self) -> AnswerRoom:
+        """The room of one answer, which may take the hits of several searches."""
+        return AnswerRoom(self._max_answer_bytes)
+
+    def run(self, site: SiteRecord, query: SearchQuery, encode: EncodeHit, room: AnswerRoom) -> TimedResult:
         """Search one site.
 
+        Args:
+            encode: Makes the JSON of a hit.
+            room: What the hits must fit into.
+
         Raises:
-            ApiError: 400 for what the query got wrong.
+            ApiError: 400 for what the query got wrong, or for hits that do not fit.
             BackendUnavailable: The engine cannot answer now.
         """
         started = time.perf_counter()
+        hits: list[bytes] = []
+
+        def take(hit: Hit) -> None:
+            encoded = encode(hit)
+            room.take(len(encoded))
+            hits.append(encoded)
+
         engine = self._engines.get_engine(site.engine)
         try:
             try:
-                result = engine.search(site.engine_index, query)
+                result = engine.search(site.engine_index, query, take)
             except IndexNotFound:
                 # It was lost, or replaced since the caller's record of the site was read.
                 restored = self._indexer.restore(site.id)
                 if restored is None:
                     raise
-                result = self._engines.get_engine(restored.engine).search(restored.engine_index, query)
+                result = self._engines.get_engine(restored.engine).search(restored.engine_index, query, take)
         except BackendRejected as error:
             raise rejected(error) from error
+        except ReplyTooLarge as error:
+            raise room.too_small() from error
         except IndexNotFound as error:
             raise BackendUnavailable("The site's index is being rebuilt.") from error
-        return TimedResult(result, round((time.perf_counter() - started) * 1000))
+        return TimedResult(result, hits, round((time.perf_counter() - started) * 1000))
 
 
 def rejected(error: BackendRejected) -> ApiError:
@@ -97,7 +127,7 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
         filters=parameters["filters"].strip(),
         sort=parse_sort(parameters["sort"]),
         facets=parse_names(parameters["facets"]),
-        highlight=Highlight() if parameters["highlight"] else None,
+        highlight=Highlight(shown=parse_shown(parameters["fields"])) if parameters["highlight"] else None,
     )
 
 
@@ -143,18 +173,27 @@ def parse_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def encode_hit(hit: Hit) -> orjson.Fragment:
-    """A hit as JSON, ``_formatted`` included, without decoding the document."""
+def parse_shown(text: str) -> frozenset[str] | None:
+    """``title,url`` as the fields of a hit, always with ``id``; ``None``, which is all, if none is named."""
+    names = {part.strip() for part in text.split(",")} - {""} if text else set()
+    return frozenset({*names, "id"}) if names else None
+
+
+def encode_hit(hit: Hit, shown: Set[str] | None = None) -> bytes:
+    """A hit as JSON, ``_formatted`` included; the document is decoded only if some of its fields are not shown."""
+    document = hit.json
+    if shown is not None:
+        document = orjson.dumps({name: value for name, value in hit.document.items() if name in shown})
     if hit.formatted is None:
-        return orjson.Fragment(hit.json)
-    return orjson.Fragment(hit.json[:-1] + b',"_formatted":' + orjson.dumps(hit.formatted) + b"}")
+        return document
+    return document[:-1] + b',"_formatted":' + orjson.dumps(hit.formatted) + b"}"
 
 
 def encode_results(query: SearchQuery, sent_text: str, timed: TimedResult) -> dict[str, Any]:
     """The ``results`` member of an answer, for orjson."""
     result = timed.result
     results: dict[str, Any] = {
-        "hits": [encode_hit(hit) for hit in result.hits],
+        "hits": [orjson.Fragment(hit) for hit in timed.hits],
         "estimatedTotalHits": result.total,
         "processingTimeMs": timed.took_ms,
         "query": sent_text,

@@ -131,6 +131,16 @@ def compact(
         guard.release()
 
 
+def sweep_generations(store: DiskStore, name: str, state: State) -> None:
+    """Remove what killed processes left behind, unless another one is compacting. To be called with the lease."""
+    guard = try_lock_file(store.root / ".locks" / f"{name}.compaction")
+    if guard is not None:
+        try:
+            _sweep(store.folder(name), state)
+        finally:
+            guard.release()
+
+
 def _bring_over(old: Mapping[str, int], now: Snapshot, writer: tantivy.IndexWriter) -> None:
     """Write what changed since there were ``old`` documents, by id, with the moments of their last change."""
     new = changes_by_id(now.searcher)

@@ -12,7 +12,7 @@ import shutil
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,7 @@ from time import monotonic
 import tantivy
 
 from backends.base import FieldKinds
-from backends.embedded.compaction import compact, is_bloated, segments_of
+from backends.embedded.compaction import compact, current_generation, is_bloated, segments_of, sweep_generations
 from backends.embedded.documents import slots_for
 from backends.embedded.engine_errors import is_engine_error, is_passing
 from backends.embedded.generations import (
@@ -39,8 +39,8 @@ from backends.embedded.generations import (
     write_state,
 )
 from backends.embedded.locks import FileLease, lock_file
-from backends.embedded.rebuild import copy_documents
-from backends.embedded.schema import enough_slots
+from backends.embedded.rebuild import copy_documents, live_slots
+from backends.embedded.schema import FIRST_SLOTS, enough_slots
 from backends.embedded.snapshots import Findings, Snapshot
 from backends.embedded.store import LARGE_HEAP, State, Store, Writing
 from backends.embedded.tidying import Tidier
@@ -205,12 +205,12 @@ class DiskStore(Store):
         try:
             self.snapshot(name)
             entry = self.opened(name)
-            slots = slots_for(kinds, entry.state.slots)
+            slots: Mapping[str, int] = slots_for(kinds, entry.state.slots)
             if slots != entry.state.slots:
                 if len(slots) > entry.state.capacity:
-                    self._grow(name, entry, len(slots))
-                    entry = self.opened(name)
-                write_state(folder, replace(entry.state, slots=slots))
+                    slots = self._grow(name, entry, kinds)
+                else:
+                    write_state(folder, replace(entry.state, slots=slots))
                 entry = self.opened(name)
             sweep_drafts(entry.folder)
             index = entry.index
@@ -337,18 +337,31 @@ class DiskStore(Store):
             sync_folder(self.root)
             shutil.rmtree(trash, ignore_errors=True)
 
-    def _grow(self, name: str, entry: OpenIndex, wanted: int) -> None:
-        """Write the index anew, beside the old one, with room for more fields; then point to it."""
-        capacity = enough_slots(entry.state.capacity, wanted)
+    def _grow(self, name: str, entry: OpenIndex, kinds: FieldKinds) -> Mapping[str, int]:
+        """Write the index anew, beside the old one, with room for more fields; then point to it.
+
+        Returns:
+            The slots it has given out.
+        """
         folder = self.folder(name)
-        state = replace(entry.state, capacity=capacity, generation=new_generation())
-        writer = make_generation(folder, state).writer(LARGE_HEAP, 1)
-        copy_documents(entry.current().searcher, writer, state.slots)
-        writer.commit()
-        writer.wait_merging_threads()
-        write_state(folder, state)
+        sweep_generations(self, name, entry.state)
+        searcher = entry.current().searcher
+        slots = live_slots(searcher, kinds, entry.state.slots)
+        state = State(new_generation(), enough_slots(FIRST_SLOTS, len(slots)), slots)
+        try:
+            writer = make_generation(folder, state).writer(LARGE_HEAP, 1)
+            copy_documents(searcher, writer, slots)
+            writer.commit()
+            writer.wait_merging_threads()
+            write_state(folder, state)
+        except BaseException:
+            # The pointer may have been moved before something failed.
+            if current_generation(folder) != folder / state.generation:
+                shutil.rmtree(folder / state.generation, ignore_errors=True)
+            raise
         self.forget(name)
         shutil.rmtree(entry.folder, ignore_errors=True)
+        return slots
 
     def _rested(self, name: str) -> None:
         if is_bloated(segments_of(self.folder(name))):

@@ -27,8 +27,8 @@ class Highlighter:
         self._cropper = Cropper(self._needles)
 
     def format(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The document's fields with matches marked, everything else escaped if wished, and long ones cropped."""
-        return {name: self._value(name, value) for name, value in document.items()}
+        """The fields shown, with matches marked, everything else escaped if wished, and long ones cropped."""
+        return {name: self._value(name, value) for name, value in self.wish.chosen(document).items()}
 
     def _value(self, name: str, value: Any) -> Any:
         if isinstance(value, str):

@@ -12,8 +12,8 @@ import tantivy
 from backends.base import FieldKinds
 from backends.embedded.documents import slots_for
 from backends.embedded.locks import ThreadLease
-from backends.embedded.rebuild import copy_documents
-from backends.embedded.schema import build_schema, enough_slots, register_tokenizers
+from backends.embedded.rebuild import copy_documents, live_slots
+from backends.embedded.schema import FIRST_SLOTS, build_schema, enough_slots, register_tokenizers
 from backends.embedded.snapshots import Snapshot
 from backends.embedded.store import LARGE_HEAP, State, Store, Writing
 from backends.errors import BackendUnavailable, IndexNotFound
@@ -57,7 +57,7 @@ class MemoryStore(Store):
         try:
             slots = slots_for(kinds, entry.state.slots)
             if len(slots) > entry.state.capacity:
-                self._grow(entry, len(slots))
+                slots = self._grow(entry, kinds)
             entry.state = replace(entry.state, slots=slots)
         except BaseException:
             lease.release()
@@ -84,15 +84,18 @@ class MemoryStore(Store):
             raise IndexNotFound(name)
         return entry
 
-    def _grow(self, entry: _MemoryIndex, wanted: int) -> None:
-        capacity = enough_slots(entry.state.capacity, wanted)
+    def _grow(self, entry: _MemoryIndex, kinds: FieldKinds) -> dict[str, int]:
+        searcher = entry.index.searcher()
+        slots = live_slots(searcher, kinds, entry.state.slots)
+        capacity = enough_slots(FIRST_SLOTS, len(slots))
         index = _new_index(capacity)
         writer = index.writer(LARGE_HEAP, 1)
-        copy_documents(entry.index.searcher(), writer, entry.state.slots)
+        copy_documents(searcher, writer, slots)
         writer.commit()
         writer.wait_merging_threads()
         entry.index = index
         entry.state = replace(entry.state, capacity=capacity)
+        return slots
 
 
 def _new_index(capacity: int) -> tantivy.Index:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import tantivy
 
-from backends.base import Document
-from backends.embedded.documents import from_tantivy, to_tantivy
+from backends.base import Document, FieldKinds
+from backends.embedded.documents import from_tantivy, needs_slot, slots_for, to_tantivy
 from backends.embedded.schema import CHANGED, ID
 
 _PAGE = 1000
@@ -47,6 +47,16 @@ def changes_by_id(searcher: tantivy.Searcher) -> dict[str, int]:
         str(searcher.doc(address).get_first(ID)): int(moment or 0)
         for address, moment in zip(addresses, moments, strict=True)
     }
+
+
+def live_slots(searcher: tantivy.Searcher, kinds: FieldKinds, taken: Mapping[str, int]) -> dict[str, int]:
+    """Slots given out anew: to the fields of ``kinds``, and to those of ``taken`` that a stored document has."""
+    doubtful = {name for name in taken if not needs_slot(kinds.get(name, frozenset()))}
+    found: set[str] = set()
+    if doubtful:
+        for document in stored_documents(searcher):
+            found |= doubtful & document.fields.keys()
+    return slots_for(kinds, {name: slot for slot, name in enumerate(sorted(found))})
 
 
 def copy_documents(searcher: tantivy.Searcher, writer: tantivy.IndexWriter, slots: Mapping[str, int]) -> int:

@@ -19,6 +19,7 @@ import tantivy
 
 from backends.base import FieldKind
 from backends.embedded.folding import ANALYZER, TOKENIZER
+from backends.errors import BackendUnavailable
 from backends.values import fold_to_bytes
 
 SCHEMA_VERSION: Final = 4
@@ -26,6 +27,9 @@ SCHEMA_VERSION: Final = 4
 
 FIRST_SLOTS: Final = 8
 """Few, since whoever opens an index reads its schema: with 32, that took half of the time."""
+
+MOST_SLOTS: Final = 8192
+"""Tantivy counts the columns of an index in 16 bits; four times as many slots would be beyond that."""
 
 TEXT_FIELDS: Final = ("title", "excerpt", "content")
 SORTED_STANDARD_FIELDS: Final = ("id", "title", "url", "excerpt", "author")
@@ -69,7 +73,13 @@ def build_schema(slots: int) -> tantivy.Schema:
 
 
 def enough_slots(capacity: int, wanted: int) -> int:
-    """How many slots an index gets that has some and needs more: many more, so that it is rarely written anew."""
+    """How many slots an index gets that has some and needs more: many more, so that it is rarely written anew.
+
+    Raises:
+        BackendUnavailable: No index can have so many.
+    """
+    if wanted > MOST_SLOTS:
+        raise BackendUnavailable("The documents have more different fields than the search engine can hold.")
     while capacity < wanted:
         capacity *= 4
     return capacity

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 import orjson
 import tantivy
 
-from backends.base import MATCH_ALL, Hit, SearchQuery, SearchResult, SortKey
+from backends.base import MATCH_ALL, Hit, SearchQuery, SearchResult, SortKey, TakeHit, hand_over
 from backends.embedded.facets import count_facets, facet_fields
 from backends.embedded.filtering import check_fields
 from backends.embedded.highlight import Highlighter
@@ -33,8 +33,10 @@ _NEWEST_FIRST = (SortKey(DATE, descending=True),)
 _MICROSECONDS_A_DAY = 86_400_000_000
 
 
-def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKING) -> SearchResult:
-    """Run one search.
+def run_search(
+    snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKING, take: TakeHit | None = None
+) -> SearchResult:
+    """Run one search; ``take`` as in :meth:`backends.base.SearchBackend.search`.
 
     Raises:
         BackendRejected: Filters, sort or facets cannot be run.
@@ -64,7 +66,7 @@ def run_search(snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKIN
     addresses, total, everything = search.page(base)
     facets, stats = count_facets(snapshot, everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
     hits = _hits(snapshot, addresses, Highlighter(query.highlight, marks) if query.highlight else None)
-    return SearchResult(hits, total, facets, stats)
+    return SearchResult(hand_over(hits, take), total, facets, stats)
 
 
 class _Search:
@@ -236,11 +238,9 @@ def _with(query: tantivy.Query, condition: tantivy.Query | None) -> tantivy.Quer
 
 def _hits(
     snapshot: Snapshot, addresses: Sequence[tantivy.DocAddress], highlighter: Highlighter | None
-) -> tuple[Hit, ...]:
-    found = []
+) -> Iterator[Hit]:
     for address in addresses:
         entry = snapshot.searcher.doc(address)
         answer = bytes(entry.get_first(ANSWER) or b"{}")
         formatted = None if highlighter is None else highlighter.format(orjson.loads(answer))
-        found.append(Hit(str(entry.get_first(ID)), answer, formatted))
-    return tuple(found)
+        yield Hit(str(entry.get_first(ID)), answer, formatted)

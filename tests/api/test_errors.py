@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -13,11 +14,17 @@ from typing import Any
 import pytest
 from flask import Flask
 from gunicorn.http.errors import ChunkMissingTerminator, InvalidChunkSize, NoMoreData
+from marshmallow import Schema, ValidationError
 from werkzeug.test import TestResponse
 
 from app.errors import ErrorCode
 from app.headers import make_request_id
+from app.parsing import invalid
 from app.services.search import Searcher
+from schemas.documents import BulkSchema
+from schemas.engine import EngineMultiSearchSchema
+from schemas.search import SearchBodySchema
+from schemas.search_settings import SearchSettingsSchema
 from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Browser, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -33,6 +40,36 @@ def send(
 ) -> TestResponse:
     """POST a raw body with the private key."""
     return tenant.private.post(path, data=data, content_type=content_type, **kwargs)
+
+
+MANY = {f"-{number}": 1 for number in range(200)}
+DEAR_BODIES: dict[str, tuple[type[Schema], Any]] = {
+    "names of fields": (BulkSchema, {"documents": [MANY] * 1000}),
+    "values of fields": (BulkSchema, {"documents": [page(1, f=[{}], g={}, date="x", url="x")] * 1000}),
+    "one document": (BulkSchema, {"documents": [{f"-{number}": 1 for number in range(100_000)}]}),
+    "no documents": (BulkSchema, {"documents": [None] * 10_000}),
+    "members of a body": (BulkSchema, {f"x{number}": 1 for number in range(100_000)}),
+    "members of a search": (SearchBodySchema, {f"x{number}": 1 for number in range(100_000)}),
+    "synonyms": (SearchSettingsSchema, {"synonyms": [[1] * 50] * 500}),
+    "members of pins": (SearchSettingsSchema, {"pinned": [MANY] * 500}),
+    "members of a gateway search": (EngineMultiSearchSchema, {"queries": [{f"x{n}": 1 for n in range(100_000)}]}),
+}
+
+
+@pytest.mark.parametrize("kind", DEAR_BODIES)
+def test_problems_beyond_those_that_are_listed_cost_nothing(kind: str) -> None:
+    schema, body = DEAR_BODIES[kind]
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValidationError) as raised:
+            schema().load(body)
+        error = invalid(raised.value)
+        used = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert len(error.details) <= 100
+    assert used < 8 * MIB
 
 
 class TestBodies:
@@ -110,18 +147,24 @@ class TestBodies:
         )
         assert three["message"].endswith("(and 2 more problems)")
 
-    def test_at_most_100_problems_are_listed(self, ann: Tenant) -> None:
-        documents = [page(1), *({"title": "t", "content": "c", "url": "/u"} for _ in range(250))]
+    @pytest.mark.parametrize(("bad", "more"), [(100, "99 more problems"), (101, "more"), (250, "more")])
+    def test_at_most_100_problems_are_listed_and_no_more_are_counted(self, ann: Tenant, bad: int, more: str) -> None:
+        documents = [page(1), *({"title": "t", "content": "c", "url": "/u"} for _ in range(bad))]
 
         body = assert_error(
             ann.private.post("/api/v1/index/bulk", json={"documents": documents}), 400, "validation_failed"
         )
 
         assert len(body["details"]) == 100
-        assert body["message"] == "documents[1].id is required (and 249 more problems)"
+        assert body["message"] == f"documents[1].id is required (and {more})"
         assert body["details"][0] == {
             "field": "documents[1].id", "code": "required", "message": "id is required", "index": 1,
         }  # fmt: skip
+
+    def test_an_unknown_name_is_repeated_in_short(self, ann: Tenant) -> None:
+        body = assert_error(send(ann, b'{"q": "x", "' + b"n" * 100_000 + b'": 1}'), 400, "validation_failed")
+
+        assert [detail["field"] for detail in body["details"]] == ["n" * 80]
 
     def test_a_bad_documents_problem_has_its_index_and_id(self, ann: Tenant) -> None:
         documents = [page(1), page(2, date="yesterday")]
@@ -329,7 +372,7 @@ class TestRequestIds:
 class BrokenSearcher(Searcher):
     """Fails in a way nobody foresaw."""
 
-    def run(self, site: Any, query: Any) -> Any:
+    def run(self, *args: Any) -> Any:
         raise ZeroDivisionError("SELECT password FROM accounts -- tantivy said no")
 
 
@@ -338,7 +381,7 @@ def test_what_nobody_foresaw_is_a_500_that_tells_nothing(
 ) -> None:
     part = app.extensions["runtime"]
     working = part.searcher
-    part.searcher = BrokenSearcher(part.engines, part.indexer)
+    part.searcher = BrokenSearcher(part.engines, part.indexer, MIB)
 
     response = tenant.search.get("/v1/search?q=x", headers={"X-Request-Id": "find-me"})
 

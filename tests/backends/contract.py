@@ -21,6 +21,7 @@ from backends.base import (
     Document,
     FieldKind,
     Highlight,
+    Hit,
     SearchBackend,
     SearchQuery,
     SearchResult,
@@ -200,6 +201,10 @@ def case_fixture(backend: SearchBackend) -> Iterator[Case]:
     backend.create_index(index)
     yield Case(backend, index)
     backend.delete_index(index)
+
+
+class Enough(Exception):
+    """What ends a search from outside."""
 
 
 class BackendContract:
@@ -616,6 +621,43 @@ class BackendContract:
         assert "<em>needle</em>" in formatted["content"]
         assert len(formatted["content"].split()) <= 40
         assert formatted["content"].startswith("…")
+
+    def test_only_the_fields_that_are_shown_are_formatted(self, case: Case) -> None:
+        case.add(page("a", "Fish and chips", author="Ann Chips"))
+        wish = Highlight(shown=frozenset({"title", "author", "date"}))
+
+        (hit,) = case.search("chips", highlight=wish).hits
+
+        assert hit.formatted is not None
+        assert set(hit.formatted) == {"title", "author"}
+        assert "<em>" in hit.formatted["title"]
+        assert "content" in hit.document
+
+    def test_hits_are_handed_over_one_by_one_to_whoever_takes_them(self, case: Case) -> None:
+        case.add(*(page(f"{number}", "shared word") for number in range(5)))
+        query = SearchQuery("shared", limit=4, facets=("id",), highlight=Highlight(), kinds=case.kinds)
+        expected = case.backend.search(case.index, query)
+        taken: list[Hit] = []
+
+        result = case.backend.search(case.index, query, taken.append)
+
+        assert result.hits == ()
+        assert tuple(taken) == expected.hits
+        assert (result.total, result.facets) == (expected.total, expected.facets)
+
+    def test_what_the_taker_raises_ends_the_search(self, case: Case) -> None:
+        case.add(*(page(f"{number}", "shared word") for number in range(5)))
+        taken: list[Hit] = []
+
+        def take(hit: Hit) -> None:
+            taken.append(hit)
+            if len(taken) == 2:
+                raise Enough
+
+        with pytest.raises(Enough):
+            case.backend.search(case.index, SearchQuery("shared", kinds=case.kinds), take)
+
+        assert len(taken) == 2
 
     def test_without_a_highlight_nothing_is_formatted(self, case: Case) -> None:
         case.add(*SHOP)

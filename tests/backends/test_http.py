@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backends import http
+from backends.errors import ReplyTooLarge
 from backends.http import Budget, HttpPool, TransportFailure
 from backends.ids import encode_id
 from backends.ordered import facet_text, facet_token, ordered_number, sort_text
@@ -173,6 +175,16 @@ def test_a_pool_used_before_a_fork_works_in_every_child(pool: HttpPool) -> None:
     for child in children:
         assert results.get() == [f"/child{n}".encode() for n in range(20)]
         child.join()
+
+
+def test_a_reply_is_read_up_to_a_size(pool: HttpPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MAX_REPLY_BYTES", 100)
+    assert get(pool, "/" + "x" * 99) == b"/" + b"x" * 99
+
+    with pytest.raises(ReplyTooLarge):
+        get(pool, "/" + "x" * 100)
+
+    assert get(pool) == b"/x"
 
 
 @pytest.mark.parametrize("way", ["hangs", "drips", "cut"])

@@ -15,6 +15,8 @@ from app.services.documents import _Batch, _put, _Stored
 from schemas.documents import ValidDocument, read_document
 from tests.callers import Tenant, page
 
+MAX_SITE_FIELDS = 3
+
 
 def documents(*numbers: int, title: str = "A page") -> list[ValidDocument]:
     return [read_document(page(number, title=title)) for number in numbers]
@@ -27,7 +29,8 @@ def limits(app: Flask) -> PlanLimits:
 
 def put(app: Flask, tenant: Tenant, limits: PlanLimits, *batches: list[ValidDocument]) -> list[object]:
     with app.extensions["runtime"].database.write() as session:
-        written = _put(tenant.account_id, tenant.site_id, session, [_Batch(limits, batch) for batch in batches])
+        shared = [_Batch(limits, batch) for batch in batches]
+        written = _put(tenant.account_id, tenant.site_id, MAX_SITE_FIELDS, session, shared)
     return list(written.result)
 
 
@@ -75,3 +78,40 @@ def test_nothing_is_written_when_every_batch_is_refused(app: Flask, tenant: Tena
     assert stored_sources(app) == {}
     with app.extensions["runtime"].database.read() as session:
         assert session.get_one(Site, tenant.site_id).revision == 0
+
+
+def having(number: int, *fields: str) -> list[ValidDocument]:
+    return [read_document(page(number, **dict.fromkeys(fields, "x")))]
+
+
+def fields_of(app: Flask, tenant: Tenant) -> set[str]:
+    with app.extensions["runtime"].database.read() as session:
+        return set(session.get_one(Site, tenant.site_id).field_kinds)
+
+
+def test_a_batch_that_brings_a_field_too_many_is_refused_alone(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
+    outcomes = put(
+        app, tenant, limits, having(1, "a", "b"), having(2, "c", "d"), having(2, "b", "c"), having(3, "a", "e")
+    )
+
+    assert created(outcomes) == [1, ErrorCode.VALIDATION_FAILED, 1, ErrorCode.VALIDATION_FAILED]
+    assert sorted(stored_sources(app)) == ["page-1", "page-2"]
+    assert fields_of(app, tenant) == {"a", "b", "c"}
+
+
+def test_a_field_is_known_though_its_document_was_replaced_in_the_same_transaction(
+    app: Flask, tenant: Tenant, limits: PlanLimits
+) -> None:
+    outcomes = put(app, tenant, limits, having(1, "a", "b"), having(1, "c"), having(1, "d"))
+
+    assert created(outcomes) == [1, 0, ErrorCode.VALIDATION_FAILED]
+    assert fields_of(app, tenant) == {"a", "b", "c"}
+
+
+def test_a_batch_that_the_plan_refuses_brings_no_fields(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
+    refused = [*having(1, "a"), *documents(2, 3, 4)]
+
+    assert created(put(app, tenant, limits, refused, having(5, "b", "c", "d"))) == [
+        ErrorCode.DOCUMENT_LIMIT_REACHED, 1,
+    ]  # fmt: skip
+    assert fields_of(app, tenant) == {"b", "c", "d"}

@@ -1,0 +1,43 @@
+"""How large an answer may become, found out while its hits are made, one by one."""
+
+from __future__ import annotations
+
+from app.errors import ApiError, ErrorCode
+
+
+class AnswerRoom:
+    """The room for documents in one answer, formatted copies included.
+
+    Args:
+        most: In bytes, as they are sent.
+    """
+
+    def __init__(self, most: int):
+        self._most = most
+        self._left = most
+
+    def check(self, size: int) -> None:
+        """Refuse what is about to be made if so many bytes, or more, do not fit.
+
+        Raises:
+            ApiError: 400 ``answer_too_large``.
+        """
+        if size > self._left:
+            raise self.too_small()
+
+    def too_small(self) -> ApiError:
+        """The 400 for documents that do not fit."""
+        return ApiError(
+            ErrorCode.ANSWER_TOO_LARGE,
+            f"The documents of this answer have more than {self._most} bytes: "
+            "ask for fewer hits, or name the fields you need.",
+        )
+
+    def take(self, size: int) -> None:
+        """Use so many bytes.
+
+        Raises:
+            ApiError: 400 ``answer_too_large``.
+        """
+        self.check(size)
+        self._left -= size

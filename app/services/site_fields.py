@@ -1,0 +1,105 @@
+"""The further fields that a site's documents have, and the kinds seen in each.
+
+A site remembers them in ``field_kinds``: what it knows can be filtered, sorted and counted by. It only grows with what
+is written; building the index anew, and removing the last document, forgets what no document has any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.errors import ApiError, Detail, ErrorCode, validation_error
+from app.models import Site
+from backends.base import FieldKind, FieldKinds
+from schemas.documents import ValidDocument, further_kinds
+
+
+class SeenKinds:
+    """Further fields and their kinds, as documents show them.
+
+    Attributes:
+        kinds: All that were seen.
+    """
+
+    def __init__(self, known: FieldKinds | None = None):
+        self.kinds: dict[str, frozenset[FieldKind]] = dict(known or {})
+
+    def add(self, kinds: Mapping[str, FieldKind]) -> None:
+        """Note the kinds of one document's fields."""
+        for name, kind in kinds.items():
+            seen = self.kinds.get(name, frozenset())
+            if kind not in seen:
+                self.kinds[name] = seen | {kind}
+
+    def add_stored(self, documents: Iterable[Mapping[str, Any]]) -> None:
+        """Note the fields of documents that are stored."""
+        for fields in documents:
+            self.add(further_kinds(fields))
+
+
+def kinds_of(site: Site) -> FieldKinds:
+    """What a site remembers, as the engines take it."""
+    return {name: frozenset(FieldKind(kind) for kind in kinds) for name, kinds in site.field_kinds.items()}
+
+
+def remember(site: Site, kinds: FieldKinds) -> bool:
+    """Make ``kinds`` what the site knows; gives whether that is a change."""
+    changed = kinds != kinds_of(site)
+    if changed:
+        site.field_kinds = {name: sorted(kind.value for kind in seen) for name, seen in kinds.items()}
+    return changed
+
+
+def forget_if_empty(site: Site) -> bool:
+    """Forget the fields of a site that has no documents any more; gives whether there were any."""
+    return not site.document_count and remember(site, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Surplus:
+    """A document that brings more fields than the site may know.
+
+    Attributes:
+        place: Where it stands among the documents written together.
+        field: The first of its fields that does not fit.
+    """
+
+    place: int
+    field: str
+
+
+class TooManySiteFields(ApiError):
+    """The 400 for documents that bring more distinct further fields than a site may know; names the first of them.
+
+    Attributes:
+        surplus: All of them: without these, the others fit.
+    """
+
+    def __init__(self, documents: Sequence[ValidDocument], surplus: Sequence[Surplus], most: int):
+        self.surplus = tuple(surplus)
+        first = documents[surplus[0].place]
+        place = f"documents[{first.position}]"
+        message = f"{place} {self.predicate(surplus[0], most)}"
+        extra = {"index": first.position, "id": first.id}
+        named = validation_error([Detail(place, "too_many_fields", message, extra)])
+        super().__init__(ErrorCode.VALIDATION_FAILED, named.message, details=named.details)
+
+    @staticmethod
+    def predicate(surplus: Surplus, most: int) -> str:
+        """What is wrong, to follow the name of the document."""
+        return f"has the further field {surplus.field!r}, and the site's documents may have {most} different ones"
+
+
+def find_surplus(documents: Iterable[ValidDocument], known: Iterable[str], most: int) -> list[Surplus]:
+    """The documents that do not fit: each is looked at beside all before it that do."""
+    names = set(known)
+    surplus: list[Surplus] = []
+    for place, document in enumerate(documents):
+        fresh = [name for name in document.kinds if name not in names]
+        if fresh and len(names) + len(fresh) > most:
+            surplus.append(Surplus(place, fresh[max(0, most - len(names))]))
+        else:
+            names.update(fresh)
+    return surplus
