@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from datetime import UTC, datetime, timedelta
 
-from backends.text import beyond_ascii, few_marks
+from backends.text import beyond_ascii, normalized
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _ISO_DATE = re.compile(r"\d{4}-?(?:\d\d|W\d\d)", re.ASCII)
@@ -67,7 +66,7 @@ def fold_to_bytes(text: str) -> bytes:
     foreign = beyond_ascii(text)
     if foreign.casefold() == foreign and _COMPOSED.fullmatch(foreign):
         return text.encode().lower()  # Only ASCII has a case here.
-    return unicodedata.normalize("NFC", few_marks(text, foreign).casefold()).encode()
+    return normalized("NFC", text.casefold()).encode()
 
 
 def number_text(value: int | float) -> str:

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from backends.text import ABBREVIATION, INDIAN, QUOTE_IN_WORD, straight_quotes
+from backends.text import ABBREVIATION, INDIAN, QUOTE_IN_WORD, normalized, straight_quotes
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
@@ -65,12 +65,14 @@ class QueryPart:
 
 def fold_word(word: str) -> str:
     """A word without case, accents and compatibility forms."""
-    decomposed = unicodedata.normalize("NFKD", word.casefold())
+    if word.isascii():
+        return word.lower()
+    decomposed = normalized("NFKD", word.casefold())
     if decomposed.isascii():
         return decomposed
     # Hangul syllables and Thai vowels are letters here: only what sits on top of a letter goes.
     bare = "".join(c for c in decomposed if not (unicodedata.combining(c) and not UNSPACED_RUN.match(c)))
-    return unicodedata.normalize("NFC", bare).translate(_LETTERS)
+    return normalized("NFC", bare).translate(_LETTERS)
 
 
 def plain_punctuation(text: str) -> str:
