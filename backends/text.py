@@ -32,7 +32,7 @@ _MARKS = "".join(filter(_is_mark, map(chr, (*range(0x300, 0xD800), *range(0xF900
 _MANY_MARKS = re.compile(f"([{_MARKS}]{{{MOST_MARKS}}})[{_MARKS}]+")
 _LAST_OF_16_BITS = "\uffff"
 _BEYOND_16_BITS = [char for char in _MARKS if char > _LAST_OF_16_BITS]
-# Beyond 16 bits it looks for one range, which has letters too: for every mark in it, it would take twenty times as long.
+# Beyond 16 bits it looks for one range, which has letters too: looking for every mark in it takes twenty times as long.
 _PERHAPS_MANY = re.compile(
     f"[{_MARKS.rstrip(''.join(_BEYOND_16_BITS))}{_BEYOND_16_BITS[0]}-{_BEYOND_16_BITS[-1]}]{{{MOST_MARKS + 1}}}"
 )
