@@ -155,7 +155,7 @@ class TypesenseBackend(SearchBackend):
             with _readable():
                 self._synonyms.keep(name, query.settings.synonyms)
             known = self._types.get(name, {})
-            if needs_types(query) and not _covers(known, query):
+            if not known or (needs_types(query) and not _covers(known, query)):
                 known = self._read_types(name)
             try:
                 return self._search(name, query, known)
@@ -245,7 +245,7 @@ class TypesenseBackend(SearchBackend):
         results = self._run(searches, query)
         with _readable():
             found = [hit for result in results for hit in result["hits"]][rest : rest + limit]
-            hits = make_hits(found, query, compiled.parts)
+            hits = make_hits(found, query, compiled)
         return self._result(name, query, compiled, results, hits)
 
     def _result(
@@ -314,7 +314,7 @@ def _path(name: str) -> str:
 
 
 def _covers(types: Mapping[str, str], query: SearchQuery) -> bool:
-    return bool(types) and all(f"_v_{field}" in types for field in query.kinds)
+    return all(f"_v_{field}" in types for field in query.kinds)
 
 
 def _has_change(answer: Answer, changed_at: int) -> bool:

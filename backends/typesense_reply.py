@@ -12,10 +12,9 @@ from backends.base import FacetStats, Hit, SearchQuery
 from backends.marking import Matcher, mark
 from backends.ordered import facet_text
 from backends.typesense_query import CompiledQuery
-from backends.words import QueryPart
 
 
-def make_hits(found: Iterable[Mapping[str, Any]], query: SearchQuery, parts: tuple[QueryPart, ...]) -> list[Hit]:
+def make_hits(found: Iterable[Mapping[str, Any]], query: SearchQuery, compiled: CompiledQuery) -> list[Hit]:
     """The hits of one page."""
     hits = []
     for item in found:
@@ -24,7 +23,7 @@ def make_hits(found: Iterable[Mapping[str, Any]], query: SearchQuery, parts: tup
         formatted = None
         if query.highlight is not None:
             words = [word for field in item.get("highlight", {}).values() for word in _matched(field)]
-            formatted = mark(orjson.loads(source), Matcher.of(parts, words), query.highlight)
+            formatted = mark(orjson.loads(source), Matcher.of(compiled.parts, words, compiled.fold), query.highlight)
         hits.append(Hit(document["_id"], source.encode(), formatted))
     return hits
 

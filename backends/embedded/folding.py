@@ -94,6 +94,7 @@ ANALYZER = (
     .filter(tantivy.Filter.remove_long(MAX_TERM_BYTES))
     .filter(tantivy.Filter.lowercase())
     .filter(tantivy.Filter.ascii_fold())
+    .filter(tantivy.Filter.lowercase())  # Some letters, such as ǧ and ʀ, are folded to capitals.
     .build()
 )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import random
 import threading
+import unicodedata
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -29,6 +30,7 @@ from backends.base import (
 )
 from backends.errors import BackendRejected, IndexNotFound
 from backends.filters import parse_filter
+from backends.latin import FOLDS
 
 S, N, B = FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN
 SL, NL = FieldKind.STRING_LIST, FieldKind.NUMBER_LIST
@@ -160,6 +162,20 @@ FILTERS: tuple[tuple[str, set[str]], ...] = (
 )
 
 
+LATIN = tuple(c for c in map(chr, range(0x80, 0x20000)) if c.isalpha() and "LATIN " in unicodedata.name(c, ""))
+
+
+def latin_titles() -> list[list[str]]:
+    """Every Latin letter in a short word, ten words a title, of which no two are the same without accents."""
+    titles: list[dict[str, str]] = []
+    for letter in LATIN:
+        title = next((each for each in titles if len(each) < 10 and FOLDS[letter] not in each), {})
+        if not title:
+            titles.append(title)
+        title[FOLDS[letter]] = letter + "q"
+    return [list(title.values()) for title in titles]
+
+
 class Case:
     """One index of one backend, with the few words the tests are written in."""
 
@@ -267,6 +283,28 @@ class BackendContract:
 
     def test_check_returns_when_the_engine_is_there(self, backend: SearchBackend) -> None:
         backend.check()
+
+    # --- letters
+
+    def test_every_latin_letter_composed_or_not_is_found_with_and_without_its_accent(self, case: Case) -> None:
+        titles = {}
+        for at, words in enumerate(latin_titles()):
+            for form in ("NFC", "NFD"):
+                titles[f"{form}{at}"] = [unicodedata.normalize(form, word) for word in words]
+        case.add(*(page(id, " ".join(words)) for id, words in titles.items()))
+        missed = []
+        for at, words in enumerate(latin_titles()):
+            plain = [FOLDS[word[0]] + "q" for word in words]
+            written = " ".join(words)
+            for text in {written, written.lower(), unicodedata.normalize("NFD", written), " ".join(plain)}:
+                hits = case.search(text, limit=100, all_words=True, highlight=Highlight()).hits
+                found = {hit.id: hit for hit in hits}
+                for id in (f"NFC{at}", f"NFD{at}"):
+                    marked = " ".join(f"<em>{word}</em>" for word in titles[id])
+                    shown = (found[id].formatted or {})["title"] if id in found else None
+                    if shown != marked or found[id].document["title"] != " ".join(titles[id]):
+                        missed.append(f"{titles[id]} by {text}: {shown}")
+        assert not missed, "\n".join(missed)
 
     # --- writes
 
