@@ -48,6 +48,9 @@ OTHER_IN_TYPESENSE = re.compile(
 """What Typesense 0.24.1 folds otherwise, or not at all: some Latin letters, marks, and all other scripts."""
 
 OTHER_IN_MEILISEARCH = re.compile(
-    f"[{_ranges(letter for letter in _LETTERS if _in_meilisearch(letter) != FOLDS[letter])}\uff21-\uff5a]"
+    f"[{_ranges(letter for letter in _LETTERS if _in_meilisearch(letter) != FOLDS[letter])}\uff21-\uff5aЁё]"
 )
-"""Latin letters that Meilisearch 1.50 folds otherwise, without its language packs; wide ones it takes for Chinese."""
+"""Letters that Meilisearch 1.50 folds otherwise, without its language packs; wide Latin ones it takes for Chinese.
+
+In scripts other than Latin it is given words as they are typed, and folds them as it does those of the texts.
+"""

@@ -162,11 +162,11 @@ def _bound(field: str, value: str, position: int) -> str:
         instant = parse_filter_instant(value)
         if instant is None:
             raise BackendRejected("filters", f"{value!r} is no date.", position=position)
-        return repr(seconds_of(instant))
+        return quoted(repr(seconds_of(instant)))
     number = parse_number(value)
     if number is None:
-        raise BackendRejected("filters", f"{value!r} is no number.", position=position)
-    return repr(number)
+        raise BackendRejected("filters", f"{value!r} is no number of at most 64 bits.", position=position)
+    return quoted(repr(number))  # An exponent is no word of its syntax.
 
 
 def _without_stop_words(parts: list[QueryPart], query: SearchQuery) -> tuple[QueryPart, ...]:

@@ -10,6 +10,7 @@ from backends.errors import BackendRejected
 from backends.ids import encode_id
 from backends.text import normal_form
 from backends.typesense_filters import NOTHING, FilterCompiler
+from backends.typesense_native import check_native_filter, has_long_numbers
 from backends.typesense_schema import FOLDING, STANDARD_SORTS, TEXT_FIELDS, native_name
 from backends.words import UNSPACED_RUN, Fold, QueryPart, fold_word, fold_word_as_before, grams, query_parts
 
@@ -70,9 +71,11 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
         types: The collection's fields; further ones as far as :func:`needs_types` of the query.
 
     Raises:
-        BackendRejected: A field of the filter, the order or the facets is unknown or not fit for it.
+        BackendRejected: A field of the filter, the order or the facets is unknown or not fit for it, or Typesense would
+            not answer the filter.
     """
     fold = fold_word if FOLDING in types else fold_word_as_before
+    check_native_filter(query.filters, types)
     parts = () if query.text == MATCH_ALL else _without_stop_words(query_parts(query.text, fold), query)
     filters = [f"({query.filters})"] if query.filters else []
     if query.filter is not None:
@@ -100,7 +103,9 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
 
 def needs_types(query: SearchQuery) -> bool:
     """Whether compiling needs to know which further fields the collection has."""
-    return bool(query.kinds) and bool(query.sort or query.facets or query.filter is not None)
+    if not query.kinds:
+        return False
+    return bool(query.sort or query.facets or query.filter is not None or has_long_numbers(query.filters))
 
 
 def pins_of(query: SearchQuery) -> tuple[str, ...]:

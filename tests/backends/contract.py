@@ -306,6 +306,23 @@ class BackendContract:
                         missed.append(f"{titles[id]} by {text}: {shown}")
         assert not missed, "\n".join(missed)
 
+    @pytest.mark.parametrize(("content", "text", "marked"), [
+        ("Tiếng Việt, đà", "viet da", "Tiếng <em>Việt</em>, <em>đà</em>"),
+        ("Fußball in der Hauptstraße", "HAUPTSTRASSE", "Fußball in der <em>Hauptstraße</em>"),
+        ("Zażółć gęślą jaźń w Łodzi", "zazolc lodzi", "<em>Zażółć</em> gęślą jaźń w <em>Łodzi</em>"),
+        ("Cafe\u0301 ouvert", '"café ouvert"', "<em>Cafe\u0301</em> <em>ouvert</em>"),
+        ("Ёлка и чай", "елка", "<em>Ёлка</em> и чай"), ("Ёлка и чай", "Чай", "Ёлка и <em>чай</em>"),
+        ("यह क्या है", "क्या", "यह <em>क्या</em> है"),
+    ])  # fmt: skip
+    def test_a_word_is_found_and_marked_as_it_is_written(
+        self, case: Case, content: str, text: str, marked: str
+    ) -> None:
+        case.add(page("a", "x", content), page("b", "other", "other"))
+        (hit,) = case.search(text, all_words=True, highlight=Highlight(crop_fields={})).hits
+        assert hit.document["content"] == content
+        shown = str((hit.formatted or {})["content"])
+        assert shown.replace("</em> <em>", " ") == marked.replace("</em> <em>", " ")
+
     # --- writes
 
     def test_documents_are_found_as_soon_as_upsert_returns(self, case: Case) -> None:
@@ -520,12 +537,25 @@ class BackendContract:
             case.search("reading", filter=parse_filter("price = 1 OR unknown = 2"))
         assert caught.value.part == "filters"
 
-    @pytest.mark.parametrize("expression", ["price > cheap", "date > yesterday", "price a TO 2", "date 1 TO soon"])
+    @pytest.mark.parametrize("expression", [
+        "price > cheap", "date > yesterday", "price a TO 2", "date 1 TO soon", "price > 9223372036854775808",
+        "NOT price <= -9223372036854775809", f"sizes 1 TO {'9' * 400}", f"date > {'9' * 30}", "price > 1e400",
+        "price > nan",
+    ])  # fmt: skip
     def test_a_value_that_cannot_be_compared_is_rejected(self, case: Case, expression: str) -> None:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
             case.search("reading", filter=parse_filter(expression))
         assert caught.value.part == "filters"
+
+    @pytest.mark.parametrize(("expression", "expected"), [
+        ("price < 1e39", {"lamp", "sofa", "shelf", "stool"}), ("sizes >= -1e308", {"lamp", "shelf"}),
+        ("price -1e39 TO 1e-7", set()), ("price > 9223372036854775807", set()), (f"brand = {'9' * 30}", set()),
+        ("date < 1e11", {"lamp", "sofa", "shelf", "stool"}),
+    ])  # fmt: skip
+    def test_large_and_small_numbers_are_compared(self, case: Case, expression: str, expected: set[str]) -> None:
+        case.add(*SHOP)
+        assert set(case.ids(MATCH_ALL, expression)) == expected
 
     def test_known_fields_without_documents_can_be_filtered_by(self, case: Case) -> None:
         assert case.ids(MATCH_ALL, "author = Ann OR date > 2024-01-01") == []

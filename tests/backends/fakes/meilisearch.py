@@ -25,6 +25,7 @@ from tests.backends.fakes.typesense_text import Wishes, candidates, match, parse
 
 Reply = tuple[int, dict[str, str], bytes]
 SEPARATORS = list("-/._:,;()[]'\"+@#*=<>|&!?%~^{}\\`$")
+_KEEPS_MARKS = re.compile("[\u0400-\u052f\u0900-\u097f]")
 _PK = re.compile(r"[A-Za-z0-9_-]{1,511}")
 _NOW = "2026-01-01T00:00:00.000000Z"
 
@@ -439,6 +440,8 @@ class FakeMeilisearch:
 def _fold(word: str) -> str:
     """As charabia does without language packs: a stroke or a hook is no accent, and ß stays."""
     letters = unicodedata.normalize("NFKD", word).lower().replace("æ", "ae").replace("œ", "oe")
+    if _KEEPS_MARKS.search(letters):
+        return letters
     return "".join(letter for letter in letters if unicodedata.category(letter) != "Mn")
 
 
