@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import html
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from backends.base import REQUIRED_HIT_FIELDS, Highlight
-from backends.words import SIGNED, UNSPACED_RUN, WORD, QueryPart, fold_word, spell_signs
+from backends.words import SIGNED, UNSPACED_RUN, WORD, Fold, QueryPart, fold_word, spell_signs
 
 _UNIT = re.compile(UNSPACED_RUN.pattern[:-1] + "|[^" + UNSPACED_RUN.pattern[1:-2] + r"\s]+")
 _SHORTEST_PREFIX = 4
@@ -26,25 +27,27 @@ class Matcher:
 
     Attributes:
         words: Folded words that match as a whole.
-        beginnings: Folded beginnings of words that match.
+        beginnings: Folded beginnings of words that match, in order; none of them begins with another.
         runs: Runs of letters without spaces, which match inside a run.
+        fold: How words are folded.
     """
 
     words: frozenset[str]
     beginnings: tuple[str, ...]
     runs: tuple[str, ...]
+    fold: Fold = fold_word
 
     @classmethod
-    def of(cls, parts: Sequence[QueryPart], matched: Iterable[str]) -> Matcher:
+    def of(cls, parts: Sequence[QueryPart], matched: Iterable[str], fold: Fold = fold_word) -> Matcher:
         """A matcher for a query and the words of one hit that the engine says matched it, typing errors included."""
         wanted = [word for part in parts if not part.excluded for word in part.words]
         plain = [word for word in wanted if not UNSPACED_RUN.match(word)]
-        found = {word for text in matched for word in (fold_word(match[0]) for match in WORD.finditer(text))}
+        found = {word for text in matched for word in (fold(match[0]) for match in WORD.finditer(text))}
         beginnings = [word for word in found - set(plain) if len(word) >= _SHORTEST_PREFIX]
         if plain and wanted[-1] == plain[-1]:
             beginnings.append(plain[-1])
         runs = [word for word in wanted if UNSPACED_RUN.match(word)]
-        return cls(frozenset(plain) | found, tuple(beginnings), tuple(sorted(runs, key=len, reverse=True)))
+        return cls(frozenset(plain) | found, _shortest(beginnings), tuple(sorted(runs, key=len, reverse=True)), fold)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where matches are in ``text``, in order."""
@@ -56,15 +59,29 @@ class Matcher:
             start, end = match.span()
             if (signed := SIGNED.match(text, start)) is not None:
                 end = signed.end()
-            word = fold_word(spell_signs(text[start:end]))
-            if word in self.words or word.startswith(self.beginnings):
+            word = self.fold(spell_signs(text[start:end]))
+            if word in self.words or self._begins(word):
                 spans.append((start, end))
         return _joined(text, spans)
+
+    def _begins(self, word: str) -> bool:
+        # Of beginnings that do not begin with each other, a word can only have the last one that is not after it.
+        at = bisect_right(self.beginnings, word)
+        return at > 0 and word.startswith(self.beginnings[at - 1])
 
     def _inside(self, run: str, start: int) -> list[tuple[int, int]]:
         if not self.runs:
             return []
         return [(start + m.start(), start + m.end()) for m in re.finditer("|".join(map(re.escape, self.runs)), run)]
+
+
+def _shortest(beginnings: Iterable[str]) -> tuple[str, ...]:
+    """Beginnings in order, without those that begin with another."""
+    kept: list[str] = []
+    for beginning in sorted(beginnings):
+        if not (kept and beginning.startswith(kept[-1])):
+            kept.append(beginning)
+    return tuple(kept)
 
 
 def _joined(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -32,7 +32,7 @@ from backends.ids import checked_index_name, encode_id
 from backends.marking import Matcher, mark
 from backends.meilisearch_keys import MeilisearchKeys
 from backends.meilisearch_query import CompiledQuery, compile_query, pins_of, with_ids
-from backends.meilisearch_schema import PRIMARY_KEY, engine_document, index_settings, widened
+from backends.meilisearch_schema import FOLDED_FIELDS, PRIMARY_KEY, engine_document, index_settings, widened
 from backends.meilisearch_transport import MeilisearchTransport, RefusedByMeilisearch
 from backends.server_url import ServerUrl
 from backends.words import split_words
@@ -58,6 +58,7 @@ class MeilisearchBackend(SearchBackend):
         self._transport = MeilisearchTransport(url)
         self._keys = MeilisearchKeys(self._transport)
         self._filterable: dict[str, frozenset[str]] = {}
+        self._folded: dict[str, bool] = {}
         self._synonyms: dict[str, tuple[tuple[str, ...], ...]] = {}
 
     @classmethod
@@ -86,10 +87,12 @@ class MeilisearchBackend(SearchBackend):
             if "_key" not in self._settings(name)["filterableAttributes"]:
                 settings = index_settings(round(self._transport.url.timeout_seconds * 1000) + 1000)
                 self._transport.wait([self._transport.change("PATCH", f"/indexes/{name}/settings", settings)])
+                self._settings(name)
 
     def delete_index(self, index: str) -> None:
         name = checked_index_name(index)
         self._filterable.pop(name, None)
+        self._folded.pop(name, None)
         self._synonyms.pop(name, None)
         with _translated(index):
             try:
@@ -164,7 +167,7 @@ class MeilisearchBackend(SearchBackend):
         with _translated(index), _readable():
             self._keep_synonyms(name, query.settings.synonyms)
             filterable = self._filterable_of(name, query)
-        compiled = compile_query(name, query, filterable)
+        compiled = compile_query(name, query, filterable, folded=self._folded[name])
         with _translated(index):
             return self._search(query, compiled, take)
 
@@ -196,12 +199,14 @@ class MeilisearchBackend(SearchBackend):
 
     def _settings(self, name: str) -> dict[str, Any]:
         settings: dict[str, Any] = self._transport.ask("GET", f"/indexes/{name}/settings")
+        self._folded[name] = FOLDED_FIELDS["title"] in settings["searchableAttributes"]
         self._filterable[name] = frozenset(each for each in settings["filterableAttributes"] if isinstance(each, str))
         return settings
 
     def _filterable_of(self, name: str, query: SearchQuery) -> Set[str]:
-        known = self._filterable.get(name, frozenset())
-        if not (query.facets or query.filter is not None or query.sort) or set(query.kinds) <= known:
+        known = self._filterable.get(name)
+        needed = set(query.kinds) if query.facets or query.filter is not None or query.sort else set()
+        if known is not None and needed <= known:
             return known
         self._settings(name)
         return self._filterable[name]
@@ -276,9 +281,10 @@ def _hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) 
         document = orjson.loads(source)
         words = []
         for name, places in (found.get("_matchesPosition") or {}).items():
-            if not isinstance(document.get(name), str):
+            written = document.get(name, found.get(name))
+            if not isinstance(written, str):
                 continue  # The places in a list are of its members.
-            text = document[name].encode()
+            text = written.encode()
             words += [text[at["start"] : at["start"] + at["length"]].decode(errors="ignore") for at in places]
         formatted = mark(document, Matcher.of(compiled.parts, words), query.highlight)
     return Hit(str(found["id"]), source.encode(), formatted)

@@ -9,7 +9,7 @@ from typing import Any
 from backends.base import MATCH_ALL, STANDARD_FIELDS, FieldKind, SearchQuery
 from backends.errors import BackendRejected
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
-from backends.meilisearch_schema import TEXT_FIELDS, id_token, seconds_of
+from backends.meilisearch_schema import FOLDED_FIELDS, TEXT_FIELDS, id_token, seconds_of
 from backends.text import normal_form
 from backends.values import parse_filter_instant, parse_number
 from backends.words import QueryPart, fold_word, query_parts
@@ -45,11 +45,12 @@ class CompiledQuery:
         return query
 
 
-def compile_query(index: str, query: SearchQuery, filterable: Set[str]) -> CompiledQuery:
+def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folded: bool) -> CompiledQuery:
     """Compile everything but the page.
 
     Args:
         filterable: The fields this index can filter by; what is known but not there holds for no document.
+        folded: Whether it searches the fields beside the texts, too.
 
     Raises:
         BackendRejected: A field of the filter, the order or the facets is unknown or not fit for it.
@@ -57,7 +58,7 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str]) -> Compi
     parts = () if query.text == MATCH_ALL else _without_stop_words(query_parts(query.text), query)
     common: dict[str, Any] = {
         "indexUid": index,
-        "q": " ".join(map(_written, parts)),
+        "q": " ".join(_written(part, folded) for part in parts),
         "attributesToRetrieve": ["id", "_doc"],
         "matchingStrategy": "all" if query.all_words else "last",
     }
@@ -65,13 +66,15 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str]) -> Compi
     if query.filter is not None:
         filters.append(compile_filter(query.filter, query, filterable))
     searched = [name for name in TEXT_FIELDS if name in (query.fields or TEXT_FIELDS)]
+    if folded:
+        searched = [each for name in searched for each in (name, FOLDED_FIELDS[name])]
     if query.text != MATCH_ALL and not (parts and searched):
         filters.append(NOTHING)
     elif query.fields and parts:
         common["attributesToSearchOn"] = searched
     if query.highlight is not None and parts:
         common["showMatchesPosition"] = True
-        common["attributesToRetrieve"] = ["id", "_doc", *TEXT_FIELDS]
+        common["attributesToRetrieve"] = ["id", "_doc", *searched]
     if query.sort:
         common["sort"] = _sorts(query)
     return CompiledQuery(common, tuple(filters), _facets(query, filterable), parts)
@@ -159,11 +162,11 @@ def _bound(field: str, value: str, position: int) -> str:
         instant = parse_filter_instant(value)
         if instant is None:
             raise BackendRejected("filters", f"{value!r} is no date.", position=position)
-        return repr(seconds_of(instant))
+        return quoted(repr(seconds_of(instant)))
     number = parse_number(value)
     if number is None:
-        raise BackendRejected("filters", f"{value!r} is no number.", position=position)
-    return repr(number)
+        raise BackendRejected("filters", f"{value!r} is no number of at most 64 bits.", position=position)
+    return quoted(repr(number))  # An exponent is no word of its syntax.
 
 
 def _without_stop_words(parts: list[QueryPart], query: SearchQuery) -> tuple[QueryPart, ...]:
@@ -172,11 +175,11 @@ def _without_stop_words(parts: list[QueryPart], query: SearchQuery) -> tuple[Que
     return tuple(kept if any(not part.excluded for part in kept) else parts)
 
 
-def _written(part: QueryPart) -> str:
+def _written(part: QueryPart, folded: bool) -> str:
+    pairs = zip(part.words, part.typed, strict=True)
+    words = " ".join(word if folded and word.isascii() else typed for word, typed in pairs)
     minus = "-" if part.excluded else ""
-    if part.phrase or (part.excluded and len(part.words) > 1):
-        return f'{minus}"{" ".join(part.words)}"'
-    return minus + " ".join(part.words)
+    return f'{minus}"{words}"' if part.phrase or (part.excluded and len(part.words) > 1) else minus + words
 
 
 def _sorts(query: SearchQuery) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Literal
 
 QUOTE_IN_WORD = '(?<=[א-ת\u05b0-\u05c2])"(?=[א-ת](?![א-ת]))'
 """A pattern for a quote that is the sign of a Hebrew abbreviation, before its last letter."""
@@ -14,8 +15,27 @@ ABBREVIATION = QUOTE_IN_WORD.replace('"', '["\u05f4]')
 INDIAN = "\u0900-\u0963\u0971-\u0dff"
 """The letters of Indian scripts and the signs of which they write vowels, as ranges of a pattern."""
 
-_MARK = "".join(char for char in map(chr, range(0x300, 0x10000)) if unicodedata.combining(char))
-_MANY_MARKS = re.compile(f"([{_MARK}]{{30}})[{_MARK}]+")
+MOST_MARKS = 30
+"""Marks that may follow each other in a text that is normalised, as in Unicode's Stream-Safe Text Format (UAX #15)."""
+
+
+def _is_mark(char: str) -> bool:
+    """Whether a character is a mark, or nothing but marks when it is taken apart."""
+    if unicodedata.combining(char):
+        return True
+    return bool(unicodedata.decomposition(char)) and all(
+        map(unicodedata.combining, unicodedata.normalize("NFKD", char))
+    )
+
+
+_MARKS = "".join(filter(_is_mark, map(chr, (*range(0x300, 0xD800), *range(0xF900, 0x1F000)))))
+_MANY_MARKS = re.compile(f"([{_MARKS}]{{{MOST_MARKS}}})[{_MARKS}]+")
+_LAST_OF_16_BITS = "\uffff"
+_BEYOND_16_BITS = [char for char in _MARKS if char > _LAST_OF_16_BITS]
+# Beyond 16 bits it looks for one range, which has letters too: looking for every mark in it takes twenty times as long.
+_PERHAPS_MANY = re.compile(
+    f"[{_MARKS.rstrip(''.join(_BEYOND_16_BITS))}{_BEYOND_16_BITS[0]}-{_BEYOND_16_BITS[-1]}]{{{MOST_MARKS + 1}}}"
+)
 
 _ASCII = bytes(range(128))
 _CURLY_QUOTES = str.maketrans("“”„", '"""')
@@ -23,7 +43,7 @@ _CURLY_QUOTES = str.maketrans("“”„", '"""')
 
 def normal_form(query: str) -> str:
     """A query as it is counted and pinned: trimmed, lower-case, NFC, with single spaces."""
-    return unicodedata.normalize("NFC", " ".join(query.lower().split()))
+    return normalized("NFC", " ".join(query.lower().split()))
 
 
 def straight_quotes(query: str) -> str:
@@ -37,16 +57,26 @@ def beyond_ascii(text: str) -> str:
 
 
 def few_marks(text: str, foreign: str | None = None) -> str:
-    """A text in which at most 30 marks follow each other, as in Unicode's Stream-Safe Text Format (UAX #15).
-
-    Putting marks in order takes time with the square of their number. Marks beyond 16 bits are not counted.
+    """A text in which at most :data:`MOST_MARKS` marks follow each other; of more, the first are kept.
 
     Args:
         foreign: Its characters beyond ASCII, where they are at hand.
     """
-    if _MANY_MARKS.search(beyond_ascii(text) if foreign is None else foreign) is None:
+    if _PERHAPS_MANY.search(beyond_ascii(text) if foreign is None else foreign) is None:
         return text
     return _MANY_MARKS.sub(r"\1", text)
+
+
+def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str, foreign: str | None = None) -> str:
+    """A text with few marks in one of Unicode's normal forms.
+
+    Putting marks in order takes time with the square of their number, so that no text of a caller's is normalised
+    otherwise.
+
+    Args:
+        foreign: Its characters beyond ASCII, where they are at hand.
+    """
+    return text if text.isascii() else unicodedata.normalize(form, few_marks(text, foreign))
 
 
 def without_ascii(encoded: bytes) -> str:

@@ -165,7 +165,7 @@ class TypesenseBackend(SearchBackend):
             with _readable():
                 self._synonyms.keep(name, query.settings.synonyms)
             known = self._types.get(name, {})
-            if needs_types(query) and not _covers(known, query):
+            if not known or (needs_types(query) and not _covers(known, query)):
                 known = self._read_types(name)
             try:
                 return self._search(name, query, known, take)
@@ -316,7 +316,7 @@ class TypesenseBackend(SearchBackend):
 def _hits(found: Sequence[Mapping[str, Any]], query: SearchQuery, compiled: CompiledQuery) -> Iterator[Hit]:
     for each in found:
         with _readable():
-            hit = make_hit(each, query, compiled.parts)
+            hit = make_hit(each, query, compiled)
         yield hit
 
 
@@ -326,7 +326,7 @@ def _path(name: str) -> str:
 
 
 def _covers(types: Mapping[str, str], query: SearchQuery) -> bool:
-    return bool(types) and all(f"_v_{field}" in types for field in query.kinds)
+    return all(f"_v_{field}" in types for field in query.kinds)
 
 
 def _has_change(answer: Answer, changed_at: int) -> bool:

@@ -97,7 +97,7 @@ class FilterCompiler:
             return instant
         number = parse_number(value)
         if number is None:
-            raise BackendRejected("filters", f"{value!r} is no number.", position=position)
+            raise BackendRejected("filters", f"{value!r} is no number of at most 64 bits.", position=position)
         return ordered_number(number)
 
     def _compare(self, node: Comparison, negated: bool) -> str:

@@ -10,8 +10,9 @@ from backends.errors import BackendRejected
 from backends.ids import encode_id
 from backends.text import normal_form
 from backends.typesense_filters import NOTHING, FilterCompiler
-from backends.typesense_schema import STANDARD_SORTS, TEXT_FIELDS, native_name
-from backends.words import UNSPACED_RUN, QueryPart, fold_word, grams, has_signs, query_parts
+from backends.typesense_native import check_native_filter, has_long_numbers
+from backends.typesense_schema import FOLDING, STANDARD_SORTS, TEXT_FIELDS, native_name
+from backends.words import UNSPACED_RUN, Fold, QueryPart, fold_word, fold_word_as_before, grams, query_parts
 
 FACET_VALUES = 250
 """Facet values asked for; 100 are shown, the others settle ties."""
@@ -43,12 +44,14 @@ class CompiledQuery:
         facets: Asked field to the Typesense fields that have its values and, for numbers, its bounds.
         id_facet: Whether values of ``id`` were asked for.
         parts: The words the person typed.
+        fold: How they are folded.
     """
 
     common: Mapping[str, str]
     facets: Mapping[str, tuple[str | None, str | None]]
     id_facet: bool
     parts: tuple[QueryPart, ...]
+    fold: Fold
 
     def search(self, *, page: int, per_page: int, pins: Sequence[str] = (), facet_values: int = 0) -> dict[str, str]:
         """One search of the ``/multi_search``: a page, with facets if ``facet_values`` is not 0."""
@@ -65,12 +68,15 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
     """Compile everything but the page.
 
     Args:
-        types: The collection's fields, as far as :func:`needs_types` of the query.
+        types: The collection's fields; further ones as far as :func:`needs_types` of the query.
 
     Raises:
-        BackendRejected: A field of the filter, the order or the facets is unknown or not fit for it.
+        BackendRejected: A field of the filter, the order or the facets is unknown or not fit for it, or Typesense would
+            not answer the filter.
     """
-    parts = () if query.text == MATCH_ALL else _without_stop_words(query_parts(query.text), query)
+    fold = fold_word if FOLDING in types else fold_word_as_before
+    check_native_filter(query.filters, types)
+    parts = () if query.text == MATCH_ALL else _without_stop_words(query_parts(query.text, fold), query)
     filters = [f"({query.filters})"] if query.filters else []
     if query.filter is not None:
         filters.append(FilterCompiler(query.kinds, types).compile(query.filter))
@@ -92,12 +98,14 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
             "snippet_threshold": "1",
         }
     facets = _facets(query, types)
-    return CompiledQuery(common, facets, "id" in query.facets, tuple(parts))
+    return CompiledQuery(common, facets, "id" in query.facets, tuple(parts), fold)
 
 
 def needs_types(query: SearchQuery) -> bool:
-    """Whether compiling needs to know which fields the collection has."""
-    return bool(query.kinds) and bool(query.sort or query.facets or query.filter is not None)
+    """Whether compiling needs to know which further fields the collection has."""
+    if not query.kinds:
+        return False
+    return bool(query.sort or query.facets or query.filter is not None or has_long_numbers(query.filters))
 
 
 def pins_of(query: SearchQuery) -> tuple[str, ...]:
@@ -116,7 +124,7 @@ def _without_stop_words(parts: list[QueryPart], query: SearchQuery) -> tuple[Que
 
 
 def _matching(parts: Sequence[QueryPart], query: SearchQuery) -> dict[str, str]:
-    """The words and how they match. Texts beyond Latin letters are matched in the ``_g_`` fields beside them."""
+    """The words and how they match. The ``_g_`` fields have what Typesense folds otherwise."""
     fields = [field for field in TEXT_FIELDS if not query.fields or field in query.fields]
     words = [_written(part) for part in parts]
     weights = query.settings.weights
@@ -124,8 +132,7 @@ def _matching(parts: Sequence[QueryPart], query: SearchQuery) -> dict[str, str]:
     columns: list[tuple[str, str, str, str]] = []
     for name, point in zip(fields, points, strict=True):
         columns.append((name, point, "2" if sum(len(part.words) for part in parts) <= _FORGIVEN_WORDS else "0", "true"))
-    if not query.text.isascii() or has_signs(query.text):
-        columns += [(f"_g_{name}", point, "0", "true") for name, point in zip(fields, points, strict=True)]
+    columns += [(f"_g_{name}", point, "0", "true") for name, point in zip(fields, points, strict=True)]
     query_by, by_weight, typos, prefix = (",".join(column) for column in zip(*columns, strict=True))
     return {
         # A text that is a word and nothing else comes first, unless the site has its own idea of what counts.

@@ -12,17 +12,16 @@ from backends.base import FacetStats, Hit, SearchQuery
 from backends.marking import Matcher, mark
 from backends.ordered import facet_text
 from backends.typesense_query import CompiledQuery
-from backends.words import QueryPart
 
 
-def make_hit(found: Mapping[str, Any], query: SearchQuery, parts: tuple[QueryPart, ...]) -> Hit:
+def make_hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:
     """One of the hits that Typesense gives."""
     document = found["document"]
     source: str = document["_doc"]
     formatted = None
     if query.highlight is not None:
         words = [word for field in found.get("highlight", {}).values() for word in _matched(field)]
-        formatted = mark(orjson.loads(source), Matcher.of(parts, words), query.highlight)
+        formatted = mark(orjson.loads(source), Matcher.of(compiled.parts, words, compiled.fold), query.highlight)
     return Hit(document["_id"], source.encode(), formatted)
 
 

@@ -15,7 +15,8 @@ change type:
 ``_id``             its id as sent, stored only; Typesense's ``id`` is :func:`backends.ids.encode_id` of it
 ``_terms``          tokens for equality, presence and emptiness of every field
 ``_changed_at``     time of the last write
-``_g_title`` …      words of texts beyond Latin letters (:mod:`backends.words`)
+``_g_title`` …      words of texts that Typesense folds otherwise (:mod:`backends.words`)
+``_folding``        in no document: tells that queries are to be folded by :func:`backends.words.fold_word`
 ``_s_name``         text to sort by
 ``_n_name``         number to sort and compare by; of ``date``, the instant in microseconds
 ``_lo_``, ``_hi_``  smallest and largest number of a list; ``_l_name`` all of them
@@ -40,6 +41,9 @@ TEXT_FIELDS = ("title", "excerpt", "content")
 """The fields that are searched, in order of importance."""
 
 STANDARD_SORTS = {"id": "_s_id", "title": "_s_title", "url": "_s_url", "excerpt": "_s_excerpt", "author": "_s_author"}
+
+FOLDING = "_folding"
+"""A field of every collection but those made when fewer letters had their words in ``_g_…``."""
 
 _SEPARATORS = list("-/._:,;()[]'\"+@#*=<>|&!?%~^{}\\`$")
 _INT64 = range(-(2**63), 2**63)
@@ -70,6 +74,7 @@ def collection_schema(name: str) -> dict[str, Any]:
             *(_optional(field, "string", sort=True) for field in STANDARD_SORTS.values()),
             _optional("_doc", "string", index=False),
             _optional("_id", "string", index=False),
+            _optional(FOLDING, "string", index=False),
         ],
     }
 

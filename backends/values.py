@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from datetime import UTC, datetime, timedelta
 
-from backends.text import beyond_ascii, few_marks
+from backends.text import beyond_ascii, normalized
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _ISO_DATE = re.compile(r"\d{4}-?(?:\d\d|W\d\d)", re.ASCII)
+_INT64 = range(-(2**63), 2**63)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _COMPOSED = re.compile(
@@ -22,14 +22,15 @@ _COMPOSED = re.compile(
 
 
 def parse_number(text: str) -> int | float | None:
-    """The number ``text`` spells, or ``None``; infinities and NaN are no numbers."""
+    """The number ``text`` spells, or ``None``; infinities, NaN and whole numbers of more than 64 bits are none."""
     if _NUMBER.fullmatch(text.strip()) is None:
         return None
     try:
-        return int(text)
+        whole = int(text)
     except ValueError:
         number = float(text)
         return number if math.isfinite(number) else None
+    return whole if whole in _INT64 else None
 
 
 def parse_instant(text: str) -> int | None:
@@ -67,7 +68,7 @@ def fold_to_bytes(text: str) -> bytes:
     foreign = beyond_ascii(text)
     if foreign.casefold() == foreign and _COMPOSED.fullmatch(foreign):
         return text.encode().lower()  # Only ASCII has a case here.
-    return unicodedata.normalize("NFC", few_marks(text, foreign).casefold()).encode()
+    return normalized("NFC", text.casefold()).encode()
 
 
 def number_text(value: int | float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, DepartureReason, Key, Site
 from app.services.sessions import end_other_sessions
 from app.services.sites import get_account, lock_keys, remove_site
+from backends.text import normalized
 
 _hasher = PasswordHasher()
 _NO_ACCOUNT_HASH = _hasher.hash("no account has this password")
@@ -26,7 +26,7 @@ _NO_ACCOUNT_HASH = _hasher.hash("no account has this password")
 
 def email_key(email: str) -> str:
     """What e-mails are compared by: trimmed, without case."""
-    return unicodedata.normalize("NFC", email.strip()).casefold()
+    return normalized("NFC", email.strip()).casefold()
 
 
 def find_account(session: Session, email: str) -> Account | None:

@@ -38,6 +38,7 @@ from backends.embedded.schema import (
     toned_column,
 )
 from backends.embedded.tones import has_tones, toned_words
+from backends.text import normalized
 from backends.values import number_text, parse_instant
 
 LONGEST_INDEXED_TEXT = 400_000
@@ -117,7 +118,7 @@ def sort_text(value: str | int | float | bool) -> str:
     if isinstance(value, str):
         folded = value[: 2 * LONGEST_SORT_KEY].strip().casefold()
         if not folded.isascii():
-            letters = unicodedata.normalize("NFKD", folded)
+            letters = normalized("NFKD", folded)
             folded = "".join([char for char in letters if not unicodedata.combining(char)])
         return f"1{folded[:LONGEST_SORT_KEY]}"
     if isinstance(value, bool):

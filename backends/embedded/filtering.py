@@ -136,9 +136,9 @@ class FilterCompiler:
     def _number(self, name: str, value: str, position: int) -> float:
         number = parse_number(value)
         if number is None:
-            message = f"{name!r} can be compared with a number only, and {value!r} is none."
+            message = f"{name!r} can be compared with a number of at most 64 bits only, and {value!r} is none."
             raise BackendRejected("filters", message, position=position)
-        return float(max(-(2**1000), min(2**1000, number)))
+        return float(number)
 
     def _mark(self, mark: str) -> tantivy.Query:
         return tantivy.Query.term_query(self.schema, MARKS, mark)

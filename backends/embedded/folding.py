@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import tantivy
 
-from backends.text import beyond_ascii, few_marks
+from backends.text import beyond_ascii, few_marks, normalized
 
 MAX_TERM_BYTES = 160
 """Words of so many and more are neither indexed nor searched."""
@@ -60,7 +60,7 @@ def _fold_table() -> dict[int, str | None]:
         if unicodedata.combining(char):
             table[code] = None
         elif 0x370 <= code < 0x400 or 0x1F00 <= code < 0x2000:
-            base = unicodedata.normalize("NFD", char)[0]
+            base = normalized("NFD", char)[0]
             if base != char and base.isalpha():
                 table[code] = base
     for first, last in _SILENT_MARKS:
@@ -75,6 +75,7 @@ def _fold_table() -> dict[int, str | None]:
 
 
 _FOLDS = _fold_table()
+_FEW_FOLDED = 64
 
 SILENT = "".join(chr(code) for code, folded in _FOLDS.items() if not folded)
 """Marks and invisible characters that a word is the same word without."""
@@ -93,6 +94,7 @@ ANALYZER = (
     .filter(tantivy.Filter.remove_long(MAX_TERM_BYTES))
     .filter(tantivy.Filter.lowercase())
     .filter(tantivy.Filter.ascii_fold())
+    .filter(tantivy.Filter.lowercase())  # Some letters, such as ǧ and ʀ, are folded to capitals.
     .build()
 )
 
@@ -120,17 +122,20 @@ def compose(text: str) -> str:
 def _composed(text: str, foreign: str) -> str:
     normal = few_marks(text, foreign)
     if _COMPATIBILITY.search(foreign) is not None:
-        normal = _COMPATIBILITY.sub(lambda found: unicodedata.normalize("NFKC", found.group()), text)
+        normal = _COMPATIBILITY.sub(lambda found: normalized("NFKC", found.group()), normal)
     if not unicodedata.is_normalized("NFC", normal):
-        normal = unicodedata.normalize("NFC", normal)
+        normal = normalized("NFC", normal)
     if normal is not text:
         text, foreign = normal, beyond_ascii(normal)
     folded = [char for char in set(foreign) if ord(char) in _FOLDS]
     if folded:
-        # str.translate looks every character up; these are few, and none is what another becomes.
-        for char in folded:
-            text = text.replace(char, _FOLDS[ord(char)] or "")
-        text = unicodedata.normalize("NFC", text)
+        # str.translate looks every character up; these mostly are few, and none is what another becomes.
+        if len(folded) > _FEW_FOLDED:
+            text = text.translate(_FOLDS)
+        else:
+            for char in folded:
+                text = text.replace(char, _FOLDS[ord(char)] or "")
+        text = normalized("NFC", text)
     return text
 
 

@@ -17,7 +17,7 @@ import Stemmer
 from backends.embedded.folding import fold
 from backends.embedded.stop_words import STOP_WORDS
 from backends.embedded.tones import TONAL, has_tones
-from backends.text import INDIAN, beyond_ascii
+from backends.text import INDIAN, beyond_ascii, normalized
 
 STEMMERS = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
@@ -109,7 +109,7 @@ def _votes() -> dict[str, tuple[tuple[str, ...], int]]:
 
 def recognise(text: str) -> str:
     """The language of a text as ISO 639-1 code, :data:`UNKNOWN` if nothing tells."""
-    sample = unicodedata.normalize("NFC", text[:_SAMPLE])
+    sample = normalized("NFC", text[:_SAMPLE])
     foreign = beyond_ascii(sample)
     if _BEYOND_LATIN.search(foreign):
         letters = len(_WORD.sub("", sample))

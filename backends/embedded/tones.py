@@ -7,11 +7,10 @@ fields have them all as ``ca``, so whoever types no tones finds each; whoever ty
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-from backends.text import beyond_ascii, few_marks
+from backends.text import beyond_ascii, normalized
 
 TONAL = frozenset({"vi"})
 """The languages with tones, as ISO 639-1 codes."""
@@ -45,14 +44,14 @@ def may_have_tones(words: Iterable[str]) -> bool:
 
 def toned_words(text: str) -> str:
     """The words of a text, each as :func:`toned` gives it, with spaces between them."""
-    words = _WORD.findall(unicodedata.normalize("NFC", few_marks(text)).lower())
+    words = _WORD.findall(normalized("NFC", text).lower())
     return " ".join([toned(word) for word in words if len(word) <= _LONGEST])
 
 
 @lru_cache(maxsize=16384)
 def toned(word: str) -> str:
     """A word in lower case with its tone as a number at the end, whichever vowel carries it (*hoà* and *hòa*)."""
-    letters = unicodedata.normalize("NFD", word)
+    letters = normalized("NFD", word)
     tones = [_TONES[char] for char in letters if char in _TONES]
     plain = "".join([char for char in letters if char not in _TONES])
-    return unicodedata.normalize("NFC", plain) + "".join(tones)
+    return normalized("NFC", plain) + "".join(tones)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import random
 import threading
+import unicodedata
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -30,6 +31,7 @@ from backends.base import (
 )
 from backends.errors import BackendRejected, IndexNotFound
 from backends.filters import parse_filter
+from backends.latin import FOLDS
 
 S, N, B = FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN
 SL, NL = FieldKind.STRING_LIST, FieldKind.NUMBER_LIST
@@ -166,6 +168,20 @@ def has_native_filters(backend: SearchBackend) -> bool:
     return backend.name in ("typesense", "meilisearch")
 
 
+LATIN = tuple(c for c in map(chr, range(0x80, 0x20000)) if c.isalpha() and "LATIN " in unicodedata.name(c, ""))
+
+
+def latin_titles() -> list[list[str]]:
+    """Every Latin letter in a short word, ten words a title, of which no two are the same without accents."""
+    titles: list[dict[str, str]] = []
+    for letter in LATIN:
+        title = next((each for each in titles if len(each) < 10 and FOLDS[letter] not in each), {})
+        if not title:
+            titles.append(title)
+        title[FOLDS[letter]] = letter + "q"
+    return [list(title.values()) for title in titles]
+
+
 class Case:
     """One index of one backend, with the few words the tests are written in."""
 
@@ -277,6 +293,45 @@ class BackendContract:
 
     def test_check_returns_when_the_engine_is_there(self, backend: SearchBackend) -> None:
         backend.check()
+
+    # --- letters
+
+    def test_every_latin_letter_composed_or_not_is_found_with_and_without_its_accent(self, case: Case) -> None:
+        titles = {}
+        for at, words in enumerate(latin_titles()):
+            for form in ("NFC", "NFD"):
+                titles[f"{form}{at}"] = [unicodedata.normalize(form, word) for word in words]
+        case.add(*(page(id, " ".join(words)) for id, words in titles.items()))
+        missed = []
+        for at, words in enumerate(latin_titles()):
+            plain = [FOLDS[word[0]] + "q" for word in words]
+            written = " ".join(words)
+            for text in {written, written.lower(), unicodedata.normalize("NFD", written), " ".join(plain)}:
+                hits = case.search(text, limit=100, all_words=True, highlight=Highlight()).hits
+                found = {hit.id: hit for hit in hits}
+                for id in (f"NFC{at}", f"NFD{at}"):
+                    marked = " ".join(f"<em>{word}</em>" for word in titles[id])
+                    shown = (found[id].formatted or {})["title"] if id in found else None
+                    if shown != marked or found[id].document["title"] != " ".join(titles[id]):
+                        missed.append(f"{titles[id]} by {text}: {shown}")
+        assert not missed, "\n".join(missed)
+
+    @pytest.mark.parametrize(("content", "text", "marked"), [
+        ("Tiếng Việt, đà", "viet da", "Tiếng <em>Việt</em>, <em>đà</em>"),
+        ("Fußball in der Hauptstraße", "HAUPTSTRASSE", "Fußball in der <em>Hauptstraße</em>"),
+        ("Zażółć gęślą jaźń w Łodzi", "zazolc lodzi", "<em>Zażółć</em> gęślą jaźń w <em>Łodzi</em>"),
+        ("Cafe\u0301 ouvert", '"café ouvert"', "<em>Cafe\u0301</em> <em>ouvert</em>"),
+        ("Ёлка и чай", "елка", "<em>Ёлка</em> и чай"), ("Ёлка и чай", "Чай", "Ёлка и <em>чай</em>"),
+        ("यह क्या है", "क्या", "यह <em>क्या</em> है"),
+    ])  # fmt: skip
+    def test_a_word_is_found_and_marked_as_it_is_written(
+        self, case: Case, content: str, text: str, marked: str
+    ) -> None:
+        case.add(page("a", "x", content), page("b", "other", "other"))
+        (hit,) = case.search(text, all_words=True, highlight=Highlight(crop_fields={})).hits
+        assert hit.document["content"] == content
+        shown = str((hit.formatted or {})["content"])
+        assert shown.replace("</em> <em>", " ") == marked.replace("</em> <em>", " ")
 
     # --- writes
 
@@ -488,12 +543,25 @@ class BackendContract:
             case.search("reading", filter=parse_filter("price = 1 OR unknown = 2"))
         assert caught.value.part == "filters"
 
-    @pytest.mark.parametrize("expression", ["price > cheap", "date > yesterday", "price a TO 2", "date 1 TO soon"])
+    @pytest.mark.parametrize("expression", [
+        "price > cheap", "date > yesterday", "price a TO 2", "date 1 TO soon", "price > 9223372036854775808",
+        "NOT price <= -9223372036854775809", f"sizes 1 TO {'9' * 400}", f"date > {'9' * 30}", "price > 1e400",
+        "price > nan",
+    ])  # fmt: skip
     def test_a_value_that_cannot_be_compared_is_rejected(self, case: Case, expression: str) -> None:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
             case.search("reading", filter=parse_filter(expression))
         assert caught.value.part == "filters"
+
+    @pytest.mark.parametrize(("expression", "expected"), [
+        ("price < 1e39", {"lamp", "sofa", "shelf", "stool"}), ("sizes >= -1e308", {"lamp", "shelf"}),
+        ("price -1e39 TO 1e-7", set()), ("price > 9223372036854775807", set()), (f"brand = {'9' * 30}", set()),
+        ("date < 1e11", {"lamp", "sofa", "shelf", "stool"}),
+    ])  # fmt: skip
+    def test_large_and_small_numbers_are_compared(self, case: Case, expression: str, expected: set[str]) -> None:
+        case.add(*SHOP)
+        assert set(case.ids(MATCH_ALL, expression)) == expected
 
     def test_known_fields_without_documents_can_be_filtered_by(self, case: Case) -> None:
         assert case.ids(MATCH_ALL, "author = Ann OR date > 2024-01-01") == []

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime, timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import requests
 
-from backends.base import SearchBackend, SearchSettings
+from backends.base import Highlight, SearchBackend, SearchSettings
+from backends.errors import BackendRejected
 from tests.backends.contract import SHOP, Case, page
 from tests.backends.native_filters import NativeFilters
 
@@ -36,6 +38,22 @@ class MeilisearchPromises(NativeFilters):
     ) -> None:
         case.add(*SHOP)
         assert set(self.native(case, expression)) == expected
+
+    @pytest.mark.parametrize("expression", ["price > 99999999999999999999", "price < 1e39", "price = 1e400"])
+    def test_numbers_of_any_size_are_answered_or_rejected(self, case: Case, expression: str) -> None:
+        case.add(*SHOP)
+        with contextlib.suppress(BackendRejected):
+            self.native(case, expression)
+
+    def test_an_index_made_before_every_letter_was_folded_finds_what_it_found(self, case: Case) -> None:
+        backend: Any = case.backend
+        settings = {"searchableAttributes": ["title", "excerpt", "content"]}
+        backend._transport.wait([backend._transport.change("PATCH", f"/indexes/{case.index}/settings", settings)])
+        case.add(page("a", "ŋutsu Москва łódź café"))
+        for text in ("ŋutsu", "москва", "Łódź", "cafe", "café"):
+            for fields in ((), ("title",)):
+                (hit,) = case.search(text, fields=fields, highlight=Highlight()).hits
+                assert "<em>" in (hit.formatted or {})["title"]
 
     def test_a_pinned_document_comes_first_on_every_page_and_obeys_the_filter(self, case: Case) -> None:
         case.add(page("a", "word one"), page("b", "word two"), page("z", "other", color="red"), page("y", "other"))

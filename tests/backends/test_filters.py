@@ -100,9 +100,10 @@ def test_fields_are_listed_with_their_first_place() -> None:
 
 
 @pytest.mark.parametrize(("text", "number"), [
-    ("5", 5), ("-5", -5), ("5.0", 5.0), ("1e3", 1000.0), (".5", 0.5), ("5.", 5.0), ("+5", 5), ("inf", None),
-    ("nan", None), ("", None), ("5a", None), ("1e999", None), ("٥", None), ("1_000", None), ("0x10", None), ("--5",
-    None),
+    ("5", 5), ("-5", -5), ("5.0", 5.0), ("1e3", 1000.0), (".5", 0.5), ("5.", 5.0), ("+5", 5), ("1e308", 1e308),
+    ("inf", None), ("nan", None), ("", None), ("5a", None), ("1e999", None), ("٥", None), ("1_000", None),
+    ("0x10", None), ("--5", None), ("9223372036854775807", 2**63 - 1), ("9223372036854775808", None),
+    ("-9223372036854775809", None), ("9" * 1999, None),
 ])  # fmt: skip
 def test_numbers_are_told_from_words(text: str, number: float | None) -> None:
     assert parse_number(text) == number

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 import requests
 
-from backends.base import MATCH_ALL, Document, FieldKind, SearchBackend, SearchQuery, SearchSettings
+from backends.base import MATCH_ALL, Document, FieldKind, Highlight, SearchBackend, SearchQuery, SearchSettings
 from backends.errors import BackendRejected
 from backends.filters import parse_filter
 from tests.backends.contract import SHOP, Case, page
@@ -53,6 +53,43 @@ class TypesensePromises(NativeFilters):
     ) -> None:
         case.add(*SHOP)
         assert set(self.native(case, expression)) == expected
+
+    @pytest.mark.parametrize(
+        ("expression", "position"),
+        [
+            ("code:>9223372036854775808", 6),
+            ("author:=Ann && sizes:=[1, -9223372036854775809]", 26),
+            ("date:[1..99999999999999999999]", 9),
+            ("(brand:=`a && b` || code:99999999999999999999)", 25),
+            ("nope:= 99999999999999999999", 7),
+            ("id:=`", 4),
+            ("author:=Ann || id: ``", 19),
+        ],
+    )
+    def test_a_filter_that_typesense_would_never_answer_is_rejected_with_the_place(
+        self, case: Case, expression: str, position: int
+    ) -> None:
+        case.add(*SHOP)
+        with pytest.raises(BackendRejected) as caught:
+            self.native(case, expression)
+        assert (caught.value.part, caught.value.position) == ("filters", position)
+
+    def test_long_numbers_can_be_text_or_have_zeros_before_them(self, case: Case) -> None:
+        case.add(page("a", "reading", code="99999999999999999999", size=5, price=0.5), page("b", "reading", size=6))
+        assert self.native(case, "code:=99999999999999999999 && size:>0000000000000000000004") == ["a"]
+        assert self.native(case, "code:=[`99999999999999999999`, b]") == ["a"]
+        assert self.native(case, "price:<99999999999999999999") == ["a"]
+        assert self.native(case, "size:<9223372036854775807") == ["a", "b"]
+
+    def test_a_collection_made_before_every_letter_was_folded_finds_what_it_found(self, case: Case) -> None:
+        backend: Any = case.backend
+        backend._transport.patch(f"/collections/{case.index}", dict, {"fields": [{"name": "_folding", "drop": True}]})
+        backend.close()
+        backend._types.clear()
+        case.add(page("a", "ŋutsu Москва Straße"))
+        for text in ("ŋutsu", "москва", "strasse", "STRASSE"):
+            (hit,) = case.search(text, highlight=Highlight()).hits
+            assert "<em>" in (hit.formatted or {})["title"]
 
     def test_a_filter_cannot_break_out_of_its_place(self, case: Case) -> None:
         case.add(*SHOP)

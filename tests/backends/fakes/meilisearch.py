@@ -8,6 +8,7 @@ import json
 import re
 import threading
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
@@ -24,6 +25,7 @@ from tests.backends.fakes.typesense_text import Wishes, candidates, match, parse
 
 Reply = tuple[int, dict[str, str], bytes]
 SEPARATORS = list("-/._:,;()[]'\"+@#*=<>|&!?%~^{}\\`$")
+_KEEPS_MARKS = re.compile("[\u0400-\u052f\u0900-\u097f]")
 _PK = re.compile(r"[A-Za-z0-9_-]{1,511}")
 _NOW = "2026-01-01T00:00:00.000000Z"
 
@@ -379,20 +381,20 @@ class FakeMeilisearch:
         found = sorted(found, key=lambda d: d.get("_changed_at", 0), reverse=True)
         dated = sorted((d for d in found if "date" in d), key=lambda d: d["date"], reverse=True)
         found = dated + [d for d in found if "date" not in d]
-        needs = parse_query(wish.get("q") or "", SEPARATORS)
+        needs = parse_query(wish.get("q") or "", SEPARATORS, _fold)
         if not needs:
             return [(document, {}) for document in found]
         fields = tuple(wish.get("attributesToSearchOn") or index.settings["searchableAttributes"])
         weights = tuple(range(len(fields), 0, -1))
         wishes = Wishes(fields, weights, (2,) * len(fields), True, 5, 9, 10**9)
         queries = [needs]
-        text = " ".join(tokens(wish["q"], SEPARATORS))
-        queries += [parse_query(each, SEPARATORS) for each in index.settings["synonyms"].get(text, [])]
+        text = " ".join(tokens(wish["q"], SEPARATORS, _fold))
+        queries += [parse_query(each, SEPARATORS, _fold) for each in index.settings["synonyms"].get(text, [])]
         best: dict[int, tuple[Any, Any, Any]] = {}
         for query in queries:
             for wanted in candidates(query)[: 1 if wish.get("matchingStrategy") == "all" else None]:
                 for document in found:
-                    words = {name: tokens(str(document.get(name, "")), SEPARATORS) for name in fields}
+                    words = {name: tokens(str(document.get(name, "")), SEPARATORS, _fold) for name in fields}
                     hit = match(words, wanted, wishes)
                     if hit is not None and (id(document) not in best or best[id(document)][1] < hit[0]):
                         best[id(document)] = (document, *hit)
@@ -408,7 +410,7 @@ class FakeMeilisearch:
             for name, found in words.items():
                 text = str(document[name])
                 for word in re.finditer(r"\w+", text):
-                    if tokens(word[0], SEPARATORS)[:1] and tokens(word[0], SEPARATORS)[0] in found:
+                    if tokens(word[0], SEPARATORS, _fold)[:1] and tokens(word[0], SEPARATORS, _fold)[0] in found:
                         start, length = len(text[: word.start()].encode()), len(word[0].encode())
                         places.setdefault(name, []).append({"start": start, "length": length})
             hit["_matchesPosition"] = places
@@ -433,6 +435,14 @@ class FakeMeilisearch:
             limit = index.settings["faceting"]["maxValuesPerFacet"]
             counted[name] = dict(sorted(counts.items(), key=lambda pair: -pair[1])[:limit])
         return {"facetDistribution": counted, "facetStats": stats}
+
+
+def _fold(word: str) -> str:
+    """As charabia does without language packs: a stroke or a hook is no accent, and ß stays."""
+    letters = unicodedata.normalize("NFKD", word).lower().replace("æ", "ae").replace("œ", "oe")
+    if _KEEPS_MARKS.search(letters):
+        return letters
+    return "".join(letter for letter in letters if unicodedata.category(letter) != "Mn")
 
 
 def _sortable(value: Any) -> tuple[int, Any]:

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 Document = dict[str, Any]
 _QUERY = re.compile(r'(-?)(?:"([^"]*)"|([^\s"]+))')
 
 
+_FOLDED = re.compile("[\x80-\u0137\u0139-\u0149\u014c-\u017f\u0218-\u021b\ufb00-\ufb04\ufb06\uff21-\uff5a]")
+_LETTERS = str.maketrans({
+    "ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ŧ": "t", "ı": "i",
+    "·": "", "ʼ": "",
+})  # fmt: skip
+
+
 def fold(word: str) -> str:
-    """Latin letters without case and accents; other scripts stay as they are, as in the server."""
-    bare = "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
-    return bare.lower().replace("ß", "ss") if bare.isascii() or "ß" in bare else word
+    """Some Latin letters without case and accents; others, and decomposed ones, stay as they are, as in the server."""
+    return "".join(map(_fold_letter, word))
+
+
+def _fold_letter(letter: str) -> str:
+    if not letter.isascii() and not _FOLDED.match(letter):
+        return letter
+    bare = "".join(c for c in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(c))
+    return bare.lower().translate(_LETTERS)
 
 
 def surface_words(text: str, separators: Sequence[str]) -> list[str]:
@@ -26,9 +40,14 @@ def surface_words(text: str, separators: Sequence[str]) -> list[str]:
     return [word for word in found if word]
 
 
-def tokens(text: str, separators: Sequence[str]) -> list[str]:
+def tokens(text: str, separators: Sequence[str], fold: Callable[[str], str] = fold) -> list[str]:
     """Folded words; the server cuts none at 100 bytes in texts but compares only so much."""
-    return [fold(word)[:100] for word in surface_words(text, separators)]
+    return list(_tokens(text, tuple(separators), fold))
+
+
+@lru_cache(maxsize=4096)
+def _tokens(text: str, separators: Sequence[str], fold: Callable[[str], str]) -> tuple[str, ...]:
+    return tuple(fold(word)[:100] for word in surface_words(text, separators))
 
 
 def distance(left: str, right: str) -> int:
@@ -55,10 +74,10 @@ class Need:
     last: bool = False
 
 
-def parse_query(text: str, separators: Sequence[str]) -> list[Need]:
+def parse_query(text: str, separators: Sequence[str], fold: Callable[[str], str] = fold) -> list[Need]:
     needs: list[Need] = []
     for minus, phrase, plain in _QUERY.findall(text):
-        words = tokens(phrase or plain, separators)
+        words = tokens(phrase or plain, separators, fold)
         if phrase:
             needs.append(Need(tuple(words), bool(minus)))
         else:

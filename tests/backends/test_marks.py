@@ -1,0 +1,124 @@
+"""What is done with a text takes time with its length, however many marks stand in it."""
+
+from __future__ import annotations
+
+import ast
+import unicodedata
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from app.services.accounts import email_key
+from backends.base import Highlight
+from backends.embedded import documents, languages, spans, tones
+from backends.embedded.folding import prepare
+from backends.embedded.phrases import Phrase
+from backends.marking import Matcher, mark
+from backends.text import MOST_MARKS, few_marks, normal_form
+from backends.values import fold_value
+from backends.words import extra_words, query_parts, split_words
+
+MARKS = "\u0301\u0316\u0323\u0344\u0345\u05b0\u0651\u093c\u094d\u0e38\u0e48\u0f71\u0f73\u0f81\u3099\uff9e\u20d7" + (
+    "\U000101fd\U0001d165\U0001d16d\U0001e8d0\U0001e94a"
+)
+LETTERS = "a éßΣא\u1100क한日ก\uff71\U0001d400🔬."
+runs = st.tuples(st.sampled_from(LETTERS + MARKS), st.integers(1, 90)).map(lambda run: run[0] * run[1])
+alternating = st.tuples(st.sampled_from(MARKS), st.sampled_from(MARKS), st.integers(1, 60)).map(
+    lambda pair: (pair[0] + pair[1]) * pair[2]
+)
+texts = st.lists(st.one_of(runs, alternating), max_size=6).map("".join)
+
+STEPS: tuple[Callable[[str], Any], ...] = (
+    prepare,
+    normal_form,
+    fold_value,
+    split_words,
+    extra_words,
+    tones.toned_words,
+    languages.recognise,
+    documents.sort_text,
+    email_key,
+    Phrase.of,
+    query_parts,
+    lambda text: spans.fold_text(text),
+    lambda text: mark({"content": text}, Matcher.of(query_parts("a é"), ["a"]), Highlight()),
+)
+
+
+def is_mark(char: str) -> bool:
+    return all(map(unicodedata.combining, unicodedata.normalize("NFKD", char)))
+
+
+def longest_run(text: str) -> int:
+    return max((len(list(run)) for marks, run in groupby(text, key=is_mark) if marks), default=0)
+
+
+def normalized_by(step: Callable[[str], Any], text: str) -> list[str]:
+    """The texts that Python is made to normalise."""
+    seen: list[str] = []
+    normalize, is_normalized = unicodedata.normalize, unicodedata.is_normalized
+
+    def watched(function: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+        return lambda form, text: (seen.append(text), function(form, text))[1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unicodedata, "normalize", watched(normalize))
+        patch.setattr(unicodedata, "is_normalized", watched(is_normalized))
+        step(text)
+    return seen
+
+
+@given(texts)
+@example("\uff71" + "\u0301" * 80 + "\u0316" * 80)
+@example("a" + "\u0301\uff9e" * 80)
+@example("a" + "\U0001d165\U0001d167" * 80)
+@example("\u0f40" + "\u0f73" * 80)
+def test_no_long_run_of_marks_is_ever_put_in_order(text: str) -> None:
+    assert all(longest_run(given) <= MOST_MARKS for step in STEPS for given in normalized_by(step, text))
+
+
+def test_every_step_that_is_watched_normalises() -> None:
+    assert all(normalized_by(step, "Ελληνικά a\u0301\u0316 " + "\U0001d400") for step in STEPS)
+
+
+@given(texts)
+def test_of_many_marks_the_first_are_kept(text: str) -> None:
+    left = {is_run: [] for is_run in (True, False)}
+    for is_run, run in groupby(text, key=is_mark):
+        left[is_run].append("".join(run)[: MOST_MARKS if is_run else None])
+    kept = ["".join(run) for _, run in groupby(few_marks(text), key=is_mark)]
+    assert [run for run in kept if is_mark(run[0])] == left[True]
+    assert [run for run in kept if not is_mark(run[0])] == left[False]
+
+
+def test_only_one_place_normalises_texts() -> None:
+    root = Path(__file__).parents[2]
+    found = {
+        str(file.relative_to(root))
+        for part in ("app", "backends", "schemas")
+        for file in (root / part).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if (isinstance(node, ast.Attribute) and node.attr == "normalize")
+        or (isinstance(node, ast.ImportFrom) and node.module == "unicodedata")
+    }
+    assert found == {"backends/text.py"}
+
+
+@given(
+    st.lists(st.text("abc", min_size=1, max_size=5).map("wxyz".__add__), max_size=12),
+    st.lists(st.text("wxyzabc", min_size=1, max_size=9), max_size=12),
+)
+def test_a_word_matches_if_it_begins_with_any_word_that_matched(matched: list[str], words: list[str]) -> None:
+    matcher = Matcher.of(query_parts("q"), matched)
+    text = " ".join([*words, *(word + "c" for word in matched)])
+    marked = {text[start:end] for start, end in matcher.spans(text)}
+    assert {word for part in marked for word in part.split()} == {
+        word for word in text.split() if word.startswith(tuple(matched))
+    }
+    firsts = matcher.beginnings
+    assert not any(other.startswith(first) for first in firsts for other in firsts if other != first)
