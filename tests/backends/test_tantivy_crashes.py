@@ -255,7 +255,7 @@ def test_an_index_deleted_by_another_process_is_gone_here_too(backend: TantivyBa
 def test_a_panic_of_the_engine_is_an_error_of_ours(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     panic = type("PanicException", (BaseException,), {})
 
-    def break_down(*_: object) -> None:
+    def break_down(*_: object, **__: object) -> None:
         raise panic("secret of the engine")
 
     monkeypatch.setattr("backends.tantivy.run_search", break_down)
