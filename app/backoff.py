@@ -17,7 +17,7 @@ class _Failure:
 
 
 class Backoff:
-    """The failures of one process. A process that starts knows of none: it tries once, and then as seldom.
+    """The failures of one process. One that starts knows of none: it tries, and begins with the shortest pause.
 
     Args:
         clock: Monotonic time in seconds.

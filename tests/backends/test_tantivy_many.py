@@ -44,6 +44,15 @@ def make_backend(root: Path, capacity: int = 100) -> TantivyBackend:
     return TantivyBackend(DiskStore(root, capacity, 30.0), name="tantivy", identity="t", persistent=True)
 
 
+_EARLIER: set[str] = set()
+
+
+@pytest.fixture(autouse=True)
+def _threads_of_other_tests() -> None:
+    _EARLIER.clear()
+    _EARLIER.update(_threads_of_engine())
+
+
 @pytest.fixture
 def backend(tmp_path: Path) -> Iterator[TantivyBackend]:
     backend = make_backend(tmp_path / "indexes")
@@ -76,11 +85,17 @@ def store_of(backend: TantivyBackend) -> DiskStore:
 
 
 def engine_threads() -> int:
-    count = 0
+    """The engine's threads of this test: those of indexes that other tests have open do not count."""
+    return len(_threads_of_engine() - _EARLIER)
+
+
+def _threads_of_engine() -> set[str]:
+    found = set()
     for task in Path("/proc/self/task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):  # It ended meanwhile.
-            count += (task / "comm").read_text().startswith(ENGINE_THREAD)
-    return count
+            if (task / "comm").read_text().startswith(ENGINE_THREAD):
+                found.add(task.name)
+    return found
 
 
 def descriptors() -> int:
