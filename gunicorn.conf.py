@@ -23,7 +23,7 @@ if 0 <= _soft < _OPEN_FILES:
 
 bind = f"{os.environ.get('HOST') or '127.0.0.1'}:{os.environ.get('PORT') or '8000'}"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 1)
-worker_class = "app.web_worker.Worker"
+worker_class = "app.web.worker.Worker"
 threads = int(os.environ.get("WEB_THREADS") or 8)
 limit_request_line = 8190
 graceful_timeout = 30

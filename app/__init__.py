@@ -10,10 +10,13 @@ import orjson
 from flask import Flask
 from flask.json.provider import JSONProvider
 
-from app import api, cli, compression, converters, error_handlers, guard, headers, logs, metrics, openapi, pages
+from app import api, logs, metrics, pages
+from app.commands import cli
 from app.config import Settings, load_settings
+from app.gateway import views as gateway_views
 from app.jobs import Jobs
 from app.runtime import attach, create_runtime
+from app.web import compression, error_handlers, headers, openapi, request_checks, url_converters
 
 
 def create_app(settings: Settings | None = None, *, background: bool = True) -> Flask:
@@ -33,7 +36,7 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
     app = _Application(__name__, static_folder="static", static_url_path="/static")
     app.json = _OrjsonProvider(app)
     app.url_map.merge_slashes = False
-    converters.register(app)
+    url_converters.register(app)
     app.config.update(
         MAX_BODY_BYTES=settings.max_body_bytes,
         MAX_CONTENT_LENGTH=max(settings.max_body_bytes, settings.max_bulk_body_bytes),
@@ -47,10 +50,11 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
     metrics.register(app)
     compression.register(app)
     headers.register(app)
-    guard.guard(app)
+    request_checks.guard(app)
     part.limiter.init_app(app)
     smorest = openapi.create_api(app)
     api.register(smorest)
+    smorest.register_blueprint(gateway_views.blp)
     pages.register(app, smorest)
     cli.register(app)
     jobs = app.extensions["jobs"] = Jobs(part, background=background)

@@ -14,13 +14,14 @@ from sqlalchemy import select
 from app.backoff import Backoff
 from app.clock import now
 from app.counters.base import CountersUnavailable
-from app.database import is_unavailable
 from app.memory import give_back
 from app.models import Site
 from app.runtime import Runtime
-from app.services import engine_tasks, sessions
-from app.services.indexing import lagging_sites
-from app.services.usage_days import delete_old_copies
+from app.services import outbox
+from app.services.access import sessions
+from app.services.daily_usage import delete_old_copies
+from app.services.indexing.indexer import lagging_sites
+from app.storage.database import is_unavailable
 from backends.errors import BackendError
 
 SITES_AT_ONCE = 100
@@ -150,7 +151,7 @@ class Jobs:
         part = self._part
         with part.locks.try_hold("engine-tasks") as held:
             if held:
-                engine_tasks.run_due(part.database, part.engines, part.counters)
+                outbox.run_due(part.database, part.engines, part.counters)
 
     def _apply_lagging(self) -> None:
         part = self._part

@@ -14,10 +14,10 @@ from functools import lru_cache
 from flask import Flask, Response, g, request
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
 
-from app.addresses import is_forwarded, is_loopback
-from app.auth import bearer_token, invalid_key, missing_key
 from app.runtime import runtime
-from app.services.events import LOST_EVENTS
+from app.services.analytics.events import LOST_EVENTS
+from app.web.auth import bearer_token, invalid_key, missing_key
+from app.web.client_ip import is_forwarded, is_loopback
 
 REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "endpoint", "status"])
 DURATION = Histogram(

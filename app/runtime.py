@@ -12,20 +12,20 @@ from app.config import ConfigurationError, Settings
 from app.counters.base import CounterStore, CountersUnavailable
 from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
-from app.database import Database, is_unavailable
-from app.locks import Locks, create_locks
 from app.plans import SHIPPED_PLANS, PlanTable
-from app.services import engine_tasks
-from app.services.credentials import CredentialCache
-from app.services.documents import DocumentWriter
+from app.services import outbox
+from app.services.access.credentials import CredentialCache
+from app.services.access.key_last_used import KeyUse
+from app.services.analytics.events import EventRecorder
+from app.services.daily_usage import UsageCopies
 from app.services.engines import Engines
-from app.services.events import EventRecorder
-from app.services.indexing import Indexer
-from app.services.key_use import KeyUse
-from app.services.reindex import Rebuilder
+from app.services.indexing.documents import DocumentWriter
+from app.services.indexing.indexer import Indexer
+from app.services.indexing.rebuilder import Rebuilder
 from app.services.search import Searcher
-from app.services.usage_days import UsageCopies
-from app.shares import ThreadShares
+from app.storage.database import Database, is_unavailable
+from app.storage.locks import Locks, create_locks
+from app.thread_shares import ThreadShares
 from backends.registry import create_backend
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Runtime:
     def run_engine_tasks(self) -> None:
         """Do now what a request left to be done at the engine, if all is there; else the jobs do it later."""
         try:
-            engine_tasks.run_due(self.database, self.engines, self.counters, limit=10)
+            outbox.run_due(self.database, self.engines, self.counters, limit=10)
         except Exception as error:
             if not (is_unavailable(error) or isinstance(error, CountersUnavailable)):
                 raise

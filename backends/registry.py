@@ -21,15 +21,15 @@ def create_backend(url: str) -> SearchBackend:
     scheme = urlsplit(url).scheme
     match scheme:
         case "memory" | "tantivy":
-            from backends.tantivy import TantivyBackend
+            from backends.embedded.backend import TantivyBackend
 
             return TantivyBackend.from_url(url)
         case "typesense" | "typesense+https":
-            from backends.typesense import TypesenseBackend
+            from backends.typesense.backend import TypesenseBackend
 
             return TypesenseBackend.from_url(url)
         case "meilisearch" | "meilisearch+https":
-            from backends.meilisearch import MeilisearchBackend
+            from backends.meilisearch.backend import MeilisearchBackend
 
             return MeilisearchBackend.from_url(url)
         case _:

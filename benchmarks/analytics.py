@@ -23,11 +23,11 @@ from pathlib import Path
 from sqlalchemy import insert
 
 from app.clock import now
-from app.database import Database
 from app.models import Account, Base, QueryDay, Site, WindowStart
-from app.services.analytics import get_analytics
-from app.services.events import EventRecorder, SearchEvent
-from app.services.rollups import PERIODS, Changes, age_windows, apply_changes, rebuild_windows
+from app.services.analytics.events import EventRecorder, SearchEvent
+from app.services.analytics.reports import get_analytics
+from app.services.analytics.rollups import PERIODS, Changes, age_windows, apply_changes, rebuild_windows
+from app.storage.database import Database
 
 DAYS = 90
 SHARES = {1: 0.7, 2: 0.3}

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from backends.base import Document, FieldKind, Highlight, SearchQuery, SortKey
-from backends.embedded.compaction import compact, is_scattered
-from backends.embedded.disk import DiskStore
+from backends.embedded.backend import TantivyBackend
+from backends.embedded.index.disk import DiskStore
+from backends.embedded.maintenance.vacuum import compact, is_scattered
 from backends.registry import create_backend
-from backends.tantivy import TantivyBackend
 from benchmarks.search_speed import HITS, Query, make_queries, read
 
 PART = 500

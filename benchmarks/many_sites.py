@@ -40,11 +40,11 @@ from urllib.parse import quote
 import requests
 from sqlalchemy import insert, select
 
-from app.database import Database
 from app.models import Base, Site, StoredDocument
 from app.models.sites import engine_index_name
+from app.storage.database import Database
 from backends.base import Highlight, SearchQuery
-from backends.embedded.disk import IDLE_SECONDS, DiskStore
+from backends.embedded.index.disk import IDLE_SECONDS, DiskStore
 from backends.embedded.search import run_search
 from benchmarks.search_speed import misspell, quantiles, read
 from tests.server import Server, running_server

@@ -37,8 +37,8 @@ from urllib.parse import quote, urlsplit
 
 import requests
 
-from backends.embedded.compaction import is_scattered, segments_of
-from backends.embedded.generations import STATE_FILE
+from backends.embedded.index.generations import STATE_FILE
+from backends.embedded.maintenance.vacuum import is_scattered, segments_of
 from tests.server import free_port, running_server
 
 HITS = 20

@@ -17,9 +17,9 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 from werkzeug.test import TestResponse
 
-from app.engine_errors import is_below_engine
 from app.errors import STATUS, ErrorCode
-from app.openapi import document
+from app.web.gateway_errors import is_below_engine
+from app.web.openapi import document
 from schemas.problems import MAX_PROBLEMS
 
 Document = dict[str, Any]

@@ -17,9 +17,9 @@ from hypothesis import settings as hypothesis_settings
 
 from app import create_app
 from app.config import Settings, load_settings
-from app.database import Database
-from app.schema import upgrade
 from app.services import accounts
+from app.storage.database import Database
+from app.storage.migrate import upgrade
 from tests import shared_servers
 from tests.answers import CheckedClient
 from tests.callers import Tenant, register_tenant

@@ -20,9 +20,9 @@ from flask import Flask
 from sqlalchemy import Connection, create_engine, select, text
 from sqlalchemy.pool import NullPool
 
-from app.database import Database, normalized_url
 from app.models import Base
-from app.schema import upgrade
+from app.storage.database import Database, normalized_url
+from app.storage.migrate import upgrade
 
 _taken: dict[Path, int] = {}
 _free: list[int] = []

@@ -14,11 +14,11 @@ from flask import Flask
 from app.config import SERVER_SETTINGS, SETTINGS
 from app.documentation import GROUPS, anchor_of
 from app.errors import STATUS, ErrorCode
-from app.openapi import document
 from app.plans import SHIPPED_PLANS, PlanTable
-from backends.embedded.languages import STEMMERS
-from backends.embedded.ranking import RANKING
-from backends.embedded.typos import errors_allowed
+from app.web.openapi import document
+from backends.embedded.analysis.languages import STEMMERS
+from backends.embedded.query.ranking import RANKING
+from backends.embedded.query.typos import errors_allowed
 from backends.registry import create_backend
 from tests.backends.contract import Case, page
 from tests.callers import Tenant

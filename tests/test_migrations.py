@@ -14,9 +14,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import select, text
 
-from app.database import Database
 from app.models import Base, EngineTask, Site
-from app.schema import MIGRATIONS, alembic_config, is_current, upgrade
+from app.storage.database import Database
+from app.storage.migrate import MIGRATIONS, alembic_config, is_current, upgrade
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 
 from app.errors import ApiError, ErrorCode
-from app.shares import SLOW_SECONDS, ThreadShares
+from app.thread_shares import SLOW_SECONDS, ThreadShares
 from tests.answers import assert_error
 from tests.api.gateway import Gateway, assert_engine_error
 from tests.callers import ApiClient, Tenant, register_tenant
@@ -29,7 +29,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("app.shares.time", made)
+    monkeypatch.setattr("app.thread_shares.time", made)
     return made
 
 

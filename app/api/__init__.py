@@ -10,7 +10,6 @@ from app.api import (
     client_info,
     dashboard,
     documents,
-    engine,
     health,
     keys,
     profile,
@@ -32,7 +31,6 @@ BLUEPRINTS = (
     dashboard.blp,
     profile.blp,
     accounts.blp,
-    engine.blp,
     health.blp,
 )
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from flask import Response, request
 
-from app.answers import json_answer
 from app.api.views import user_answer
 from app.errors import ErrorCode
-from app.logins import cookie_header, log_in, log_out, register
-from app.openapi import ApiBlueprint
+from app.web.logins import cookie_header, log_in, log_out, register
+from app.web.openapi import ApiBlueprint
+from app.web.responses import json_answer
 from schemas.accounts import LoginAnswerSchema, LoginSchema, RegisterSchema, UserSchema
 from schemas.base import NothingSchema
 from schemas.sites import SuccessSchema

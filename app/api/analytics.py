@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from app.api import examples
-from app.auth import MANAGING
 from app.clock import today
 from app.errors import ErrorCode
-from app.guard import current_caller
-from app.openapi import ApiBlueprint
 from app.runtime import runtime
-from app.services.analytics import Analytics, get_analytics
+from app.services.analytics.reports import Analytics, get_analytics
 from app.services.sites import get_site
+from app.web.auth import MANAGING
+from app.web.openapi import ApiBlueprint
+from app.web.request_checks import current_caller
 from schemas.analytics import PERIODS, AnalyticsQuerySchema, AnalyticsSchema
 
 blp = ApiBlueprint("analytics", __name__, description="What was searched for.")

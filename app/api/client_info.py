@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api.choice import own_site
-from app.auth import ANY_KEY
 from app.errors import ErrorCode
-from app.guard import current_caller, used_today
-from app.hosts import base_url
-from app.openapi import ApiBlueprint
 from app.plans import per_month, shown
 from app.runtime import runtime
-from app.services.engine_keys import CredentialsStopped, direct_keys, gateway_keys
+from app.services.access.engine_keys import CredentialsStopped, direct_keys, gateway_keys
+from app.web.auth import ANY_KEY
+from app.web.hosts import base_url
+from app.web.openapi import ApiBlueprint
+from app.web.request_checks import current_caller, used_today
+from app.web.site_selection import own_site
 from backends.errors import BackendUnavailable
 from schemas.usage import ClientInfoSchema
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from app.auth import MANAGING
 from app.clock import today
-from app.guard import current_caller
-from app.openapi import ApiBlueprint
 from app.runtime import runtime
 from app.services.dashboard import Dashboard, get_dashboard
+from app.web.auth import MANAGING
+from app.web.openapi import ApiBlueprint
+from app.web.request_checks import current_caller
 from schemas.usage import DashboardSchema
 
 blp = ApiBlueprint("dashboard", __name__, description="The account at a glance.")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from app.api import examples
-from app.api.choice import choose_written_site
-from app.auth import INDEXING
 from app.errors import ErrorCode, field_error
-from app.guard import current_caller
-from app.openapi import ApiBlueprint
 from app.runtime import runtime
+from app.web.auth import INDEXING
+from app.web.openapi import ApiBlueprint
+from app.web.request_checks import current_caller
+from app.web.site_selection import choose_written_site
 from schemas.documents import (
     RECOMMENDED_BATCH,
     BulkAnswerSchema,

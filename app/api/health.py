@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from app.errors import ErrorCode
-from app.openapi import ApiBlueprint
 from app.runtime import runtime
 from app.services.readiness import check_readiness
+from app.web.openapi import ApiBlueprint
 from schemas.health import HealthSchema, ReadinessSchema
 
 blp = ApiBlueprint("health", __name__, description="Health of the service.")

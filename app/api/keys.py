@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from app import actions
 from app.api import examples
-from app.auth import MANAGING
 from app.errors import ErrorCode
-from app.forms import key_form
-from app.guard import current_caller
-from app.openapi import ApiBlueprint
 from app.runtime import runtime
-from app.services import keys
+from app.services.access import keys
+from app.web import actions
+from app.web.auth import MANAGING
+from app.web.forms import key_form
+from app.web.openapi import ApiBlueprint
+from app.web.request_checks import current_caller
 from schemas.forms import KeyFormAnswerSchema
 from schemas.keys import (
     KeyAnswerSchema,

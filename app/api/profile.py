@@ -6,17 +6,17 @@ from typing import Any
 
 from flask import request
 
-from app.actions import delete_account as delete_own_account
-from app.actions import update_profile as update_own_profile
 from app.api.views import user_answer
-from app.auth import MANAGING
 from app.errors import ErrorCode
-from app.forms import profile_form
-from app.guard import current_caller
-from app.logins import cookie_header
-from app.openapi import ApiBlueprint
 from app.runtime import runtime
 from app.services.sites import get_account
+from app.web.actions import delete_account as delete_own_account
+from app.web.actions import update_profile as update_own_profile
+from app.web.auth import MANAGING
+from app.web.forms import profile_form
+from app.web.logins import cookie_header
+from app.web.openapi import ApiBlueprint
+from app.web.request_checks import current_caller
 from schemas.accounts import AccountDeleteSchema, ProfileUpdateSchema, UserAnswerSchema
 from schemas.forms import UserFormAnswerSchema
 from schemas.sites import SuccessSchema

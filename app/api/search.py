@@ -8,16 +8,16 @@ from typing import Any
 
 from flask import Response, request
 
-from app.actions import search_site
-from app.answers import json_answer
 from app.api import examples
-from app.api.choice import choose_searched_site
-from app.auth import SEARCHING
 from app.errors import ErrorCode
-from app.guard import current_caller, used_today
-from app.openapi import ApiBlueprint
 from app.plans import shown
 from app.services.search import encode_results, make_query, parse_shown
+from app.web.actions import search_site
+from app.web.auth import SEARCHING
+from app.web.openapi import ApiBlueprint
+from app.web.request_checks import current_caller, used_today
+from app.web.responses import json_answer
+from app.web.site_selection import choose_searched_site
 from schemas.problems import MAX_PROBLEMS, shown_name
 from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySchema
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.actions import changing
-from app.auth import MANAGING
 from app.errors import ErrorCode
-from app.guard import current_caller
-from app.openapi import ApiBlueprint
 from app.runtime import runtime
 from app.services.search_settings import change_settings, shown_settings
 from app.services.sites import get_site
+from app.web.actions import changing
+from app.web.auth import MANAGING
+from app.web.openapi import ApiBlueprint
+from app.web.request_checks import current_caller
 from schemas.search_settings import SearchSettingsAnswerSchema, SearchSettingsSchema, SearchSettingsWrittenSchema
 
 blp = ApiBlueprint(

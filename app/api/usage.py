@@ -11,15 +11,15 @@ import orjson
 from flask import request
 
 from app.api import examples
-from app.auth import ANY_KEY, Caller
 from app.clock import now
 from app.counters.base import IdempotencyKey, ReportStatus
 from app.errors import ApiError, ErrorCode, field_error
-from app.guard import current_caller
-from app.openapi import ApiBlueprint
 from app.runtime import runtime
-from app.services.events import SearchEvent
+from app.services.analytics.events import SearchEvent
 from app.services.usage import find_index
+from app.web.auth import ANY_KEY, Caller
+from app.web.openapi import ApiBlueprint
+from app.web.request_checks import current_caller
 from backends.base import MATCH_ALL
 from schemas.sites import SuccessSchema
 from schemas.usage import SearchLogSchema, UsageReportAnswerSchema, UsageReportSchema

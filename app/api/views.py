@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.auth import Caller
 from app.models import Account, Site
+from app.web.auth import Caller
 
 
 def site_answer(site: Site, caller: Caller) -> dict[str, Any]:

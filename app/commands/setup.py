@@ -9,10 +9,10 @@ import orjson
 from flask import current_app
 from flask.cli import AppGroup, with_appcontext
 
-from app.demo import make_demo
-from app.openapi import document_at
+from app.commands.demo_data import make_demo
 from app.runtime import runtime
-from app.schema import upgrade
+from app.storage.migrate import upgrade
+from app.web.openapi import document_at
 
 database_group = AppGroup("database", help="The SQL database.")
 

@@ -16,7 +16,7 @@ from app.counters.base import (
     WindowHit,
     WindowState,
 )
-from app.counters.charges import UNLIMITED
+from app.counters.metering import UNLIMITED
 from app.counters.registry import create_counters
 
 __all__ = [

@@ -14,7 +14,7 @@ until ``t + seconds`` and is then as if it had never been. A window whose end li
 length ahead can only come from a clock that was wrong, and is begun anew.
 
 **Searches of a day** follow ``used = searches + Σ over sites of charge_of_site(…)``, see
-:func:`app.counters.charges.charge_of_site`. A day is a UTC day.
+:func:`app.counters.metering.charge_of_site`. A day is a UTC day.
 
 **Credential epochs** tell processes that cache keys when to load them again. Whoever changes
 anything about an account's keys, sites or plan calls ``begin_credential_change``, commits, then
@@ -38,7 +38,7 @@ from enum import StrEnum
 from math import ceil
 from typing import Literal, NamedTuple
 
-from app.counters.charges import UNLIMITED, day_number, milliseconds
+from app.counters.metering import UNLIMITED, day_number, milliseconds
 
 Operation = Literal["search", "indexing"]
 """Kinds of work that can be reported."""
@@ -98,7 +98,7 @@ class WindowState(NamedTuple):
 
     @property
     def remaining(self) -> int:
-        """Hits left, never negative; :data:`~app.counters.charges.UNLIMITED` without a limit."""
+        """Hits left, never negative; :data:`~app.counters.metering.UNLIMITED` without a limit."""
         return UNLIMITED if self.limit is None else max(0, self.limit - self.hits)
 
     @property

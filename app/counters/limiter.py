@@ -26,7 +26,7 @@ from app.counters.base import (
     WindowHit,
     WindowState,
 )
-from app.counters.charges import UNLIMITED, milliseconds
+from app.counters.metering import UNLIMITED, milliseconds
 from app.counters.storage import STRATEGY, CountersRateLimiter
 
 

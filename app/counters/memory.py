@@ -23,7 +23,7 @@ from app.counters.base import (
     WindowState,
     most_patient,
 )
-from app.counters.charges import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, charge_of_site, day_of, milliseconds
+from app.counters.metering import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, charge_of_site, day_of, milliseconds
 
 _SWEEP_EVERY = 1000
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from app.counters.base import CounterStore
 from app.counters.memory import MemoryCounters
-from app.counters.sqlite import SqliteCounters
+from app.counters.sqlite.store import SqliteCounters
 
 DEFAULT_TIMEOUT_SECONDS = 1.0
 """How long a step may wait for the store before it is unavailable."""
@@ -46,7 +46,7 @@ def _sqlite(url: str, timeout_seconds: float) -> CounterStore:
 
 def _redis(url: str, timeout_seconds: float) -> CounterStore:
     try:
-        from app.counters.redis import RedisCounters
+        from app.counters.redis.store import RedisCounters
     except ModuleNotFoundError as error:
         if error.name != "redis":
             raise

@@ -8,9 +8,9 @@ from alembic import context
 from sqlalchemy import text
 
 from app.config import load_settings
-from app.database import Database
 from app.models import Base
 from app.models.base import UtcDateTime
+from app.storage.database import Database
 
 database = context.config.attributes.get("database")
 if database is None:

@@ -108,7 +108,7 @@ class QueryWindow(Base):
     """How often one query was counted in a scope, in each of the three windows.
 
     A window of a site holds every ``QueryDay`` after the site's ``WindowStart`` (in order of day, then query);
-    an account's holds the sum of its sites'. See ``app.services.rollups``.
+    an account's holds the sum of its sites'. See ``app.services.analytics.rollups``.
     """
 
     __tablename__ = "query_windows"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from flask import Flask
 from flask_smorest import Api
 
-from app.compression import API_DOCUMENT
 from app.pages import (
     accounts,
     analytics,
@@ -15,13 +14,14 @@ from app.pages import (
     home,
     keys,
     layout,
+    search_preview,
     search_settings,
     sites,
-    trial,
     widget,
 )
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import add_page, note_choice
+from app.web.compression import API_DOCUMENT
 
 PAGES = {
     "accounts.register_account": accounts.enter,
@@ -56,7 +56,7 @@ OWN_PAGES = {
     "/": home.show_home,
     "/login": accounts.show_entrance,
     "/register": accounts.show_entrance,
-    "/sites/<int(signed=True):site_id>/try": trial.show_trial,
+    "/sites/<int(signed=True):site_id>/try": search_preview.show_trial,
     "/docs": docs.show_docs,
     "/docs/<string:name>": docs.show_docs_page,
 }

@@ -6,11 +6,7 @@ from typing import Any
 
 from flask import Response, g, request
 
-from app import actions
-from app.answers import json_answer
 from app.errors import ApiError
-from app.guard import current_caller
-from app.logins import cookie_header, log_in, log_out, register
 from app.models import Account
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
@@ -18,6 +14,10 @@ from app.pages.negotiation import wants_page
 from app.pages.redirects import local_path, see_other
 from app.runtime import runtime
 from app.services.sites import get_account
+from app.web import actions
+from app.web.logins import cookie_header, log_in, log_out, register
+from app.web.request_checks import current_caller
+from app.web.responses import json_answer
 from schemas.accounts import AccountDeleteSchema, LoginSchema, ProfileUpdateSchema, RegisterSchema
 from schemas.forms import describe_form
 

@@ -6,13 +6,13 @@ from flask import request
 from marshmallow import ValidationError
 
 from app.clock import today
-from app.guard import current_caller
 from app.pages.charts import draw_chart
 from app.pages.layout import render
-from app.parsing import invalid
 from app.runtime import runtime
 from app.services import sites
-from app.services.analytics import get_analytics
+from app.services.analytics.reports import get_analytics
+from app.web.parsing import invalid
+from app.web.request_checks import current_caller
 from schemas.analytics import PERIODS, AnalyticsQuerySchema
 
 OFFERED_SITES = 100

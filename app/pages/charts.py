@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, log10
 
-from app.services.analytics import DayCount
+from app.services.analytics.reports import DayCount
 from app.wording import counted, day_text, number
 
 HEIGHT = 100

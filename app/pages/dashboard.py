@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.clock import today
-from app.guard import current_caller
 from app.pages.charts import draw_chart
 from app.pages.layout import render
 from app.plans import per_month
 from app.runtime import runtime
 from app.services import sites
-from app.services.analytics import get_analytics
+from app.services.analytics.reports import get_analytics
 from app.services.dashboard import get_dashboard
+from app.web.request_checks import current_caller
 from schemas.analytics import PERIODS
 
 SHOWN_SITES = 5

@@ -8,11 +8,11 @@ from flask import Response, current_app
 
 from app.documentation import GROUPS, documentation_files, documentation_image
 from app.errors import ApiError, ErrorCode
-from app.hosts import base_url
-from app.openapi import document
 from app.pages.layout import render
 from app.pages.markdown import MarkdownPage, render_markdown
 from app.pages.reference import Reference, read_reference
+from app.web.hosts import base_url
+from app.web.openapi import document
 
 IMAGE_MAX_AGE_SECONDS = 3600
 """How long a browser keeps a picture without asking."""

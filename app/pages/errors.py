@@ -6,12 +6,12 @@ import logging
 
 from flask import Response, request
 
-from app.auth import bearer_token
 from app.errors import ApiError
 from app.pages.forms import find_refill
 from app.pages.layout import render
 from app.pages.negotiation import is_page_request
 from app.pages.redirects import see_other, to_login
+from app.web.auth import bearer_token
 
 log = logging.getLogger(__name__)
 

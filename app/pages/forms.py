@@ -9,7 +9,7 @@ from flask import g, request
 from marshmallow import Schema, ValidationError, fields
 
 from app.errors import ApiError, ErrorCode
-from app.parsing import invalid, read_form_body
+from app.web.parsing import invalid, read_form_body
 from schemas.fields import Flag, Instant, WholeNumber
 from schemas.forms import describe_form
 from schemas.sites import SiteUrl, complete_url

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from flask import Response
 
-from app.answers import json_answer
-from app.hosts import base_url
-from app.openapi import document, document_at
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.runtime import runtime
+from app.web.hosts import base_url
+from app.web.openapi import document, document_at
+from app.web.responses import json_answer
 
 
 def show_home() -> str | Response:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from flask import Response, request
 from werkzeug.http import dump_cookie
 
-from app import actions
 from app.clock import now
 from app.errors import ApiError
-from app.guard import current_caller
-from app.hosts import base_url
-from app.logins import is_secure
 from app.models import Site
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.redirects import see_other
 from app.pages.sites import read_paging
 from app.runtime import runtime
-from app.services import keys, sites
-from app.services.keys import KeyView
+from app.services import sites
+from app.services.access import keys
+from app.services.access.keys import KeyView
 from app.tokens import hash_token
+from app.web import actions
+from app.web.hosts import base_url
+from app.web.logins import is_secure
+from app.web.request_checks import current_caller
 from schemas.keys import KeyCreateSchema, KeyRotateSchema, KeyToggleSchema, KeyUpdateSchema
 
 TOKEN_COOKIE = "new_token"

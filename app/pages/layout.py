@@ -10,8 +10,8 @@ from typing import Any
 from flask import Flask, g, render_template, request
 from markupsafe import Markup, escape
 
-from app.auth import SESSION_COOKIE
 from app.clock import isoformat
+from app.web.auth import SESSION_COOKIE
 from app.wording import counted, day_text, duration, moment_text, number
 
 NOTICES = {

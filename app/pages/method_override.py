@@ -10,8 +10,8 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.formparser import parse_form_data
 from werkzeug.wrappers import Request
 
-from app.auth import SESSION_COOKIE, bearer_token
-from app.guard import FORM_TYPES
+from app.web.auth import SESSION_COOKIE, bearer_token
+from app.web.request_checks import FORM_TYPES
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

@@ -8,8 +8,8 @@ from typing import Any
 
 from flask import Flask, Response, current_app, request
 
-from app.auth import bearer_token
-from app.guard import FORM_TYPES, SAFE_METHODS
+from app.web.auth import bearer_token
+from app.web.request_checks import FORM_TYPES, SAFE_METHODS
 
 View = Callable[..., Any]
 

@@ -7,18 +7,18 @@ from typing import Any
 from flask import Response, request
 from marshmallow import ValidationError
 
-from app import actions
 from app.errors import ApiError
-from app.guard import current_caller
 from app.pages.forms import banner_of, refill_on_error
 from app.pages.languages import LANGUAGE_NAMES
 from app.pages.layout import render
 from app.pages.redirects import see_other
 from app.pages.settings_lines import ARROW, explain, read_settings, write_settings
-from app.parsing import invalid, read_form_body
 from app.runtime import runtime
 from app.services.search_settings import change_settings, shown_settings
 from app.services.sites import get_site
+from app.web import actions
+from app.web.parsing import invalid, read_form_body
+from app.web.request_checks import current_caller
 from schemas.search_settings import WEIGHTED_FIELDS, SearchSettingsSchema
 
 _FIELDS = (

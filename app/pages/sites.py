@@ -5,16 +5,17 @@ from __future__ import annotations
 from flask import Response, request
 from marshmallow import ValidationError
 
-from app import actions
 from app.errors import ApiError
-from app.guard import current_caller
-from app.hosts import base_url
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.redirects import see_other
-from app.parsing import invalid
 from app.runtime import runtime
-from app.services import keys, sites
+from app.services import sites
+from app.services.access import keys
+from app.web import actions
+from app.web.hosts import base_url
+from app.web.parsing import invalid
+from app.web.request_checks import current_caller
 from schemas.sites import PageQuerySchema, SiteCreateSchema, SiteUpdateSchema
 
 

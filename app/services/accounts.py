@@ -12,12 +12,12 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.database import ROW_LOCK
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, DepartureReason, Key, Site
-from app.services.sessions import end_other_sessions
+from app.services.access.sessions import end_other_sessions
 from app.services.sites import get_account, lock_keys, remove_site
-from backends.text import normalized
+from app.storage.database import ROW_LOCK
+from backends.text.normalization import normalized
 
 _hasher = PasswordHasher()
 _NO_ACCOUNT_HASH = _hasher.hash("no account has this password")

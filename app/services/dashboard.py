@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 
 from app.counters.base import CounterStore
 from app.plans import PlanLimits, per_month, shown
-from app.services.keys import count_keys
+from app.services.access.keys import count_keys
+from app.services.daily_usage import usage_between
 from app.services.sites import count_documents, count_sites
-from app.services.usage_days import usage_between
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlalchemy import select, text
 
 from app.counters.base import CounterStore
-from app.database import Database
 from app.models import Site
 from app.services.engines import Engines
+from app.storage.database import Database
 from backends.errors import BackendUnavailable, IndexNotFound
 
 SAMPLE = 3

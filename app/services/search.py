@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 
 from app.errors import ApiError, Detail, ErrorCode
+from app.services.access.credentials import SiteRecord
 from app.services.answer_room import AnswerRoom
-from app.services.credentials import SiteRecord
 from app.services.engines import Engines
-from app.services.indexing import Indexer
+from app.services.indexing.indexer import Indexer
 from backends.base import Highlight, Hit, SearchQuery, SearchResult, SortKey
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
 

@@ -9,11 +9,11 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.database import ROW_LOCK
 from app.errors import ApiError, ErrorCode
 from app.models import Account, EngineCredential, Key, Site
 from app.plans import PlanLimits
-from app.services import engine_tasks
+from app.services import outbox
+from app.storage.database import ROW_LOCK
 from app.wording import counted
 from schemas.sites import domain_of
 
@@ -134,8 +134,8 @@ def remove_site(session: Session, site: Site) -> None:
     """The same for a loaded site."""
     lock_keys(session, Key.site_id == site.id)
     end_engine_credentials(session, site)
-    engine_tasks.add(session, site.engine, engine_tasks.DELETE_INDEX, site.engine_index)
-    engine_tasks.add(session, site.engine, engine_tasks.PURGE_SITE, f"{site.account_id}:{site.id}")
+    outbox.add(session, site.engine, outbox.DELETE_INDEX, site.engine_index)
+    outbox.add(session, site.engine, outbox.PURGE_SITE, f"{site.account_id}:{site.id}")
     session.delete(site)
     session.flush()
 
@@ -153,5 +153,5 @@ def end_engine_credentials(session: Session, site: Site, *, key_id: str | None =
     if key_id is not None:
         query = query.where(EngineCredential.key_id == key_id)
     for credential in session.scalars(query):
-        engine_tasks.add(session, credential.engine, engine_tasks.REVOKE_CREDENTIAL, credential.reference)
+        outbox.add(session, credential.engine, outbox.REVOKE_CREDENTIAL, credential.reference)
         session.delete(credential)

@@ -10,18 +10,18 @@ import orjson
 import tantivy
 
 from backends.base import MATCH_ALL, Hit, SearchQuery, SearchResult, SortKey, TakeHit, hand_over
-from backends.embedded.facets import count_facets, facet_fields
-from backends.embedded.filtering import check_fields
-from backends.embedded.highlight import Highlighter
-from backends.embedded.marks import Marks
-from backends.embedded.planner import Plan
-from backends.embedded.queries import parse_query
-from backends.embedded.ranking import RANKING, Ranking
-from backends.embedded.schema import ANSWER, CHANGED, DATE, ID, TEXT_FIELDS
-from backends.embedded.snapshots import Snapshot, matches
-from backends.embedded.sorting import Sorter, check_sort
+from backends.embedded.index.filters import check_fields
+from backends.embedded.index.schema import ANSWER, CHANGED, DATE, ID, TEXT_FIELDS
+from backends.embedded.index.snapshots import Snapshot, matches
+from backends.embedded.query.parser import parse_query
+from backends.embedded.query.planner import Plan
+from backends.embedded.query.ranking import RANKING, Ranking
+from backends.embedded.results.facets import count_facets, facet_fields
+from backends.embedded.results.highlight_terms import Marks
+from backends.embedded.results.highlighting import Highlighter
+from backends.embedded.results.sorting import Sorter, check_sort
 from backends.filters import And, Filter, parse_filter
-from backends.text import normal_form
+from backends.text.normalization import normal_form
 
 Must, MustNot = tantivy.Occur.Must, tantivy.Occur.MustNot
 _Query = tantivy.Query

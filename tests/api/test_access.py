@@ -9,8 +9,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app.openapi import document
 from app.tokens import make_token
+from app.web.openapi import document
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page, register_browser, register_tenant
 

@@ -162,7 +162,9 @@ class TestAnswers:
         owner.index(*(long_page(number, 300_000) for number in range(40)))
         encoded: list[int] = []
         real = search.encode_hit
-        monkeypatch.setattr("app.actions.encode_hit", lambda hit, **kwargs: encoded.append(1) or real(hit, **kwargs))
+        monkeypatch.setattr(
+            "app.web.actions.encode_hit", lambda hit, **kwargs: encoded.append(1) or real(hit, **kwargs)
+        )
 
         tracemalloc.start()
         try:
@@ -231,7 +233,7 @@ class TestGateway:
         assert len(gateway.search("a")["hits"]) == 1
         made: list[Any] = []
         for name in ("_places", "_as_text"):
-            monkeypatch.setattr(f"app.services.engine_hits.{name}", made.append)
+            monkeypatch.setattr(f"app.gateway.hits.{name}", made.append)
 
         assert_engine_error(gateway.send({"q": "a", **wish}), 400, "answer_too_large")
 

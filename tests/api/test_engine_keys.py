@@ -12,7 +12,7 @@ import time_machine
 from flask import Flask
 
 from app import create_app
-from app.services.engine_keys import EngineClaims, sign
+from app.services.access.engine_keys import EngineClaims, sign
 from tests.api.gateway import Gateway, VisitorClient, assert_engine_error
 from tests.callers import PASSWORD, ApiClient, Tenant, page, register_tenant
 from tests.conftest import SECRET, close_app, make_app, make_settings

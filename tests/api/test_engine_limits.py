@@ -11,8 +11,8 @@ import time_machine
 
 from app.counters.base import CountersUnavailable
 from app.models import Account, Site
-from app.quota import ADDRESS_LIMIT, VISITOR_LIMIT
-from app.services.credentials import credential_change
+from app.services.access.credentials import credential_change
+from app.web.quota import ADDRESS_LIMIT, VISITOR_LIMIT
 from tests.api.gateway import Gateway, VisitorClient, assert_engine_error, used_today
 from tests.callers import Tenant, page
 

@@ -18,11 +18,11 @@ from marshmallow import Schema, ValidationError
 from werkzeug.test import TestResponse
 
 from app.errors import ErrorCode
-from app.headers import make_request_id
-from app.parsing import invalid
 from app.services.search import Searcher
+from app.web.headers import make_request_id
+from app.web.parsing import invalid
 from schemas.documents import BulkSchema
-from schemas.engine import EngineMultiSearchSchema
+from schemas.gateway import EngineMultiSearchSchema
 from schemas.search import SearchBodySchema
 from schemas.search_settings import SearchSettingsSchema
 from tests.answers import assert_error, assert_ok
@@ -393,7 +393,7 @@ def test_what_nobody_foresaw_is_a_500_that_tells_nothing(
 
 
 def test_every_code_is_described_somewhere(shared_app: Flask) -> None:
-    from app.openapi import document
+    from app.web.openapi import document
 
     with shared_app.app_context():
         text = json.dumps(document())

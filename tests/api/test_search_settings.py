@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backends.embedded.languages import STEMMERS
+from backends.embedded.analysis.languages import STEMMERS
 from schemas.search_settings import LANGUAGES
 from tests.callers import Tenant, page
 

@@ -31,7 +31,7 @@ from backends.base import (
 )
 from backends.errors import BackendRejected, IndexNotFound
 from backends.filters import parse_filter
-from backends.latin import FOLDS
+from backends.servers.latin import FOLDS
 
 S, N, B = FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN
 SL, NL = FieldKind.STRING_LIST, FieldKind.NUMBER_LIST

@@ -9,9 +9,9 @@ from typing import cast
 import orjson
 import pytest
 
-from backends.embedded.disk import DiskStore
+from backends.embedded.backend import TantivyBackend
+from backends.embedded.index.disk import DiskStore
 from backends.registry import create_backend
-from backends.tantivy import TantivyBackend
 
 NAME = "site_1"
 

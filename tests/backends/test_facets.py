@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.base import Document, FieldKind
-from backends.embedded import value_counts
-from backends.embedded.documents import LONGEST_FACET_VALUE, sort_text
-from backends.embedded.facets import count_facets
-from backends.embedded.schema import CHANGED
-from backends.embedded.snapshots import Snapshot
-from backends.tantivy import TantivyBackend
+from backends.embedded.backend import TantivyBackend
+from backends.embedded.index.documents import LONGEST_FACET_VALUE, sort_text
+from backends.embedded.index.schema import CHANGED
+from backends.embedded.index.snapshots import Snapshot
+from backends.embedded.results import value_counts
+from backends.embedded.results.facets import count_facets
 from backends.values import number_text
 
 ANY = frozenset(FieldKind)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from backends.base import Document, FieldKind, FieldKinds, SearchQuery, SortKey
-from backends.embedded import disk
-from backends.embedded.locks import try_lock_file
-from backends.embedded.schema import FIRST_SLOTS, MOST_SLOTS
+from backends.embedded.backend import TantivyBackend
+from backends.embedded.index import disk
+from backends.embedded.index.locks import try_lock_file
+from backends.embedded.index.schema import FIRST_SLOTS, MOST_SLOTS
 from backends.errors import BackendUnavailable
 from backends.registry import create_backend
-from backends.tantivy import TantivyBackend
 from tests.backends.on_disk import NAME, backend_fixture, generation_of, store_of, url_fixture
 
 __all__ = ["backend_fixture", "url_fixture"]

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.base import Highlight
-from backends.embedded.crops import Cropper, crop_window
-from backends.embedded.folding import fold, terms_of
-from backends.embedded.highlight import Highlighter
-from backends.embedded.marks import Marks
-from backends.embedded.spans import Needles, find_spans, fold_text
+from backends.embedded.analysis.normalization import fold, terms_of
+from backends.embedded.results.highlight_terms import Marks
+from backends.embedded.results.highlighting import Highlighter
+from backends.embedded.results.matches import Needles, find_spans, fold_text
+from backends.embedded.results.snippets import Cropper, crop_window
 
 TRICKY = (
     "aAeÉéß İıſﬁæœøñ\u0301\u0308\u00ad\u200d\u200b<>&\"'-_.,+#@ \n\t"

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends import http
 from backends.errors import ReplyTooLarge
-from backends.http import Budget, HttpPool, TransportFailure
-from backends.ids import encode_id
-from backends.ordered import facet_text, facet_token, ordered_number, sort_text
-from backends.server_url import ServerUrl
+from backends.servers import http
+from backends.servers.document_ids import encode_id
+from backends.servers.http import Budget, HttpPool, TransportFailure
+from backends.servers.server_url import ServerUrl
+from backends.sort_text import facet_text, facet_token, ordered_number, sort_text
 from tests.backends.fakes.broken import broken_server
 
 

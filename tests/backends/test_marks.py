@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 
 from app.services.accounts import email_key
 from backends.base import Highlight
-from backends.embedded import documents, languages, spans, tones
-from backends.embedded.folding import prepare
-from backends.embedded.phrases import Phrase
-from backends.marking import Matcher, mark
-from backends.text import MOST_MARKS, few_marks, normal_form
+from backends.embedded.analysis import languages, vietnamese
+from backends.embedded.analysis.normalization import prepare
+from backends.embedded.index import documents
+from backends.embedded.query.phrases import Phrase
+from backends.embedded.results import matches
+from backends.text.highlighter import Matcher, mark
+from backends.text.normalization import MOST_MARKS, few_marks, normal_form
+from backends.text.tokenizer import extra_words, query_parts, split_words
 from backends.values import fold_value
-from backends.words import extra_words, query_parts, split_words
 
 MARKS = "\u0301\u0316\u0323\u0344\u0345\u05b0\u0651\u093c\u094d\u0e38\u0e48\u0f71\u0f73\u0f81\u3099\uff9e\u20d7" + (
     "\U000101fd\U0001d165\U0001d16d\U0001e8d0\U0001e94a"
@@ -39,13 +41,13 @@ STEPS: tuple[Callable[[str], Any], ...] = (
     fold_value,
     split_words,
     extra_words,
-    tones.toned_words,
+    vietnamese.toned_words,
     languages.recognise,
     documents.sort_text,
     email_key,
     Phrase.of,
     query_parts,
-    lambda text: spans.fold_text(text),
+    lambda text: matches.fold_text(text),
     lambda text: mark({"content": text}, Matcher.of(query_parts("a é"), ["a"]), Highlight()),
 )
 
@@ -106,7 +108,7 @@ def test_only_one_place_normalises_texts() -> None:
         if (isinstance(node, ast.Attribute) and node.attr == "normalize")
         or (isinstance(node, ast.ImportFrom) and node.module == "unicodedata")
     }
-    assert found == {"backends/text.py"}
+    assert found == {"backends/text/normalization.py"}
 
 
 @given(

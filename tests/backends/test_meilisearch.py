@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from backends import http, meilisearch_transport
 from backends.base import SearchQuery
 from backends.errors import BackendMisconfigured, BackendUnavailable, IndexNotFound
-from backends.meilisearch import MeilisearchBackend
+from backends.meilisearch import transport
+from backends.meilisearch.backend import MeilisearchBackend
 from backends.registry import create_backend
+from backends.servers import http
 from tests.backends.contract import SHOP, BackendContract, Case, case_fixture, page  # noqa: F401
 from tests.backends.fakes.meilisearch import FakeMeilisearch, Reply
 from tests.backends.meilisearch_promises import MeilisearchPromises
@@ -66,7 +67,7 @@ class Clock:
 
 def test_a_write_is_done_only_when_its_task_is(server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    for module in (http, meilisearch_transport):
+    for module in (http, transport):
         monkeypatch.setattr(module, "time", clock)
     backend = create_backend(f"{server.url}?timeout_seconds=20")
     backend.create_index("site_1")

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from backends.errors import BackendMisconfigured
-from backends.meilisearch import MeilisearchBackend
+from backends.meilisearch.backend import MeilisearchBackend
 from backends.registry import create_backend
 from tests.backends.contract import BackendContract, Case, case_fixture, page  # noqa: F401
 from tests.backends.meilisearch_promises import MeilisearchPromises

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from backends.embedded.queries import MAX_UNITS, parse_query
-from backends.words import query_parts
+from backends.embedded.query.parser import MAX_UNITS, parse_query
+from backends.text.tokenizer import query_parts
 
 
 @pytest.mark.parametrize(("text", "open_end"), [

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from backends.embedded import folding
-from backends.embedded.folding import RUN, compose, prepare, spell_out, terms_of
-from backends.embedded.languages import _ballots, _words, language_votes, recognise, stop_words
-from backends.embedded.schema import text_mark
-from backends.embedded.stop_words import STOP_WORDS
-from backends.embedded.tones import toned_words
-from backends.text import beyond_ascii
+from backends.embedded.analysis import normalization
+from backends.embedded.analysis.languages import _ballots, _words, language_votes, recognise, stop_words
+from backends.embedded.analysis.normalization import RUN, compose, prepare, spell_out, terms_of
+from backends.embedded.analysis.stop_words import STOP_WORDS
+from backends.embedded.analysis.vietnamese import toned_words
+from backends.embedded.index.schema import text_mark
+from backends.text.normalization import beyond_ascii
 from backends.values import _COMPOSED, fold_value
 
 ODD = (
@@ -32,8 +32,8 @@ texts = st.one_of(
 
 
 def plainly_composed(text: str) -> str:
-    text = folding._COMPATIBILITY.sub(lambda found: unicodedata.normalize("NFKC", found.group()), text)
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).translate(folding._FOLDS))
+    text = normalization._COMPATIBILITY.sub(lambda found: unicodedata.normalize("NFKC", found.group()), text)
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).translate(normalization._FOLDS))
 
 
 def plainly_spelt_out(text: str) -> str:
@@ -50,11 +50,11 @@ def plainly_spelt_out(text: str) -> str:
 def test_text_is_prepared_as_if_no_step_were_spared(text: str) -> None:
     assert compose(text) == plainly_composed(text)
     assert spell_out(text) == plainly_spelt_out(text)
-    assert prepare(text) == plainly_spelt_out(RUN.sub(folding._paired, plainly_composed(text)))
+    assert prepare(text) == plainly_spelt_out(RUN.sub(normalization._paired, plainly_composed(text)))
 
 
 def test_no_folded_character_becomes_another() -> None:
-    assert not any(ord(char) in folding._FOLDS for fold in folding._FOLDS.values() for char in fold or "")
+    assert not any(ord(char) in normalization._FOLDS for fold in normalization._FOLDS.values() for char in fold or "")
 
 
 @given(texts)

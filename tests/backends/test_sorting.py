@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.base import Document, FieldKind, SortKey
-from backends.embedded import sorting
-from backends.embedded.documents import sort_text
-from backends.embedded.schema import ID
-from backends.embedded.snapshots import Snapshot
-from backends.embedded.sorting import Sorter
-from backends.tantivy import TantivyBackend
+from backends.embedded.backend import TantivyBackend
+from backends.embedded.index.documents import sort_text
+from backends.embedded.index.schema import ID
+from backends.embedded.index.snapshots import Snapshot
+from backends.embedded.results import sorting
+from backends.embedded.results.sorting import Sorter
 from backends.values import parse_instant
 
 SCALAR = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})

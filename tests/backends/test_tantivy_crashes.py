@@ -17,12 +17,13 @@ import orjson
 import pytest
 
 from backends.base import Document, SearchBackend, SearchQuery
-from backends.embedded import compaction, disk
-from backends.embedded.disk import DiskStore
-from backends.embedded.locks import try_lock_file
+from backends.embedded.backend import TantivyBackend
+from backends.embedded.index import disk
+from backends.embedded.index.disk import DiskStore
+from backends.embedded.index.locks import try_lock_file
+from backends.embedded.maintenance import vacuum
 from backends.errors import BackendUnavailable, IndexNotFound
 from backends.registry import create_backend
-from backends.tantivy import TantivyBackend
 from tests.backends.on_disk import NAME, backend_fixture, generation_of, url_fixture  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
@@ -259,7 +260,7 @@ def test_a_panic_of_the_engine_is_an_error_of_ours(backend: TantivyBackend, monk
     def break_down(*_: object, **__: object) -> None:
         raise panic("secret of the engine")
 
-    monkeypatch.setattr("backends.tantivy.run_search", break_down)
+    monkeypatch.setattr("backends.embedded.backend.run_search", break_down)
     with pytest.raises(BackendUnavailable) as caught:
         backend.search(NAME, SearchQuery("word"))
     assert "secret" not in str(caught.value)
@@ -272,7 +273,7 @@ def test_a_failed_write_changes_nothing_and_the_next_one_works(
     backend.upsert(NAME, [document("a")], {})
     with monkeypatch.context() as broken:
         broken.setattr(
-            "backends.embedded.store.to_tantivy", lambda *_: (_ for _ in ()).throw(ValueError("engine words"))
+            "backends.embedded.index.store.to_tantivy", lambda *_: (_ for _ in ()).throw(ValueError("engine words"))
         )
         with pytest.raises(BackendUnavailable):
             backend.upsert(NAME, [document("a", "other")], {})
@@ -295,7 +296,7 @@ def test_many_small_writes_leave_few_segments(backend: TantivyBackend) -> None:
 def test_dead_documents_do_not_make_an_index_grow_for_ever(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "FEWEST_DEAD", 100)
+    monkeypatch.setattr(vacuum, "FEWEST_DEAD", 100)
     for step in range(12):
         batch = [document(str(number), f"step{step}", 1000 * step + number) for number in range(60)]
         backend.upsert(NAME, batch, {})
@@ -314,16 +315,16 @@ def test_what_is_written_during_a_compaction_is_kept(backend: TantivyBackend, mo
     backend.upsert(NAME, [document(str(number), "first", number) for number in range(50)], {})
     backend.store.settle()
     assert isinstance(backend.store, DiskStore)
-    merge = compaction.merge_all
+    merge = vacuum.merge_all
 
     def merge_slowly(*arguments: object) -> None:
         merge(*arguments)  # type: ignore[arg-type]
         backend.upsert(NAME, [document("1", "second", 100), document("new", "second", 101)], {})
         backend.delete(NAME, ["2"])
 
-    monkeypatch.setattr(compaction, "merge_all", merge_slowly)
+    monkeypatch.setattr(vacuum, "merge_all", merge_slowly)
     before = generation_of(backend)
-    assert compaction.compact(backend.store, NAME)
+    assert vacuum.compact(backend.store, NAME)
     assert generation_of(backend) != before
     assert not before.exists()
     assert found(backend, "second") == ["1", "new"]
@@ -338,7 +339,7 @@ def test_a_compaction_killed_half_way_leaves_the_index_as_it_was(backend: Tantiv
     store = backend.store
     (generation_of(backend).parent / "gdeadbeef").mkdir()
     assert found(backend, "word") == ["a"]
-    assert compaction.compact(store, NAME)
+    assert vacuum.compact(store, NAME)
     assert [path for path in generation_of(backend).parent.iterdir() if path.is_dir()] == [generation_of(backend)]
     assert found(backend, "word") == ["a"]
 

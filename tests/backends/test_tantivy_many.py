@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from backends.base import Document, SearchQuery
-from backends.embedded import disk, expansion
-from backends.embedded.disk import IDLE_SECONDS, DiskStore
-from backends.tantivy import TantivyBackend
+from backends.embedded.backend import TantivyBackend
+from backends.embedded.index import disk
+from backends.embedded.index.disk import IDLE_SECONDS, DiskStore
+from backends.embedded.query import variants
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
 
@@ -208,13 +209,13 @@ def test_what_was_worked_out_about_words_outlives_the_opening_until_the_next_com
 ) -> None:
     names = fill(backend, 2)
     expanded: list[Any] = []
-    expand = expansion._expand
+    expand = variants._expand
 
     def count_expansions(*arguments: Any) -> Any:
         expanded.append(arguments)
         return expand(*arguments)
 
-    monkeypatch.setattr(expansion, "_expand", count_expansions)
+    monkeypatch.setattr(variants, "_expand", count_expansions)
     for name in names * 2:
         assert total(backend, name) == 1
         clock.now += IDLE_SECONDS

@@ -13,7 +13,7 @@ import requests
 from backends.base import SearchQuery
 from backends.errors import BackendMisconfigured, BackendUnavailable
 from backends.registry import create_backend
-from backends.typesense import TypesenseBackend
+from backends.typesense.backend import TypesenseBackend
 from tests.backends.contract import SHOP, BackendContract, Case, case_fixture, page  # noqa: F401
 from tests.backends.fakes.typesense import FakeTypesense, Reply
 from tests.backends.recorded import recorded

@@ -14,7 +14,7 @@ import requests
 from backends.base import MATCH_ALL, SearchQuery
 from backends.errors import BackendUnavailable
 from backends.registry import create_backend
-from backends.typesense import TypesenseBackend
+from backends.typesense.backend import TypesenseBackend
 from tests.backends.contract import BackendContract, Case, MatchingContract, case_fixture, page  # noqa: F401
 from tests.backends.servers import await_healthy, live_typesense_url, missing, typesense_binary, typesense_cluster
 from tests.backends.typesense_promises import TypesensePromises, in_an_hour

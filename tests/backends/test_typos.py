@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.base import Document
-from backends.embedded.expansion import _split_in_two
-from backends.embedded.snapshots import Snapshot
-from backends.embedded.typos import corrections, distance, edits, errors_allowed, known_start
-from backends.tantivy import TantivyBackend
+from backends.embedded.backend import TantivyBackend
+from backends.embedded.index.snapshots import Snapshot
+from backends.embedded.query.typos import corrections, distance, edits, errors_allowed, known_start
+from backends.embedded.query.variants import _split_in_two
 
 FIELDS = ("title", "content")
 few_letters = st.text(alphabet="abc", max_size=9)

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.base import Highlight, SearchSettings
-from backends.embedded.documents import sort_text
-from backends.embedded.folding import ANALYZER, fold, terms_of
-from backends.embedded.languages import (
+from backends.embedded.analysis.languages import (
     STEMMERS,
     UNKNOWN,
     likely_languages,
@@ -21,10 +19,12 @@ from backends.embedded.languages import (
     stems,
     stop_words,
 )
-from backends.embedded.queries import UnitKind, parse_query
-from backends.embedded.stop_words import STOP_WORDS
-from backends.embedded.tones import has_tones, toned, toned_words
-from backends.embedded.typos import distance, edits, errors_allowed
+from backends.embedded.analysis.normalization import ANALYZER, fold, terms_of
+from backends.embedded.analysis.stop_words import STOP_WORDS
+from backends.embedded.analysis.vietnamese import has_tones, toned, toned_words
+from backends.embedded.index.documents import sort_text
+from backends.embedded.query.parser import UnitKind, parse_query
+from backends.embedded.query.typos import distance, edits, errors_allowed
 from backends.registry import create_backend
 from tests.backends.contract import Case, page
 

@@ -20,7 +20,7 @@ from app.counters import (
     WindowState,
     create_counters,
 )
-from app.counters.charges import day_of
+from app.counters.metering import day_of
 
 START = 1_700_005_000.0
 DAY_SECONDS = 86_400

@@ -20,7 +20,7 @@ from app.counters import (
     WindowHit,
     create_counters,
 )
-from app.counters import redis as redis_counters
+from app.counters.redis import store as redis_counters
 from tests.counters.conftest import RedisServer
 from tests.counters.every_method import EVERY_METHOD, NOW, call, until_it_is_back
 

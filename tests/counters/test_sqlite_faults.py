@@ -21,8 +21,8 @@ from app.counters import (
     UsageReservation,
     WindowHit,
     create_counters,
-    sqlite_housekeeper,
 )
+from app.counters.sqlite import housekeeper
 from tests.counters.every_method import EVERY_METHOD, TODAY, call, until_it_is_back
 
 NOW = 1_700_000_000.0
@@ -214,7 +214,7 @@ def wait_until(true: object) -> bool:
 
 
 def test_rows_that_count_no_longer_are_swept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_housekeeper, "_ROUND_SECONDS", 0.01)
+    monkeypatch.setattr(housekeeper, "_ROUND_SECONDS", 0.01)
 
     def rows() -> dict[str, int]:
         with closing(sqlite3.connect(path)) as other:
@@ -233,8 +233,8 @@ def test_rows_that_count_no_longer_are_swept(path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_write_ahead_log_does_not_grow_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_housekeeper, "_ROUND_SECONDS", 0.01)
-    monkeypatch.setattr(sqlite_housekeeper, "_FRAMES_BEFORE_WAITING", 100)
+    monkeypatch.setattr(housekeeper, "_ROUND_SECONDS", 0.01)
+    monkeypatch.setattr(housekeeper, "_FRAMES_BEFORE_WAITING", 100)
     log = Path(f"{path}-wal")
     with closing(create_counters(f"sqlite://{path}")) as counters:
 

@@ -17,7 +17,7 @@ from app.counters import (
     WindowHit,
 )
 from app.counters.base import quota_window
-from app.counters.charges import charge_of_site, day_from_number, day_number, day_of
+from app.counters.metering import charge_of_site, day_from_number, day_number, day_of
 
 MIDNIGHT = 1_700_006_400.0
 NOW = MIDNIGHT - 3600

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.pages.charts import HEIGHT, draw_chart, nice_ceiling
-from app.services.analytics import DayCount
+from app.services.analytics.reports import DayCount
 
 FIRST = date(2024, 5, 1)
 

@@ -11,11 +11,11 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from app.demo import documentation
+from app.commands.demo_data import documentation
 from app.documentation import FOR_DEVELOPERS, anchor_of, documentation_files, plain_text
-from app.openapi import document
 from app.pages.markdown import render_markdown
 from app.pages.schema_tables import describe_type, examples_of
+from app.web.openapi import document
 from tests.pages.people import Person
 
 

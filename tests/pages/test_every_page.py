@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from flask import Flask
 
-from app.headers import CONTENT_SECURITY_POLICY
+from app.web.headers import CONTENT_SECURITY_POLICY
 from tests.callers import Tenant, page
 from tests.pages.people import Person, person_of
 

@@ -10,15 +10,17 @@ from typing import Any
 from unittest.mock import patch
 
 from backends.base import Document, SearchQuery
-from backends.embedded import expansion, form_queries, languages, phrases, planner, queries, search, tones, typos
-from backends.embedded.ranking import RANKING, Ranking
+from backends.embedded import search
+from backends.embedded.analysis import languages, vietnamese
+from backends.embedded.index.snapshots import Findings
+from backends.embedded.query import parser, phrases, planner, term_queries, typos, variants
+from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.search import run_search
-from backends.embedded.snapshots import Findings
 from backends.registry import create_backend
 
 Number = int | float
 
-MODULES = (expansion, form_queries, languages, phrases, planner, queries, search, tones, typos)
+MODULES = (variants, term_queries, languages, phrases, planner, parser, search, vietnamese, typos)
 """Where numbers stand, outside of :class:`Ranking`, that decide what is found and in which order."""
 
 

@@ -7,7 +7,7 @@ import time
 
 from app import create_app
 from backends.base import SearchQuery, SearchResult
-from backends.tantivy import TantivyBackend
+from backends.embedded.backend import TantivyBackend
 
 _search = TantivyBackend.search
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import create_engine, text
 
-from app.database import normalized_url
+from app.storage.database import normalized_url
 from tests.server import Server
 
 

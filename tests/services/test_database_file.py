@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from app.database import Database
+from app.storage.database import Database
 
 
 def test_a_new_file_and_what_is_next_to_it_is_its_owners_only(tmp_path: Path) -> None:

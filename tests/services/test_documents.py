@@ -11,7 +11,7 @@ from sqlalchemy import select
 from app.errors import ApiError, ErrorCode
 from app.models import Site, StoredDocument
 from app.plans import PlanLimits
-from app.services.documents import _Batch, _put, _Stored
+from app.services.indexing.documents import _Batch, _put, _Stored
 from schemas.documents import ValidDocument, read_document
 from tests.callers import Tenant, page
 

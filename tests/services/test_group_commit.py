@@ -13,10 +13,10 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.counters.memory import MemoryCounters
-from app.database import Database
 from app.models import Base, DepartureReason
 from app.models.base import from_microseconds
-from app.services.group_commit import GroupCommit, Written
+from app.services.indexing.group_commit import GroupCommit, Written
+from app.storage.database import Database
 
 NOW = from_microseconds(1_700_000_000_000_000)
 

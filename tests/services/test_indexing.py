@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.services import indexing
+from app.services.indexing import indexer
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page
 
@@ -18,8 +18,8 @@ def fail(*_: Any) -> Any:
 
 def test_what_is_written_alone_is_not_read_back(app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant.index(page(1))
-    monkeypatch.setattr(indexing, "_changes", fail)
-    monkeypatch.setattr(indexing, "STEP", 2)
+    monkeypatch.setattr(indexer, "_changes", fail)
+    monkeypatch.setattr(indexer, "STEP", 2)
 
     tenant.index(page(2), page(3), page(4), {**page(1), "title": "Changed page", "rank": 5, "note": None})
 
@@ -68,7 +68,7 @@ def test_what_others_left_is_applied_with_it_in_its_order(
         away.setattr(part.engines.current, "upsert", unavailable)
         left = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(3), {**page(1), "title": "Older"}]})
         assert left.status_code == 503
-    monkeypatch.setattr(indexing, "FAILURE_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(indexer, "FAILURE_PAUSE_SECONDS", 0.0)
     part.indexer._failures.clear()
 
     tenant.index({**page(1), "title": "Newer"})

@@ -13,7 +13,7 @@ from flask import Flask
 from sqlalchemy import text
 
 from app.config import ConfigurationError
-from app.services import indexing
+from app.services.indexing import indexer
 from backends.errors import BackendUnavailable
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -100,7 +100,7 @@ def test_a_build_that_ends_half_way_is_not_searched_and_begun_again(
     engine = part.engines.current
     engine.delete_index(engine.list_indexes()[0])
     upsert = engine.upsert
-    monkeypatch.setattr(indexing, "STEP", 1)
+    monkeypatch.setattr(indexer, "STEP", 1)
 
     def upsert_once(*arguments: Any) -> None:
         upsert(*arguments)
@@ -124,7 +124,7 @@ def test_a_search_that_finds_its_index_being_built_by_others_is_told_to_wait(
 ) -> None:
     part = original.app.extensions["runtime"]
     part.engines.current.delete_index(part.engines.current.list_indexes()[0])
-    monkeypatch.setattr(indexing, "RESTORE_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(indexer, "RESTORE_WAIT_SECONDS", 0.0)
 
     with part.indexer.site_lock(original.site_id):
         answer = original.search.get("/v1/search?q=page")

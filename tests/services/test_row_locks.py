@@ -18,14 +18,14 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.counters.base import UsageReservation
-from app.database import ROW_LOCK
 from app.models import Account, Key, UsageDay
 from app.runtime import Runtime
-from app.schema import upgrade
-from app.services.credentials import KeyRecord, site_record
-from app.services.engine_keys import CredentialsStopped, direct_keys
-from app.services.keys import toggle_key
+from app.services.access.credentials import KeyRecord, site_record
+from app.services.access.engine_keys import CredentialsStopped, direct_keys
+from app.services.access.keys import toggle_key
 from app.services.sites import get_account, get_site, update_site
+from app.storage.database import ROW_LOCK
+from app.storage.migrate import upgrade
 from backends.base import Credential
 from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, delete, insert, text
 
-from app.database import Database, normalized_url
 from app.models import Account, Base, Site
-from app.services.event_retention import remove_step
-from app.services.events import EventRecorder, SearchEvent, forget_site
+from app.services.analytics.event_retention import remove_step
+from app.services.analytics.events import EventRecorder, SearchEvent, forget_site
+from app.storage.database import Database, normalized_url
 from tests.postgres import PostgresServer
 
 MOMENT = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)

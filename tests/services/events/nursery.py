@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from app.clock import now
-from app.database import Database
-from app.services.events import EventRecorder, SearchEvent
+from app.services.analytics.events import EventRecorder, SearchEvent
+from app.storage.database import Database
 
 
 def work(recorder: EventRecorder, name: str) -> None:

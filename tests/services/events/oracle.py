@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
-from app.services.analytics import Analytics, DayCount, QueryCount
-from app.services.events import SearchEvent
-from backends.text import normal_form
+from app.services.analytics.events import SearchEvent
+from app.services.analytics.reports import Analytics, DayCount, QueryCount
+from backends.text.normalization import normal_form
 
 MERGE_SECONDS = 30
 

@@ -8,13 +8,13 @@ from datetime import date, timedelta
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.database import Database
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
-from app.services.analytics import get_analytics
-from app.services.event_ingestion import ingest
-from app.services.event_journal import JournalEntry, SearchEvent
-from app.services.rollups import PERIODS, age_site
+from app.services.analytics.event_ingestion import ingest
+from app.services.analytics.event_journal import JournalEntry, SearchEvent
+from app.services.analytics.reports import get_analytics
+from app.services.analytics.rollups import PERIODS, age_site
+from app.storage.database import Database
 
 from .conftest import MOMENT, SITES, delete_site, start_afresh
 from .oracle import count

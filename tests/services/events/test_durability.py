@@ -21,12 +21,12 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import OperationalError
 
-from app.database import Database
 from app.models import EventJournal, QueryDay, SearchEvent
-from app.services import events
-from app.services.analytics import get_analytics
-from app.services.event_journal import Journal, encode
-from app.services.events import GATHER_SECONDS, EventJournalUnavailable, EventRecorder
+from app.services.analytics import events
+from app.services.analytics.event_journal import Journal, encode
+from app.services.analytics.events import GATHER_SECONDS, EventJournalUnavailable, EventRecorder
+from app.services.analytics.reports import get_analytics
+from app.storage.database import Database
 
 from .conftest import TODAY, Recorded, delete_site, search
 

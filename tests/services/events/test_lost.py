@@ -7,7 +7,7 @@ import logging
 import pytest
 from flask import Flask
 
-from app.services.events import LOST_EVENTS, EventJournalUnavailable
+from app.services.analytics.events import LOST_EVENTS, EventJournalUnavailable
 from tests.callers import Tenant, page
 
 
@@ -26,10 +26,10 @@ def test_a_search_whose_event_finds_no_room_is_answered_counted_and_logged(
         raise EventJournalUnavailable("no space left on device")
 
     monkeypatch.setattr(app.extensions["runtime"].events, "record", full)
-    with caplog.at_level(logging.ERROR, logger="app.services.events"):
+    with caplog.at_level(logging.ERROR, logger="app.services.analytics.events"):
         for _ in range(3):
             assert tenant.found_ids("page") == ["page-1"]
-    logged = [record.getMessage() for record in caplog.records if record.name == "app.services.events"]
+    logged = [record.getMessage() for record in caplog.records if record.name == "app.services.analytics.events"]
 
     assert lost() == before + 3
     assert logged == ["search events: 1 could not be kept: no space left on device"], "one line a minute, not one each"

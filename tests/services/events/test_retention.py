@@ -9,7 +9,6 @@ import pytest
 import time_machine
 from sqlalchemy import func, select
 
-from app.database import Database
 from app.models import (
     Base,
     EventRemoval,
@@ -20,11 +19,12 @@ from app.models import (
     SearchEvent,
     WindowStart,
 )
-from app.services import event_retention, events
-from app.services.analytics import get_analytics
-from app.services.event_retention import EventMaintenance, remove_step
-from app.services.events import EventRecorder, delete_expired, forget_account
-from app.services.rollups import account_scope
+from app.services.analytics import event_retention, events
+from app.services.analytics.event_retention import EventMaintenance, remove_step
+from app.services.analytics.events import EventRecorder, delete_expired, forget_account
+from app.services.analytics.reports import get_analytics
+from app.services.analytics.rollups import account_scope
+from app.storage.database import Database
 
 from .conftest import FIRST_ACCOUNT, MOMENT, SITES, TODAY, delete_site, search
 from .test_analytics_property import assert_counted

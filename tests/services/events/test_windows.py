@@ -7,13 +7,13 @@ from datetime import date, timedelta
 
 import pytest
 
-from app.database import Database
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
-from app.services.analytics import get_analytics
-from app.services.event_ingestion import ingest
-from app.services.event_journal import SearchEvent
-from app.services.rollups import PERIODS, age_site, age_windows, rebuild_windows
+from app.services.analytics.event_ingestion import ingest
+from app.services.analytics.event_journal import SearchEvent
+from app.services.analytics.reports import get_analytics
+from app.services.analytics.rollups import PERIODS, age_site, age_windows, rebuild_windows
+from app.storage.database import Database
 
 from .conftest import MOMENT, SITES, TODAY, search
 from .test_analytics_property import assert_counted, entry

@@ -1,0 +1,177 @@
+"""Operator commands: ``flask --app wsgi …``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import orjson
+from flask import Flask, current_app
+from flask.cli import AppGroup
+
+from app.clock import isoformat, now
+from app.config import ConfigurationError
+from app.errors import ApiError
+from app.models import Account
+from app.plans import LIMIT_NAMES, parse_limit
+from app.runtime import runtime
+from app.services import accounts
+from app.services.access.credentials import credential_change
+from schemas.accounts import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, is_email
+
+
+def register(app: Flask) -> None:
+    """Add the commands to ``app``."""
+    from app.commands import documents, search, setup
+
+    app.cli.add_command(account_group)
+    app.cli.add_command(documents.group)
+    app.cli.add_command(search.group)
+    app.cli.add_command(setup.database_group)
+    app.cli.add_command(setup.demo)
+    app.cli.add_command(setup.openapi)
+
+
+account_group = AppGroup("account", help="Accounts: create, change the plan, reset the password, list, delete.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def show(as_json: bool, value: Any, text: str) -> None:
+    """Print ``value`` as JSON or ``text`` for people."""
+    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() if as_json else text)
+
+
+def _shown(account: Account) -> dict[str, Any]:
+    return {
+        "id": account.id,
+        "email": account.email,
+        "name": account.name,
+        "plan": account.plan,
+        "limits": account.limit_overrides,
+        "created_at": isoformat(account.created_at),
+    }
+
+
+def _get(email: str) -> Account:
+    with runtime().database.read() as session:
+        account = accounts.find_account(session, email)
+    if account is None:
+        raise click.ClickException(f"There is no account with the e-mail {email}.")
+    return account
+
+
+def _check_plan(plan: str) -> None:
+    if plan not in runtime().plans:
+        raise click.ClickException(f"There is no plan {plan!r}; the plans are {', '.join(runtime().plans)}.")
+
+
+def _check_password(password: str) -> None:
+    if not MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
+        raise click.ClickException(f"A password has {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters.")
+
+
+password_option = click.option(
+    "--password",
+    envvar="ACCOUNT_PASSWORD",
+    prompt=True,
+    hide_input=True,
+    confirmation_prompt=True,
+    help="Asked for if not given; better in the environment as ACCOUNT_PASSWORD than on the command line.",
+)
+
+
+@account_group.command("create")
+@click.option("--email", required=True)
+@click.option("--name", required=True)
+@password_option
+@click.option("--plan", default=None, help="DEFAULT_PLAN if not given.")
+@json_option
+def create(email: str, name: str, password: str, plan: str | None, as_json: bool) -> None:
+    """Create an account."""
+    part = runtime()
+    plan = plan or part.settings.default_plan
+    _check_plan(plan)
+    _check_password(password)
+    if not is_email(email.strip()):
+        raise click.ClickException(f"{email} is not an e-mail address.")
+    if not 1 <= len(name.strip()) <= 100:
+        raise click.ClickException("A name has 1 to 100 characters.")
+    password_hash = accounts.hash_password(password)
+    try:
+        with part.database.write() as session:
+            account = accounts.create_account(
+                session, name=name.strip(), email=email, password_hash=password_hash, plan=plan
+            )
+    except ApiError as error:
+        raise click.ClickException(f"{email}: {error.message}.") from error
+    show(as_json, _shown(account), f"Created account {account.id} for {account.email} on plan {account.plan}.")
+
+
+def _override_options(command: Any) -> Any:
+    for name in reversed(LIMIT_NAMES):
+        command = click.option(f"--{name.replace('_', '-')}", name, default=None, metavar="N|unlimited")(command)
+    return command
+
+
+@account_group.command("set-plan")
+@click.argument("email")
+@click.argument("plan")
+@_override_options
+@json_option
+def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
+    """Put an account on a plan, with limits of its own where given; earlier ones are cleared."""
+    part = runtime()
+    _check_plan(plan)
+    try:
+        overrides = {
+            name: parse_limit(value, f"--{name.replace('_', '-')}")
+            for name, value in given.items()
+            if value is not None
+        }
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from error
+    account = _get(email)
+    with credential_change(part.database, part.counters, account.id) as session:
+        account = accounts.set_plan(session, account.id, plan, overrides)
+    show(as_json, _shown(account), f"{account.email} is on plan {plan}{' with own limits' if overrides else ''}.")
+
+
+@account_group.command("reset-password")
+@click.argument("email")
+@password_option
+@json_option
+def reset_password(email: str, password: str, as_json: bool) -> None:
+    """Set a new password and end all sessions."""
+    _check_password(password)
+    account = _get(email)
+    password_hash = accounts.hash_password(password)
+    with runtime().database.write() as session:
+        accounts.update_profile(session, account.id, {"password_hash": password_hash})
+    show(as_json, _shown(account), f"{account.email} has a new password; all sessions are ended.")
+
+
+@account_group.command("list")
+@json_option
+def list_all(as_json: bool) -> None:
+    """List all accounts."""
+    with runtime().database.read() as session:
+        found = [_shown(account) for account in accounts.list_accounts(session)]
+    lines = [f"{a['id']:>6}  {a['plan']:<12} {a['email']:<40} {a['name']}" for a in found]
+    show(as_json, found, "\n".join(lines) or "There is no account yet.")
+
+
+@account_group.command("delete")
+@click.argument("email")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def delete(email: str, yes: bool, as_json: bool) -> None:
+    """Delete an account with everything it has."""
+    part = runtime()
+    account = _get(email)
+    if not yes:
+        click.confirm(f"Delete {account.email} with all sites, keys, documents and analytics?", abort=True)
+    with credential_change(part.database, part.counters, account.id) as session:
+        accounts.delete_account(session, account.id)
+    part.counters.forget_account(account.id, now=now().timestamp())
+    current_app.extensions["jobs"].run_all()
+    show(as_json, {"deleted": account.id}, f"Deleted {account.email}.")

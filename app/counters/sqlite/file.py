@@ -1,0 +1,254 @@
+"""One SQLite file shared by the threads of many processes: one short step after another, in bounded time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from app.counters.base import CountersDamaged, CountersUnavailable
+from app.counters.sqlite.housekeeper import Execute, Housekeeper, connect
+
+T = TypeVar("T")
+
+_PAGE_BYTES = 1024  # every page a step touches is written whole, so small pages make cheap steps
+_HASTE = 10
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.000_1, 0.000_5
+_OPENING_PAUSE = 0.002
+
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+_MISTAKES = (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.IntegrityError, sqlite3.DataError)
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
+
+
+class SharedFile:
+    """A SQLite file in WAL mode, with one connection per process that its threads take in turn.
+
+    Writers of one file wait for each other in any case. Threads wait here on a lock, which wakes them at
+    once; only processes wait by asking again. The connection is opened at first use and closed before a fork, since
+    SQLite's locks and its knowledge of them do not survive one.
+
+    A step that was committed survives the process at any moment (``synchronous=NORMAL``: a power cut may take
+    the last moments, never the file). A thread moves the write-ahead log into the file and calls
+    ``housekeep`` once a second while there is work, so that no step waits for the disk.
+
+    Args:
+        path: The file; its directory must exist. It is made readable for its owner only.
+        schema: Statements that make an empty file ready.
+        version: Number of the schema; a file with another is refused.
+        timeout_seconds: How long a step may wait for other threads and processes. Once one has waited in vain,
+            steps wait a tenth of it until one that writes succeeds: a locked file must not hold every thread up.
+        housekeep: Small piece of work to be run as a step; returns whether there is more. Must not hold the owner.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        schema: tuple[str, ...],
+        version: int,
+        timeout_seconds: float,
+        housekeep: Callable[[Execute], bool],
+    ) -> None:
+        self.path = path
+        self._schema = schema
+        self._version = version
+        self._timeout_seconds = timeout_seconds
+        self._wait_seconds = timeout_seconds
+        self.housekeep = housekeep
+        self.changes = 0
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._execute: Execute | None = None
+        self._housekeeper: Housekeeper | None = None
+        _files.add(self)
+
+    def run(self, step: Callable[..., T], *args: Any, reading: bool = False) -> T:
+        """Run ``step(execute, *args)`` in a transaction of its own and return what it returns.
+
+        Args:
+            reading: The step changes nothing, so it need not wait for writers.
+
+        Raises:
+            CountersUnavailable: It could not be run; nothing was changed.
+        """
+        deadline = 0.0
+        if not self._lock.acquire(blocking=False):
+            deadline = time.monotonic() + self._wait_seconds
+            if not self._lock.acquire(timeout=self._wait_seconds):
+                raise CountersUnavailable(f"The counter file {self.path} is busy.")
+        try:
+            execute = self._execute
+            if execute is None:
+                deadline = deadline or time.monotonic() + self._wait_seconds
+                execute = self._open(deadline)
+            try:
+                execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                self._begin_again(execute, error, deadline, reading)
+            result = step(execute, *args)
+            execute("COMMIT")
+            if not reading:
+                self.changes += 1
+                self._wait_seconds = self._timeout_seconds
+            return result
+        except _MISTAKES:
+            self._roll_back()
+            raise
+        except sqlite3.Error as error:
+            if _is_busy(error):
+                self._roll_back()
+            else:
+                self._close()
+            raise self._translated(error) from error
+        except BaseException:
+            self._roll_back()
+            raise
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Close the connection and end the housekeeper; the next step opens again."""
+        with self._lock:
+            housekeeper, self._housekeeper = self._housekeeper, None
+            self._close()
+        if housekeeper is not None:
+            housekeeper.stop()
+
+    def _open(self, deadline: float) -> Execute:
+        """Open the file, and make it ready if it is new."""
+        with contextlib.suppress(OSError):  # it is there already, or cannot be made: SQLite says which below
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        connection = connect(self.path)
+        try:
+            while True:
+                try:
+                    self._prepare(connection)
+                    break
+                except sqlite3.OperationalError as error:
+                    if not _is_busy(error) or time.monotonic() > deadline:
+                        raise
+                    time.sleep(_OPENING_PAUSE)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        self._execute = connection.cursor().execute
+        if self._housekeeper is None:
+            self._housekeeper = Housekeeper(self)
+        return self._execute
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        execute = connection.execute
+        execute(f"PRAGMA page_size={_PAGE_BYTES}")
+        mode = execute("PRAGMA journal_mode=WAL").fetchone()[0]
+        if mode != "wal":
+            raise CountersUnavailable(
+                f"The counter file {self.path} cannot use a write-ahead log; put it on a local file system."
+            )
+        execute("PRAGMA synchronous=NORMAL")
+        execute("PRAGMA wal_autocheckpoint=8000")
+        if execute("PRAGMA user_version").fetchone()[0] == self._version:
+            return
+        execute("BEGIN IMMEDIATE")
+        try:
+            found = execute("PRAGMA user_version").fetchone()[0]
+            if found == 0 and execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
+                for statement in self._schema:
+                    execute(statement)
+                execute(f"PRAGMA user_version={self._version}")
+            elif found != self._version:
+                raise CountersDamaged(
+                    f"The file {self.path} holds no counters of version {self._version}, but another program's data."
+                )
+            execute("COMMIT")
+        except BaseException:
+            connection.rollback()
+            raise
+
+    def _begin_again(self, execute: Execute, error: sqlite3.OperationalError, deadline: float, reading: bool) -> None:
+        """Ask for the turn again until another process gives it up."""
+        deadline = deadline or time.monotonic() + self._wait_seconds
+        pause = _SHORTEST_PAUSE
+        while True:
+            if not _is_busy(error) or time.monotonic() > deadline:
+                raise error
+            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads processes, guards no secret
+            pause = min(_LONGEST_PAUSE, pause * 1.5)
+            try:
+                execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as again:
+                error = again
+
+    def _translated(self, error: sqlite3.Error) -> CountersUnavailable:
+        code = _primary_code(error)
+        if code in _BUSY:
+            self._wait_seconds = self._timeout_seconds / _HASTE
+            return CountersUnavailable(f"The counter file {self.path} is locked by another process.")
+        if code in _DAMAGED:
+            return CountersDamaged(
+                f"The counter file {self.path} is damaged or not ours ({error}). Stop the service, move it away with "
+                f"its -wal and -shm files, and start again: counting begins anew."
+            )
+        return CountersUnavailable(f"The counter file {self.path} cannot be used: {error}.")
+
+    def _roll_back(self) -> None:
+        if self._connection is not None:
+            self._connection.rollback()
+
+    def _close(self) -> None:
+        connection, self._connection, self._execute = self._connection, None, None
+        if connection is not None:
+            connection.close()
+
+    def _prepare_fork(self) -> None:
+        self._lock.acquire()
+        housekeeper, self._housekeeper = self._housekeeper, None
+        self._close()
+        if housekeeper is not None:
+            housekeeper.stop()
+
+    def _finish_fork(self) -> None:
+        self._lock.release()
+
+    def __del__(self) -> None:
+        if getattr(self, "_housekeeper", None) is not None:
+            self._housekeeper.stop()  # type: ignore[union-attr]
+        self._close()
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return _primary_code(error) in _BUSY
+
+
+_files: weakref.WeakSet[SharedFile] = weakref.WeakSet()
+_forking: list[SharedFile] = []
+_one_fork = threading.Lock()
+
+
+def _before_fork() -> None:
+    _one_fork.acquire()
+    for file in list(_files):
+        file._prepare_fork()
+        _forking.append(file)
+
+
+def _after_fork() -> None:
+    while _forking:
+        _forking.pop()._finish_fork()
+    _one_fork.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -1,0 +1,277 @@
+"""The steps of the SQLite store: each runs inside one transaction, and is handed what executes its statements."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+
+from app.counters.base import (
+    CredentialEpoch,
+    HitOutcome,
+    IdempotencyKey,
+    Operation,
+    ReportOutcome,
+    ReportStatus,
+    Reservation,
+    SiteUsage,
+    UsageReservation,
+    WindowHit,
+    WindowState,
+    most_patient,
+)
+from app.counters.metering import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, charge_of_site, day_from_number, day_number
+from app.counters.sqlite.housekeeper import Execute
+
+VERSION = 1
+SCHEMA = (
+    "CREATE TABLE windows (key TEXT PRIMARY KEY, hits INTEGER, reset_ms INTEGER) WITHOUT ROWID",
+    "CREATE INDEX windows_by_end ON windows (reset_ms)",
+    "CREATE TABLE days (account_id INTEGER, day INTEGER, used INTEGER DEFAULT 0, indexing INTEGER DEFAULT 0,"
+    " PRIMARY KEY (account_id, day)) WITHOUT ROWID",
+    "CREATE INDEX days_by_day ON days (day)",
+    "CREATE TABLE site_days (account_id INTEGER, day INTEGER, site_id INTEGER, gateway INTEGER, trusted INTEGER,"
+    " capped INTEGER, PRIMARY KEY (account_id, day, site_id)) WITHOUT ROWID",
+    "CREATE INDEX site_days_by_day ON site_days (day)",
+    "CREATE TABLE reports (account_id INTEGER, key TEXT, fingerprint TEXT, until_ms INTEGER,"
+    " PRIMARY KEY (account_id, key)) WITHOUT ROWID",
+    "CREATE INDEX reports_by_end ON reports (until_ms)",
+    "CREATE TABLE epochs (account_id INTEGER PRIMARY KEY, started INTEGER, finished INTEGER, begun_ms INTEGER)",
+    "CREATE INDEX epochs_open ON epochs (begun_ms) WHERE finished < started",
+)
+
+_SWEEPS = (
+    "DELETE FROM windows WHERE key IN (SELECT key FROM windows WHERE reset_ms <= :now_ms LIMIT :rows)",
+    "DELETE FROM reports WHERE (account_id, key) IN"
+    " (SELECT account_id, key FROM reports WHERE until_ms <= :now_ms LIMIT :rows)",
+    "DELETE FROM days WHERE (account_id, day) IN (SELECT account_id, day FROM days WHERE day < :day LIMIT :rows)",
+    "DELETE FROM site_days WHERE (account_id, day, site_id) IN"
+    " (SELECT account_id, day, site_id FROM site_days WHERE day < :day LIMIT :rows)",
+)
+_SWEPT_ROWS = 100
+
+_READ_WINDOW = "SELECT hits, reset_ms FROM windows WHERE key=?"
+_START_WINDOW = "INSERT OR REPLACE INTO windows VALUES (?, ?, ?)"
+_COUNT_HIT = "UPDATE windows SET hits=? WHERE key=?"
+_READ_USED = "SELECT used FROM days WHERE account_id=? AND day=?"
+_WRITE_USED = "UPDATE days SET used=? WHERE account_id=? AND day=?"
+_START_DAY = "INSERT INTO days (account_id, day, used) VALUES (?, ?, ?)"
+_READ_EPOCH = "SELECT started, finished FROM epochs WHERE account_id=?"
+
+_date_of_day = lru_cache(maxsize=8)(day_from_number)
+
+
+class Latest:
+    """The latest time a hit came with, for the sweep; callers' clocks decide, not this machine's."""
+
+    now_ms = 0
+
+
+def hit(
+    execute: Execute,
+    windows: Sequence[WindowHit],
+    reserve: UsageReservation | None,
+    credentials_of: int | None,
+    now_ms: int,
+) -> HitOutcome:
+    day = now_ms // 86_400_000
+    today = _date_of_day(day)
+    epoch = None if credentials_of is None else _epoch(execute, credentials_of, now_ms)
+    states = []
+    began = []
+    full = False
+    for key, limit, seconds, cost in windows:
+        length_ms = seconds * 1000
+        row = execute(_READ_WINDOW, (key,)).fetchone()
+        if row is not None and now_ms < row[1] <= now_ms + 2 * length_ms:
+            hits, reset_ms = row
+            began.append(False)
+        else:
+            hits, reset_ms = 0, now_ms + length_ms
+            began.append(True)
+        full = full or (limit is not None and hits + cost > limit)
+        states.append((key, limit, seconds, cost, hits, reset_ms))
+    if full:
+        seen = tuple(map(WindowState._make, states))
+        return HitOutcome(seen, most_patient(seen), None, None, today, epoch)
+    counted = []
+    for (key, limit, seconds, cost, hits, reset_ms), begins in zip(states, began, strict=True):
+        hits += cost
+        if begins:
+            execute(_START_WINDOW, (key, hits, reset_ms))
+        else:
+            execute(_COUNT_HIT, (hits, key))
+        counted.append(WindowState(key, limit, seconds, cost, hits, reset_ms))
+    if reserve is None:
+        return HitOutcome(tuple(counted), None, None, None, today, epoch)
+    account_id, daily_limit, site_id = reserve
+    row = execute(_READ_USED, (account_id, day)).fetchone()
+    used = 0 if row is None else row[0]
+    if daily_limit is not None and used >= daily_limit:
+        return HitOutcome(tuple(counted), None, None, used, today, epoch)
+    used += 1 if site_id is None else _count_gateway(execute, account_id, day, site_id, 1)
+    if row is None:
+        execute(_START_DAY, (account_id, day, used))
+    else:
+        execute(_WRITE_USED, (used, account_id, day))
+    return HitOutcome(tuple(counted), None, Reservation(account_id, site_id, today), used, today, epoch)
+
+
+def peek(
+    execute: Execute, windows: Sequence[WindowHit], usage_of: int | None, credentials_of: int | None, now_ms: int
+) -> HitOutcome:
+    day = now_ms // 86_400_000
+    states = []
+    for window in windows:
+        length_ms = window.seconds * 1000
+        row = execute(_READ_WINDOW, (window.key,)).fetchone()
+        if row is None or not now_ms < row[1] <= now_ms + 2 * length_ms:
+            row = 0, now_ms + length_ms
+        states.append(WindowState(*window, *row))
+    used = None if usage_of is None else _used(execute, usage_of, day)
+    epoch = None if credentials_of is None else _epoch(execute, credentials_of, now_ms)
+    return HitOutcome(tuple(states), most_patient(states), None, used, _date_of_day(day), epoch)
+
+
+def give_back(execute: Execute, reservation: Reservation | None, windows: Sequence[WindowState], now_ms: int) -> None:
+    for window in windows:
+        if window.reset_ms > now_ms:
+            execute(
+                "UPDATE windows SET hits=max(0, hits - ?) WHERE key=? AND reset_ms=?",
+                (window.cost, window.key, window.reset_ms),
+            )
+    if reservation is None:
+        return
+    account_id, site_id, today = reservation
+    day = day_number(today)
+    change = -1 if site_id is None else _count_gateway(execute, account_id, day, site_id, -1)
+    execute("UPDATE days SET used=max(0, used + ?) WHERE account_id=? AND day=?", (change, account_id, day))
+
+
+def reset(execute: Execute, keys: Sequence[str]) -> None:
+    for key in keys:
+        execute("DELETE FROM windows WHERE key=?", (key,))
+
+
+def reset_all(execute: Execute) -> int:
+    return execute("DELETE FROM windows").rowcount
+
+
+def report(
+    execute: Execute,
+    account_id: int,
+    site_id: int,
+    operation: Operation,
+    count: int,
+    capped: bool,
+    idempotency: IdempotencyKey | None,
+    now_ms: int,
+) -> ReportOutcome:
+    day = now_ms // 86_400_000
+    if idempotency is not None:
+        known = execute(
+            "SELECT fingerprint FROM reports WHERE account_id=? AND key=? AND until_ms > ?",
+            (account_id, idempotency.key, now_ms),
+        ).fetchone()
+        if known is not None:
+            status = ReportStatus.DUPLICATE if known[0] == idempotency.fingerprint else ReportStatus.CONFLICT
+            return ReportOutcome(status, _used(execute, account_id, day))
+        execute(
+            "INSERT OR REPLACE INTO reports VALUES (?, ?, ?, ?)",
+            (account_id, *idempotency, now_ms + IDEMPOTENCY_SECONDS * 1000),
+        )
+    execute("INSERT OR IGNORE INTO days (account_id, day) VALUES (?, ?)", (account_id, day))
+    if operation == "indexing":
+        execute("UPDATE days SET indexing=indexing + ? WHERE account_id=? AND day=?", (count, account_id, day))
+        return ReportOutcome(ReportStatus.RECORDED, _used(execute, account_id, day))
+    old = _site(execute, account_id, day, site_id)
+    new = old._replace(capped=old.capped + count) if capped else old._replace(trusted=old.trusted + count)
+    execute("INSERT OR REPLACE INTO site_days VALUES (?, ?, ?, ?, ?, ?)", (account_id, day, site_id, *new))
+    used = _used(execute, account_id, day) + charge_of_site(*new) - charge_of_site(*old)
+    execute(_WRITE_USED, (used, account_id, day))
+    return ReportOutcome(ReportStatus.RECORDED, used)
+
+
+def read_days(execute: Execute, account_id: int, first: int, last: int) -> list[tuple[int, int, int]]:
+    return execute(
+        "SELECT day, used, indexing FROM days WHERE account_id=? AND day BETWEEN ? AND ? AND (used OR indexing)"
+        " ORDER BY day",
+        (account_id, first, last),
+    ).fetchall()
+
+
+def begin_change(execute: Execute, account_id: int, now_ms: int) -> CredentialEpoch:
+    _epoch(execute, account_id, now_ms)
+    execute("UPDATE epochs SET started=started + 1, begun_ms=? WHERE account_id=?", (now_ms, account_id))
+    return _epoch(execute, account_id, now_ms)
+
+
+def end_change(execute: Execute, account_id: int, now_ms: int) -> CredentialEpoch:
+    _epoch(execute, account_id, now_ms)
+    execute(
+        "UPDATE epochs SET finished=finished + 1, started=max(started, finished + 1) WHERE account_id=?",
+        (account_id,),
+    )
+    return _epoch(execute, account_id, now_ms)
+
+
+def heal(execute: Execute, begun_before_ms: int) -> int:
+    return execute(
+        "UPDATE epochs SET finished=started WHERE finished < started AND begun_ms < ?", (begun_before_ms,)
+    ).rowcount
+
+
+def forget_account(execute: Execute, account_id: int, now_ms: int) -> None:
+    for table in ("days", "site_days", "reports"):
+        execute(f"DELETE FROM {table} WHERE account_id=?", (account_id,))  # noqa: S608 - our own names
+    _epoch(execute, account_id, now_ms)
+    execute("UPDATE epochs SET started=started + 1, finished=started + 1 WHERE account_id=?", (account_id,))
+
+
+def forget_site(execute: Execute, account_id: int, site_id: int) -> None:
+    execute("DELETE FROM site_days WHERE account_id=? AND site_id=?", (account_id, site_id))
+
+
+def check(execute: Execute) -> None:
+    execute("INSERT OR REPLACE INTO windows VALUES (' check', 1, 0)")
+
+
+def clear(execute: Execute) -> None:
+    for table in ("windows", "days", "site_days", "reports", "epochs"):
+        execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+
+
+def _epoch(execute: Execute, account_id: int, now_ms: int) -> CredentialEpoch:
+    row = execute(_READ_EPOCH, (account_id,)).fetchone()
+    if row is None:
+        execute("INSERT INTO epochs VALUES (?, ?, ?, 0)", (account_id, now_ms, now_ms))
+        return CredentialEpoch(now_ms, now_ms)
+    return CredentialEpoch._make(row)
+
+
+def _used(execute: Execute, account_id: int, day: int) -> int:
+    row = execute(_READ_USED, (account_id, day)).fetchone()
+    return 0 if row is None else row[0]
+
+
+def _site(execute: Execute, account_id: int, day: int, site_id: int) -> SiteUsage:
+    row = execute(
+        "SELECT gateway, trusted, capped FROM site_days WHERE account_id=? AND day=? AND site_id=?",
+        (account_id, day, site_id),
+    ).fetchone()
+    return SiteUsage(0, 0, 0) if row is None else SiteUsage._make(row)
+
+
+def _count_gateway(execute: Execute, account_id: int, day: int, site_id: int, searches: int) -> int:
+    """Add to what the gateway counted; returns by how much the charge changes."""
+    old = _site(execute, account_id, day, site_id)
+    new = old._replace(gateway=max(0, old.gateway + searches))
+    execute("INSERT OR REPLACE INTO site_days VALUES (?, ?, ?, ?, ?, ?)", (account_id, day, site_id, *new))
+    return charge_of_site(*new) - charge_of_site(*old)
+
+
+def sweep(latest: Latest, execute: Execute) -> bool:
+    """Delete a few rows of each kind that count no longer; returns whether there may be more."""
+    now_ms = latest.now_ms or int(time.time() * 1000)
+    values = {"now_ms": now_ms, "day": now_ms // 86_400_000 - USAGE_DAYS_KEPT, "rows": _SWEPT_ROWS}
+    return max(execute(statement, values).rowcount for statement in _SWEEPS) >= _SWEPT_ROWS

@@ -1,0 +1,126 @@
+"""Counters in a SQLite file: exact across the processes of one machine, without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+from app.counters.base import (
+    CounterStore,
+    CredentialEpoch,
+    DayUsage,
+    HitOutcome,
+    IdempotencyKey,
+    Operation,
+    ReportOutcome,
+    Reservation,
+    UsageReservation,
+    WindowHit,
+    WindowState,
+)
+from app.counters.metering import day_from_number, day_number, milliseconds
+from app.counters.sqlite import steps
+from app.counters.sqlite.file import SharedFile
+
+
+class SqliteCounters(CounterStore):
+    """Counters in one file; see :class:`~app.counters.sqlite.file.SharedFile` for what that promises."""
+
+    name = "sqlite"
+
+    def __init__(self, path: Path, *, timeout_seconds: float) -> None:
+        self._latest = steps.Latest()
+        self._file = SharedFile(
+            path,
+            schema=steps.SCHEMA,
+            version=steps.VERSION,
+            timeout_seconds=timeout_seconds,
+            housekeep=partial(steps.sweep, self._latest),
+        )
+        self._run = self._file.run
+
+    def hit(
+        self,
+        windows: Sequence[WindowHit],
+        *,
+        reserve: UsageReservation | None = None,
+        credentials_of: int | None = None,
+        now: float,
+    ) -> HitOutcome:
+        now_ms = milliseconds(now)
+        self._latest.now_ms = now_ms
+        return self._run(steps.hit, windows, reserve, credentials_of, now_ms)
+
+    def peek(
+        self,
+        windows: Sequence[WindowHit],
+        *,
+        usage_of: int | None = None,
+        credentials_of: int | None = None,
+        now: float,
+    ) -> HitOutcome:
+        return self._run(steps.peek, windows, usage_of, credentials_of, milliseconds(now))
+
+    def give_back(
+        self,
+        *,
+        reservation: Reservation | None = None,
+        windows: Sequence[WindowState] = (),
+        now: float,
+    ) -> None:
+        self._run(steps.give_back, reservation, windows, milliseconds(now))
+
+    def reset(self, keys: Sequence[str]) -> None:
+        self._run(steps.reset, keys)
+
+    def reset_all(self) -> int:
+        return self._run(steps.reset_all)
+
+    def report_usage(
+        self,
+        account_id: int,
+        site_id: int,
+        operation: Operation,
+        count: int,
+        *,
+        capped: bool,
+        idempotency: IdempotencyKey | None = None,
+        now: float,
+    ) -> ReportOutcome:
+        return self._run(steps.report, account_id, site_id, operation, count, capped, idempotency, milliseconds(now))
+
+    def usage_of_day(self, account_id: int, day: date) -> DayUsage:
+        found = self.usage_between(account_id, day, day)
+        return found[0] if found else DayUsage(day, 0, 0)
+
+    def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
+        if (last_day - first_day).days > 400:
+            raise ValueError("A range of usage is at most 400 days long.")
+        rows = self._run(steps.read_days, account_id, day_number(first_day), day_number(last_day), reading=True)
+        return [DayUsage(day_from_number(day), used, indexing) for day, used, indexing in rows]
+
+    def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+        return self._run(steps.begin_change, account_id, milliseconds(now))
+
+    def end_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+        return self._run(steps.end_change, account_id, milliseconds(now))
+
+    def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
+        return self._run(steps.heal, milliseconds(now - older_than_seconds))
+
+    def forget_account(self, account_id: int, *, now: float) -> None:
+        self._run(steps.forget_account, account_id, milliseconds(now))
+
+    def forget_site(self, account_id: int, site_id: int, *, now: float) -> None:
+        self._run(steps.forget_site, account_id, site_id)
+
+    def check(self) -> None:
+        self._run(steps.check)
+
+    def clear(self) -> None:
+        self._run(steps.clear)
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,1 @@
+"""The search subset of Meilisearch's HTTP API."""

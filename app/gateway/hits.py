@@ -1,0 +1,216 @@
+"""Hits in Meilisearch's shape: chosen fields, ``_formatted``, ``_matchesPosition``.
+
+Engines mark matches with two tags that no document can hold (documents have no NUL), so that matches are told
+from text that looks like a tag, and can be located.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from app.services.answer_room import AnswerRoom
+from backends.base import STANDARD_FIELDS, FieldKind, FieldKinds, Highlight, Hit
+from backends.text.highlighter import crop_window
+
+_OPEN, _CLOSE = "\0<", "\0>"
+EVERY = "*"
+_LEAST_POSITION = len('{"start":0,"length":1}')
+
+
+@dataclass(frozen=True, slots=True)
+class HitShape:
+    """What is shown of a hit.
+
+    Attributes:
+        retrieved: Fields of the hit; ``*`` among them for all.
+        highlighted: Fields in which matches are marked; ``*`` for all that are retrieved.
+        cropped: Field to the length of its crop in words, never 0.
+        pre_tag, post_tag, crop_marker: As in :class:`backends.base.Highlight`.
+        positions: Whether the places of the matches are told.
+    """
+
+    retrieved: Collection[str] = (EVERY,)
+    highlighted: Collection[str] = ()
+    cropped: Mapping[str, int] = field(default_factory=dict)
+    pre_tag: str = "<em>"
+    post_tag: str = "</em>"
+    crop_marker: str = "…"
+    positions: bool = False
+    has_formatted: bool = False
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any], kinds: FieldKinds) -> HitShape:
+        """The shape that a request's checked parameters ask for."""
+        highlighted = frozenset(parameters["attributesToHighlight"])
+        crops = parameters["attributesToCrop"]
+        retrieved = parameters["attributesToRetrieve"]
+        return cls(
+            retrieved=(EVERY,) if EVERY in retrieved else frozenset(retrieved),
+            highlighted=highlighted,
+            cropped=_crops(crops, parameters["cropLength"], kinds, retrieved),
+            pre_tag=parameters["highlightPreTag"],
+            post_tag=parameters["highlightPostTag"],
+            crop_marker=parameters["cropMarker"],
+            positions=parameters["showMatchesPosition"],
+            has_formatted=bool(highlighted or crops),
+        )
+
+    def highlight(self) -> Highlight | None:
+        """What the engine must mark; ``None`` for nothing."""
+        if not (self.has_formatted or self.positions):
+            return None
+        return Highlight(
+            pre_tag=_OPEN,
+            post_tag=_CLOSE,
+            escape=False,
+            fields=(EVERY,) if self.positions else tuple(self.highlighted),
+            crop_fields={} if self.positions else self.cropped,
+            crop_marker=self.crop_marker,
+            shown=None if self.positions or EVERY in self.retrieved else self._shown(),
+        )
+
+    def encode(self, hit: Hit, room: AnswerRoom) -> bytes:
+        """A hit as JSON.
+
+        Raises:
+            ApiError: 400 if it does not fit into ``room``, and it is so much larger that it is not made at all.
+        """
+        extra: dict[str, Any] = {}
+        if hit.formatted is not None:
+            room.check(self._least_size(hit.formatted))
+            if self.has_formatted:
+                extra["_formatted"] = self._formatted(hit.formatted)
+            if self.positions:
+                extra["_matchesPosition"] = _positions(hit.formatted)
+        if EVERY not in self.retrieved:
+            shown = {name: value for name, value in hit.document.items() if name in self.retrieved}
+            return orjson.dumps({**shown, **extra})
+        if not extra:
+            return hit.json
+        return hit.json[:-1] + b"," + orjson.dumps(extra)[1:]
+
+    def _least_size(self, marked: Mapping[str, Any]) -> int:
+        """Bytes that tags and positions take at the least: a text may consist of matches."""
+        tags = len(self.pre_tag) + len(self.post_tag)
+        each = _LEAST_POSITION if self.positions else 0
+        size = 0
+        for name, value in marked.items():
+            matches = sum(
+                text.count(_OPEN) for text in (value if isinstance(value, list | tuple) else (value,))
+                if isinstance(text, str)
+            )  # fmt: skip
+            size += matches * (each + (tags if self._is_tagged(name) else 0))
+        return size
+
+    def _is_tagged(self, name: str) -> bool:
+        if not self.has_formatted or (self.positions and name in self.cropped):
+            return False
+        if EVERY in self.highlighted:
+            return EVERY in self.retrieved or name in self.retrieved
+        return name in self.highlighted
+
+    def _shown(self) -> frozenset[str]:
+        """The fields of ``_formatted``."""
+        return frozenset({*self.retrieved, *self.highlighted, *self.cropped})
+
+    def _formatted(self, marked: Mapping[str, Any]) -> dict[str, Any]:
+        shown = self._shown()
+        return {
+            name: self._value(name, value) for name, value in marked.items() if EVERY in self.retrieved or name in shown
+        }
+
+    def _value(self, name: str, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [self._text(name, _as_text(item), crop=False) for item in value]
+        return self._text(name, _as_text(value), crop=True)
+
+    def _text(self, name: str, text: str, *, crop: bool) -> str:
+        if "\0" not in text and not (self.positions and name in self.cropped):
+            return text
+        if self.positions and crop and name in self.cropped:
+            text = _crop(text, self.cropped[name], self.crop_marker)
+        marked = name in self.highlighted or EVERY in self.highlighted
+        pre, post = (self.pre_tag, self.post_tag) if marked else ("", "")
+        return text.replace(_OPEN, pre).replace(_CLOSE, post)
+
+
+def _crops(wanted: Sequence[str], default: int, kinds: FieldKinds, retrieved: Collection[str]) -> dict[str, int]:
+    """``content``, ``content:20`` and ``*`` as fields and lengths. Members of lists are not cropped."""
+    texts = [*STANDARD_FIELDS, *(name for name, seen in kinds.items() if FieldKind.STRING in seen)]
+    found: dict[str, int] = {}
+    for entry in wanted:
+        name, _, length = entry.rpartition(":")
+        if not name:
+            name, length = entry, ""
+        words = min(int(length), 1_000_000) if length.isascii() and length.isdigit() and len(length) < 10 else default
+        chosen = [text for text in texts if EVERY in retrieved or text in retrieved] if name == EVERY else [name]
+        found |= dict.fromkeys((text for text in chosen if text in texts), words)
+    return {name: words for name, words in found.items() if words > 0}
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _pieces(marked: str) -> list[tuple[str, bool]]:
+    """The text in pieces, each with whether it is a match."""
+    first, *others = marked.split("\0")
+    return [(first, False), *((piece[1:], piece[0] == _OPEN[1]) for piece in others)]
+
+
+def _spans(marked: str, measure: Callable[[str], int]) -> list[tuple[int, int]]:
+    """Where the matches begin and end in the text without tags."""
+    spans: list[tuple[int, int]] = []
+    at = 0
+    for piece, is_match in _pieces(marked):
+        end = at + measure(piece)
+        if is_match:
+            spans.append((at, end))
+        at = end
+    return spans
+
+
+def _crop(marked: str, words: int, marker: str) -> str:
+    """A marked text, cut around its best matches."""
+    text = "".join(piece for piece, _ in _pieces(marked))
+    spans = _spans(marked, len)
+    start, end = crop_window(text, spans, words)
+    parts = [marker] if start else []
+    at = start
+    for first, last in spans:
+        if at <= first and last <= end:
+            parts += [text[at:first], _OPEN, text[first:last], _CLOSE]
+            at = last
+    parts.append(text[at:end])
+    if end < len(text):
+        parts.append(marker)
+    return "".join(parts)
+
+
+def _positions(marked: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Field to its matches, in bytes."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, value in marked.items():
+        places: list[dict[str, Any]] = []
+        if isinstance(value, str):
+            places = _places(value)
+        elif isinstance(value, list | tuple):
+            places = [
+                {**place, "indices": [at]}
+                for at, item in enumerate(value)
+                if isinstance(item, str)
+                for place in _places(item)
+            ]
+        if places:
+            found[name] = places
+    return found
+
+
+def _places(marked: str) -> list[dict[str, Any]]:
+    if "\0" not in marked:
+        return []
+    return [{"start": start, "length": end - start} for start, end in _spans(marked, lambda text: len(text.encode()))]

@@ -1,0 +1,258 @@
+"""The gateway: Meilisearch's search API over whichever engine runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from flask import Response, g, request
+from flask.blueprints import BlueprintSetupState
+from marshmallow import Schema, ValidationError
+
+from app.errors import ApiError, ErrorCode
+from app.gateway.queries import EngineSearch, make_engine_search, make_facet_query, matching_values
+from app.runtime import runtime
+from app.services.access.credentials import SiteRecord
+from app.services.answer_room import AnswerRoom
+from app.services.search import encode_hit
+from app.web.auth import ANYONE, GATEWAY, Access
+from app.web.gateway_errors import EngineError, engine_error_body, inside, invalid_engine_key, is_below_engine
+from app.web.hosts import base_url
+from app.web.openapi import ApiBlueprint, View, described_errors, security_of
+from app.web.parsing import check_query_string, read_json
+from app.web.request_checks import current_caller, require_search
+from app.web.responses import json_answer
+from schemas.gateway import EngineFacetSearchSchema, EngineMultiSearchSchema, EngineSearchSchema
+from schemas.gateway_answers import (
+    EngineAnswerSchema,
+    EngineErrorSchema,
+    EngineFacetAnswerSchema,
+    EngineHealthSchema,
+    EngineMultiAnswerSchema,
+)
+from schemas.gateway_problems import first_problem
+from schemas.gateway_query_string import query_parameters, read_query_string
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+blp = ApiBlueprint(
+    "engine",
+    __name__,
+    description="The gateway: the search part of Meilisearch's API, for its clients and widgets, with the keys of "
+    "client-info. Highlights are not HTML-escaped here; the widgets escape.",
+)
+
+_OPEN_ERRORS = {
+    400: ("bad_request",),
+    429: ("rate_limit_exceeded",),
+    500: ("internal",),
+    503: ("search_engine_unavailable", "database_unavailable", "counters_unavailable", "server_busy"),
+}
+_SEARCH_ERRORS = {
+    **_OPEN_ERRORS,
+    400: ("bad_request", "invalid_search_…", "answer_too_large"),
+    401: ("missing_authorization_header",),
+    403: ("invalid_api_key",),
+}
+_BODY_ERRORS = {
+    **_SEARCH_ERRORS,
+    408: ("request_timeout",),
+    413: ("payload_too_large",),
+    415: ("missing_content_type",),
+}
+
+
+@blp.record_once
+def _answer_errors(state: BlueprintSetupState) -> None:
+    state.app.extensions["error_responders"].insert(0, respond)
+
+
+def respond(error: ApiError) -> Response | None:
+    """Answer an error that happened below ``/engine``."""
+    if not is_below_engine(request.path):
+        return None
+    return json_answer(engine_error_body(error, base_url()), error.status)
+
+
+def _operation(
+    operation_id: str, errors: dict[int, tuple[str, ...]], *, access: Access = GATEWAY, **marks: Any
+) -> Callable[[View], View]:
+    """Say whom an operation is for and what it may answer, in the gateway's words."""
+
+    def decorate(view: View) -> View:
+        responses = described_errors(errors, EngineErrorSchema)
+        documented = blp.doc(operationId=operation_id, security=security_of(access), responses=responses)(view)
+        documented.access = access
+        for name, value in marks.items():
+            setattr(documented, name, value)
+        return documented
+
+    return decorate
+
+
+def _json_body(schema: type[Schema]) -> dict[str, Any]:
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
+
+
+# --- what a request holds
+
+
+def _body() -> Any:
+    """The request's JSON body, read once.
+
+    Raises:
+        ApiError: 400, 413, 415.
+    """
+    if "engine_body" not in g:
+        try:
+            g.engine_body = (read_json(request), None)
+        except ApiError as error:
+            g.engine_body = (None, error)
+    body, error = g.engine_body
+    if error is not None:
+        raise error
+    return body
+
+
+def holds_query() -> bool:
+    """Whether the request is charged: whether any of its queries has a text that is not blank."""
+    if request.method != "POST":
+        return bool(request.args.get("q", "").strip())
+    try:
+        body = _body()
+    except ApiError:
+        return False  # The view raises it, when it is its turn.
+    if not isinstance(body, dict):
+        return False
+    # Only a multi-search has queries: elsewhere they are ignored, and the text that is searched stands beside them.
+    several = request.endpoint == "engine.multi_search" and isinstance(body.get("queries"), list)
+    queries = body["queries"] if several else [body]
+    texts = (query.get("q") for query in queries if isinstance(query, dict))
+    return any(isinstance(text, str) and text.strip() for text in texts)
+
+
+_SEARCHES = {"searches": True, "charges_search": holds_query}
+
+
+def _covered_site(index: str) -> SiteRecord:
+    """The site whose index the caller's key searches, if that is the index meant.
+
+    Raises:
+        ApiError: 403.
+    """
+    site = current_caller().site
+    assert site is not None
+    if index != site.index:
+        raise invalid_engine_key(f"The key does not search this index; it searches `{site.index}`.")
+    return site
+
+
+def _load(schema: Schema, data: Any) -> dict[str, Any]:
+    try:
+        loaded: dict[str, Any] = schema.load(data)
+    except ValidationError as error:
+        raise EngineError(*first_problem(error)) from error
+    return loaded
+
+
+def _run(site: SiteRecord, search: EngineSearch, room: AnswerRoom) -> dict[str, Any]:
+    encode = partial(search.shape.encode, room=room)
+    return search.encode(runtime().searcher.run(site, search.query, encode, room))
+
+
+def _require_search() -> None:
+    if holds_query():
+        require_search()
+
+
+# --- operations
+
+
+@blp.route("/engine/indexes/<uid>/search", methods=["POST"])
+@_operation("engineSearch", _BODY_ERRORS, **_SEARCHES)
+@blp.doc(requestBody=_json_body(EngineSearchSchema))
+@blp.response(200, EngineAnswerSchema)
+def search_index(uid: str) -> Response:
+    """Search the key's index."""
+    site = _covered_site(uid)
+    return _search(site, _load(EngineSearchSchema(), _body()))
+
+
+@blp.route("/engine/indexes/<uid>/search", methods=["GET"])
+@_operation("engineSearchByQuery", _SEARCH_ERRORS, **_SEARCHES)
+@blp.doc(parameters=query_parameters())
+@blp.response(200, EngineAnswerSchema)
+def search_index_by_query(uid: str) -> Response:
+    """Search the key's index; the parameters are in the query string."""
+    site = _covered_site(uid)
+    check_query_string(request)
+    return _search(site, _load(EngineSearchSchema(), read_query_string(request.args.to_dict())))
+
+
+def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
+    search = make_engine_search(parameters, site)
+    _require_search()
+    return json_answer(_run(site, search, runtime().searcher.new_room()))
+
+
+@blp.route("/engine/multi-search", methods=["POST"])
+@_operation("engineMultiSearch", _BODY_ERRORS, **_SEARCHES)
+@blp.doc(requestBody=_json_body(EngineMultiSearchSchema))
+@blp.response(200, EngineMultiAnswerSchema)
+def multi_search() -> Response:
+    """Run up to ten searches; if one cannot be run, none is answered."""
+    queries = _load(EngineMultiSearchSchema(), _body())["queries"]
+    covered = [_inside(at, _covered_site, query["indexUid"]) for at, query in enumerate(queries)]
+    pairs = enumerate(zip(queries, covered, strict=True))
+    searches = [_inside(at, make_engine_search, query, site) for at, (query, site) in pairs]
+    _require_search()
+    room = runtime().searcher.new_room()
+    results = [
+        {"indexUid": site.index, **_inside(at, _run, site, search, room)}
+        for at, (site, search) in enumerate(zip(covered, searches, strict=True))
+    ]
+    return json_answer({"results": results})
+
+
+def _inside(at: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """``work`` for the query at this place, which its errors name."""
+    try:
+        return work(*args, **kwargs)
+    except ApiError as error:
+        raise inside(error, f".queries[{at}]") from error
+
+
+@blp.route("/engine/indexes/<uid>/facet-search", methods=["POST"])
+@_operation("engineFacetSearch", _BODY_ERRORS, **_SEARCHES)
+@blp.doc(requestBody=_json_body(EngineFacetSearchSchema))
+@blp.response(200, EngineFacetAnswerSchema)
+def search_facet(uid: str) -> Response:
+    """Search among the values of one facet of the matching documents."""
+    site = _covered_site(uid)
+    parameters = _load(EngineFacetSearchSchema(), _body())
+    query = make_facet_query(parameters, site)
+    _require_search()
+    try:
+        timed = runtime().searcher.run(site, query, encode_hit, runtime().searcher.new_room())
+    except ApiError as error:
+        if error.code is ErrorCode.INVALID_FACET:
+            raise EngineError("invalid_facet_search_facet_name", error.message) from error
+        raise
+    counts = timed.result.facets[parameters["facetName"]]
+    return json_answer(
+        {
+            "facetHits": matching_values(counts, parameters["facetQuery"]),
+            "facetQuery": parameters["facetQuery"],
+            "processingTimeMs": timed.took_ms,
+        }
+    )
+
+
+@blp.route("/engine/health", methods=["GET"])
+@_operation("engineHealth", _OPEN_ERRORS, access=ANYONE)
+@blp.response(200, EngineHealthSchema)
+def show_health() -> dict[str, str]:
+    """Whether the gateway is there."""
+    return {"status": "available"}

@@ -1,0 +1,108 @@
+"""Trying a site's search as its visitors would: charged and counted like every other search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, request
+from marshmallow import ValidationError
+
+from app.errors import ApiError
+from app.pages.facets import chosen_facets, filter_of, groups_of, search_address
+from app.pages.forms import REFILLED, refill_on_error
+from app.pages.hits import show_hits
+from app.pages.layout import render
+from app.pages.negotiation import wants_page
+from app.plans import shown
+from app.runtime import runtime
+from app.services.access.credentials import site_record
+from app.services.indexing.documents import site_inactive
+from app.services.search import encode_results, make_query, parse_shown
+from app.services.sites import Site, get_site
+from app.web import actions
+from app.web.auth import MANAGING
+from app.web.parsing import check_query_string, invalid
+from app.web.request_checks import current_caller, used_today
+from app.web.responses import json_answer
+from schemas.search import SearchQuerySchema
+
+PER_PAGE = 10
+LAST_PAGE = 1000
+
+
+def has_query() -> bool:
+    """Whether the request searches; the empty form costs nothing."""
+    return bool(request.args.get("q", "").strip())
+
+
+def show_trial(site_id: int) -> str | Response:
+    """The search page of a site, with what was found."""
+    caller = current_caller()
+    with runtime().database.read() as session:
+        site = get_site(session, caller.account.id, site_id)
+    if not wants_page():
+        return _as_json(site)
+    refill_on_error(lambda error: _page(site, problem=error), {*REFILLED, 503} - {401})
+    return _page(site, found=_search(site, _parameters() | {"fields": ""}) if has_query() else None)
+
+
+show_trial.access = MANAGING  # type: ignore[attr-defined]
+show_trial.searches = True  # type: ignore[attr-defined]
+show_trial.charges_search = has_query  # type: ignore[attr-defined]
+
+
+def _search(site: Site, parameters: dict[str, Any]) -> actions.Found:
+    if not site.active:
+        raise site_inactive()
+    shown_fields = parse_shown(parameters["fields"])
+    return actions.search_site(site_record(site), make_query(parameters), parameters["session_id"], shown_fields)
+
+
+def _parameters() -> dict[str, Any]:
+    check_query_string(request)
+    values = {"limit": str(PER_PAGE), "facets": "*", "highlight": "true", **request.args.to_dict()}
+    if chosen_facets() and "filters" not in request.args:
+        values["filters"] = filter_of(chosen_facets())
+    try:
+        parameters: dict[str, Any] = SearchQuerySchema().load(values)
+    except ValidationError as error:
+        raise invalid(error) from error
+    return parameters
+
+
+def _page(site: Site, *, found: actions.Found | None = None, problem: ApiError | None = None) -> str:
+    values: dict[str, Any] = {
+        "site": site,
+        "q": request.args.get("q", ""),
+        "problem": problem,
+        "chosen": chosen_facets(),
+    }
+    if found is not None:
+        result, query = found.timed.result, found.query
+        values.update(
+            total=result.total,
+            took_ms=found.timed.took_ms,
+            hits=show_hits(found.timed.hits, site.url),
+            facets=groups_of(result.facets, chosen_facets()),
+            page=query.offset // query.limit + 1,
+            page_address=lambda number: search_address(chosen_facets(), number),
+            pages=min(LAST_PAGE, -(-result.total // query.limit)),
+            used_today=used_today(),
+            daily_limit=current_caller().account.limits.searches_per_day,
+        )
+    return render("trial.html", **values)
+
+
+def _as_json(site: Site) -> Response:
+    found = _search(site, _parameters())
+    limit = current_caller().account.limits.searches_per_day
+    return json_answer(
+        {
+            "results": encode_results(found.query, request.args["q"], found.timed),
+            "remaining_quota": {
+                "daily_limit": shown(limit),
+                "used_today": used_today(),
+                "unlimited": limit is None,
+            },
+        }
+    )

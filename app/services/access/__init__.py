@@ -1,0 +1,1 @@
+"""Keys, credentials and sessions."""

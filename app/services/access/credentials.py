@@ -1,0 +1,228 @@
+"""Who a key belongs to and what it may use, cached per process under the account's credential epoch.
+
+The epoch comes from the counter store with every request's limits. An entry is used only while the
+epoch equals the one it was loaded under, so a toggle, rotation, deletion, pause or plan change made
+by any process holds from the next request on, in every process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.counters.base import CounterStore, CredentialEpoch
+from app.models import Account, Key, Site
+from app.plans import PlanLimits, PlanTable
+from app.services.indexing.site_fields import kinds_of
+from app.services.search_settings import read_settings
+from app.storage.database import Database
+from backends.base import FieldKinds, SearchSettings
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRecord:
+    """What a search needs to know of a site."""
+
+    id: int
+    account_id: int
+    domain: str
+    index: str
+    engine: str
+    engine_index: str
+    active: bool
+    public_epoch: int
+    kinds: FieldKinds
+    settings: SearchSettings
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """A key as it stands.
+
+    Attributes:
+        usable_until: When this token stops by itself (expiry, or the end of a rotation's overlap).
+        was_rotated: Whether this is the token before a rotation.
+    """
+
+    id: str
+    account_id: int
+    site_id: int
+    type: str
+    active: bool
+    usable_until: datetime | None
+    was_rotated: bool
+    token_version: int
+
+
+@dataclass(slots=True)
+class AccountRecord:
+    """An account's plan and, as they are asked for, its sites."""
+
+    id: int
+    plan: str
+    limits: PlanLimits
+    sites: dict[int, SiteRecord] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A key with its account, and the epoch they were loaded under (``None``: not to be kept).
+
+    A site's public engine key belongs to no service key.
+    """
+
+    key: KeyRecord | None
+    account: AccountRecord
+    epoch: CredentialEpoch | None
+
+
+def site_record(site: Site) -> SiteRecord:
+    """``site`` as a value that outlives its session."""
+    return SiteRecord(
+        id=site.id,
+        account_id=site.account_id,
+        domain=site.domain,
+        index=site.index,
+        engine=site.engine,
+        engine_index=site.engine_index,
+        active=site.active,
+        public_epoch=site.public_epoch,
+        kinds=kinds_of(site),
+        settings=read_settings(site.search_settings),
+    )
+
+
+def load_credentials(
+    session: Session, plans: PlanTable, token_hash: str, epoch: CredentialEpoch | None
+) -> Credentials | None:
+    """The key with this token and its account, or ``None``.
+
+    Args:
+        epoch: The account's epoch, read before this call; ``None`` when it is not known yet.
+    """
+    row = session.execute(
+        select(Key, Account)
+        .join(Account, Account.id == Key.account_id)
+        .where(or_(Key.token_hash == token_hash, Key.previous_token_hash == token_hash))
+    ).first()
+    if row is None:
+        return None
+    key, account = row
+    was_rotated = key.token_hash != token_hash
+    usable_until = key.expires_at
+    if was_rotated:
+        limits = [moment for moment in (key.expires_at, key.previous_expires_at) if moment is not None]
+        usable_until = min(limits)
+    return _credentials(plans, account, key.site, _key_record(key, usable_until, was_rotated), epoch)
+
+
+def load_engine_credentials(
+    session: Session, plans: PlanTable, account_id: int, site_id: int, key_id: str | None, epoch: CredentialEpoch | None
+) -> Credentials | None:
+    """What an engine key was made for: a site with its account and, unless it is the site's public one, a service key.
+
+    ``None`` if any of them is gone. The arguments are as in :func:`load_credentials`.
+    """
+    row = session.execute(
+        select(Site, Account)
+        .join(Account, Account.id == Site.account_id)
+        .where(Site.id == site_id, Site.account_id == account_id)
+    ).first()
+    if row is None:
+        return None
+    site, account = row
+    record = None
+    if key_id is not None:
+        key = session.scalar(select(Key).where(Key.id == key_id, Key.site_id == site_id))
+        if key is None:
+            return None
+        record = _key_record(key, key.expires_at, was_rotated=False)
+    return _credentials(plans, account, site, record, epoch)
+
+
+def _key_record(key: Key, usable_until: datetime | None, was_rotated: bool) -> KeyRecord:
+    return KeyRecord(
+        id=key.id,
+        account_id=key.account_id,
+        site_id=key.site_id,
+        type=key.type,
+        active=key.active,
+        usable_until=usable_until,
+        was_rotated=was_rotated,
+        token_version=key.token_version,
+    )
+
+
+def _credentials(
+    plans: PlanTable, account: Account, site: Site, key: KeyRecord | None, epoch: CredentialEpoch | None
+) -> Credentials:
+    record = AccountRecord(account.id, account.plan, plans.limits_of(account.plan, account.limit_overrides))
+    record.sites[site.id] = site_record(site)
+    settled = epoch if epoch is not None and epoch.is_settled else None
+    return Credentials(key, record, settled)
+
+
+class CredentialCache:
+    """Least recently used credentials by token hash, those of engine keys by what they were made for.
+
+    Args:
+        size: Most entries kept.
+    """
+
+    def __init__(self, size: int = 10_000):
+        self._size = size
+        self._entries: OrderedDict[str, Credentials] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, token_hash: str) -> Credentials | None:
+        """What was kept for a token; to be used only if its epoch is still the account's."""
+        with self._lock:
+            entry = self._entries.get(token_hash)
+            if entry is not None:
+                self._entries.move_to_end(token_hash)
+            return entry
+
+    def keep(self, token_hash: str, credentials: Credentials | None) -> None:
+        """Remember ``credentials`` if they were loaded under a settled epoch, else forget the token."""
+        with self._lock:
+            self._entries.pop(token_hash, None)
+            if credentials is not None and credentials.epoch is not None:
+                self._entries[token_hash] = credentials
+                while len(self._entries) > self._size:
+                    self._entries.popitem(last=False)
+
+
+@contextmanager
+def credential_change(database: Database, counters: CounterStore, account_id: int) -> Iterator[Session]:
+    """A writing transaction that changes what :class:`Credentials` holds of an account.
+
+    Other processes are told around the commit: before, so that a crash in between leaves them reading the
+    database rather than a stale cache, and after, so that they may cache again. Nothing is told when the block
+    raises, since nothing was changed.
+
+    Raises:
+        CountersUnavailable: Other processes could not be told; nothing was changed, unless the message came
+            after the commit (their caches then stay unused until the change is healed).
+    """
+    with ExitStack() as after_commit, database.write() as session:
+        yield session
+        session.flush()
+        after_commit.enter_context(changed_credentials(counters, account_id))
+
+
+@contextmanager
+def changed_credentials(counters: CounterStore, account_id: int) -> Iterator[None]:
+    """Put the commit of a change inside: other processes are told before and after it."""
+    counters.begin_credential_change(account_id, now=now().timestamp())
+    try:
+        yield
+    finally:
+        counters.end_credential_change(account_id, now=now().timestamp())

@@ -1,0 +1,250 @@
+"""API keys of a site."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.errors import ApiError, ErrorCode, field_error
+from app.models import Key
+from app.plans import PlanLimits
+from app.services.sites import end_engine_credentials, get_account, get_site
+from app.storage.database import ROW_LOCK
+from app.tokens import PREFIXES, hash_token, is_key_id, make_key_id, make_token
+from app.wording import counted
+
+
+@dataclass(frozen=True, slots=True)
+class KeyView:
+    """A key as answers show it."""
+
+    id: str
+    site_id: int
+    name: str
+    type: str
+    prefix: str
+    last4: str
+    status: str
+    active: bool
+    created_at: datetime
+    updated_at: datetime
+    last_used_at: datetime | None
+    expires_at: datetime | None
+
+
+def view(key: Key) -> KeyView:
+    """What may be shown of ``key``."""
+    status = status_of(key)
+    return KeyView(
+        id=key.id,
+        site_id=key.site_id,
+        name=key.name,
+        type=key.type,
+        prefix=PREFIXES[key.type],
+        last4=key.last4,
+        status=status,
+        active=status == "active",
+        created_at=key.created_at,
+        updated_at=key.updated_at,
+        last_used_at=key.last_used_at,
+        expires_at=key.expires_at,
+    )
+
+
+def status_of(key: Key) -> str:
+    """``expired``, ``disabled`` or ``active``."""
+    if key.expires_at is not None and key.expires_at <= now():
+        return "expired"
+    return "active" if key.active else "disabled"
+
+
+def key_not_found() -> ApiError:
+    """The 404 for a key that does not exist or is another account's."""
+    return ApiError(ErrorCode.KEY_NOT_FOUND, "There is no such key.")
+
+
+def get_key(session: Session, account_id: int, key_id: str, *, site_id: int | None = None, lock: bool = False) -> Key:
+    """Load a key for a caller.
+
+    Args:
+        site_id: The site in the request's path, if it has one; the key must be this site's.
+
+    Raises:
+        ApiError: 404, ``site_not_found`` if the site is not the caller's, else ``key_not_found``.
+    """
+    if site_id is not None:
+        get_site(session, account_id, site_id)
+    if not is_key_id(key_id):
+        raise key_not_found()
+    query = select(Key).where(Key.id == key_id, Key.account_id == account_id)
+    if site_id is not None:
+        query = query.where(Key.site_id == site_id)
+    key = session.scalar(query.with_for_update(of=Key, **ROW_LOCK) if lock else query)
+    if key is None:
+        raise key_not_found()
+    return key
+
+
+def list_keys(session: Session, account_id: int, site_id: int, *, limit: int, offset: int) -> tuple[Sequence[Key], int]:
+    """One page of a site's keys, oldest first, and how many there are.
+
+    Raises:
+        ApiError: 404.
+    """
+    site = get_site(session, account_id, site_id)
+    keys = session.scalars(
+        select(Key).where(Key.site_id == site.id).order_by(Key.created_at, Key.id).limit(limit).offset(offset)
+    ).all()
+    total = session.scalar(select(func.count()).select_from(Key).where(Key.site_id == site.id)) or 0
+    return keys, total
+
+
+def find_key_by_hash(session: Session, account_id: int, site_id: int, token_hash: str) -> Key | None:
+    """A site's key by the hash of its present token."""
+    return session.scalar(
+        select(Key).where(Key.token_hash == token_hash, Key.account_id == account_id, Key.site_id == site_id)
+    )
+
+
+def count_keys(session: Session, account_id: int) -> int:
+    """How many keys the account has, disabled and expired ones included."""
+    return session.scalar(select(func.count()).select_from(Key).where(Key.account_id == account_id)) or 0
+
+
+def create_key(
+    session: Session,
+    account_id: int,
+    limits: PlanLimits,
+    secret: str,
+    site_id: int,
+    *,
+    name: str,
+    type: str,
+    expires_at: datetime | None,
+) -> tuple[Key, str]:
+    """Add a key; gives it and its token, which is kept nowhere.
+
+    Raises:
+        ApiError: 404 for the site, 400 for an expiry in the past, 403 at the plan's limit.
+    """
+    _refuse_past(expires_at)
+    site = get_site(session, account_id, site_id)
+    get_account(session, account_id, lock=True)
+    if limits.keys is not None and count_keys(session, account_id) >= limits.keys:
+        raise ApiError(
+            ErrorCode.KEY_LIMIT_REACHED,
+            f"The plan allows {counted(limits.keys, 'key')}; delete one or change the plan.",
+        )
+    token = make_token(type)
+    moment = now()
+    key = Key(
+        id=make_key_id(),
+        account_id=account_id,
+        site_id=site.id,
+        name=name,
+        type=type,
+        token_hash=hash_token(token, secret),
+        last4=token[-4:],
+        expires_at=expires_at,
+        created_at=moment,
+        updated_at=moment,
+    )
+    session.add(key)
+    session.flush()
+    return key, token
+
+
+def update_key(session: Session, account_id: int, site_id: int, key_id: str, changes: dict[str, Any]) -> Key:
+    """Change a key's name or expiry; an earlier expiry ends its engine keys, which may be good for longer.
+
+    Raises:
+        ApiError: 404; 400 for another type or an expiry in the past.
+    """
+    _refuse_past(changes.get("expires_at"))
+    key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
+    if changes.get("type", key.type) != key.type:
+        raise field_error("type", "immutable", "cannot be changed; create another key")
+    if "expires_at" in changes:
+        if _is_earlier(changes["expires_at"], key.expires_at):
+            _end_engine_credentials(session, key)
+        key.expires_at = changes["expires_at"]
+    if "name" in changes:
+        key.name = changes["name"]
+    key.updated_at = now()
+    session.flush()
+    return key
+
+
+def toggle_key(session: Session, account_id: int, key_id: str, *, active: bool | None) -> Key:
+    """Flip a key between active and disabled, or set which; disabling ends its engine keys.
+
+    Raises:
+        ApiError: 404; 400 for an expired key.
+    """
+    key = get_key(session, account_id, key_id, lock=True)
+    _refuse_expired(key, "toggled")
+    key.active = not key.active if active is None else active
+    if not key.active:
+        _end_engine_credentials(session, key)
+    key.updated_at = now()
+    session.flush()
+    return key
+
+
+def rotate_key(
+    session: Session, account_id: int, secret: str, site_id: int, key_id: str, *, overlap_seconds: int
+) -> tuple[Key, str]:
+    """Give a key a new token; the old one stops at once or after ``overlap_seconds``.
+
+    Raises:
+        ApiError: 404; 400 for an expired key.
+    """
+    key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
+    _refuse_expired(key, "rotated")
+    token = make_token(key.type)
+    moment = now()
+    key.previous_token_hash = key.token_hash if overlap_seconds else None
+    key.previous_expires_at = moment + timedelta(seconds=overlap_seconds) if overlap_seconds else None
+    key.token_hash = hash_token(token, secret)
+    key.last4 = token[-4:]
+    key.updated_at = moment
+    _end_engine_credentials(session, key)
+    session.flush()
+    return key, token
+
+
+def delete_key(session: Session, account_id: int, site_id: int, key_id: str) -> None:
+    """Remove a key.
+
+    Raises:
+        ApiError: 404.
+    """
+    key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
+    _end_engine_credentials(session, key)
+    session.delete(key)
+    session.flush()
+
+
+def _end_engine_credentials(session: Session, key: Key) -> None:
+    key.token_version += 1
+    end_engine_credentials(session, key.site, key_id=key.id)
+
+
+def _is_earlier(expires_at: datetime | None, before: datetime | None) -> bool:
+    return expires_at is not None and (before is None or expires_at < before)
+
+
+def _refuse_past(expires_at: datetime | None) -> None:
+    if expires_at is not None and expires_at <= now():
+        raise field_error("expires_at", "out_of_range", "must be in the future")
+
+
+def _refuse_expired(key: Key, what: str) -> None:
+    if status_of(key) == "expired":
+        raise field_error("key", "expired", f"is expired and cannot be {what}; change expires_at first")

@@ -1,0 +1,1 @@
+"""Search events and what they tell."""

@@ -1,0 +1,198 @@
+"""Moving events into the tables: merging keystrokes, counting, adding up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.models import Site
+from app.models.events import DAY_MICROSECONDS
+from app.services.analytics.bulk_sql import execute_rows
+from app.services.analytics.event_journal import JournalEntry
+from app.services.analytics.rollups import Changes, apply_changes, lock_accounts
+from backends.text.normalization import normal_form
+
+MERGE_MICROSECONDS = 30_000_000
+"""How much later an entry may be and still replace the one before it."""
+
+
+@dataclass(slots=True)
+class _Event:
+    """An event on its way into the tables, or a stored neighbour of one (``id`` is set)."""
+
+    site_id: int
+    session_id: str | None
+    query: str
+    results_count: int
+    response_ms: int | None
+    occurred_at: int
+    recorded_at: int
+    counted: bool = True
+    id: int | None = None
+
+
+def ingest(session: Session, entries: Sequence[JournalEntry], today: int) -> int:
+    """Store events and count them.
+
+    Args:
+        session: A write transaction; everything is in it.
+        entries: In order of arrival.
+        today: The current UTC day.
+
+    Returns:
+        How many were dropped since their site no longer exists.
+    """
+    accounts = _accounts(session, entries)
+    lock_accounts(session, accounts.values())
+    accounts = _accounts(session, entries)  # Again under the lock: a site that is still there stays until we are done.
+    events = [
+        _Event(
+            entry.site_id,
+            entry.session_id,
+            normal_form(entry.query),
+            entry.results_count,
+            entry.response_ms,
+            entry.occurred_at,
+            entry.recorded_at,
+        )
+        for entry in entries
+        if entry.site_id in accounts
+    ]
+    if events:
+        changes = Changes()
+        flipped = _merge_keystrokes(session, events)
+        _update_counted(session, flipped)
+        for event in flipped:
+            _count(changes, event, 1 if event.counted else -1)
+        _insert(session, events)
+        for event in events:
+            if event.counted:
+                _count(changes, event, 1)
+        apply_changes(session, accounts, changes, today)
+    return len(entries) - len(events)
+
+
+def _accounts(session: Session, entries: Iterable[JournalEntry]) -> dict[int, int]:
+    site_ids = {entry.site_id for entry in entries}
+    found = session.execute(select(Site.id, Site.account_id).where(Site.id.in_(site_ids)))
+    return {row.id: row.account_id for row in found}
+
+
+def _count(changes: Changes, event: _Event, sign: int) -> None:
+    day = event.occurred_at // DAY_MICROSECONDS
+    changes.add(event.site_id, day, event.query, event.results_count, event.response_ms, sign=sign)
+
+
+def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event]:
+    """Settle which events count, new ones and stored neighbours.
+
+    An entry is replaced when the next one of its session begins with its text and is at most 30 s later. So a new
+    event can change itself and the one before it, nothing else, and only events within 30 s matter.
+
+    Returns:
+        Stored events whose ``counted`` changed.
+    """
+    fresh: dict[tuple[int, str], list[_Event]] = defaultdict(list)
+    for event in events:
+        if event.session_id is not None:
+            fresh[event.site_id, event.session_id].append(event)
+    if not fresh:
+        return []
+    stored = _stored_neighbours(session, fresh)
+    flipped: list[_Event] = []
+    for key, additions in fresh.items():
+        # A stable sort: with equal times, what was stored before stays before, as it arrived before.
+        line = sorted((*stored.get(key, ()), *additions), key=lambda event: (event.occurred_at, event.recorded_at))
+        for index, event in enumerate(line):
+            following = line[index + 1] if index + 1 < len(line) else None
+            if event.id is not None and (following is None or following.id is not None):
+                continue
+            counted = following is None or not _replaces(following, event)
+            if event.id is not None and counted != event.counted:
+                flipped.append(event)
+            event.counted = counted
+    return flipped
+
+
+def _replaces(later: _Event, earlier: _Event) -> bool:
+    return later.occurred_at - earlier.occurred_at <= MERGE_MICROSECONDS and later.query.startswith(earlier.query)
+
+
+def _stored_neighbours(
+    session: Session, fresh: dict[tuple[int, str], list[_Event]]
+) -> dict[tuple[int, str], list[_Event]]:
+    """The stored events of each session within 30 s of a new one, in order."""
+    spans: list[tuple[int, str, int, int]] = []
+    for (site_id, session_id), additions in sorted(fresh.items(), key=lambda item: item[0]):
+        begin = end = None
+        for moment in sorted(event.occurred_at for event in additions):
+            if end is not None and begin is not None and moment - MERGE_MICROSECONDS > end:
+                spans.append((site_id, session_id, begin, end))
+                begin = None
+            if begin is None:
+                begin = moment - MERGE_MICROSECONDS
+            end = moment + MERGE_MICROSECONDS
+        assert begin is not None
+        assert end is not None
+        spans.append((site_id, session_id, begin, end))
+    stored: dict[tuple[int, str], list[_Event]] = defaultdict(list)
+    for row in execute_rows(
+        session,
+        """
+        SELECT event.id, event.site_id, event.session_id, event.query, event.results_count, event.response_ms,
+            event.occurred_at, event.recorded_at, event.counted
+        FROM {rows} AS span CROSS JOIN search_events AS event
+        WHERE event.site_id = span.site_id AND event.session_id = span.session_id
+            AND event.occurred_at BETWEEN span.begin_at AND span.end_at
+        ORDER BY event.occurred_at, event.recorded_at, event.id
+        """,
+        "site_id:int session_id:text begin_at:int end_at:int",
+        spans,
+    ):
+        id_, site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, counted = row
+        stored[site_id, session_id].append(
+            _Event(site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, bool(counted), id_)
+        )
+    return stored
+
+
+def _update_counted(session: Session, flipped: Sequence[_Event]) -> None:
+    for counted in (True, False):
+        ids = [(event.id,) for event in flipped if event.counted is counted]
+        if ids:
+            execute_rows(
+                session,
+                f"UPDATE search_events SET counted = {counted} WHERE id IN (SELECT id FROM {{rows}} AS f)",  # noqa: S608
+                "id:int",
+                ids,
+            )
+
+
+def _insert(session: Session, events: Sequence[_Event]) -> None:
+    columns = "site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at"
+    execute_rows(
+        session,
+        f"""
+        INSERT INTO search_events ({columns}, counted)
+        SELECT {columns}, counted = 1 FROM {{rows}} AS added ORDER BY row_number
+        """,  # noqa: S608 - made of constants
+        "site_id:int session_id:text query:text results_count:int response_ms:int occurred_at:int recorded_at:int "
+        "counted:int",
+        [
+            (
+                event.site_id,
+                event.session_id,
+                event.query,
+                event.results_count,
+                event.response_ms,
+                event.occurred_at,
+                event.recorded_at,
+                int(event.counted),
+            )
+            for event in events
+        ],
+    )

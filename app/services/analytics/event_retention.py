@@ -1,0 +1,219 @@
+"""Deleting events: what is too old, what belongs to deleted sites. Small steps keep other writers waiting little."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+
+from sqlalchemy import delete, func, select, text
+from sqlalchemy.orm import Session
+
+from app import clock
+from app.models import EventRemoval, QueryDay, QueryWindow, ScopeDay, ScopeWindow, SearchEvent, WindowStart
+from app.models.base import from_microseconds, to_microseconds
+from app.models.events import DAY_MICROSECONDS
+from app.services.analytics.bulk_sql import execute_rows
+from app.services.analytics.rollups import PERIODS, account_scope, age_site, age_windows, change_windows, lock_accounts
+from app.storage.database import Database
+
+STEP = 2000
+"""Rows that one transaction deletes from each table."""
+AGEING_DELAY_MICROSECONDS = 120_000_000
+"""How long after midnight windows are moved on: machines whose clocks differ a little still see their own day."""
+
+
+class EventMaintenance:
+    """The work that is due daily. It may run on every machine at once: each step looks again at what is left.
+
+    Args:
+        retention_days: Events of days more than this before today are deleted.
+    """
+
+    def __init__(self, database: Database, retention_days: int):
+        self._database = database
+        self._retention_days = retention_days
+        self._done_for_day: int | None = None
+
+    def run(self, *, budget_seconds: float = 0.2) -> bool:
+        """Finish deletions, move windows on, delete what is too old, until done or the time is up.
+
+        Returns:
+            Whether there is more to do.
+        """
+        deadline = time.perf_counter() + budget_seconds
+        today = (to_microseconds(clock.now()) - AGEING_DELAY_MICROSECONDS) // DAY_MICROSECONDS
+        while remove_step(self._database):
+            if time.perf_counter() > deadline:
+                return True
+        if self._done_for_day == today:
+            return False
+        while age_windows(self._database, today) or _expire_step(self._database, today - self._retention_days):
+            if time.perf_counter() > deadline:
+                return True
+        self._done_for_day = today
+        return False
+
+
+def delete_expired(database: Database, retention_days: int) -> None:
+    """Delete raw events and roll-ups of days more than ``retention_days`` before today, completely."""
+    today = to_microseconds(clock.now()) // DAY_MICROSECONDS
+    while _expire_step(database, today - retention_days):
+        pass
+
+
+def forget_site(session: Session, site_id: int) -> None:
+    """Delete all events of a site that is deleted in this transaction or was before.
+
+    A small site's are gone with the transaction; of a large one the rest goes in the background, soon.
+    Events of it that are still in journals are dropped when they are moved.
+    """
+    start = session.get(WindowStart, (site_id, PERIODS[0]))
+    if start is None:
+        return
+    lock_accounts(session, [start.account_id])
+    session.merge(EventRemoval(site_id=site_id, account_id=start.account_id))
+    # From here on nothing is taken out of the site's windows any more, they go as they are.
+    session.execute(delete(WindowStart).where(WindowStart.site_id == site_id))
+    session.flush()
+    _remove_site(session, site_id, start.account_id)
+
+
+def forget_account(session: Session, account_id: int) -> None:
+    """The same for all sites of an account."""
+    for site_id in session.scalars(
+        select(WindowStart.site_id)
+        .where(WindowStart.account_id == account_id, WindowStart.period == PERIODS[0])
+        .order_by(WindowStart.site_id)
+    ).all():
+        forget_site(session, site_id)
+
+
+def remove_step(database: Database) -> bool:
+    """Delete one chunk of what deleted sites left.
+
+    Returns:
+        Whether there was any.
+    """
+    with database.read() as session:
+        removal = session.scalar(select(EventRemoval).order_by(EventRemoval.site_id).limit(1))
+    if removal is None:
+        return False
+    with database.write() as session:
+        lock_accounts(session, [removal.account_id])
+        _remove_site(session, removal.site_id, removal.account_id)
+    return True
+
+
+def _remove_site(session: Session, site_id: int, account_id: int) -> None:
+    account = account_scope(account_id)
+    execute_rows(
+        session,
+        """
+        UPDATE scope_days SET
+            searches = scope_days.searches - gone.searches, zero_results = scope_days.zero_results - gone.zero_results,
+            responses = scope_days.responses - gone.responses, response_ms = scope_days.response_ms - gone.response_ms
+        FROM {rows} AS gone WHERE scope_days.scope = :account AND scope_days.day = gone.day
+        """,
+        "day:int searches:int zero_results:int responses:int response_ms:int",
+        [
+            (row.day, row.searches, row.zero_results, row.responses, row.response_ms)
+            for row in session.scalars(select(ScopeDay).where(ScopeDay.scope == site_id))
+        ],
+        account=account,
+    )
+    session.execute(delete(ScopeDay).where(ScopeDay.scope == site_id))
+    session.execute(
+        delete(ScopeDay).where(
+            ScopeDay.scope == account, ScopeDay.searches == 0, ScopeDay.zero_results == 0, ScopeDay.responses == 0
+        )
+    )
+    windows: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0] * 6)
+    rows = session.execute(
+        select(QueryWindow.__table__).where(QueryWindow.scope == site_id).order_by(QueryWindow.query).limit(STEP)
+    ).all()
+    for _, query, *counts in rows:
+        windows[site_id, query] = windows[account, query] = [-count for count in counts]
+    change_windows(session, windows)
+    if len(rows) < STEP and _delete_query_days(session, site_id) < STEP and _delete_events(session, site_id) < STEP:
+        session.execute(delete(ScopeWindow).where(ScopeWindow.scope == site_id))
+        session.execute(delete(EventRemoval).where(EventRemoval.site_id == site_id))
+
+
+def _expire_step(database: Database, first_kept_day: int) -> bool:
+    """Delete one chunk of what is too old; whether there was any."""
+    with database.read() as session:
+        site_id = session.scalar(
+            text(
+                """
+                SELECT site_id FROM window_starts WHERE period = 7 AND (
+                    EXISTS (SELECT 1 FROM scope_days WHERE scope = site_id AND scope_days.day < :day)
+                    OR EXISTS (SELECT 1 FROM search_events AS event
+                        WHERE event.site_id = window_starts.site_id AND event.occurred_at < :before)
+                ) LIMIT 1
+                """
+            ),
+            {"day": first_kept_day, "before": first_kept_day * DAY_MICROSECONDS},
+        )
+    if site_id is None:
+        return False
+    with database.write() as session:
+        _expire_site(session, site_id, first_kept_day)
+    return True
+
+
+def _expire_site(session: Session, site_id: int, first_kept_day: int) -> None:
+    start = session.get(WindowStart, (site_id, PERIODS[0]))
+    if start is None:
+        return
+    lock_accounts(session, [start.account_id])
+    # What a window still holds must be taken out of it before it goes. Windows are far shorter than the retention,
+    # so moving them on to a day that is still kept takes nothing out that belongs there.
+    for period in PERIODS:
+        if _window_reaches_back(session, site_id, period, first_kept_day):
+            age_site(session, site_id, period, first_kept_day + period - 1, step=STEP)
+            return
+    if (
+        _delete_query_days(session, site_id, before_day=first_kept_day) < STEP
+        and _delete_events(session, site_id, before_day=first_kept_day) < STEP
+    ):
+        session.execute(
+            delete(ScopeDay).where(
+                ScopeDay.scope.in_([site_id, account_scope(start.account_id)]), ScopeDay.day < first_kept_day
+            )
+        )
+
+
+def _window_reaches_back(session: Session, site_id: int, period: int, before_day: int) -> bool:
+    start = session.get_one(WindowStart, (site_id, period), populate_existing=True)
+    oldest = session.scalar(
+        select(func.min(QueryDay.day)).where(QueryDay.site_id == site_id, QueryDay.day >= start.day)
+    )
+    return start.day < before_day and oldest is not None and oldest < before_day
+
+
+def _delete_query_days(session: Session, site_id: int, *, before_day: int | None = None) -> int:
+    result = session.execute(
+        text(
+            f"""
+            DELETE FROM query_days WHERE (site_id, day, query) IN (
+                SELECT site_id, day, query FROM query_days
+                WHERE site_id = :site_id {"" if before_day is None else "AND day < :before_day"}
+                ORDER BY day, query LIMIT :step
+            )
+            """  # noqa: S608 - made of constants
+        ),
+        {"site_id": site_id, "step": STEP} | ({} if before_day is None else {"before_day": before_day}),
+    )
+    return result.rowcount  # type: ignore[attr-defined, no-any-return]
+
+
+def _delete_events(session: Session, site_id: int, *, before_day: int | None = None) -> int:
+    found = select(SearchEvent.id).where(SearchEvent.site_id == site_id)
+    if before_day is not None:
+        found = found.where(SearchEvent.occurred_at < from_microseconds(before_day * DAY_MICROSECONDS))
+    result = session.execute(
+        delete(SearchEvent)
+        .where(SearchEvent.id.in_(found.order_by(SearchEvent.occurred_at).limit(STEP)))
+        .execution_options(synchronize_session=False)
+    )
+    return result.rowcount  # type: ignore[attr-defined, no-any-return]

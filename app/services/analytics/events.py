@@ -1,0 +1,333 @@
+"""Search events: recorded before the answer leaves, moved into the tables in the background, each exactly once."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import weakref
+from pathlib import Path
+
+from prometheus_client import Counter
+from sqlalchemy import delete, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import clock
+from app.models import EventJournal
+from app.models.base import to_microseconds
+from app.models.events import DAY_MICROSECONDS
+from app.services.analytics.event_ingestion import ingest
+from app.services.analytics.event_journal import (
+    EventJournalUnavailable,
+    Journal,
+    SearchEvent,
+    directory_id,
+    encode,
+    finished_journal,
+    left_journals,
+)
+from app.services.analytics.event_retention import EventMaintenance, delete_expired, forget_account, forget_site
+from app.storage.database import ROW_LOCK, Database, is_unavailable
+
+__all__ = [
+    "EventJournalUnavailable",
+    "EventMaintenance",
+    "EventRecorder",
+    "SearchEvent",
+    "delete_expired",
+    "forget_account",
+    "forget_site",
+]
+
+PORTION_BYTES = 131_072
+"""How much of a journal one transaction moves: about a thousand events."""
+ROTATION_BYTES = 4_194_304
+"""Size from which a journal that is moved completely is replaced by a new one."""
+GATHER_SECONDS = 0.5
+"""How long events gather before they are moved."""
+ADOPTION_SECONDS = 1.0
+"""How often journals of dead processes are looked for."""
+MAINTENANCE_SECONDS = 60.0
+LONGEST_PAUSE_SECONDS = 1.0
+"""Longest pause between attempts while the database is away."""
+LOST_LOG_SECONDS = 60.0
+"""How often lost events are logged."""
+LOST_EVENTS = Counter("search_events_lost_total", "Search events that could not be kept, for want of disk space say.")
+
+log = logging.getLogger(__name__)
+_recorders: weakref.WeakSet[EventRecorder] = weakref.WeakSet()
+
+
+class EventRecorder:
+    """Records events in this process's journal, and moves journals into the tables.
+
+    Safe to use from many threads. After ``fork`` the child starts a journal and a thread of its own.
+
+    Args:
+        directory: Folder of the journals, on a local disk, the same for all processes of one machine.
+        database: Where events go. A forked child must dispose of its connections before it records.
+        retention_days: Age at which events are deleted; ``None``: this process deletes none.
+        background: Whether the first event starts the thread; if not, call :meth:`flush`.
+    """
+
+    def __init__(
+        self, directory: Path, database: Database, *, retention_days: int | None = None, background: bool = True
+    ):
+        self._directory = directory
+        self._database = database
+        self._maintenance = None if retention_days is None else EventMaintenance(database, retention_days)
+        self._background = background
+        self._begin_afresh()
+        _recorders.add(self)
+
+    def _begin_afresh(self) -> None:
+        self._journal: Journal | None = None
+        self._given_up: list[Journal] = []
+        """Journals of this process that can take no more events; to be let go of by whoever moves events."""
+        self._moved: dict[str, int] = {}
+        """Bytes of the journal known to be in the tables, by its id."""
+        self._thread: threading.Thread | None = None
+        self._append_lock = threading.Lock()
+        self._flush_lock = threading.Lock()
+        self._thread_lock = threading.Lock()
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._away = False
+        self._unlogged = 0
+        """Events lost since the last line in the log."""
+        self._log_lost_at = 0.0
+        self._directory_id: str | None = None
+        self._maintenance_due = 0.0
+
+    def _after_fork(self) -> None:
+        journals = [*self._given_up, self._journal]
+        self._begin_afresh()
+        for journal in journals:
+            if journal is not None:
+                journal.close()  # The parent's own descriptor goes on holding its lock.
+
+    def record(self, event: SearchEvent) -> None:
+        """Put ``event`` on disk. It outlives this process, and is in the analytics within two seconds.
+
+        Raises:
+            EventJournalUnavailable: It could not be recorded (no space, an I/O error).
+            ValueError: The event is not one that could ever be stored.
+        """
+        line = encode(event, time.time_ns() // 1000)
+        with self._append_lock:
+            journal = self._journal
+            if journal is None or not journal.writable:
+                journal = self._open_journal()
+            journal.append(line)
+        if not self._wake.is_set():
+            self._wake.set()
+        if self._thread is None and self._background:
+            self.start()
+
+    def record_if_possible(self, event: SearchEvent) -> None:
+        """Put the event of a search on disk; if it cannot be kept, count and log it: the search has its result.
+
+        Raises:
+            ValueError: As :meth:`record`.
+        """
+        try:
+            self.record(event)
+        except EventJournalUnavailable as error:
+            LOST_EVENTS.inc()
+            self._unlogged += 1
+            if time.monotonic() >= self._log_lost_at:
+                log.error("search events: %d could not be kept: %s", self._unlogged, error)
+                self._unlogged, self._log_lost_at = 0, time.monotonic() + LOST_LOG_SECONDS
+
+    def _open_journal(self) -> Journal:
+        fresh = Journal.create(self._directory)
+        if self._journal is not None:
+            self._given_up.append(self._journal)
+        self._journal = fresh
+        return fresh
+
+    def start(self) -> None:
+        """Start the thread that moves events, takes over journals and does the daily work; harmless if it runs."""
+        with self._thread_lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._stopping.clear()
+                self._thread = threading.Thread(target=self._run, name="search-events", daemon=True)
+                self._thread.start()
+
+    def stop(self, timeout_seconds: float = 10.0) -> None:
+        """End the thread and move what is left. What cannot be moved now stays on disk for the next process."""
+        self._stopping.set()
+        self._wake.set()
+        with self._thread_lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join(timeout_seconds)
+            if thread.is_alive():
+                log.warning("search events: still busy after %s s; the next start moves the rest", timeout_seconds)
+                return
+        if self._flush_or_log():
+            with self._flush_lock:
+                self._retire()
+        with self._append_lock:
+            journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.close()
+
+    def flush(self) -> int:
+        """Move this process's events and those dead processes left.
+
+        Returns:
+            How many events were moved.
+
+        Raises:
+            sqlalchemy.exc.SQLAlchemyError: The database is away; nothing is lost, call it again.
+        """
+        with self._flush_lock:
+            return self._flush_own() + self._flush_left()
+
+    # The thread
+
+    def _run(self) -> None:
+        pause = GATHER_SECONDS
+        adoption_due = 0.0
+        while not self._stopping.is_set():
+            self._wake.wait(ADOPTION_SECONDS)
+            self._stopping.wait(pause)
+            self._wake.clear()
+            adopt = time.monotonic() >= adoption_due
+            if self._flush_or_log(adopt=adopt):
+                pause = GATHER_SECONDS
+                if adopt:
+                    adoption_due = time.monotonic() + ADOPTION_SECONDS
+            else:
+                pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+                self._wake.set()
+
+    def _flush_or_log(self, *, adopt: bool = True) -> bool:
+        """Whether it worked. One line is logged when the database goes away and one when it is back."""
+        try:
+            with self._flush_lock:
+                self._flush_own()
+                if adopt:
+                    self._flush_left()
+                    self._maintain()
+        except (SQLAlchemyError, OSError) as error:
+            if not self._away:
+                fault = isinstance(error, SQLAlchemyError) and not is_unavailable(error)
+                log.log(
+                    logging.ERROR if fault else logging.WARNING,
+                    "search events wait on disk until they can be moved: %s",
+                    error,
+                    exc_info=fault,
+                )
+            self._away = True
+            return False
+        if self._away:
+            log.warning("search events are moved into the database again")
+            self._away = False
+        return True
+
+    def _maintain(self) -> None:
+        if self._maintenance is not None and time.monotonic() >= self._maintenance_due:
+            more = self._maintenance.run()
+            self._maintenance_due = time.monotonic() + (0 if more else MAINTENANCE_SECONDS)
+
+    # Moving
+
+    def _flush_own(self) -> int:
+        journal = self._journal
+        if journal is None:
+            return 0
+        moved = 0
+        position = self._moved.get(journal.id, 0)
+        while journal.size > position:
+            count, end = self._move(journal, ended=False)
+            moved += count
+            if end == position:
+                break  # Only a line that is being written.
+            position = end
+            self._moved = {journal.id: end}
+        if position >= ROTATION_BYTES:
+            self._retire()
+        return moved
+
+    def _retire(self) -> None:
+        """Give up the journal if it is moved completely; the next event starts a new one."""
+        with self._append_lock:
+            journal = self._journal
+            if journal is None or journal.size != self._moved.get(journal.id, 0):
+                return
+            self._journal = None
+        self._finish(journal)
+
+    def _flush_left(self) -> int:
+        while self._given_up:
+            self._given_up.pop().close()
+        moved = 0
+        for journal in left_journals(self._directory):
+            size = journal.size
+            position = 0
+            while position < size:
+                count, position = self._move(journal, ended=True)
+                moved += count
+            self._finish(journal)
+        return moved
+
+    def _move(self, journal: Journal, *, ended: bool) -> tuple[int, int]:
+        """Move one portion: events, roll-ups and the place reached, in one transaction.
+
+        Returns:
+            How many events were read, and the place reached.
+        """
+        with self._database.write() as session:
+            position = session.scalar(
+                select(EventJournal.position).where(EventJournal.id == journal.id).with_for_update(**ROW_LOCK)
+            )
+            portion = journal.read(position or 0, PORTION_BYTES, ended=ended)
+            if portion.end == (position or 0):
+                return 0, portion.end
+            if position is None:
+                session.add(EventJournal(id=journal.id, directory_id=self._identity(), position=portion.end))
+                session.flush()
+            else:
+                session.execute(update(EventJournal).where(EventJournal.id == journal.id).values(position=portion.end))
+            dropped = ingest(session, portion.entries, self._today()) if portion.entries else 0
+        _report(journal, portion.damaged, dropped)
+        return len(portion.entries), portion.end
+
+    @staticmethod
+    def _today() -> int:
+        return to_microseconds(clock.now()) // DAY_MICROSECONDS
+
+    def _identity(self) -> str:
+        if self._directory_id is None:
+            self._directory_id = directory_id(self._directory)
+        return self._directory_id
+
+    def _finish(self, journal: Journal) -> None:
+        """Delete a moved journal, then what is known of it: a file without its place would be moved twice."""
+        journal.remove()
+        identity = self._identity()
+        try:
+            with self._database.write() as session:
+                known = session.scalars(select(EventJournal.id).where(EventJournal.directory_id == identity))
+                gone = [journal_id for journal_id in known if finished_journal(self._directory, journal_id)]
+                session.execute(delete(EventJournal).where(EventJournal.id.in_(gone)))
+        except SQLAlchemyError as error:
+            log.warning("search events: what is known of %s goes with the next one: %s", journal.path.name, error)
+
+
+def _report(journal: Journal, damaged: int, dropped: int) -> None:
+    if damaged:
+        log.error("search events: %d damaged lines in %s were skipped", damaged, journal.path.name)
+    if dropped:
+        log.info("search events: %d of sites that no longer exist were dropped", dropped)
+
+
+def _after_fork() -> None:
+    for recorder in list(_recorders):
+        recorder._after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,1 @@
+"""Documents on their way into SQL and the index."""

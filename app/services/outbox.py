@@ -1,0 +1,100 @@
+"""The outbox: what must still be done at an engine, written in the transaction that makes it necessary."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.counters.base import CounterStore
+from app.models import EngineTask, StoredDocument
+from app.services.analytics import events
+from app.services.engines import Engines
+from app.storage.database import Database
+from backends.errors import BackendError
+
+DELETE_INDEX = "delete_index"
+REVOKE_CREDENTIAL = "revoke_credential"
+PURGE_SITE = "purge_site"
+
+MAX_DELAY = timedelta(minutes=5)
+PURGE_STEP = 500
+
+log = logging.getLogger(__name__)
+
+
+def add(session: Session, engine: str, action: str, subject: str, *, due_at: datetime | None = None) -> None:
+    """Write down something to be done, at once or from ``due_at`` on."""
+    moment = now()
+    session.add(EngineTask(engine=engine, action=action, subject=subject, due_at=due_at or moment, created_at=moment))
+
+
+def run_due(database: Database, engines: Engines, counters: CounterStore, *, limit: int = 100) -> int:
+    """Do what is due. What fails stays and is tried again, later each time.
+
+    Doing a task twice is harmless, so several machines may run this at once.
+
+    Returns:
+        How many tasks were finished.
+    """
+    with database.read() as session:
+        tasks = session.scalars(
+            select(EngineTask).where(EngineTask.due_at <= now()).order_by(EngineTask.id).limit(limit)
+        ).all()
+    finished = 0
+    for task in tasks:
+        try:
+            _run(database, engines, counters, task)
+        except BackendError as error:
+            _postpone(database, task, error)
+        else:
+            with database.write() as session:
+                session.execute(delete(EngineTask).where(EngineTask.id == task.id))
+            finished += 1
+    return finished
+
+
+def _run(database: Database, engines: Engines, counters: CounterStore, task: EngineTask) -> None:
+    match task.action:
+        case "delete_index":
+            engines.get_engine(task.engine).delete_index(task.subject)
+        case "revoke_credential":
+            engines.get_engine(task.engine).revoke_credential(task.subject)
+        case "purge_site":
+            account_id, site_id = (int(part) for part in task.subject.split(":"))
+            purge_site(database, counters, account_id, site_id)
+        case other:
+            raise AssertionError(f"unknown engine task {other!r}")
+
+
+def _postpone(database: Database, task: EngineTask, error: BackendError) -> None:
+    delay = min(MAX_DELAY, timedelta(seconds=2 ** min(task.attempts, 10)))
+    log.warning("engine task %s (%s) failed and is tried again in %s: %s", task.id, task.action, delay, error)
+    with database.write() as session:
+        stored = session.get(EngineTask, task.id)
+        if stored is not None:
+            stored.attempts += 1
+            stored.due_at = now() + delay
+
+
+def purge_site(database: Database, counters: CounterStore, account_id: int, site_id: int) -> None:
+    """Remove the documents, events and records of a deleted site, in steps that keep other writers waiting little."""
+    while True:
+        with database.write() as session:
+            # Several processes may be at it: all lock in this order.
+            ids = session.scalars(
+                select(StoredDocument.id)
+                .where(StoredDocument.site_id == site_id)
+                .order_by(StoredDocument.id)
+                .limit(PURGE_STEP)
+                .with_for_update()
+            ).all()
+            if not ids:
+                break
+            session.execute(delete(StoredDocument).where(StoredDocument.site_id == site_id, StoredDocument.id.in_(ids)))
+    with database.write() as session:
+        events.forget_site(session, site_id)
+    counters.forget_site(account_id, site_id, now=now().timestamp())

@@ -1,0 +1,1 @@
+"""The SQL database and locks between processes."""

@@ -1,0 +1,1 @@
+"""What knows Flask's request."""

@@ -1,0 +1,195 @@
+"""What a caller does with sites, keys and the profile: each action once, for the JSON API and for the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from flask import request
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.models import Account, Site
+from app.runtime import runtime
+from app.services import accounts, sites
+from app.services.access import keys
+from app.services.access.credentials import SiteRecord, credential_change
+from app.services.access.keys import KeyView
+from app.services.analytics.events import SearchEvent
+from app.services.search import TimedResult, encode_hit, for_site
+from app.web.auth import Caller
+from app.web.logins import check_own_password
+from app.web.request_checks import current_session, require_search
+from backends.base import MATCH_ALL, SearchQuery
+
+
+def changing(caller: Caller) -> AbstractContextManager[Session]:
+    """A transaction that changes the caller's account, sites or keys."""
+    part = runtime()
+    return credential_change(part.database, part.counters, caller.account.id)
+
+
+def create_site(caller: Caller, fields: dict[str, Any]) -> Site:
+    """Add a site.
+
+    Raises:
+        ApiError: 403 at the plan's limit.
+    """
+    with changing(caller) as session:
+        return sites.create_site(
+            session, caller.account.id, caller.account.limits, runtime().engines.current.identity, **fields
+        )
+
+
+def update_site(caller: Caller, site_id: int, changes: dict[str, Any]) -> Site:
+    """Change a site, or pause it.
+
+    Raises:
+        ApiError: 404.
+    """
+    with changing(caller) as session:
+        site = sites.update_site(session, caller.account.id, site_id, changes)
+    runtime().run_engine_tasks()
+    return site
+
+
+def delete_site(caller: Caller, site_id: int) -> None:
+    """Remove a site with everything it has.
+
+    Raises:
+        ApiError: 404.
+    """
+    with changing(caller) as session:
+        sites.delete_site(session, caller.account.id, site_id)
+    runtime().run_engine_tasks()
+
+
+def create_key(caller: Caller, site_id: int, fields: dict[str, Any]) -> tuple[KeyView, str]:
+    """Add a key; gives it and its token.
+
+    Raises:
+        ApiError: 404, 400 for an expiry in the past, 403 at the plan's limit.
+    """
+    secret = runtime().settings.secret_key
+    with changing(caller) as session:
+        key, token = keys.create_key(session, caller.account.id, caller.account.limits, secret, site_id, **fields)
+        return keys.view(key), token
+
+
+def update_key(caller: Caller, site_id: int, key_id: str, changes: dict[str, Any]) -> KeyView:
+    """Change a key's name or expiry.
+
+    Raises:
+        ApiError: 404, 400.
+    """
+    with changing(caller) as session:
+        shown = keys.view(keys.update_key(session, caller.account.id, site_id, key_id, changes))
+    runtime().run_engine_tasks()
+    return shown
+
+
+def rotate_key(caller: Caller, site_id: int, key_id: str, fields: dict[str, Any]) -> tuple[KeyView, str]:
+    """Give a key a new token.
+
+    Raises:
+        ApiError: 404; 400 for an expired key.
+    """
+    secret = runtime().settings.secret_key
+    with changing(caller) as session:
+        key, token = keys.rotate_key(session, caller.account.id, secret, site_id, key_id, **fields)
+        shown = keys.view(key)
+    runtime().run_engine_tasks()
+    return shown, token
+
+
+def toggle_key(caller: Caller, key_id: str, active: bool | None) -> KeyView:
+    """Disable or enable a key.
+
+    Raises:
+        ApiError: 404; 400 for an expired key.
+    """
+    with changing(caller) as session:
+        shown = keys.view(keys.toggle_key(session, caller.account.id, key_id, active=active))
+    runtime().run_engine_tasks()
+    return shown
+
+
+def delete_key(caller: Caller, site_id: int, key_id: str) -> None:
+    """Remove a key.
+
+    Raises:
+        ApiError: 404.
+    """
+    with changing(caller) as session:
+        keys.delete_key(session, caller.account.id, site_id, key_id)
+    runtime().run_engine_tasks()
+
+
+def update_profile(caller: Caller, changes: dict[str, Any]) -> Account:
+    """Change name, e-mail or password; a new password ends the other sessions.
+
+    Raises:
+        ApiError: 400 for a taken e-mail, 403 for a wrong password, 429 after too many.
+    """
+    if "new_password" in changes:
+        check_own_password(caller.account.id, changes["current_password"])
+        changes = {**changes, "password_hash": accounts.hash_password(changes["new_password"])}
+    with runtime().database.write() as session:
+        return accounts.update_profile(session, caller.account.id, changes, kept_session=current_session())
+
+
+def delete_account(caller: Caller, password: str, reason: str) -> None:
+    """Delete the caller's account with everything it has.
+
+    Raises:
+        ApiError: 403 for a wrong password, 429 after too many.
+    """
+    part = runtime()
+    check_own_password(caller.account.id, password)
+    with changing(caller) as session:
+        accounts.delete_account(session, caller.account.id, reason=reason)
+    part.counters.forget_account(caller.account.id, now=now().timestamp())
+    part.run_engine_tasks()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A search and what it found."""
+
+    query: SearchQuery
+    timed: TimedResult
+
+
+def search_site(site: SiteRecord, wanted: SearchQuery, session_id: str | None, shown: Set[str] | None = None) -> Found:
+    """Search a site and write the search down for analytics. The charge was reserved by :mod:`app.web.request_checks`.
+
+    Args:
+        wanted: What ``make_query`` gives; the site's own settings are added here.
+        session_id: The visitor's session, in which keystrokes merge.
+        shown: The fields of a hit; ``None`` for all.
+
+    Raises:
+        ApiError: 400 for what the query got wrong, or an answer that would be too large; 429 if the day's searches are
+            used up.
+        BackendUnavailable: The engine cannot answer now.
+    """
+    part = runtime()
+    query = for_site(wanted, site)
+    require_search()
+    encode = encode_hit if shown is None else partial(encode_hit, shown=shown)
+    timed = part.searcher.run(site, query, encode, part.searcher.new_room())
+    if query.text != MATCH_ALL and request.method != "HEAD":
+        part.events.record_if_possible(
+            SearchEvent(
+                site_id=site.id,
+                query=query.text,
+                results_count=timed.result.total,
+                session_id=session_id,
+                occurred_at=now(),
+                response_ms=timed.took_ms,
+            )
+        )
+    return Found(query, timed)

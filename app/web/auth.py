@@ -1,0 +1,212 @@
+"""Who is calling: an API key, a session, or nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from flask import Request
+
+from app.clock import now
+from app.counters.base import CredentialEpoch
+from app.errors import ApiError, ErrorCode
+from app.models import Session
+from app.runtime import Runtime
+from app.services.access import engine_keys, sessions
+from app.services.access.credentials import (
+    AccountRecord,
+    Credentials,
+    KeyRecord,
+    SiteRecord,
+    load_credentials,
+    load_engine_credentials,
+)
+from app.tokens import hash_token, is_well_formed
+from app.web.gateway_errors import invalid_engine_key, is_below_engine
+
+SESSION_COOKIE = "session"
+
+CallerKind = Literal["public", "search", "private", "session", "engine"]
+
+
+@dataclass(slots=True)
+class Caller:
+    """Who is calling.
+
+    Attributes:
+        kind: The key's type, ``session``, or ``engine`` for an engine key at the gateway.
+        account: Whom they act for.
+        key: The key, or the one an engine key belongs to; none for a session and a site's public engine key.
+        site: The one site an engine key searches.
+        csrf_token, session_hash: The session's, unless it is a key.
+        epoch: The account's credential epoch all this was loaded under; ``None`` if it was read just now.
+    """
+
+    kind: CallerKind
+    account: AccountRecord
+    key: KeyRecord | None = None
+    site: SiteRecord | None = None
+    csrf_token: str = ""
+    session_hash: str = ""
+    epoch: CredentialEpoch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Which callers an operation is for. Others: a session counts as nobody (401), a key is forbidden (403)."""
+
+    public: bool = False
+    search: bool = False
+    private: bool = False
+    session: bool = False
+    engine: bool = False
+    anyone: bool = False
+
+    def allows(self, caller: Caller) -> bool:
+        return self.anyone or bool(getattr(self, caller.kind))
+
+
+ANYONE = Access(anyone=True)
+SEARCHING = Access(search=True, private=True)
+ANY_KEY = Access(public=True, search=True, private=True)
+INDEXING = Access(private=True)
+MANAGING = Access(private=True, session=True)
+GATEWAY = Access(engine=True)
+
+
+def bearer_token(request: Request) -> str | None:
+    """The token after ``Bearer`` (in any case), if the request carries one."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
+
+
+def missing_key() -> ApiError:
+    """The 401 without a key."""
+    return ApiError(ErrorCode.MISSING_API_KEY, "Send an API key: Authorization: Bearer <API_KEY>.")
+
+
+def invalid_key() -> ApiError:
+    """The 401 for a key that is none of ours."""
+    return ApiError(ErrorCode.INVALID_API_KEY, "The API key is not valid.")
+
+
+def identify_token(runtime: Runtime, path: str, token: str, epoch: CredentialEpoch | None = None) -> Caller:
+    """The caller a bearer token stands for: an engine key below ``/engine``, an API key elsewhere.
+
+    Args:
+        epoch: The account's epoch, to load what it stands for anew; ``None`` to take what is cached.
+
+    Raises:
+        ApiError: 401 for an API key, 403 for an engine key, that is malformed, unknown, stopped or expired.
+    """
+    if is_below_engine(path):
+        return _identify_engine_key(runtime, token, epoch)
+    return identify_key(runtime, token, epoch)
+
+
+def identify_key(runtime: Runtime, token: str, epoch: CredentialEpoch | None = None) -> Caller:
+    """The caller an API key stands for; see :func:`identify_token`.
+
+    Raises:
+        ApiError: 401.
+    """
+    if not is_well_formed(token):
+        raise invalid_key()
+    token_hash = hash_token(token, runtime.settings.secret_key)
+    cached = runtime.credentials.find(token_hash) if epoch is None else None
+    if cached is not None and cached.key is not None and _why_stopped(cached.key) is None:
+        return _key_caller(cached, cached.key)
+    # A refusal must be read from the database: what is cached may be older than the key's return.
+    with runtime.database.read() as session:
+        credentials = load_credentials(session, runtime.plans, token_hash, epoch)
+    runtime.credentials.keep(token_hash, credentials)
+    if credentials is None or credentials.key is None:
+        raise invalid_key()
+    stopped = _why_stopped(credentials.key)
+    if stopped is not None:
+        raise stopped
+    return _key_caller(credentials, credentials.key)
+
+
+def _key_caller(credentials: Credentials, key: KeyRecord) -> Caller:
+    return Caller(kind_of(key), credentials.account, key, epoch=credentials.epoch)
+
+
+def kind_of(key: KeyRecord) -> CallerKind:
+    """A key's type as a kind of caller."""
+    kinds: dict[str, CallerKind] = {"public": "public", "search": "search", "private": "private"}
+    return kinds[key.type]
+
+
+def _why_stopped(key: KeyRecord) -> ApiError | None:
+    """The 401 for a key that is disabled or expired; ``None`` for one that may be used."""
+    expired = key.usable_until is not None and key.usable_until <= now()
+    if expired and key.was_rotated:
+        return invalid_key()
+    if expired:
+        return ApiError(ErrorCode.KEY_EXPIRED, "The API key has expired.")
+    if not key.active:
+        return ApiError(ErrorCode.KEY_DISABLED, "The API key is disabled.")
+    return None
+
+
+def _identify_engine_key(runtime: Runtime, token: str, epoch: CredentialEpoch | None) -> Caller:
+    """The caller an engine key stands for. Many keys stand for one thing, which is what is cached."""
+    claims = engine_keys.read(token, runtime.settings.secret_key)
+    if claims is None:
+        raise invalid_engine_key()
+    name = f"engine:{claims.account_id}:{claims.site_id}:{claims.key_id or ''}"
+    credentials = runtime.credentials.find(name) if epoch is None else None
+    if credentials is None or not _stands(claims, credentials):
+        with runtime.database.read() as session:
+            credentials = load_engine_credentials(
+                session, runtime.plans, claims.account_id, claims.site_id, claims.key_id, epoch
+            )
+        runtime.credentials.keep(name, credentials)
+    if credentials is None or not _stands(claims, credentials):
+        raise invalid_engine_key()
+    site = credentials.account.sites[claims.site_id]
+    return Caller("engine", credentials.account, credentials.key, site, epoch=credentials.epoch)
+
+
+def _stands(claims: engine_keys.EngineClaims, credentials: Credentials) -> bool:
+    """Whether what an engine key was made for still is as it was then."""
+    site = credentials.account.sites[claims.site_id]
+    if not site.active:
+        return False
+    if claims.key_id is None:
+        return site.public_epoch == claims.version
+    key = credentials.key
+    return key is not None and key.token_version == claims.version and _why_stopped(key) is None
+
+
+def identify_session(runtime: Runtime, cookie: str) -> Caller | None:
+    """The caller a session cookie stands for, if it is alive."""
+    with runtime.database.read() as session:
+        login = sessions.find_session(session, cookie, runtime.settings.secret_key)
+        if login is None:
+            return None
+        caller = session_caller(runtime, login)
+        stale = sessions.needs_touch(login)
+    if stale:
+        with runtime.database.write() as session:
+            sessions.touch_session(session, login.token_hash)
+    return caller
+
+
+def session_caller(runtime: Runtime, login: Session) -> Caller:
+    """A live session as a caller."""
+    account = login.account
+    limits = runtime.plans.limits_of(account.plan, account.limit_overrides)
+    return Caller(
+        "session",
+        AccountRecord(account.id, account.plan, limits),
+        csrf_token=login.csrf_token,
+        session_hash=login.token_hash,
+    )
+
+
+def access_of(view: object) -> Access:
+    """Whom a view is for; those that do not say are for anyone."""
+    access: Access = getattr(view, "access", ANYONE)
+    return access

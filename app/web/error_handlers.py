@@ -1,0 +1,108 @@
+"""Every error of the application becomes one shape."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import orjson
+from flask import Flask, Response, current_app, request
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
+from werkzeug.routing import RequestRedirect
+
+from app.counters.base import CountersUnavailable
+from app.counters.limiter import RequestLimitExceeded
+from app.errors import ApiError, ErrorCode, error_body, error_headers
+from app.runtime import runtime
+from app.services.analytics.events import EventJournalUnavailable
+from app.storage.database import is_unavailable
+from app.web.parsing import too_large
+from app.web.quota import RateLimited, refusal
+from backends.errors import BackendUnavailable
+
+log = logging.getLogger(__name__)
+
+ErrorResponder = Callable[[ApiError], Response | None]
+"""Answers an error in another form than JSON, or says that it is not its to answer."""
+
+
+def register(app: Flask) -> None:
+    """Answer all errors of ``app``."""
+    app.extensions["error_responders"] = []
+    app.register_error_handler(ApiError, respond)
+    app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(Exception, _unexpected)
+
+
+def respond(error: ApiError) -> Response:
+    """The answer of an error."""
+    if isinstance(error, RateLimited):
+        runtime().limiter.show(error.window, breached=True)
+    responders: list[ErrorResponder] = current_app.extensions["error_responders"]
+    for responder in responders:
+        response = responder(error)
+        if response is not None:
+            break
+    else:
+        response = Response(orjson.dumps(error_body(error)), status=error.status, content_type="application/json")
+    response.headers.update(error_headers(error))
+    return response
+
+
+def _http(error: HTTPException) -> Response:
+    return respond(translate_http(error))
+
+
+def translate_http(error: HTTPException) -> ApiError:
+    """werkzeug's error as ours."""
+    if isinstance(error, RequestLimitExceeded):
+        return ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, refusal(error.window), retry_after=error.retry_after)
+    if isinstance(error, RequestRedirect):
+        return ApiError(ErrorCode.NOT_FOUND, "There is no such address.")
+    if isinstance(error, RequestEntityTooLarge):
+        return too_large(request.max_content_length or 0)
+    if isinstance(error, MethodNotAllowed):
+        allowed = ", ".join(sorted(error.valid_methods or ()))
+        return ApiError(
+            ErrorCode.METHOD_NOT_ALLOWED,
+            f"This address takes {allowed}, not {request.method}.",
+            headers={"Allow": allowed},
+        )
+    if error.code == 404:
+        return ApiError(ErrorCode.NOT_FOUND, "There is no such address.")
+    if error.code is not None and 400 <= error.code < 500:
+        return ApiError(ErrorCode.VALIDATION_FAILED, "The request is malformed.")
+    return _internal(error)
+
+
+def _unexpected(error: Exception) -> Response:
+    return respond(translate(error))
+
+
+def translate(error: Exception) -> ApiError:
+    """Any exception as one of ours; what is not foreseen is logged and becomes a 500."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, HTTPException):
+        return translate_http(error)
+    if isinstance(error, BackendUnavailable):
+        log.error("the search engine is unavailable: %s", error, exc_info=error)
+        return ApiError(
+            ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
+            "The search engine is unavailable; try again.",
+            retry_after=error.retry_after,
+        )
+    if isinstance(error, CountersUnavailable):
+        log.error("the counter store is unavailable: %s", error)
+        return ApiError(
+            ErrorCode.COUNTERS_UNAVAILABLE, "Usage cannot be counted now; try again.", retry_after=error.retry_after
+        )
+    if isinstance(error, EventJournalUnavailable) or is_unavailable(error):
+        log.error("the database is unavailable: %s", error, exc_info=error)
+        return ApiError(ErrorCode.DATABASE_UNAVAILABLE, "The database is unavailable; try again.", retry_after=5)
+    return _internal(error)
+
+
+def _internal(error: Exception) -> ApiError:
+    log.error("unexpected error at %s %s", request.method, request.path, exc_info=error)
+    return ApiError(ErrorCode.INTERNAL_ERROR, "Something went wrong here; the log knows more under this request's id.")

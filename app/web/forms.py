@@ -1,0 +1,41 @@
+"""The forms of sites, keys and the profile: the same description for JSON and for pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.clock import isoformat
+from app.models import Account, Key, Site
+from app.web.auth import Caller
+from schemas.accounts import ProfileUpdateSchema
+from schemas.forms import describe_form
+from schemas.keys import KeyUpdateSchema
+from schemas.sites import SiteCreateSchema, SiteUpdateSchema
+
+
+def _form(caller: Caller, method: str, action: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
+    form: dict[str, Any] = {"method": method, "action": action, "fields": fields}
+    if caller.csrf_token:
+        form["csrf_token"] = caller.csrf_token
+    return form
+
+
+def site_form(caller: Caller, site: Site | None) -> dict[str, Any]:
+    """The form that creates a site, or edits ``site``."""
+    if site is None:
+        return _form(caller, "POST", "/sites", describe_form(SiteCreateSchema(), {}))
+    values = {"name": site.name, "url": site.url, "active": site.active}
+    return _form(caller, "PUT", f"/sites/{site.id}", describe_form(SiteUpdateSchema(), values))
+
+
+def key_form(caller: Caller, site_id: int, key: Key) -> dict[str, Any]:
+    """The form that edits a key."""
+    expires_at = None if key.expires_at is None else isoformat(key.expires_at)
+    fields = describe_form(KeyUpdateSchema(), {"name": key.name, "expires_at": expires_at}, leave_out=("type",))
+    return _form(caller, "PUT", f"/api/sites/{site_id}/keys/{key.id}", fields)
+
+
+def profile_form(caller: Caller, account: Account) -> dict[str, Any]:
+    """The form that edits the profile."""
+    values = {"name": account.name, "email": account.email}
+    return _form(caller, "PUT", "/profile", describe_form(ProfileUpdateSchema(), values))

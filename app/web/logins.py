@@ -1,0 +1,138 @@
+"""Logging people in and out, with the limits that slow guessing down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flask import Request
+from werkzeug.http import dump_cookie
+
+from app.clock import now
+from app.counters.base import WindowHit
+from app.errors import ApiError, ErrorCode
+from app.models import Account
+from app.runtime import Runtime, runtime
+from app.services import accounts
+from app.services.access import sessions
+from app.storage.database import ROW_LOCK
+from app.web.auth import SESSION_COOKIE
+from app.web.client_ip import address_key, is_forwarded, is_loopback
+from app.web.quota import rate_limited
+from app.web.request_checks import address, current_session
+from app.wording import duration
+
+QUARTER_SECONDS = 900
+HOUR_SECONDS = 3600
+PASSWORD_FAILURES = 5
+"""Wrong passwords an hour when an account is to be deleted or its password changed."""
+REGISTRATIONS = 30
+"""Registrations an hour of one address."""
+
+
+def register(name: str, email: str, password: str) -> tuple[Account, str, str]:
+    """Create an account and a session; gives the account, the CSRF token and the cookie's value.
+
+    Raises:
+        ApiError: 400 if the e-mail is taken, 403 where registration is closed, 429 after too many.
+    """
+    part = runtime()
+    if not part.settings.registration:
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Registration is closed; ask the operator for an account.")
+    _count(part, [WindowHit(f"register:{address()}", REGISTRATIONS, HOUR_SECONDS)], "registrations")
+    password_hash = accounts.hash_password(password)
+    with part.database.write() as session:
+        account = accounts.create_account(
+            session, name=name, email=email, password_hash=password_hash, plan=part.settings.default_plan
+        )
+        login, cookie = sessions.start_session(session, account, part.settings.secret_key)
+        return account, login.csrf_token, cookie
+
+
+def log_in(email: str, password: str) -> tuple[Account, str, str]:
+    """Start a session; gives the account, the CSRF token and the cookie's value.
+
+    Raises:
+        ApiError: 401 alike for an unknown e-mail and a wrong password; 429 after too many failures.
+    """
+    part = runtime()
+    windows = _failure_windows(part, email)
+    counted = _count(part, windows, "failed logins")
+    with part.database.read() as session:
+        account = accounts.find_account(session, email)
+    if not accounts.check_password(account, password) or account is None:
+        raise _wrong_credentials()
+    with part.database.write() as session:
+        # Hashing takes a while, in which the account may have gone or been given another password.
+        present = session.get(Account, account.id, with_for_update=ROW_LOCK)
+        if present is None or present.password_hash != account.password_hash:
+            raise _wrong_credentials()
+        login, cookie = sessions.start_session(session, present, part.settings.secret_key)
+    part.counters.give_back(windows=counted, now=now().timestamp())
+    return present, login.csrf_token, cookie
+
+
+def _wrong_credentials() -> ApiError:
+    return ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or the password is not correct.")
+
+
+def _failure_windows(part: Runtime, email: str) -> list[WindowHit]:
+    who = address_key(f"login:{accounts.email_key(email)}", part.settings.secret_key)
+    where = address()
+    return [
+        WindowHit(f"login:{who}:{where}", 10, QUARTER_SECONDS),
+        WindowHit(f"login:{where}", 50, QUARTER_SECONDS),
+        WindowHit(f"login:{who}", 100, HOUR_SECONDS),
+    ]
+
+
+def check_own_password(account_id: int, password: str) -> None:
+    """Make sure that somebody already known knows the account's password.
+
+    Raises:
+        ApiError: 403 if it is wrong, 429 after five wrong ones in an hour.
+    """
+    part = runtime()
+    window = WindowHit(f"password:{account_id}", PASSWORD_FAILURES, HOUR_SECONDS)
+    counted = _count(part, [window], "wrong passwords")
+    with part.database.read() as session:
+        account = session.get(Account, account_id)
+    if not accounts.check_password(account, password):
+        raise accounts.password_incorrect()
+    part.counters.give_back(windows=counted, now=now().timestamp())
+
+
+def _count(part: Runtime, windows: Sequence[WindowHit], what: str) -> tuple:  # type: ignore[type-arg]
+    """Count an attempt as if it failed; who succeeds gives it back, so that racing guesses are all counted."""
+    moment = now().timestamp()
+    outcome = part.counters.hit(windows, now=moment)
+    if outcome.refused is not None:
+        wait = outcome.refused.retry_after(moment)
+        raise rate_limited(f"Too many {what}; try again in {duration(wait)}.", wait, outcome.refused)
+    return outcome.windows
+
+
+def log_out() -> None:
+    """End the request's session, if it has one."""
+    login = current_session()
+    if login is not None:
+        with runtime().database.write() as session:
+            sessions.end_session(session, login)
+
+
+def cookie_header(request: Request, value: str | None) -> str:
+    """The ``Set-Cookie`` of a session, or of its end."""
+    return dump_cookie(
+        SESSION_COOKIE,
+        value or "",
+        max_age=int(sessions.LONGEST.total_seconds()) if value else 0,
+        path="/",
+        secure=is_secure(request),
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def is_secure(request: Request) -> bool:
+    """Whether cookies are for https only."""
+    public_url = runtime().settings.public_url
+    return public_url.startswith("https:") if public_url else is_forwarded(request) or not is_loopback(request)

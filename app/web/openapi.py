@@ -1,0 +1,336 @@
+"""The OpenAPI document and what blueprints say of themselves for it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from flask import Flask, current_app
+from flask_smorest import Api
+from flask_smorest import Blueprint as SmorestBlueprint
+from marshmallow import Schema
+
+from app.errors import STATUS, ErrorCode
+from app.web.auth import ANYONE, Access
+from app.web.parsing import StrictParser
+from schemas.documents import DocumentsField
+from schemas.errors import ErrorSchema, RateLimitErrorSchema
+from schemas.search import NamesOrList
+from schemas.search_settings import ItemList
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+SECURITY_SCHEMES = {
+    "publicKey": {"type": "http", "scheme": "bearer", "description": "A public key, `svc_pub_…`."},
+    "searchKey": {"type": "http", "scheme": "bearer", "description": "A search key, `svc_srch_…`."},
+    "privateKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A private key, `svc_prv_…`: acts for the whole account.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "session",
+        "description": "A login.",
+    },
+    "csrfToken": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-CSRF-Token",
+        "description": "A login's `csrf_token`; writes with a session need it.",
+    },
+    "engineKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "`engine_key` or `engine_public_key` of client-info.",
+    },
+}
+
+_COUNTED = (
+    ErrorCode.RATE_LIMIT_EXCEEDED,
+    ErrorCode.DATABASE_UNAVAILABLE,
+    ErrorCode.COUNTERS_UNAVAILABLE,
+    ErrorCode.SERVER_BUSY,
+)
+_KEY_ERRORS = (ErrorCode.MISSING_API_KEY, ErrorCode.INVALID_API_KEY, ErrorCode.KEY_DISABLED, ErrorCode.KEY_EXPIRED)
+_DESCRIPTIONS = {
+    400: "Invalid parameters or malformed body",
+    401: "Missing or invalid API key",
+    403: "Known, but not allowed",
+    404: "Resource does not exist",
+    405: "Method not allowed",
+    408: "Body sent too slowly",
+    413: "Body too large",
+    415: "Body of another content type",
+    429: "Rate or daily quota exceeded",
+    500: "Internal error",
+    503: "A part of the service is away or busy; try again",
+}
+_HEADERS = {
+    "X-RateLimit-Limit": {"schema": {"type": "integer"}, "description": "Requests allowed in the window."},
+    "X-RateLimit-Remaining": {"schema": {"type": "integer"}, "description": "Requests left in the window."},
+    "X-RateLimit-Reset": {"schema": {"type": "integer"}, "description": "When the window ends, in Unix seconds."},
+    "X-Request-Id": {"schema": {"type": "string"}, "description": "Names this request in the logs."},
+}
+_RETRY_HEADER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
+
+
+class ApiBlueprint(SmorestBlueprint):
+    """A flask-smorest blueprint with this API's parser and its way to describe an operation."""
+
+    ARGUMENTS_PARSER = StrictParser()
+    DEFAULT_LOCATION_CONTENT_TYPE_MAPPING: dict[str, str] = {  # noqa: RUF012
+        **SmorestBlueprint.DEFAULT_LOCATION_CONTENT_TYPE_MAPPING,
+        "json_optional": "application/json",
+    }
+
+    def arguments(self, schema: Any, **kwargs: Any) -> Callable[[View], View]:
+        """flask-smorest's, with one instance of the schema for all requests: making one costs more than using it."""
+        reader: Callable[[View], View] = super().arguments(schema() if isinstance(schema, type) else schema, **kwargs)
+        return reader
+
+    def register_views_in_doc(self, api: ServiceApi, *args: Any, **kwargs: Any) -> None:
+        """Describe the operations when the document is first asked for: that takes most of the time of a start."""
+        api.descriptions.append(partial(super().register_views_in_doc, api, *args, **kwargs))
+
+    def operation(
+        self,
+        operation_id: str,
+        *,
+        access: Access = ANYONE,
+        errors: tuple[ErrorCode, ...] = (),
+        body: bool = False,
+        **marks: bool,
+    ) -> Callable[[View], View]:
+        """Say whom an operation is for and what it may answer; goes below ``route`` and above the rest.
+
+        Args:
+            operation_id: Name of the operation in generated clients.
+            access: Which callers it is for.
+            errors: Error codes of its own; those of keys, limits and bodies follow from the rest, and any request may
+                be malformed.
+            body: Whether it reads a JSON body.
+            marks: Attributes of the view that :mod:`app.web.request_checks` looks at: ``charges_search``, ``searches``,
+                ``reports_usage``, ``opens_session``, ``uncounted``.
+        """
+        codes = {*errors, ErrorCode.VALIDATION_FAILED, ErrorCode.INTERNAL_ERROR}
+        if not marks.get("uncounted"):
+            codes.update(_COUNTED)
+        if not access.anyone:
+            codes.update(_KEY_ERRORS)
+            codes.add(ErrorCode.INSUFFICIENT_PERMISSION)
+        if access.session or marks.get("opens_session"):
+            codes.add(ErrorCode.CSRF_FAILED)
+        if body:
+            codes.update(
+                (
+                    ErrorCode.INVALID_JSON,
+                    ErrorCode.REQUEST_TIMEOUT,
+                    ErrorCode.PAYLOAD_TOO_LARGE,
+                    ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+                )
+            )
+
+        def decorate(view: View) -> View:
+            documented = self.doc(
+                operationId=operation_id,
+                security=security_of(access),
+                responses=error_responses(codes),
+            )(view)
+            documented.access = access
+            for name, value in marks.items():
+                setattr(documented, name, value)
+            return documented
+
+        return decorate
+
+
+def security_of(access: Access) -> list[dict[str, list[str]]]:
+    """The security requirement of an operation."""
+    schemes = [
+        ("publicKey", access.public),
+        ("searchKey", access.search),
+        ("privateKey", access.private),
+        ("session", access.session),
+        ("engineKey", access.engine),
+    ]
+    return [] if access.anyone else [{name: []} for name, allowed in schemes if allowed]
+
+
+def error_responses(codes: set[ErrorCode]) -> dict[str, Any]:
+    """Responses of an operation for its error codes."""
+    by_status: dict[int, list[str]] = {}
+    for code in ErrorCode:
+        if code in codes:
+            by_status.setdefault(STATUS[code], []).append(code.value)
+    return described_errors(by_status, ErrorSchema, {429: RateLimitErrorSchema})
+
+
+def described_errors(
+    by_status: Mapping[int, Sequence[str]],
+    schema: type[Schema],
+    own_schemas: Mapping[int, type[Schema]] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Responses for the codes of each status, with the schema of their bodies."""
+    responses: dict[str, Any] = {}
+    for status, names in sorted(by_status.items()):
+        headers = dict(_HEADERS)
+        if status in (429, 503):
+            headers.update(_RETRY_HEADER)
+        responses[str(status)] = {
+            "description": f"{_DESCRIPTIONS[status]}: " + ", ".join(f"`{name}`" for name in names),
+            "headers": headers,
+            "content": {"application/json": {"schema": own_schemas.get(status, schema)}},
+        }
+    return responses
+
+
+def create_api(app: Flask) -> Api:
+    """Register flask-smorest, which collects the document, on ``app``."""
+    app.config.update(
+        API_TITLE="Site Search Service",
+        API_VERSION="1.0.0",
+        OPENAPI_VERSION="3.1.0",
+    )
+    api = ServiceApi()
+    api.init_app(app)
+    converter = api.ma_plugin.converter
+    converter.add_attribute_function(_documents_property)
+    converter.add_attribute_function(_names_property)
+    converter.add_attribute_function(_list_property)
+    for name, scheme in SECURITY_SCHEMES.items():
+        api.spec.components.security_scheme(name, scheme)
+    api.spec.options["info"] = {
+        "description": "Hosted site search: send documents in bulk, search them, read analytics.",
+    }
+    return api
+
+
+class ServiceApi(Api):
+    """flask-smorest without its error handler and its default error response: both are ours."""
+
+    ERROR_SCHEMA = ErrorSchema
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.descriptions: list[Callable[[], None]] = []
+        self._document: dict[str, Any] | None = None
+        self._lock = threading.Lock()
+
+    def document(self) -> dict[str, Any]:
+        """The document, made once."""
+        with self._lock:
+            if self._document is None:
+                for describe in self.descriptions:
+                    describe()
+                self._document = _finished(self.spec.to_dict())
+            return self._document
+
+    def _register_error_handlers(self) -> None:
+        return
+
+
+def _documents_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    if not isinstance(field, DocumentsField):
+        return {}
+    from schemas.documents import MAX_BATCH, DocumentSchema
+
+    return {"type": "array", "items": self.resolve_nested_schema(DocumentSchema), "minItems": 1, "maxItems": MAX_BATCH}
+
+
+def _list_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    if not isinstance(field, ItemList):
+        return {}
+    kind = ["array", "null"] if field.allow_none else "array"
+    return {"type": kind, "items": self.field2property(field.item), "minItems": field.low, "maxItems": field.high}
+
+
+def _names_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    if not isinstance(field, NamesOrList):
+        return {}
+    return {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+
+def document() -> dict[str, Any]:
+    """The OpenAPI document of the current application."""
+    api: ServiceApi = current_app.extensions["flask-smorest"]["apis"][""]["ext_obj"]
+    return api.document()
+
+
+def document_at(base_url: str) -> dict[str, Any]:
+    """The document of a service that answers at ``base_url``; empty: wherever the document itself is found."""
+    described = document()
+    opening = {"openapi": described["openapi"], "info": described["info"]}
+    return {**opening, **({"servers": [{"url": base_url}]} if base_url else {}), **described}
+
+
+def _finished(spec: dict[str, Any]) -> dict[str, Any]:
+    """The collected document as it is served."""
+    spec = deepcopy(spec)
+    for item in spec["paths"].values():
+        for method, operation in item.items():
+            if method != "parameters":
+                _finish_operation(method, operation)
+    components = spec["components"]
+    for name in ("responses", "headers"):
+        components.pop(name, None)
+    components["schemas"].pop("PaginationMetadata", None)
+    for schema in components["schemas"].values():
+        _finish_schema(schema)
+        for member in schema.get("properties", {}).values():
+            _describe_default(member)
+    return spec
+
+
+def _finish_operation(method: str, operation: dict[str, Any]) -> None:
+    responses = operation["responses"]
+    responses.pop("default", None)
+    operation["responses"] = dict(sorted(responses.items()))
+    for status, response in operation["responses"].items():
+        if status.startswith("2"):
+            response.setdefault("headers", {}).update(_HEADERS)
+    if method not in ("get", "head"):
+        operation["security"] = [
+            {**scheme, "csrfToken": []} if "session" in scheme else scheme for scheme in operation["security"]
+        ]
+    for parameter in operation.get("parameters", ()):
+        _finish_schema(parameter["schema"])
+        if parameter["in"] == "query":
+            _forbid_null(parameter["schema"])
+
+
+def _finish_schema(schema: Any) -> None:
+    """Leave out defaults that only say "absent", and name null among the values of what may be null."""
+    if isinstance(schema, list):
+        for member in schema:
+            _finish_schema(member)
+    if not isinstance(schema, dict):
+        return
+    if "default" in schema and schema["default"] is None:
+        del schema["default"]
+    if isinstance(schema.get("enum"), list) and "null" in schema.get("type", ()) and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+    for member in schema.values():
+        _finish_schema(member)
+
+
+def _describe_default(member: dict[str, Any]) -> None:
+    """Tell the default of a body's member in words: generators take one that has a default for always present."""
+    if "default" not in member:
+        return
+    default = member.pop("default")
+    if default not in ("", [], {}):
+        member["description"] = f"{member.get('description', '')} Default: `{json.dumps(default)}`.".lstrip()
+
+
+def _forbid_null(schema: dict[str, Any]) -> None:
+    """A query parameter is absent or has a value; there is no null in a query string."""
+    kinds = schema.get("type")
+    if isinstance(kinds, list):
+        schema["type"] = next(kind for kind in kinds if kind != "null")

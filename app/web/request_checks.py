@@ -1,0 +1,293 @@
+"""What happens to every request before its view, in the order in which errors win.
+
+0 the address limit of callers nobody knows, 1 route and method, 2 identity, 3 request limits,
+4 CSRF, 5 kind of key. The rest (body, objects, state, quota) is the view's. Before all limits comes the share of
+threads: who has used it up is refused before anything is asked that could be slow.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from flask import Flask, Request, Response, current_app, g, request
+
+from app.clock import now
+from app.counters.base import CountersUnavailable, CredentialEpoch, HitOutcome, UsageReservation
+from app.counters.limiter import RequestLimitExceeded, RequestLimits
+from app.errors import ApiError, ErrorCode
+from app.runtime import Runtime, runtime
+from app.web.auth import (
+    SESSION_COOKIE,
+    Caller,
+    access_of,
+    bearer_token,
+    identify_session,
+    identify_token,
+    missing_key,
+)
+from app.web.client_ip import address_key, client_address
+from app.web.hosts import refuse_foreign_form
+from app.web.parsing import read_form_body
+from app.web.quota import (
+    ADDRESS_LIMIT,
+    MINUTE_SECONDS,
+    address_window,
+    caller_windows,
+    out_of_searches,
+)
+
+log = logging.getLogger(__name__)
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+def guard(app: Flask) -> None:
+    """Put the checks in front of every view of ``app``."""
+    app.before_request(_check)
+    app.teardown_request(_leave_share)
+    app.after_request(_give_back_failed)
+    app.after_request(_complete_rate_headers)
+
+
+def current_caller() -> Caller:
+    """The caller of an operation that is not for anyone."""
+    caller: Caller = g.caller
+    return caller
+
+
+def current_session() -> str | None:
+    """The hash that names the request's session, if it has one."""
+    caller: Caller | None = g.get("caller")
+    return caller.session_hash or None if caller is not None else None
+
+
+def address() -> str:
+    """What stands for the caller's address."""
+    part = runtime()
+    return address_key(client_address(request, part.settings.trusted_proxies), part.settings.secret_key)
+
+
+def _check() -> None:
+    # Every look through a proxy of Flask's costs; this runs before every answer.
+    req: Request = request._get_current_object()  # type: ignore[attr-defined]
+    state = g._get_current_object()  # type: ignore[attr-defined]
+    state.caller = None
+    state.outcome = None
+    view = _view(req.endpoint)
+    if getattr(view, "uncounted", False):
+        return
+    part = runtime()
+    access = access_of(view)
+    token = bearer_token(req)
+    caller, failure = _identify(part, req, token)
+    if caller is not None and caller.kind == "session" and not (access.session or access.anyone):
+        caller, failure = None, missing_key()
+    opens_session = getattr(view, "opens_session", False)
+    who = address() if caller is None else caller.account.id
+    state.share = who, part.shares.enter(who)
+    if caller is None:
+        _hit_address(part)
+        if req.routing_exception is not None:
+            raise req.routing_exception
+        if not access.anyone:
+            raise failure or missing_key()
+        if opens_session:
+            refuse_foreign_form(req)
+        return
+    state.caller = caller  # Whatever ends the request from here on, its answer is for them.
+    try:
+        caller, state.outcome = _count(part, req, view, caller, token)
+    except ApiError as error:
+        # What they were known as has ended: they are nobody.
+        state.caller = None
+        _hit_address(part)
+        raise req.routing_exception or error from error
+    state.caller = caller
+    part.usage_copies.note(caller.account.id)
+    if caller.key is not None:
+        part.key_use.note(caller.key.id)
+    if req.routing_exception is not None:
+        raise req.routing_exception
+    if opens_session:
+        refuse_foreign_form(req)
+    elif caller.kind == "session" and req.method not in SAFE_METHODS:
+        check_csrf(caller)
+    if not access.allows(caller):
+        raise forbidden(caller)
+
+
+def _leave_share(_error: BaseException | None) -> None:
+    share = g.pop("share", None)
+    if share is not None:
+        runtime().shares.leave(*share)
+
+
+def _identify(part: Runtime, req: Request, token: str | None) -> tuple[Caller | None, ApiError | None]:
+    """Who is calling, or why that is not known."""
+    try:
+        if token is not None:
+            return identify_token(part, req.path, token), None
+        cookie = req.cookies.get(SESSION_COOKIE)
+        return (None if cookie is None else identify_session(part, cookie)), None
+    except ApiError as error:
+        return None, error
+
+
+def _view(endpoint: str | None) -> Any:
+    return current_app.view_functions.get(endpoint or "")
+
+
+def _count(
+    part: Runtime, req: Request, view: Any, caller: Caller, token: str | None
+) -> tuple[Caller, HitOutcome | None]:
+    """Count the request in its caller's windows.
+
+    Returns:
+        The caller as they are known to be at this moment, and what was counted; ``None`` without counters.
+    """
+    try:
+        outcome = _hit_for(part, req, view, caller)
+    except CountersUnavailable as error:
+        _refuse_write(error)
+        return (caller if token is None else identify_token(part, req.path, token, _UNSETTLED)), None
+    except RequestLimitExceeded as error:
+        if error.outcome is None or not _is_stale(caller, token, error.outcome):
+            raise
+        outcome = error.outcome
+    if token is not None and _is_stale(caller, token, outcome):
+        known = caller
+        try:
+            caller = identify_token(part, req.path, token, outcome.epoch)
+        except Exception:
+            _undo(part, outcome)
+            raise
+        if outcome.refused is not None or caller.account.limits != known.account.limits:
+            _undo(part, outcome)
+            outcome = _hit_for(part, req, view, caller)
+    return caller, outcome
+
+
+_UNSETTLED = CredentialEpoch(1, 0)
+"""An epoch that equals none that is kept, so that everything is read anew and nothing is kept."""
+
+
+def _is_stale(caller: Caller, token: str | None, outcome: HitOutcome) -> bool:
+    """Whether the caller's account may have changed since it was loaded. Sessions are read with every request."""
+    return token is not None and (caller.epoch is None or caller.epoch != outcome.epoch)
+
+
+def _hit_for(part: Runtime, req: Request, view: Any, caller: Caller) -> HitOutcome:
+    windows = caller_windows(caller, address, reports=getattr(view, "reports_usage", False))
+    reserve = None
+    if _charges(req, view) and access_of(view).allows(caller):
+        gateway_site_id = None if caller.site is None else caller.site.id
+        reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
+    return part.limiter.check_request_limits(
+        RequestLimits(
+            windows=tuple(windows),
+            reserve=reserve,
+            credentials_of=None if caller.kind == "session" else caller.account.id,
+            shown=tuple(window.key for window in windows if window.seconds == MINUTE_SECONDS),
+        ),
+        now=now().timestamp(),
+    )
+
+
+def _charges(req: Request, view: Any) -> bool:
+    """Whether the request is a search to be charged: all of a view's are, or those it recognises itself."""
+    charges: bool | Callable[[], bool] = getattr(view, "charges_search", False)
+    return req.method not in ("HEAD", "OPTIONS") and (charges() if callable(charges) else charges)
+
+
+def _hit_address(part: Runtime) -> None:
+    """Count a request of somebody unknown."""
+    try:
+        part.limiter.check_request_limits(RequestLimits((address_window(address()),)), now=now().timestamp())
+    except CountersUnavailable as error:
+        _refuse_write(error)
+
+
+def _undo(part: Runtime, outcome: HitOutcome) -> None:
+    if outcome.refused is None:
+        part.counters.give_back(reservation=outcome.reservation, windows=outcome.windows, now=now().timestamp())
+
+
+def _refuse_write(error: CountersUnavailable) -> None:
+    """Without counters, reading and searching go on; what writes is refused. What nothing answers writes nothing."""
+    log.error("the counter store is unavailable: %s", error)
+    g.counters_away = True
+    writes = request.method not in SAFE_METHODS and request.routing_exception is None
+    if writes and not getattr(_view(request.endpoint), "searches", False):
+        raise error
+
+
+def require_search() -> None:
+    """Refuse the search if the day's searches are used up."""
+    outcome: HitOutcome | None = g.outcome
+    if outcome is not None and outcome.reservation is None and request.method != "HEAD":
+        raise out_of_searches(outcome, current_caller().account.limits)
+
+
+def used_today() -> int:
+    """Searches the account has used today, this one included; 0 while the counter store is away, which is logged."""
+    if g.get("counters_away", False):
+        return 0
+    outcome: HitOutcome | None = g.outcome
+    if outcome is not None and outcome.used_today is not None:
+        return outcome.used_today
+    part = runtime()
+    caller = current_caller()
+    return part.counters.usage_of_day(caller.account.id, now().date()).used
+
+
+def check_csrf(caller: Caller) -> None:
+    """Refuse a session's write without the session's token.
+
+    Raises:
+        ApiError: 403 ``csrf_failed``.
+    """
+    sent = request.headers.get("X-CSRF-Token", "")
+    if not sent and request.mimetype in FORM_TYPES:
+        sent = read_form_body(request).get("csrf_token", "")
+    if not hmac.compare_digest(sent.encode(), caller.csrf_token.encode()):
+        raise ApiError(
+            ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (a form: in the field csrf_token)."
+        )
+
+
+def forbidden(caller: Caller) -> ApiError:
+    """The 403 for a key of the wrong kind, with what to do instead."""
+    if getattr(_view(request.endpoint), "searches", False):
+        message = (
+            "A public key cannot search here. Call GET /v1/client-info with it and search the engine it names "
+            "directly, or use a search key."
+        )
+    else:
+        message = f"A {caller.kind} key may not do this; use a private key."
+    return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
+
+
+def _give_back_failed(response: Response) -> Response:
+    """A search that failed costs nothing."""
+    outcome: HitOutcome | None = g.get("outcome")
+    if response.status_code >= 400 and outcome is not None and outcome.reservation is not None:
+        try:
+            runtime().counters.give_back(reservation=outcome.reservation, now=now().timestamp())
+        except CountersUnavailable:
+            log.exception("a failed search could not be given back")
+        g.outcome = outcome._replace(reservation=None)
+    return response
+
+
+def _complete_rate_headers(response: Response) -> Response:
+    """Headers for answers that came before any limit was looked at: those of an untouched window."""
+    if getattr(_view(request.endpoint), "without_rate_headers", False) or g.get("preflight", False):
+        return response
+    if "X-RateLimit-Limit" not in response.headers:
+        response.headers["X-RateLimit-Limit"] = str(ADDRESS_LIMIT)
+        response.headers["X-RateLimit-Remaining"] = str(ADDRESS_LIMIT)
+        response.headers["X-RateLimit-Reset"] = str(int(now().timestamp()) + MINUTE_SECONDS)
+    return response

@@ -1,0 +1,63 @@
+"""Which site a key's request is about."""
+
+from __future__ import annotations
+
+from app.errors import ApiError, ErrorCode, field_error
+from app.runtime import runtime
+from app.services.access.credentials import SiteRecord, site_record
+from app.services.indexing.documents import site_inactive
+from app.services.sites import get_site
+from app.web.auth import Caller
+
+
+def choose_searched_site(caller: Caller, site_id: int | None) -> SiteRecord:
+    """The site a key may search: a search key its own, a private key any of its account.
+
+    Raises:
+        ApiError: 404 for nobody's or another account's site, 403 for another site of the account with a
+            search key, or a paused site.
+    """
+    key = caller.key
+    assert key is not None
+    wanted = key.site_id if site_id is None else site_id
+    site = _site(caller, wanted)
+    if wanted != key.site_id and key.type != "private":
+        raise ApiError(
+            ErrorCode.INSUFFICIENT_PERMISSION,
+            "A search key searches its own site alone; use that site's key or a private key.",
+        )
+    if not site.active:
+        raise site_inactive()
+    return site
+
+
+def _site(caller: Caller, site_id: int) -> SiteRecord:
+    """The site from the cached account, loaded at first use."""
+    site = caller.account.sites.get(site_id)
+    if site is None:
+        with runtime().database.read() as session:
+            site = site_record(get_site(session, caller.account.id, site_id))
+        caller.account.sites[site_id] = site
+    return site
+
+
+def choose_written_site(caller: Caller, in_query: int | None, in_body: int | None) -> int:
+    """The site a private key's documents are for: the key's own unless named in the query or the body.
+
+    Raises:
+        ApiError: 400 if both name one and differ.
+    """
+    if in_query is not None and in_body is not None and in_query != in_body:
+        raise field_error("site_id", "conflict", "in the query and in the body differ")
+    if in_query is not None:
+        return in_query
+    if in_body is not None:
+        return in_body
+    assert caller.key is not None
+    return caller.key.site_id
+
+
+def own_site(caller: Caller) -> SiteRecord:
+    """The site of the caller's own key."""
+    assert caller.key is not None
+    return _site(caller, caller.key.site_id)

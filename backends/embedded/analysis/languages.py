@@ -1,0 +1,301 @@
+"""Which language a text is in, and what that language does to words."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+import threading
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import cache, lru_cache
+from itertools import chain
+
+import Stemmer
+
+from backends.embedded.analysis.normalization import fold
+from backends.embedded.analysis.stop_words import STOP_WORDS
+from backends.embedded.analysis.vietnamese import TONAL, has_tones
+from backends.text.normalization import INDIAN, beyond_ascii, normalized
+
+STEMMERS = {
+    "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
+    "eo": "esperanto", "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian", "fi": "finnish",
+    "fr": "french", "ga": "irish", "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian",
+    "it": "italian", "lt": "lithuanian", "ne": "nepali", "nl": "dutch", "no": "norwegian", "pl": "polish",
+    "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian", "sv": "swedish", "ta": "tamil",
+    "tr": "turkish", "yi": "yiddish",
+}  # fmt: skip
+"""ISO 639-1 code to the Snowball algorithm of the language."""
+
+UNKNOWN = "und"
+"""The code of a text whose language was not recognised."""
+
+_ACCENTS = {
+    "es": "aáeéiíoóuú", "pt": "aáâãeéêiíoóôõuú", "it": "aàeèéiìoòuù", "fr": "eéè", "ca": "aàeèéiíoòóuú",
+    "hu": "aáeéiíoóöuúü", "ro": "aăâiîsștț", "de": "aäoöuü", "sv": "aåäoö", "fi": "aäoö", "et": "aäoõöuü",
+    "pl": "aąeęlłoósśzżź", "cs": "aáeéěiíouůúsšcčrřzžyý", "tr": "gğiıosşuüoöcç", "lt": "aąeęėiįuųūsšzž",
+    "el": "αάεέηήιίοόυύωώ", "ga": "aáeéiíoóuú", "da": "aåoø", "no": "aåoø", "ar": "هةيى",
+}  # fmt: skip
+"""Letters that folding has made one, first the plain one; stems may differ by them."""
+
+PREFIXES: Mapping[str, tuple[str, ...]] = {
+    "ar": ("ال", "و", "وال", "ب", "بال", "وب", "وبال", "ل", "لل", "ول", "ولل", "ف", "فال", "ك", "كال", "وكال"),
+    "id": (
+        "be", "bel", "ber", "di", "diper", "ke", "keber", "me", "mem", "memper", "men", "meng", "pe", "pel", "pem",
+        "pen", "peng", "per", "ter",
+    ),
+    "nl": ("ge",),
+}  # fmt: skip
+"""What words may begin with that the stemmer of their language takes off.
+
+Left out are languages where few words do (Irish, Persian, Tamil, Yiddish), and what changes the letters after it.
+"""
+
+_ELIDING, _ELISIONS = frozenset({"ca", "fr", "it"}), frozenset("cdjlmnst")
+"""Languages in which words lose their vowel (*l'eau*), and what is left of them: mostly it is just a letter."""
+
+_VOTES_OF_LETTERS = 3
+"""A word of one letter counts as if at least so many languages had it."""
+
+_FEW, _TRACES = 0.04, 0.005
+"""Shares of a site's documents: below the first, a language is rare; below the second, it may not be there at all."""
+
+_MOST_LIKELY = 5
+_LETTERS_OF_ENDING = 6
+_SAMPLE = 600
+_SCRIPTS = (
+    ("ja", re.compile("[\u3041-\u30ff]")),
+    ("zh", re.compile("[\u3400-\u9fff]")),
+    ("ko", re.compile("[\uac00-\ud7a3]")),
+    ("th", re.compile("[\u0e01-\u0e5b]")),
+    ("hy", re.compile("[\u0531-\u0587]")),
+    ("ta", re.compile("[\u0b80-\u0bff]")),
+    ("el", re.compile("[\u0370-\u03ff\u1f00-\u1fff]")),
+    ("vi", re.compile("[\u1ea0-\u1ef9]")),
+)
+_FEW_LETTERS_TELL = {"ja": 0.1, "vi": 0.05}
+"""Share of a text's letters that tell its language; of others, that are written in a script alone, 0.3."""
+
+_BEYOND_LATIN = re.compile("[\u0370-\u1dff\u1ea0-\u1ef9\u2e80-\ud7ff]")
+_WORD = re.compile(rf"(?:[^\W\d_]+|[{INDIAN}]+)+")
+"""Letters, and the signs of which Indian scripts write vowels."""
+
+_LOWER_OR_SPACE = bytes(
+    code if code >= 128 else ord(chr(code).lower()) if chr(code).isalpha() else 32 for code in range(256)
+)
+"""A table for UTF-8: letters of ASCII in lower case, the rest of it as spaces."""
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """The folded stop words of a language; empty for an unknown one."""
+    return frozenset(filter(None, (fold(word) for word in STOP_WORDS.get(language, "").split())))
+
+
+@cache
+def _votes() -> dict[str, tuple[tuple[str, ...], int]]:
+    """Every stop word to the languages that have it, and which part of a vote it gives each: half of one if it is 2."""
+    found: dict[str, list[str]] = {}
+    for language, words in STOP_WORDS.items():
+        for word in set(words.split()).difference(_ELISIONS if language in _ELIDING else ()):
+            found.setdefault(word, []).append(language)
+    return {
+        word: (tuple(languages), max(len(languages), _VOTES_OF_LETTERS if len(word) == 1 else 1))
+        for word, languages in found.items()
+    }
+
+
+def recognise(text: str) -> str:
+    """The language of a text as ISO 639-1 code, :data:`UNKNOWN` if nothing tells."""
+    sample = normalized("NFC", text[:_SAMPLE])
+    foreign = beyond_ascii(sample)
+    if _BEYOND_LATIN.search(foreign):
+        letters = len(_WORD.sub("", sample))
+        written = max(1, len(sample) - letters)
+        for language, script in _SCRIPTS:
+            if len(script.findall(foreign)) > written * _FEW_LETTERS_TELL.get(language, 0.3):
+                return language
+    words = _words(sample, foreign)
+    ballots = _ballots()
+    counts = ballots.count(words)
+    most = max(counts)
+    if not most:
+        return UNKNOWN
+    if counts.count(most) == 1:
+        return ballots.languages[counts.index(most)]
+    scores = language_votes(words)
+    return max(scores, key=scores.__getitem__)
+
+
+def _words(text: str, foreign: str) -> list[str]:
+    """The runs of letters of a text in lower case, given its characters beyond ASCII."""
+    if foreign.lower() != foreign:
+        return _WORD.findall(text.lower())
+    for char in set(foreign):
+        if _WORD.match(char) is None:
+            text = text.replace(char, " ")
+    return text.encode("utf-8", "surrogatepass").translate(_LOWER_OR_SPACE).decode("utf-8", "surrogatepass").split()
+
+
+def language_votes(words: Iterable[str]) -> dict[str, float]:
+    """How strongly lower-case words speak for each language: a stop word shared by many counts little for each."""
+    votes = _votes()
+    scores: dict[str, float] = defaultdict(float)
+    for word in words:
+        vote = votes.get(word)
+        if vote is not None:
+            languages, part = vote
+            for language in languages:
+                scores[language] += 1 / part
+    return scores
+
+
+def likely_languages(words: Sequence[str], shares: Mapping[str, float]) -> tuple[str, ...]:
+    """The languages that a query may be in, the most frequent first.
+
+    Letters that few languages have tell, or its stop words; those of a language that few documents are in count half.
+    Where nothing tells, it is any of the frequent languages that are written in its script.
+
+    Args:
+        words: Those of the query, in lower case.
+        shares: Language to the share of a site's documents that are in it, the most frequent first.
+    """
+    present = {language: share for language, share in shares.items() if language != UNKNOWN and share >= _TRACES}
+    if len(present) > 1:
+        if has_tones(" ".join(words)) and not TONAL.isdisjoint(present):
+            return tuple(TONAL.intersection(present))
+        votes = language_votes(words)
+        weighed = {name: votes.get(name, 0.0) * (1 if share >= _FEW else 0.5) for name, share in present.items()}
+        best = max(weighed.values())
+        if best >= 1:
+            return tuple(name for name, vote in weighed.items() if vote == best)
+    written = {_script_of(word) for word in words}
+    usual = [name for name, share in present.items() if share >= _FEW]
+    return (*[name for name in usual if _script(name) in written][:_MOST_LIKELY], *TONAL.intersection(usual))
+
+
+@cache
+def _script(language: str) -> str:
+    """The script of a language's stop words."""
+    return _script_of(STOP_WORDS.get(language, ""))
+
+
+def _script_of(text: str) -> str:
+    """The script of the first letter of a text, as Unicode names it."""
+    return next((unicodedata.name(char, "").partition(" ")[0] for char in text if char.isalpha()), "")
+
+
+class _Ballots:
+    """The votes of all words of a text added up at once: a word's votes for every language are one number.
+
+    A language has 32 bits of it, and votes are in units of which every share is a whole number.
+    """
+
+    def __init__(self) -> None:
+        votes = _votes()
+        unit = math.lcm(*{part for _, part in votes.values()})
+        self.languages = tuple(dict.fromkeys(language for languages, _ in votes.values() for language in languages))
+        bit = {language: 32 * at for at, language in enumerate(self.languages)}
+        self._by_word = {
+            word: sum((unit // part) << bit[language] for language in languages)
+            for word, (languages, part) in votes.items()
+        }
+        self._counts = struct.Struct(f"<{len(self.languages)}I")
+
+    def count(self, words: Iterable[str]) -> tuple[int, ...]:
+        """The votes for each of :attr:`languages`, from at most a thousand words in lower case."""
+        total = sum(filter(None, map(self._by_word.get, words)))
+        counts: tuple[int, ...] = self._counts.unpack(total.to_bytes(self._counts.size, "little"))
+        return counts
+
+
+@cache
+def _ballots() -> _Ballots:
+    return _Ballots()
+
+
+class _Stemmers(threading.local):
+    """Snowball stemmers are not to be shared by threads."""
+
+    def __init__(self) -> None:
+        self.by_algorithm: dict[str, Stemmer.Stemmer] = {}
+
+    def get(self, algorithm: str) -> Stemmer.Stemmer:
+        stemmer = self.by_algorithm.get(algorithm)
+        if stemmer is None:
+            stemmer = self.by_algorithm[algorithm] = Stemmer.Stemmer(algorithm, 0)
+        return stemmer
+
+
+_STEMMERS = _Stemmers()
+
+
+@lru_cache(maxsize=65536)
+def stem(language: str, word: str) -> str:
+    """The folded stem of one word in lower case; the word itself where the language has no stemmer."""
+    algorithm = STEMMERS.get(language)
+    return fold(_STEMMERS.get(algorithm).stemWord(word) if algorithm else word)
+
+
+@lru_cache(maxsize=8192)
+def stems(language: str, term: str) -> frozenset[str]:
+    """The stems a folded term may have: of itself, and of what it may have been before its accents were folded."""
+    algorithm = STEMMERS.get(language)
+    if algorithm is None:
+        return frozenset((stem(language, term),))
+    return frozenset(map(fold, set(_STEMMERS.get(algorithm).stemWords(_spellings(language, term)))))
+
+
+def sharing_stem(language: str, wanted: Set[str], terms: Sequence[str]) -> list[str]:
+    """Those of some folded terms that :func:`stems` gives one of the wanted stems, in order.
+
+    All are stemmed in one call: a search may have to look through hundreds.
+    """
+    algorithm = STEMMERS.get(language)
+    if algorithm is None:
+        return [term for term in terms if not wanted.isdisjoint(stems(language, term))]
+    owners, spellings = terms, terms
+    if _variants(language):
+        written = [_spellings(language, term) for term in terms]
+        owners = [term for term, variants in zip(terms, written, strict=True) for _ in variants]
+        spellings = list(chain.from_iterable(written))
+    stemmed = _STEMMERS.get(algorithm).stemWords(spellings)
+    # Folding an accented letter leaves one letter, so few stems need to be folded.
+    sizes = set(map(len, wanted))
+    return list(
+        dict.fromkeys(
+            owner
+            for owner, found in zip(owners, stemmed, strict=True)
+            if found in wanted or (len(found) in sizes and not found.isascii() and fold(found) in wanted)
+        )
+    )
+
+
+def _spellings(language: str, term: str) -> list[str]:
+    """A folded term, and what it may have been with an accent on one of its last letters."""
+    start, ending = term[:-_LETTERS_OF_ENDING], term[-_LETTERS_OF_ENDING:]
+    return [term, *[start + accented for accented in _accented(language, ending)]]
+
+
+@lru_cache(maxsize=16384)
+def _accented(language: str, ending: str) -> tuple[str, ...]:
+    """A folded ending with one accent, in every way the language has."""
+    variants = _variants(language)
+    return tuple(
+        ending[:at] + variant + ending[at + 1 :]
+        for at, letter in enumerate(ending)
+        for variant in variants.get(letter, "")
+    )
+
+
+@cache
+def _variants(language: str) -> Mapping[str, str]:
+    """Each plain letter to the accented ones of a language that are folded to it."""
+    found: dict[str, str] = {}
+    for letter in _ACCENTS.get(language, ""):
+        plain = fold(letter)
+        if plain != letter:
+            found[plain] = found.get(plain, "") + letter
+    return found

@@ -1,0 +1,174 @@
+"""Words as the index knows them: composed, without case and accents, scripts without spaces cut into pairs.
+
+The same steps run over documents and queries. :func:`prepare` does in Python what tantivy's analyzer does not;
+:data:`ANALYZER` then splits, lower-cases and folds Latin letters.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+
+import tantivy
+
+from backends.text.normalization import beyond_ascii, few_marks, normalized
+
+MAX_TERM_BYTES = 160
+"""Words of so many and more are neither indexed nor searched."""
+
+TOKENIZER = "words"
+
+_UNSPACED_BASE = (
+    "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+)
+_HANGUL = "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
+_CLUSTERED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109d\u1780-\u17d3\u17d7\u17dc\u17dd"
+    "\u17e0-\u17e9\uaa60-\uaa76\uaa7a-\uaa7f"
+)
+_CLUSTER_MARKS = (
+    "\u0e30-\u0e3a\u0e45\u0e4d\u0eb0-\u0ebc\u0ecd\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064"
+    "\u1067-\u106d\u1071-\u1074\u1082-\u108d\u17b4-\u17c8"
+)
+_SILENT_MARKS = (
+    (0xE47, 0xE4C), (0xE4E, 0xE4E), (0xEBA, 0xEBA), (0xEC8, 0xECC), (0x1037, 0x1037), (0x1039, 0x103A),
+    (0x17B4, 0x17B5), (0x17C9, 0x17D3), (0x17DD, 0x17DD),
+)  # fmt: skip
+"""Tone and silencing marks of the clustered scripts; tantivy would split words at them."""
+
+RUN = re.compile(f"[{_UNSPACED_BASE}]+|[{_HANGUL}]+|[{_CLUSTERED}]+")
+"""A stretch of one script written without spaces (Korean included: particles cling to its words)."""
+
+_CLUSTER = re.compile(f".[{_CLUSTER_MARKS}]*", re.DOTALL)
+_IS_CLUSTERED = re.compile(f"[{_CLUSTERED}]")
+# Each begins with the sign itself, for which a text is scanned many times faster than for what stands before it.
+_LETTER_PLUS = re.compile(r"\+\+(?<=\b[A-Za-z]\+\+)")
+_WORD_PLUS = re.compile(r"\+\+(?![^\W_])(?<=[^\W_]{2}\+\+)")
+_LETTER_SHARP = re.compile(r"#(?!\w)(?<=\b[A-Za-z]#)")
+_DOT_NET = re.compile(r"\.(?=net(?![^\W_]))(?<![\w.]\.)", re.IGNORECASE)
+
+
+def _fold_table() -> dict[int, str | None]:
+    table: dict[int, str | None] = {}
+    for code in (*range(0x300, 0x3100), *range(0xA600, 0xAC00), *range(0xFB00, 0xFE30), *range(0x10A00, 0x11800)):
+        char = chr(code)
+        if _IS_CLUSTERED.match(char):
+            continue
+        if unicodedata.combining(char):
+            table[code] = None
+        elif 0x370 <= code < 0x400 or 0x1F00 <= code < 0x2000:
+            base = normalized("NFD", char)[0]
+            if base != char and base.isalpha():
+                table[code] = base
+    for first, last in _SILENT_MARKS:
+        table |= dict.fromkeys(range(first, last + 1))
+    table |= {
+        ord("ς"): "σ", ord("ё"): "е", ord("Ё"): "Е", ord("İ"): "I", ord("ı"): "i", ord("ƒ"): "f",
+        0x640: None, 0xAD: None, 0x200C: None, 0x200D: None, 0x200E: None, 0x200F: None, 0xFEFF: None,
+        ord("أ"): "ا", ord("إ"): "ا", ord("آ"): "ا", ord("ٱ"): "ا", ord("ى"): "ي", ord("ة"): "ه", ord("ؤ"): "و",
+        ord("ئ"): "ي", ord("ی"): "ي", ord("ک"): "ك",
+    }  # fmt: skip
+    return table
+
+
+_FOLDS = _fold_table()
+_FEW_FOLDED = 64
+
+SILENT = "".join(chr(code) for code, folded in _FOLDS.items() if not folded)
+"""Marks and invisible characters that a word is the same word without."""
+
+
+_COMPATIBILITY = re.compile("[\uff61-\uff9f\U0001d400-\U0001d7ff]+")
+_TO_COMPOSE = re.compile(
+    "[^\0-\xac\xae-\u012f\u0132-\u0191\u0193-\u02ff"
+    "\u2010-\u20cf\u20f1-\u2125\u2127-\u2129\u212c-\u2328\u232b-\u2adb\u2add-\u2cee\U0001f300-\U0001faff]"
+)
+"""Everything but the Latin letters, signs and emoji that composing leaves as they are; unspaced scripts are in it."""
+_UNSPACED = re.compile(f"[{_UNSPACED_BASE}{_HANGUL}{_CLUSTERED}]")
+
+ANALYZER = (
+    tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    .filter(tantivy.Filter.remove_long(MAX_TERM_BYTES))
+    .filter(tantivy.Filter.lowercase())
+    .filter(tantivy.Filter.ascii_fold())
+    .filter(tantivy.Filter.lowercase())  # Some letters, such as ǧ and ʀ, are folded to capitals.
+    .build()
+)
+
+
+def pieces_of(run: str) -> list[str]:
+    """The units a run of an unspaced script is cut into: characters, each with its marks."""
+    return _CLUSTER.findall(run) if _IS_CLUSTERED.match(run) else list(run)
+
+
+def _paired(match: re.Match[str]) -> str:
+    """A run as its pairs of neighbours, then its pieces: words are found by pairs, single characters by themselves."""
+    pieces = pieces_of(match.group())
+    alone = " ".join(pieces)
+    if len(pieces) == 1:
+        return f" {alone} "
+    return f" {' '.join([left + right for left, right in pairwise(pieces)])} {alone} "
+
+
+def compose(text: str) -> str:
+    """Composed text with the marks gone that do not tell words apart."""
+    foreign = beyond_ascii(text)
+    return text if _TO_COMPOSE.search(foreign) is None else _composed(text, foreign)
+
+
+def _composed(text: str, foreign: str) -> str:
+    normal = few_marks(text, foreign)
+    if _COMPATIBILITY.search(foreign) is not None:
+        normal = _COMPATIBILITY.sub(lambda found: normalized("NFKC", found.group()), normal)
+    if not unicodedata.is_normalized("NFC", normal):
+        normal = normalized("NFC", normal)
+    if normal is not text:
+        text, foreign = normal, beyond_ascii(normal)
+    folded = [char for char in set(foreign) if ord(char) in _FOLDS]
+    if folded:
+        # str.translate looks every character up; these mostly are few, and none is what another becomes.
+        if len(folded) > _FEW_FOLDED:
+            text = text.translate(_FOLDS)
+        else:
+            for char in folded:
+                text = text.replace(char, _FOLDS[ord(char)] or "")
+        text = normalized("NFC", text)
+    return text
+
+
+def spell_out(text: str) -> str:
+    """``C++``, ``C#`` and ``.NET`` as words that splitting leaves whole."""
+    if "+" in text and "++" in text:
+        text = _LETTER_PLUS.sub("plusplus ", text)
+        text = _WORD_PLUS.sub(" plusplus ", text)
+    if "#" in text:
+        text = _LETTER_SHARP.sub("sharp ", text)
+    if "." in text:
+        text = _DOT_NET.sub(" dot", text)
+    return text
+
+
+def prepare(text: str) -> str:
+    """A document's text as it is given to :data:`ANALYZER`."""
+    foreign = beyond_ascii(text)
+    if _TO_COMPOSE.search(foreign) is None:
+        return spell_out(text)
+    text = _composed(text, foreign)
+    return spell_out(text if _UNSPACED.search(beyond_ascii(text)) is None else RUN.sub(_paired, text))
+
+
+@lru_cache(maxsize=65536)
+def fold(word: str) -> str:
+    """One word, folded; ``""`` if nothing of it is indexed. No pairs are made."""
+    if word.isascii() and word.isalpha() and word.islower() and len(word) < MAX_TERM_BYTES:
+        return word
+    terms = ANALYZER.analyze(spell_out(compose(word)))
+    return terms[0] if len(terms) == 1 else " ".join(terms)
+
+
+def terms_of(text: str) -> list[str]:
+    """The terms a text is indexed under, in order."""
+    return list(ANALYZER.analyze(prepare(text)))

@@ -1,0 +1,122 @@
+"""The embedded engine: tantivy in this process, on disk or in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from backends.base import Document, FieldKinds, SearchBackend, SearchQuery, SearchResult, TakeHit
+from backends.embedded.engine_errors import engine_errors
+from backends.embedded.index.disk import DiskStore
+from backends.embedded.index.documents import searched_characters
+from backends.embedded.index.memory import MemoryStore
+from backends.embedded.index.rebuild import stored_ids
+from backends.embedded.index.store import Store
+from backends.embedded.search import run_search
+from backends.identity import engine_identity
+
+OPEN_INDEXES = 200
+"""Indexes a process keeps open unless the URL says otherwise."""
+
+WRITE_TIMEOUT_SECONDS = 30.0
+
+
+class TantivyBackend(SearchBackend):
+    """Searches indexes of one store.
+
+    Built by :meth:`from_url` from ``memory://`` or ``tantivy:///path?indexes=200&timeout=30&name=second``: how many
+    indexes a process keeps open, how many seconds a write waits for another of the same index, and what tells this
+    engine from another one on disk.
+    """
+
+    def __init__(self, store: Store, *, name: str, identity: str, persistent: bool):
+        self.store = store
+        self.name = name
+        self.identity = identity
+        self.persistent = persistent
+
+    @classmethod
+    def from_url(cls, url: str) -> TantivyBackend:
+        """Build the backend a URL names. Opens nothing.
+
+        Raises:
+            ValueError: The URL is not of the form above.
+        """
+        parts = urlsplit(url)
+        options = {name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()}
+        timeout = _positive(options.pop("timeout", str(WRITE_TIMEOUT_SECONDS)), "timeout")
+        if parts.scheme == "memory":
+            if options or parts.netloc or parts.path.strip("/"):
+                raise ValueError("The address of the search engine in memory is memory:// and nothing more.")
+            return cls(MemoryStore(timeout), name="memory", identity=engine_identity("memory"), persistent=False)
+        path = unquote(parts.path)
+        if parts.netloc or not path.startswith("/") or path == "/":
+            raise ValueError("The address of the embedded search engine is tantivy:///absolute/path.")
+        indexes = int(_positive(options.pop("indexes", str(OPEN_INDEXES)), "indexes"))
+        identity = engine_identity("tantivy", options.pop("name", ""))
+        if options:
+            raise ValueError(f"The embedded search engine has no option {min(options)!r}.")
+        return cls(DiskStore(Path(path), max(1, indexes), timeout), name="tantivy", identity=identity, persistent=True)
+
+    def create_index(self, index: str) -> None:
+        with engine_errors("making an index"):
+            self.store.create(index)
+
+    def delete_index(self, index: str) -> None:
+        with engine_errors("removing an index"):
+            self.store.drop(index)
+
+    def list_indexes(self) -> list[str]:
+        with engine_errors("listing the indexes"):
+            return self.store.names()
+
+    def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
+        with engine_errors("writing documents"):
+            if not documents:
+                self.store.snapshot(index)
+                return
+            with self.store.writing(index, kinds, sum(map(searched_characters, documents))) as writing:
+                writing.put(documents)
+
+    def delete(self, index: str, ids: Sequence[str]) -> None:
+        with engine_errors("removing documents"):
+            if not ids:
+                self.store.snapshot(index)
+                return
+            with self.store.writing(index, {}, 0) as writing:
+                writing.remove(ids)
+
+    def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
+        with engine_errors("searching"):
+            return run_search(self.store.snapshot(index), query, take=take)
+
+    def count(self, index: str) -> int:
+        with engine_errors("counting documents"):
+            return self.store.snapshot(index).total
+
+    def document_ids(self, index: str) -> Iterator[str]:
+        with engine_errors("listing documents"):
+            yield from stored_ids(self.store.snapshot(index).searcher)
+
+    def tidy(self) -> None:
+        with engine_errors("looking for what is to be merged"):
+            self.store.tidy()
+
+    def check(self) -> None:
+        with engine_errors("checking itself"):
+            self.store.check()
+
+    def close(self) -> None:
+        with engine_errors("closing"):
+            self.store.close()
+
+
+def _positive(text: str, option: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0 < value < 1e9:
+        raise ValueError(f"The option {option!r} of the search engine must be a number above 0.")
+    return value

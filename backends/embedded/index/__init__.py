@@ -1,0 +1,1 @@
+"""Indexes and where they are kept."""

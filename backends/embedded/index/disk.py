@@ -1,0 +1,368 @@
+"""Indexes on disk, seen by every process of the machine.
+
+``<root>/<index>/current.json`` names the generation that holds the documents, ``<root>/<index>/<generation>/`` is
+tantivy's directory. Lock files are kept apart and never removed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import monotonic
+
+import tantivy
+
+from backends.base import FieldKinds
+from backends.embedded.engine_errors import is_engine_error, is_passing
+from backends.embedded.index.documents import slots_for
+from backends.embedded.index.generations import (
+    META_FILE,
+    STATE_FILE,
+    Signature,
+    make_generation,
+    new_generation,
+    open_generation,
+    read_generation,
+    signature_of,
+    sweep_drafts,
+    sync_folder,
+    write_state,
+)
+from backends.embedded.index.locks import FileLease, lock_file
+from backends.embedded.index.rebuild import copy_documents, live_slots
+from backends.embedded.index.schema import FIRST_SLOTS, enough_slots
+from backends.embedded.index.snapshots import Findings, Snapshot
+from backends.embedded.index.store import LARGE_HEAP, State, Store, Writing
+from backends.embedded.maintenance.scheduler import Tidier
+from backends.embedded.maintenance.vacuum import compact, current_generation, is_bloated, segments_of, sweep_generations
+from backends.errors import BackendUnavailable, IndexNotFound
+
+_INDEX_NAME = re.compile(r"[a-z0-9_]{1,64}")
+_LOCKS = ".locks"
+_TRASH = ".trash"
+_ATTEMPTS = 3
+
+IDLE_SECONDS = 2.0
+"""How long an index stays open that nobody uses.
+
+Tantivy keeps a thread for each open index, which takes about 0.3 ms of CPU a second; opening one takes about 1 ms.
+"""
+
+WORDS_AN_INDEX = 25
+"""About how many words something is remembered, times the indexes that may be open; all indexes share them.
+
+A word takes about 5 KB.
+"""
+
+
+class OpenIndex:
+    """An index this process has open.
+
+    Attributes:
+        used_at: When it was last asked for, on the monotonic clock.
+    """
+
+    def __init__(self, folder: Path, state: State, pointer: Signature, findings: Findings):
+        self.state = state
+        self.pointer = pointer
+        self.folder = folder / state.generation
+        self._meta_path = f"{self.folder}/{META_FILE}"
+        self.used_at = 0.0
+        self._findings = findings
+        self._lock = threading.Lock()
+        self._index: tantivy.Index | None = None
+        meta = signature_of(self._meta_path)
+        self._snapshot = self._snapshot_of(read_generation(self.folder), meta)
+
+    @property
+    def index(self) -> tantivy.Index:
+        """The index to write to, opened if need be."""
+        with self._lock:
+            if self._index is None:
+                self._index = open_generation(self.folder)
+            return self._index
+
+    def current(self) -> Snapshot:
+        """The snapshot of the last commit; files are read again only when there was one since."""
+        meta = signature_of(self._meta_path)
+        if self._snapshot.signature != meta:
+            with self._lock:
+                meta = signature_of(self._meta_path)
+                if self._snapshot.signature != meta:
+                    if self._index is None:
+                        self._index = open_generation(self.folder)
+                    else:
+                        self._index.reload()
+                    self._snapshot = self._snapshot_of(self._index, meta)
+        return self._snapshot
+
+    def _snapshot_of(self, index: tantivy.Index, meta: Signature) -> Snapshot:
+        return Snapshot(index, self.state.slots, meta, self._findings, (str(self.folder), meta))
+
+
+class DiskStore(Store):
+    """Indexes below one directory.
+
+    Indexes stay open while they are used: at most ``capacity`` of them, each for :data:`IDLE_SECONDS` after its last
+    use. One that is not open holds no memory, thread or file descriptor.
+
+    Args:
+        root: The directory; made when first written to.
+        capacity: How many indexes stay open in this process.
+        timeout_seconds: How long a write waits for another of the same index.
+
+    Attributes:
+        is_closing: Whether nothing new is to be begun in the background.
+    """
+
+    def __init__(self, root: Path, capacity: int, timeout_seconds: float):
+        super().__init__()
+        self.root = root
+        self._capacity = capacity
+        self._timeout_seconds = timeout_seconds
+        self._begin()
+
+    def _begin(self) -> None:
+        self.findings = Findings(self._capacity * WORDS_AN_INDEX)
+        self._open: OrderedDict[str, OpenIndex] = OrderedDict()
+        self._lock = threading.Lock()
+        self._closer: threading.Thread | None = None
+        self._closed = threading.Event()
+        self._tidier = Tidier(self)
+        self.is_closing = False
+
+    def names(self) -> list[str]:
+        try:
+            entries = list(os.scandir(self.root))
+        except FileNotFoundError:
+            return []
+        return [
+            entry.name
+            for entry in entries
+            if _INDEX_NAME.fullmatch(entry.name) and Path(entry.path, STATE_FILE).exists()
+        ]
+
+    def create(self, name: str) -> None:
+        folder = self.folder(name)
+        self._prepare_root()
+        lease = self.lease(name)
+        try:
+            try:
+                self.snapshot(name)
+            except IndexNotFound:
+                self._discard(name)
+                folder.mkdir(mode=0o700)
+                state = State()
+                make_generation(folder, state)
+                write_state(folder, state)
+                sync_folder(self.root)
+        finally:
+            lease.release()
+
+    def drop(self, name: str) -> None:
+        if not self.folder(name).exists():
+            return
+        lease = self.lease(name)
+        try:
+            self._discard(name)
+        finally:
+            lease.release()
+        for leftover in (self.root / _TRASH).iterdir():
+            shutil.rmtree(leftover, ignore_errors=True)
+
+    def snapshot(self, name: str) -> Snapshot:
+        failure: BaseException | None = None
+        for _ in range(_ATTEMPTS):
+            try:
+                return self.opened(name).current()
+            except IndexNotFound:
+                raise
+            except BaseException as error:
+                if not is_engine_error(error):
+                    raise
+                if is_passing(error):
+                    raise BackendUnavailable("The index cannot be opened now.") from error
+                # It may just be replaced by another generation; then the next attempt opens that one.
+                failure = error
+                self.forget(name)
+        raise IndexNotFound(name) from failure
+
+    @contextmanager
+    def writing(self, name: str, kinds: FieldKinds, characters: int) -> Iterator[Writing]:
+        folder = self.folder(name)
+        if not (folder / STATE_FILE).exists():
+            raise IndexNotFound(name)
+        lease = self.lease(name)
+        try:
+            self.snapshot(name)
+            entry = self.opened(name)
+            slots: Mapping[str, int] = slots_for(kinds, entry.state.slots)
+            if slots != entry.state.slots:
+                if len(slots) > entry.state.capacity:
+                    slots = self._grow(name, entry, kinds)
+                else:
+                    write_state(folder, replace(entry.state, slots=slots))
+                entry = self.opened(name)
+            sweep_drafts(entry.folder)
+            index = entry.index
+        except BaseException:
+            lease.release()
+            raise
+        with self._written(index, slots, lease, characters, partial(self._rested, name)) as writing:
+            yield writing
+
+    def tidy(self) -> None:
+        self._tidier.look()
+
+    def check(self) -> None:
+        self._prepare_root()
+        if not os.access(self.root, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError(f"{self.root} cannot be written to")
+
+    def close(self) -> None:
+        self.is_closing = True
+        self.settle()
+        self.is_closing = False
+        with self._lock:
+            self._open.clear()
+        self._closed.set()
+
+    def after_fork(self) -> None:
+        super().after_fork()
+        self._begin()
+
+    def _prepare_root(self) -> None:
+        for directory in (self.root, self.root / _LOCKS, self.root / _TRASH):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = self.root.stat()
+        if status.st_mode & 0o077 and status.st_uid == os.geteuid():
+            self.root.chmod(0o700)  # Earlier versions let everybody in.
+
+    def folder(self, name: str) -> Path:
+        """Where an index is. Only names of indexes have a place."""
+        if not _INDEX_NAME.fullmatch(name):
+            raise IndexNotFound(name)
+        return self.root / name
+
+    def lease(self, name: str) -> FileLease:
+        """Wait for the right to write to an index."""
+        return lock_file(self.root / _LOCKS / name, self._timeout_seconds)
+
+    def opened(self, name: str) -> OpenIndex:
+        """The index as this process has it open, opened if need be.
+
+        Raises:
+            IndexNotFound: There is none.
+        """
+        folder = self.folder(name)
+        try:
+            pointer = signature_of(f"{folder}/{STATE_FILE}")
+        except FileNotFoundError:
+            self.forget(name)
+            raise IndexNotFound(name) from None
+        with self._lock:
+            entry = self._open.get(name)
+            if entry is not None and entry.pointer == pointer:
+                entry.used_at = monotonic()
+                self._open.move_to_end(name)
+                return entry
+        state = State.from_json((folder / STATE_FILE).read_bytes())
+        entry = OpenIndex(folder, state, pointer, self.findings)
+        let_go: list[OpenIndex] = []
+        with self._lock:
+            entry.used_at = monotonic()
+            self._open[name] = entry
+            self._open.move_to_end(name)
+            while len(self._open) > self._capacity:
+                let_go.append(self._open.popitem(last=False)[1])
+            self._start_closer()
+        return entry
+
+    def close_idle(self) -> float | None:
+        """Let go of the indexes that nobody uses any more.
+
+        Returns:
+            Seconds until the next may be one; ``None`` if no index is open.
+        """
+        while True:
+            with self._lock:
+                entry = next(iter(self._open.values()), None)
+                if entry is None:
+                    return None
+                rest = entry.used_at + IDLE_SECONDS - monotonic()
+                if rest > 0:
+                    return rest
+                self._open.popitem(last=False)
+
+    def _start_closer(self) -> None:
+        """Have idle indexes closed as long as any is open. To be called with the lock."""
+        if self._closer is None:
+            closer = threading.Thread(target=self._keep_closing, name="index-closer", daemon=True)
+            # No thread can be had (or the interpreter is ending): the next index that is opened tries again.
+            with suppress(RuntimeError):
+                closer.start()
+                self._closer = closer
+
+    def _keep_closing(self) -> None:
+        while True:
+            rest = self.close_idle()
+            with self._lock:
+                if not self._open:
+                    self._closer = None
+                    return
+            self._closed.wait(rest)
+            self._closed.clear()
+
+    def forget(self, name: str) -> None:
+        """Let go of an index, so that it is opened anew when it is needed."""
+        with self._lock:
+            self._open.pop(name, None)
+
+    def _discard(self, name: str) -> None:
+        """Take the directory away at one stroke, then empty it."""
+        self.forget(name)
+        folder = self.folder(name)
+        if folder.exists():
+            trash = self.root / _TRASH / f"{name}-{uuid.uuid4().hex}"
+            folder.rename(trash)
+            sync_folder(self.root)
+            shutil.rmtree(trash, ignore_errors=True)
+
+    def _grow(self, name: str, entry: OpenIndex, kinds: FieldKinds) -> Mapping[str, int]:
+        """Write the index anew, beside the old one, with room for more fields; then point to it.
+
+        Returns:
+            The slots it has given out.
+        """
+        folder = self.folder(name)
+        sweep_generations(self, name, entry.state)
+        searcher = entry.current().searcher
+        slots = live_slots(searcher, kinds, entry.state.slots)
+        state = State(new_generation(), enough_slots(FIRST_SLOTS, len(slots)), slots)
+        try:
+            writer = make_generation(folder, state).writer(LARGE_HEAP, 1)
+            copy_documents(searcher, writer, slots)
+            writer.commit()
+            writer.wait_merging_threads()
+            write_state(folder, state)
+        except BaseException:
+            # The pointer may have been moved before something failed.
+            if current_generation(folder) != folder / state.generation:
+                shutil.rmtree(folder / state.generation, ignore_errors=True)
+            raise
+        self.forget(name)
+        shutil.rmtree(entry.folder, ignore_errors=True)
+        return slots
+
+    def _rested(self, name: str) -> None:
+        if is_bloated(segments_of(self.folder(name))):
+            compact(self, name, is_bloated)

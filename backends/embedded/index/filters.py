@@ -1,0 +1,182 @@
+"""From a filter tree to a query of tantivy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import tantivy
+
+from backends.base import STANDARD_FIELDS, FieldKinds
+from backends.embedded.index.schema import (
+    DATE,
+    ID,
+    MARKS,
+    empty_mark,
+    number_column,
+    number_mark,
+    presence_mark,
+    text_mark,
+)
+from backends.errors import BackendRejected
+from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence, fields_of
+from backends.values import parse_filter_instant, parse_number
+
+_I64 = 2**63 - 1
+Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
+
+_Compiled = tuple[tantivy.Query, bool]
+"""A query, and whether the condition holds for the documents that it does not match."""
+
+
+def check_fields(expression: Filter, kinds: FieldKinds) -> None:
+    """Raise :class:`BackendRejected` at the first field that is neither standard nor in ``kinds``."""
+    unknown = sorted(
+        (position, name)
+        for name, position in fields_of(expression).items()
+        if name not in STANDARD_FIELDS and name not in kinds
+    )
+    if unknown:
+        position, name = unknown[0]
+        raise BackendRejected("filters", f"No document has a field {name!r}.", position=position)
+
+
+class FilterCompiler:
+    """Compiles filters for one index.
+
+    To leave documents out is cheap, to list all but some is dear. So a condition with a negation in it becomes the
+    query for the documents that it does *not* keep, as far up the tree as that goes.
+    """
+
+    def __init__(self, schema: tantivy.Schema, slots: Mapping[str, int]):
+        self.schema = schema
+        self.slots = slots
+
+    def compile(self, node: Filter) -> tantivy.Query:
+        """The query that matches what the filter keeps.
+
+        Raises:
+            BackendRejected: A value cannot be compared by size.
+        """
+        query, negated = self._compiled(node)
+        return tantivy.Query.boolean_query([(Must, tantivy.Query.all_query()), (MustNot, query)]) if negated else query
+
+    def _compiled(self, node: Filter) -> _Compiled:
+        if isinstance(node, Not):
+            query, negated = self._compiled(node.operand)
+            return query, not negated
+        if isinstance(node, And):
+            return _all([self._compiled(operand) for operand in _operands(node)])
+        if isinstance(node, Or):
+            # One of them is true unless all are false.
+            query, negated = _all([
+                (query, not negated) for query, negated in map(self._compiled, _operands(node))
+            ])  # fmt: skip
+            return query, not negated
+        if isinstance(node, Comparison) and node.operator == "!=":
+            return self._equal(node.field, node.value, node.position), True
+        return self._condition(node), False
+
+    def _condition(self, node: OneOf | Between | Comparison | Presence) -> tantivy.Query:
+        if isinstance(node, OneOf):
+            return _any([self._equal(node.field, value, node.position) for value in dict.fromkeys(node.values)])
+        if isinstance(node, Between):
+            return self._range(node.field, node.position, node.low, node.high, True, True)
+        if isinstance(node, Comparison):
+            return self._comparison(node)
+        if node.test == "exists":
+            return self._mark(presence_mark(node.field))
+        if node.test == "empty":
+            return self._mark(empty_mark(node.field))
+        return tantivy.Query.empty_query()
+
+    def _comparison(self, node: Comparison) -> tantivy.Query:
+        name, value, position = node.field, node.value, node.position
+        match node.operator:
+            case ">":
+                return self._range(name, position, value, None, False, True)
+            case ">=":
+                return self._range(name, position, value, None, True, True)
+            case "<":
+                return self._range(name, position, None, value, True, False)
+            case "<=":
+                return self._range(name, position, None, value, True, True)
+            case _:
+                return self._equal(name, value, position)
+
+    def _equal(self, name: str, value: str, position: int) -> tantivy.Query:
+        if name == ID:
+            return tantivy.Query.term_query(self.schema, ID, value)
+        if name == DATE:
+            instant = self._instant(value, position)
+            return tantivy.Query.term_query(self.schema, DATE, instant)
+        choices = [self._mark(text_mark(name, value))]
+        number = parse_number(value)
+        if number is not None:
+            choices.append(self._mark(number_mark(name, number)))
+        return _any(choices)
+
+    def _range(
+        self, name: str, position: int, low: str | None, high: str | None, with_low: bool, with_high: bool
+    ) -> tantivy.Query:
+        if name == DATE:
+            bounds = [None if bound is None else self._instant(bound, position) for bound in (low, high)]
+            if bounds[0] is not None and bounds[1] is not None and bounds[0] > bounds[1]:
+                return tantivy.Query.empty_query()
+            return tantivy.Query.range_query(
+                self.schema, DATE, tantivy.FieldType.Integer, bounds[0], bounds[1], with_low, with_high
+            )
+        numbers = [None if bound is None else self._number(name, bound, position) for bound in (low, high)]
+        slot = self.slots.get(name)
+        if slot is None or (numbers[0] is not None and numbers[1] is not None and numbers[0] > numbers[1]):
+            return tantivy.Query.empty_query()
+        return tantivy.Query.range_query(
+            self.schema, number_column(slot), tantivy.FieldType.Float, numbers[0], numbers[1], with_low, with_high
+        )
+
+    def _instant(self, value: str, position: int) -> int:
+        instant = parse_filter_instant(value)
+        if instant is None:
+            raise BackendRejected(
+                "filters", f"{value!r} is no ISO 8601 date; write 2024-05-31 or '2024-05-31T12:00:00Z'.",
+                position=position,
+            )  # fmt: skip
+        return max(-_I64, min(_I64, instant))
+
+    def _number(self, name: str, value: str, position: int) -> float:
+        number = parse_number(value)
+        if number is None:
+            message = f"{name!r} can be compared with a number of at most 64 bits only, and {value!r} is none."
+            raise BackendRejected("filters", message, position=position)
+        return float(number)
+
+    def _mark(self, mark: str) -> tantivy.Query:
+        return tantivy.Query.term_query(self.schema, MARKS, mark)
+
+
+def _operands(node: And | Or) -> list[Filter]:
+    """The operands, those of an operand of the same kind in its place."""
+    found: list[Filter] = []
+    for operand in node.operands:
+        found += _operands(operand) if isinstance(operand, And | Or) and type(operand) is type(node) else [operand]
+    return found
+
+
+def _all(conditions: Sequence[_Compiled]) -> _Compiled:
+    """The condition that all of some hold."""
+    kept = [query for query, negated in conditions if not negated]
+    left_out = [query for query, negated in conditions if negated]
+    if not kept:
+        return _any(left_out), True
+    if not left_out and len(kept) == 1:
+        return kept[0], False
+    return tantivy.Query.boolean_query(
+        [(Must, query) for query in kept] + [(MustNot, query) for query in left_out]
+    ), False
+
+
+def _any(choices: list[tantivy.Query]) -> tantivy.Query:
+    if not choices:
+        return tantivy.Query.empty_query()
+    if len(choices) == 1:
+        return choices[0]
+    return tantivy.Query.boolean_query([(Should, choice) for choice in choices])

@@ -1,0 +1,114 @@
+"""The files of an index on disk."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import tantivy
+
+from backends.embedded.index.schema import build_schema, register_tokenizers
+from backends.embedded.index.store import State
+
+STATE_FILE = "current.json"
+META_FILE = "meta.json"
+STORED_BLOCK_BYTES = 4_096
+"""Stored documents are compressed in blocks of so many bytes or one document: a search unpacks one for every hit."""
+
+_DRAFT_LIFE_SECONDS = 3600
+
+Signature = tuple[int, int, int]
+"""Inode, time of change and size of a file: another one whenever it is replaced."""
+
+
+def new_generation() -> str:
+    """A name no generation has had."""
+    return f"g{uuid.uuid4().hex[:12]}"
+
+
+def sweep_drafts(folder: Path) -> None:
+    """Remove what a killed process was about to rename. To be called with the right to write."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(".tmp") and time.time() - entry.stat().st_mtime > _DRAFT_LIFE_SECONDS:
+                Path(entry.path).unlink(missing_ok=True)
+
+
+def signature_of(path: str) -> Signature:
+    """Changes whenever the file is replaced."""
+    status = os.stat(path)  # noqa: PTH116 - a microsecond counts on the path of every search
+    return (status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+def read_generation(folder: Path) -> tantivy.Index:
+    """Open a generation for taking a searcher from it and letting go of it at once.
+
+    Tantivy watches a directory that is open in a thread of its own, which tells a reader of commits. A reader that is
+    gone before the first time is spared the work; what was taken from it stays good.
+    """
+    return tantivy.Index.open(str(folder))
+
+
+def open_generation(folder: Path) -> tantivy.Index:
+    """Open a generation for writing, and for reading again after commits."""
+    index = tantivy.Index.open(str(folder))
+    register_tokenizers(index)
+    index.config_reader("manual")
+    return index
+
+
+def make_generation(folder: Path, state: State) -> tantivy.Index:
+    """Make the empty generation that a state names."""
+    path = folder / state.generation
+    path.mkdir(mode=0o700)
+    tantivy.Index(build_schema(state.capacity), str(path))
+    # tantivy-py has no argument for the settings of an index; tantivy reads them from here.
+    meta = read_meta(path)
+    meta["index_settings"]["docstore_blocksize"] = STORED_BLOCK_BYTES
+    write_meta(path, meta)
+    return open_generation(path)
+
+
+def read_meta(generation: Path) -> dict[str, Any]:
+    """What tantivy keeps of an index beside its segments.
+
+    Raises:
+        OSError: It is not there.
+        ValueError: It is not JSON.
+    """
+    meta: dict[str, Any] = orjson.loads((generation / META_FILE).read_bytes())
+    return meta
+
+
+def write_meta(generation: Path, meta: Mapping[str, Any]) -> None:
+    """Replace it; for an index that nobody has open."""
+    _replace(generation / META_FILE, orjson.dumps(meta))
+
+
+def write_state(folder: Path, state: State) -> None:
+    """Replace the state file so that a crash leaves the old one or the new one."""
+    _replace(folder / STATE_FILE, state.to_json())
+
+
+def _replace(path: Path, content: bytes) -> None:
+    draft = path.with_name(f".{path.name}")
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make what was made, renamed or removed in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,106 @@
+"""Indexes in this process' memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import tantivy
+
+from backends.base import FieldKinds
+from backends.embedded.index.documents import slots_for
+from backends.embedded.index.locks import ThreadLease
+from backends.embedded.index.rebuild import copy_documents, live_slots
+from backends.embedded.index.schema import FIRST_SLOTS, build_schema, enough_slots, register_tokenizers
+from backends.embedded.index.snapshots import Snapshot
+from backends.embedded.index.store import LARGE_HEAP, State, Store, Writing
+from backends.errors import BackendUnavailable, IndexNotFound
+
+
+class _MemoryIndex:
+    def __init__(self) -> None:
+        self.state = State()
+        self.index = _new_index(self.state.capacity)
+        self.lock = threading.Lock()
+        self.snapshot = Snapshot(self.index, self.state.slots, 0)
+
+
+class MemoryStore(Store):
+    """Indexes that end with the process."""
+
+    def __init__(self, timeout_seconds: float):
+        super().__init__()
+        self._timeout_seconds = timeout_seconds
+        self._indexes: dict[str, _MemoryIndex] = {}
+
+    def names(self) -> list[str]:
+        return list(self._indexes)
+
+    def create(self, name: str) -> None:
+        if name not in self._indexes:
+            self._indexes.setdefault(name, _MemoryIndex())
+
+    def drop(self, name: str) -> None:
+        self._indexes.pop(name, None)
+
+    def snapshot(self, name: str) -> Snapshot:
+        return self._get(name).snapshot
+
+    @contextmanager
+    def writing(self, name: str, kinds: FieldKinds, characters: int) -> Iterator[Writing]:
+        entry = self._get(name)
+        if not entry.lock.acquire(timeout=self._timeout_seconds):
+            raise BackendUnavailable("The index is being written by others.", retry_after=2)
+        lease = ThreadLease(entry.lock)
+        try:
+            slots = slots_for(kinds, entry.state.slots)
+            if len(slots) > entry.state.capacity:
+                slots = self._grow(entry, kinds)
+            entry.state = replace(entry.state, slots=slots)
+        except BaseException:
+            lease.release()
+            raise
+        with self._written(entry.index, slots, lease, characters) as writing:
+            yield writing
+        entry.index.reload()
+        entry.snapshot = Snapshot(entry.index, slots, 0)
+
+    def check(self) -> None:
+        return
+
+    def close(self) -> None:
+        self.settle()
+
+    def after_fork(self) -> None:
+        super().after_fork()
+        for entry in self._indexes.values():
+            entry.lock = threading.Lock()
+
+    def _get(self, name: str) -> _MemoryIndex:
+        entry = self._indexes.get(name)
+        if entry is None:
+            raise IndexNotFound(name)
+        return entry
+
+    def _grow(self, entry: _MemoryIndex, kinds: FieldKinds) -> dict[str, int]:
+        searcher = entry.index.searcher()
+        slots = live_slots(searcher, kinds, entry.state.slots)
+        capacity = enough_slots(FIRST_SLOTS, len(slots))
+        index = _new_index(capacity)
+        writer = index.writer(LARGE_HEAP, 1)
+        copy_documents(searcher, writer, slots)
+        writer.commit()
+        writer.wait_merging_threads()
+        entry.index = index
+        entry.state = replace(entry.state, capacity=capacity)
+        return slots
+
+
+def _new_index(capacity: int) -> tantivy.Index:
+    index = tantivy.Index(build_schema(capacity))
+    register_tokenizers(index)
+    index.config_reader("manual")
+    index.reload()
+    return index

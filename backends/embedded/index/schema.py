@@ -1,0 +1,156 @@
+"""The fields of an index in tantivy, and where a document's own fields go.
+
+A document's own fields have any name and any kind, and tantivy's schema is fixed when an index is made. So:
+
+* what can be compared for equality is a *mark* ``name, kind, value`` in one field of exact terms;
+* what can be counted is a JSON field of texts;
+* what can be sorted by or compared by size takes a numbered *slot*, one text column and one number column, given
+  out when a field is first seen. An index that has given out all its slots is rebuilt with four times as many.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from binascii import b2a_base64
+from collections.abc import Mapping
+from typing import Final
+
+import tantivy
+
+from backends.base import FieldKind
+from backends.embedded.analysis.normalization import ANALYZER, TOKENIZER
+from backends.errors import BackendUnavailable
+from backends.values import fold_to_bytes
+
+SCHEMA_VERSION: Final = 4
+"""Counts up when indexes written before cannot be read any more."""
+
+FIRST_SLOTS: Final = 8
+"""Few, since whoever opens an index reads its schema: with 32, that took half of the time."""
+
+MOST_SLOTS: Final = 8192
+"""Tantivy counts the columns of an index in 16 bits; four times as many slots would be beyond that."""
+
+TEXT_FIELDS: Final = ("title", "excerpt", "content")
+SORTED_STANDARD_FIELDS: Final = ("id", "title", "url", "excerpt", "author")
+LONGEST_PLAIN_VALUE: Final = 32
+"""Bytes of a folded value beyond which it is marked by its digest: a term costs by its length, written or merged."""
+
+_DIGEST_BYTES: Final = 12
+SCALAR_KINDS: Final = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})
+NUMBER_KINDS: Final = frozenset({FieldKind.NUMBER, FieldKind.NUMBER_LIST})
+
+ID: Final = "id"
+MARKS: Final = "marks"
+FACETS: Final = "facets"
+DATE: Final = "date"
+CHANGED: Final = "changed"
+LANGUAGE: Final = "language"
+ANSWER: Final = "answer"
+PADDED: Final = "padded"
+
+
+def build_schema(slots: int) -> tantivy.Schema:
+    """The schema of an index with so many slots."""
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field(ID, stored=True, tokenizer_name="raw", index_option="basic")
+    for name in TEXT_FIELDS:
+        builder.add_text_field(name, tokenizer_name=TOKENIZER)
+        builder.add_text_field(toned_column(name), tokenizer_name="whitespace", index_option="freq")
+    builder.add_text_field(MARKS, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(LANGUAGE, tokenizer_name="raw", index_option="basic")
+    builder.add_json_field(FACETS, fast=True, tokenizer_name="raw", index_option="basic")
+    builder.add_integer_field(DATE, indexed=True, fast=True)
+    builder.add_integer_field(CHANGED, fast=True)
+    for name in SORTED_STANDARD_FIELDS:
+        builder.add_text_field(sort_column(name), fast=True, tokenizer_name="raw", index_option="basic")
+    for slot in range(slots):
+        builder.add_text_field(text_column(slot), fast=True, tokenizer_name="raw", index_option="basic")
+        builder.add_float_field(number_column(slot), fast=True)
+    builder.add_bytes_field(PADDED, stored=True)
+    builder.add_bytes_field(ANSWER, stored=True)
+    return builder.build()
+
+
+def enough_slots(capacity: int, wanted: int) -> int:
+    """How many slots an index gets that has some and needs more: many more, so that it is rarely written anew.
+
+    Raises:
+        BackendUnavailable: No index can have so many.
+    """
+    if wanted > MOST_SLOTS:
+        raise BackendUnavailable("The documents have more different fields than the search engine can hold.")
+    while capacity < wanted:
+        capacity *= 4
+    return capacity
+
+
+def register_tokenizers(index: tantivy.Index) -> None:
+    """Tell an opened index how text is split; tantivy keeps only the name."""
+    index.register_tokenizer(TOKENIZER, ANALYZER)
+
+
+def toned_column(name: str) -> str:
+    """The words of a text field that have tones, with them; the text field itself has them folded."""
+    return f"toned_{name}"
+
+
+TONED: Final = "\x1ftoned"
+"""Marks documents that have their words in the toned columns, too."""
+
+
+def sort_column(name: str) -> str:
+    return f"sort_{name}"
+
+
+def text_column(slot: int) -> str:
+    return f"text_{slot}"
+
+
+def number_column(slot: int) -> str:
+    return f"number_{slot}"
+
+
+def column_of(name: str, slots: Mapping[str, int]) -> str | None:
+    """The column a field is sorted by, ``None`` when no document has held a value to sort by."""
+    if name == DATE:
+        return DATE
+    if name in SORTED_STANDARD_FIELDS:
+        return sort_column(name)
+    slot = slots.get(name)
+    return None if slot is None else text_column(slot)
+
+
+def facet_path(name: str) -> str:
+    return f"{FACETS}.{name}"
+
+
+def presence_mark(name: str) -> str:
+    """Marks documents that have the field, whatever it holds."""
+    return f"{name}\x1f+"
+
+
+def empty_mark(name: str) -> str:
+    """Marks documents whose field is ``""`` or ``[]``."""
+    return f"{name}\x1f-"
+
+
+def sortable_mark(name: str) -> str:
+    """Marks documents whose field holds one value to sort by."""
+    return f"{name}\x1f^"
+
+
+def text_mark(name: str, value: str) -> str:
+    """Marks documents whose field equals, or as a list holds, the text."""
+    folded = fold_to_bytes(value)
+    if len(folded) <= LONGEST_PLAIN_VALUE:
+        return f"{name}\x1f={folded.decode()}"
+    digest = hashlib.blake2b(folded, digest_size=_DIGEST_BYTES).digest()
+    return f"{name}\x1f~{b2a_base64(digest, newline=False).decode()}"
+
+
+def number_mark(name: str, value: int | float) -> str:
+    """Marks documents whose field equals, or as a list holds, the number; 5 and 5.0 are one number."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return f"{name}\x1f#{value!r}"

@@ -1,0 +1,128 @@
+"""What one search sees of an index."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import tantivy
+
+from backends.embedded.index.filters import FilterCompiler
+from backends.embedded.index.schema import LANGUAGE
+
+_FINDINGS_OF_ONE = 5000
+
+
+class Findings:
+    """What was worked out about commits, as long as there is room; the least recently used goes first.
+
+    Args:
+        size: Most results kept.
+    """
+
+    def __init__(self, size: int):
+        self._size = size
+        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Hashable) -> Any:
+        """What was kept, or ``None``."""
+        with self._lock:
+            value = self._entries.get(key)
+            if value is not None:
+                self._entries.move_to_end(key)
+            return value
+
+    def keep(self, key: Hashable, value: Any) -> None:
+        """Keep a result."""
+        with self._lock:
+            self._entries[key] = value
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
+
+
+class Snapshot:
+    """An index as of one commit. Immutable; shared by threads.
+
+    Args:
+        index: What is searched; the snapshot does not keep it.
+        signature: Changes with every commit of the index.
+        findings: Where results about this commit are kept; a place of its own if not given.
+        commit: Stands for the commit among all that share ``findings``.
+
+    Attributes:
+        slots: Further field to the number of its columns.
+    """
+
+    def __init__(
+        self, index: tantivy.Index, slots: Mapping[str, int], signature: object, findings: Findings | None = None,
+        commit: Hashable = None,
+    ):  # fmt: skip
+        self.searcher = index.searcher()
+        self.schema = index.schema
+        self.slots = slots
+        self.signature = signature
+        self.total = self.searcher.num_docs
+        self.filters = FilterCompiler(self.schema, slots)
+        self._findings = Findings(_FINDINGS_OF_ONE) if findings is None else findings
+        self._commit = commit
+
+    def count(self, query: tantivy.Query) -> int:
+        """Number of documents that match."""
+        return matches(self.searcher.search(query, limit=1))
+
+    def frequency(self, field: str, term: str) -> int:
+        """In how many documents the field has the term."""
+        return int(self.searcher.doc_freq(field, term))
+
+    def most_frequency(self, fields: Iterable[str], term: str) -> int:
+        """The same of the field that has it in the most documents."""
+        frequency = self.searcher.doc_freq
+        return max([frequency(field, term) for field in fields])
+
+    def terms(self, field: str, prefix: str, limit: int) -> list[tuple[str, int]]:
+        """Terms of a field that begin with a prefix, most frequent first, with their numbers of documents."""
+        return self.searcher.terms_with_prefix(field, prefix, limit=limit)
+
+    def remembered(self, key: Hashable) -> Any:
+        """A result kept by :meth:`remember`, or ``None``."""
+        return self._findings.get((self._commit, key))
+
+    def remember(self, key: Hashable, value: Any) -> None:
+        """Keep what was worked out about this commit, as long as there is room."""
+        self._findings.keep((self._commit, key), value)
+
+    def rarity(self, frequency: int) -> float:
+        """BM25's inverse document frequency."""
+        total = max(self.total, frequency)
+        return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
+
+    @cached_property
+    def languages(self) -> Mapping[str, float]:
+        """Language to the share of the documents that are in it, the most frequent first."""
+        counts = self.searcher.terms_with_prefix(LANGUAGE, "")
+        total = sum(count for _, count in counts)
+        return {language: count / total for language, count in counts}
+
+    @cached_property
+    def has_excerpts(self) -> bool:
+        return bool(self.searcher.terms_with_prefix("excerpt", "", limit=1))
+
+
+def keep_most(counts: dict[str, int], listed: Iterable[tuple[str, int]]) -> None:
+    """Add terms of another field, with their numbers of documents: of a term of both, the larger number stays."""
+    for term, count in listed:
+        counts[term] = max(count, counts.get(term, 0))
+
+
+def matches(result: tantivy.SearchResult) -> int:
+    """Number of all documents that matched; the engine's stubs leave the attribute out."""
+    return int(getattr(result, "count", None) or 0)

@@ -1,0 +1,1 @@
+"""Merging and vacuuming of indexes on disk."""

@@ -1,0 +1,148 @@
+"""Making one large segment of all, which tantivy does by itself only as an index grows.
+
+Its policy merges what counts few documents, as soon as there are eight such segments; how large a segment is it takes
+from the index's ``meta.json`` (https://docs.rs/tantivy/latest/tantivy/merge_policy/struct.LogMergePolicy.html), and
+tantivy-py has no call for a merge. So in a copy that nobody reads, every segment is said to have one living document:
+then the next commit merges them all. What really lives is in the segments' own files, which stay as they were.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tantivy
+
+from backends.embedded.index.documents import to_tantivy
+from backends.embedded.index.generations import META_FILE, open_generation, read_meta, write_meta
+from backends.embedded.index.rebuild import documents_at
+from backends.embedded.index.schema import ID
+from backends.embedded.index.store import SMALL_HEAP
+from backends.errors import BackendUnavailable
+
+LARGE_SEGMENT = 10_000
+"""Documents from which a segment counts as large: tantivy merges smaller ones whenever there are eight."""
+
+_MANAGED_FILE = ".managed.json"
+_SEGMENTS_IN_MERGE = 8
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What ``meta.json`` says of a segment: its name, its documents with the dead ones, and those that are dead."""
+
+    name: str
+    documents: int
+    dead: int
+    deletes_file: str | None
+
+    @property
+    def alive(self) -> int:
+        return self.documents - self.dead
+
+
+def read_segments(generation: Path) -> list[Segment]:
+    """The segments of an index.
+
+    Raises:
+        OSError: The index is not there.
+        ValueError: It cannot be read.
+    """
+    try:
+        return [_segment(entry) for entry in read_meta(generation)["segments"]]
+    except (KeyError, TypeError) as error:
+        raise ValueError("not an index") from error
+
+
+def link_generation(source: Path, target: Path) -> None:
+    """Make a copy of an index that nobody writes to; files are linked, since tantivy never changes one."""
+    target.mkdir()
+    segments = {segment.name: segment for segment in read_segments(source)}
+    for path in source.iterdir():
+        segment = segments.get(path.name.partition(".")[0])
+        if segment is not None and (path.suffix != ".del" or path.name == segment.deletes_file):
+            _link(path, target / path.name)
+    for name in (_MANAGED_FILE, META_FILE):
+        shutil.copyfile(source / name, target / name)
+
+
+def merge_all(generation: Path, slots: Mapping[str, int]) -> None:
+    """Make one segment, without the dead, of an index that nobody else has open; or two, the second of a few documents.
+
+    Some documents are taken out, so that every large segment has a file of its dead ones, and put back for commits.
+
+    Raises:
+        BackendUnavailable: Tantivy did not merge, or not everything is there; the copy is of no use then.
+    """
+    index = open_generation(generation)
+    total = index.searcher().num_docs
+    held: dict[str, tantivy.Document] = {}
+    for _ in range(_ATTEMPTS):
+        if held and all(segment.dead or segment.alive < LARGE_SEGMENT for segment in read_segments(generation)):
+            break
+        held |= _take_out(index, slots)
+    del index
+    _belittle(generation)
+    index = open_generation(generation)
+    writer = index.writer(SMALL_HEAP, 1)
+    waiting = list(held.values())
+    for _ in range(_SEGMENTS_IN_MERGE - 1 - len(read_segments(generation))):
+        if len(waiting) > 1:
+            writer.add_document(waiting.pop())
+            writer.commit()
+    for document in waiting:
+        writer.add_document(document)
+    writer.commit()
+    writer.wait_merging_threads()
+    index.reload()
+    left = read_segments(generation)
+    if index.searcher().num_docs != total or sum(segment.documents for segment in left) != total:
+        raise BackendUnavailable(f"The segments of an index were not merged: {len(left)} are left.")
+
+
+def _take_out(index: tantivy.Index, slots: Mapping[str, int]) -> dict[str, tantivy.Document]:
+    """Remove one document of each segment, and enough of all for the commits that a merge takes."""
+    index.reload()
+    searcher = index.searcher()
+    every = tantivy.Query.all_query()
+    addresses = [address for _, address in searcher.search(every, limit=_SEGMENTS_IN_MERGE, count=False).hits]
+    for number in range(searcher.num_segments):
+        # The first one of a segment may be dead: then the segment has a file of the dead already.
+        first = tantivy.DocAddress(number, 0)
+        same_id = tantivy.Query.term_query(index.schema, ID, searcher.doc(first).get_first(ID))
+        addresses += [address for _, address in searcher.search(same_id, limit=1, count=False).hits]
+    documents = {document.id: document for document in documents_at(searcher, addresses)}
+    writer = index.writer(SMALL_HEAP, 1)
+    writer.garbage_collect_files()
+    for id in documents:
+        writer.delete_documents_by_term(ID, id)
+    writer.commit()
+    writer.wait_merging_threads()
+    return {id: to_tantivy(document, slots) for id, document in documents.items()}
+
+
+def _belittle(generation: Path) -> None:
+    meta = read_meta(generation)
+    for entry in meta["segments"]:
+        if entry["deletes"]:
+            entry["deletes"]["num_deleted_docs"] = entry["max_doc"] - 1
+    write_meta(generation, meta)
+
+
+def _segment(entry: Mapping[str, Any]) -> Segment:
+    name, deletes = entry["segment_id"].replace("-", ""), entry["deletes"] or {}
+    file = f"{name}.{deletes['opstamp']}.del" if deletes else None
+    return Segment(name, entry["max_doc"], deletes.get("num_deleted_docs", 0), file)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        # Not every file system has links.
+        shutil.copyfile(source, target)

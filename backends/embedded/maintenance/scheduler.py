@@ -1,0 +1,86 @@
+"""Indexes are merged that have many large segments, when nobody writes to them any more, or many dead documents."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from backends.embedded.index.generations import META_FILE
+from backends.embedded.maintenance.merging import read_segments
+from backends.embedded.maintenance.vacuum import (
+    compact,
+    current_generation,
+    is_bloated,
+    is_scattered,
+    needs_merging,
+)
+from backends.errors import IndexNotFound
+
+if TYPE_CHECKING:
+    from backends.embedded.index.disk import DiskStore
+
+QUIET_SECONDS = 10.0
+"""How long nobody must have written to an index."""
+
+LONGEST_WAIT_SECONDS = 600.0
+"""After which it is merged although it is still written to."""
+
+INDEXES_A_LOOK = 500
+"""Indexes that are looked at in one go: each takes about 60 microseconds."""
+
+
+class Tidier:
+    """Finds what is to be merged among the indexes of a store, a part of them at every look.
+
+    Args:
+        store: Whose indexes they are.
+    """
+
+    def __init__(self, store: DiskStore):
+        self._store = store
+        self._round: Iterator[str] = iter(())
+        self._scattered_since: dict[str, float] = {}
+        self._busy = threading.Lock()
+
+    def look(self) -> None:
+        """Look at some indexes in the background, and merge what is to be merged; one thread at a time does it."""
+        # No thread can be had: the next look tries again.
+        with suppress(RuntimeError):
+            self._store.in_background(self._look)
+
+    def _look(self) -> None:
+        if not self._busy.acquire(blocking=False):
+            return
+        try:
+            for name in self._next_names():
+                if not self._store.is_closing and self._is_due(name):
+                    with suppress(IndexNotFound):
+                        compact(self._store, name, needs_merging)
+        finally:
+            self._busy.release()
+
+    def _next_names(self) -> list[str]:
+        names = list(islice(self._round, INDEXES_A_LOOK))
+        if not names:
+            self._round = iter(self._store.names())
+            names = list(islice(self._round, INDEXES_A_LOOK))
+        return names
+
+    def _is_due(self, name: str) -> bool:
+        try:
+            generation = current_generation(self._store.folder(name))
+            segments, written_at = read_segments(generation), (generation / META_FILE).stat().st_mtime
+        except (OSError, ValueError):
+            # It is being removed or replaced, or broken: whoever searches it is told.
+            return False
+        if is_bloated(segments):
+            return True
+        if not is_scattered(segments):
+            self._scattered_since.pop(name, None)
+            return False
+        since = self._scattered_since.setdefault(name, time.monotonic())
+        return time.time() - written_at >= QUIET_SECONDS or time.monotonic() - since >= LONGEST_WAIT_SECONDS

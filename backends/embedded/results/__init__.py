@@ -1,0 +1,1 @@
+"""From matches to an answer: order, facets, snippets, highlights."""

@@ -1,0 +1,93 @@
+"""How often each value of a field occurs among the matches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tantivy
+
+from backends.base import STANDARD_FIELDS, FacetStats, FieldKinds
+from backends.embedded.index.documents import NO_FACETS, sort_text
+from backends.embedded.index.schema import CHANGED, DATE, ID, NUMBER_KINDS, number_column, sort_column
+from backends.embedded.index.snapshots import Snapshot
+from backends.embedded.results.value_counts import BY_NAME, Counts, count_values
+from backends.errors import BackendRejected
+
+Must, Should = tantivy.Occur.Must, tantivy.Occur.Should
+_Query = tantivy.Query
+
+MOST_VALUES = 100
+
+
+def facet_fields(wanted: Sequence[str], kinds: FieldKinds) -> list[str]:
+    """The fields to count, ``*`` spelt out, each once.
+
+    Raises:
+        BackendRejected: One is unknown or cannot be a facet.
+    """
+    found: dict[str, None] = {}
+    for name in wanted:
+        if name == "*":
+            found |= dict.fromkeys(field for field in STANDARD_FIELDS if field not in NO_FACETS)
+            found |= dict.fromkeys(sorted(kinds))
+        elif name in NO_FACETS:
+            raise BackendRejected("facets", f"The values of {name!r} cannot be counted.")
+        elif name not in STANDARD_FIELDS and name not in kinds:
+            raise BackendRejected("facets", f"No document has a field {name!r}.")
+        else:
+            found[name] = None
+    return list(found)
+
+
+def count_facets(
+    snapshot: Snapshot, query: tantivy.Query, fields: Sequence[str], kinds: FieldKinds, most: int = MOST_VALUES
+) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
+    """The ``most`` frequent values with their counts, and the bounds of numbers and dates."""
+    wishes: dict[str, Any] = {"matches": {"value_count": {"field": CHANGED}}}
+    for name in fields:
+        if name == DATE:
+            wishes[f"of {name}"] = {"stats": {"field": DATE}}
+        elif name in snapshot.slots and kinds.get(name, frozenset()) & NUMBER_KINDS:
+            wishes[f"of {name}"] = {"stats": {"field": number_column(snapshot.slots[name])}}
+    answer: Mapping[str, Any] = snapshot.searcher.aggregate(query, wishes)
+    matches = int(answer["matches"]["value"])
+    counts: dict[str, Counts] = {name: {} for name in fields}
+    if matches:
+        counts |= count_values(snapshot, query, matches, [name for name in fields if name != ID], most)
+        if ID in fields:
+            counts[ID] = dict.fromkeys(_first_ids(snapshot, query, most), 1)
+    stats: dict[str, FacetStats] = {}
+    for name in fields:
+        bounds = answer.get(f"of {name}")
+        if bounds is not None and bounds["count"]:
+            scale = 1_000_000 if name == DATE else 1
+            stats[name] = FacetStats(bounds["min"] / scale, bounds["max"] / scale)
+    return {name: _first(counts[name], most) for name in fields}, stats
+
+
+def _first(counts: Counts, most: int) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
+
+
+def _first_ids(snapshot: Snapshot, query: tantivy.Query, most: int) -> list[str]:
+    """The ids that come first when documents are sorted by them."""
+    column, frequency = sort_column(ID), snapshot.searcher.doc_freq
+    wish = {"terms": {"field": column, "size": most, "segment_size": most, "order": BY_NAME}}
+    found: list[tuple[str, int, int, str]] = []
+    unclear: dict[str, int] = {}
+    for bucket in snapshot.searcher.aggregate(query, {"ids": wish})["ids"]["buckets"]:
+        text, size = bucket["key"], bucket["doc_count"]
+        id = text[1:]
+        # The only document with this text to sort by is the one with this id; it need not be read.
+        if sort_text(id) == text and frequency(ID, id) == frequency(column, text) == size == 1:
+            found.append((text, 0, 0, id))
+        else:
+            unclear[text] = size
+    if unclear:
+        terms = [(Should, _Query.term_query(snapshot.schema, column, text)) for text in unclear]
+        having = _Query.boolean_query([(Must, query), (Must, _Query.boolean_query(terms))])
+        for _, address in snapshot.searcher.search(having, limit=sum(unclear.values()), order_by_field=CHANGED).hits:
+            id = str(snapshot.searcher.doc(address).get_first(ID))
+            found.append((sort_text(id), address.segment_ord, address.doc, id))
+    return [id for *_, id in sorted(found)[:most]]

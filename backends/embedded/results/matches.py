@@ -1,0 +1,410 @@
+"""Where in a text the matches are.
+
+A text is folded letter by letter, so that places in the folded text are places in the text, and searched for each
+matching term with ``str.find``: far faster than cutting every text into words.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from os.path import commonprefix
+from typing import Self
+
+from backends.embedded.analysis.normalization import RUN, SILENT, compose, fold, terms_of
+from backends.text.normalization import without_ascii
+
+MOST_SPANS = 400
+"""Matches looked for in one text."""
+
+LONGEST_SEARCHED = 200_000
+
+Span = tuple[int, int, int]
+"""Start, end, and the number of the query's word that matched there."""
+
+_OFTEN_SEVERAL = (
+    *range(0xC0, 0x2B0), *range(0xF40, 0xFC0), *range(0x1D00, 0x1F00), *range(0x2460, 0x2500), *range(0x2776, 0x2794),
+    *range(0x2C60, 0x2C80), *range(0xA720, 0xA800), *range(0xFB00, 0xFB07),
+)  # fmt: skip
+_LIGATURES = "".join(char for char in map(chr, _OFTEN_SEVERAL) if len(fold(char) or compose(char)) != 1)
+_MARKS = f"{SILENT}\u3099\u309a\uff9e\uff9f"
+_JAMO = "\u1100-\u11ff"
+_MOVING = "".join(filter("\U00010000".__gt__, _MARKS)) + f"{_LIGATURES}{_JAMO}\uff61-\uff9d\U00010a00-\U0001d7ff"
+"""Characters that may not be one letter of the index each, or are one together with those beside them.
+
+What is beyond 16 bits is one range: more of them, and looking for any takes three times as long.
+"""
+_MOVES = re.compile(f"[{_MOVING}]")
+# Begun with one, the place is searched for by that, which is faster.
+_MOVING_RUN = re.compile(f"[{_MOVING}][{_MOVING}]*")
+_LETTER_WITH_MARKS = re.compile(f"(?:[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?|.)[{_MARKS}]{{0,16}}", re.DOTALL)
+_PLAIN_BUT_TYPOGRAPHY = re.compile(
+    "[\xa0-\xa9\xab\xac\xae-\xb1\xb4\xb6-\xb8\xbb\xbf\u2010-\u2027\u2030-\u205e\u20ac\u2122\u2190-\u21ff]*"
+)
+_LONG_RUN = 16
+"""Letters of a run that is not remembered: they are rarely the same."""
+
+_FEW_LETTERS = 64
+_FAMILY_PREFIX = 3
+_WIDEST_GAP = 16
+"""Characters between the words of a phrase: brackets, quotes, dots."""
+_PLAIN_REST = re.compile("[a-z0-9]*")
+_SPELLED_OUT = re.compile("([a-z])(plusplus|sharp)")
+
+
+class _LetterFolds(dict[int, int]):
+    """Letter to the one letter it folds to; letters that fold to several stay."""
+
+    def __missing__(self, code: int) -> int:
+        char = chr(code)
+        folded = _fold_char(char)
+        result = ord(folded) if len(folded) == 1 else ord(char.lower()) if len(char.lower()) == 1 else code
+        self[code] = result
+        return result
+
+
+def _fold_char(char: str) -> str:
+    return "" if "\ud800" <= char <= "\udfff" else fold(char)
+
+
+_LETTER_FOLDS = _LetterFolds()
+
+
+class _GoesOn(dict[str, bool]):
+    """Character to whether a word of a script with spaces goes on with it."""
+
+    def __missing__(self, char: str) -> bool:
+        goes_on = char.isalnum() if char.isascii() else RUN.match(char) is None and bool(_fold_char(char))
+        if char < "\U00010000":
+            self[char] = goes_on
+        return goes_on
+
+
+_GOES_ON = _GoesOn()
+
+_LONELY_LETTER = re.compile("(?<![a-z0-9])[a-z0-9](?![a-z0-9])")
+_MANY_LETTERS = 5
+"""Words of one letter from which on one look through a text for all of them is quicker than one for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needle:
+    """One spelling that is looked for.
+
+    Attributes:
+        text: The spelling, folded.
+        number: Of the query's word it stands for.
+        whole: Whether it must begin where a word begins, and end where one ends.
+        open_end: Whether the word may go on.
+        words: The words it may go on to; any if empty.
+    """
+
+    text: str
+    number: int
+    whole: bool
+    open_end: bool
+    words: frozenset[str] = frozenset()
+
+
+class Needles:
+    """What the words of a query match in texts.
+
+    Args:
+        needles: The spellings that match.
+        sequences: Folded words that match when they follow each other, with the number of the query's word.
+
+    Attributes:
+        numbers: The query's words that can match.
+    """
+
+    def __init__(self, needles: Sequence[Needle], sequences: Mapping[tuple[str, ...], int]):
+        letters = {needle.text: needle.number for needle in needles if _is_letter(needle)}
+        self.letters = letters if len(letters) >= _MANY_LETTERS else {}
+        self.words = [needle for needle in needles if not (self.letters and _is_letter(needle))]
+        self.sequences = sequences
+        self.numbers = frozenset({needle.number for needle in needles}) | frozenset(sequences.values())
+        self._every_needle = needles
+        self._parts: dict[frozenset[int], Needles] = {}
+
+    @classmethod
+    def of(
+        cls, terms: Mapping[str, int], prefixes: Mapping[str, int], sequences: Mapping[tuple[str, ...], int]
+    ) -> Self:
+        """Of words and beginnings of words.
+
+        Args:
+            terms: Folded words (or pairs of characters, of scripts without spaces) that match whole, with the number
+                of the query's word each stands for.
+            prefixes: Folded beginnings of words, with the same.
+            sequences: Folded words that match when they follow each other, with the same.
+        """
+        return cls(_needles_for(terms, prefixes), sequences)
+
+    def only(self, numbers: frozenset[int]) -> Needles:
+        """What some of the query's words match."""
+        part = self._parts.get(numbers)
+        if part is None:
+            sequences = {terms: number for terms, number in self.sequences.items() if number in numbers}
+            part = Needles([needle for needle in self._every_needle if needle.number in numbers], sequences)
+            self._parts[numbers] = part
+        return part
+
+
+def _needles_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> list[Needle]:
+    found: list[Needle] = []
+    families: dict[tuple[int, str], list[str]] = {}
+    for term, number in terms.items():
+        if RUN.match(term):
+            found.append(Needle(term, number, False, False))
+        else:
+            for spelling in _spellings(term):
+                families.setdefault((number, spelling[:_FAMILY_PREFIX]), []).append(spelling)
+    for (number, _), words in families.items():
+        # The forms of a word mostly begin alike: looking for their beginning takes one walk through a text, not ten.
+        start = commonprefix(words)  # noqa: RUF071 - of characters, as wanted
+        if len(words) > 1 and len(start) >= _FAMILY_PREFIX and all(map(str.isalnum, words)):
+            found.append(Needle(start, number, True, True, frozenset(words)))
+        else:
+            found += [Needle(word, number, True, False) for word in words]
+    for prefix, number in prefixes.items():
+        found += [Needle(spelling, number, True, True) for spelling in _spellings(prefix)]
+    return found
+
+
+def find_spans(text: str, needles: Needles) -> list[Span]:
+    """The places of all matches, in order; they may overlap."""
+    folded = FoldedText(text)
+    return folded.in_text(folded.find(needles))
+
+
+class FoldedText:
+    """A part of a text, folded to be searched more than once; places are those of the folded text.
+
+    Args:
+        text: A text, of which nothing after :data:`LONGEST_SEARCHED` letters is looked at.
+        start: Where the part begins.
+        end: Where it ends.
+    """
+
+    def __init__(self, text: str, start: int = 0, end: int = LONGEST_SEARCHED):
+        self._start = start
+        self._text, self._places = fold_text(text[start : min(end, LONGEST_SEARCHED)])
+
+    def find(self, needles: Needles, start: int = 0, end: int = sys.maxsize) -> list[Span]:
+        """The places of all matches between two places, in order; they may overlap."""
+        text, end = self._text, min(end, len(self._text))
+        found: list[Span] = []
+        if needles.letters:
+            found += _find_letters(text, needles.letters, start, end)
+        for needle in needles.words:
+            first = text.find(needle.text, start, end)
+            if first >= 0:
+                _find(text, needle, first, end, found)
+        for sequence, number in needles.sequences.items():
+            found += _find_sequence(text, sequence, number, start, end)
+        found.sort()
+        return found
+
+    def most_matches(self, needles: Needles) -> int:
+        """How many matches there may be; more than there are where words contain each other."""
+        count = self._text.count
+        counts = [count(letter) for letter in needles.letters]
+        counts += [count(needle.text) for needle in needles.words]
+        # A sequence is there at most as often as its longest word.
+        counts += [sum(count(spelling) for spelling in _spellings(max(terms, key=len))) for terms in needles.sequences]
+        return sum(counts)
+
+    def in_text(self, spans: Iterable[Span]) -> list[Span]:
+        """The same spans in the text that was folded."""
+        start, places = self._start, self._places
+        if places is not None:
+            return [(start + places[first], start + places[last], number) for first, last, number in spans]
+        return [(start + first, start + last, number) for first, last, number in spans] if start else list(spans)
+
+
+def merge_spans(spans: Iterable[Span]) -> list[tuple[int, int]]:
+    """Start and end of what is to be marked: spans in order, those that overlap or touch as one."""
+    merged: list[tuple[int, int]] = []
+    for start, end, _ in spans:
+        if merged and start <= merged[-1][1]:
+            if end > merged[-1][1]:
+                merged[-1] = (merged[-1][0], end)
+        elif end > start:
+            merged.append((start, end))
+    return merged
+
+
+class Places:
+    """Where the characters of a folded text stand in the text, if they are not as many."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._parts: list[tuple[int, bool]] = []
+
+    def add(self, start: int, place: int, *, moves: bool) -> None:
+        """From ``start`` on, the folded text comes from ``place`` on; all of it from there, unless it ``moves``."""
+        self._starts.append(start)
+        self._parts.append((place, moves))
+
+    def __getitem__(self, at: int) -> int:
+        part = bisect_right(self._starts, at) - 1
+        place, moves = self._parts[part]
+        return place + at - self._starts[part] if moves else place
+
+
+def fold_text(text: str) -> tuple[str, Places | None]:
+    """The folded text, and the place of each of its characters in the text where they differ."""
+    if text.isascii():
+        return text.lower(), None
+    # In bytes, lower-casing looks at ASCII only, and is many times faster than in a text.
+    encoded = text.encode("utf-8", "surrogatepass")
+    folded = encoded.lower().decode("utf-8", "surrogatepass")
+    beyond = without_ascii(encoded)
+    if _PLAIN_BUT_TYPOGRAPHY.fullmatch(beyond) is not None:
+        return folded, None
+    folded = _fold_letters(folded, set(beyond))
+    if _MOVES.search(beyond) is None:
+        return folded, None
+    parts: list[str] = []
+    places = Places()
+    at = length = 0
+    for match in _MOVING_RUN.finditer(folded):
+        place, end = match.span()
+        if place > at:
+            # A mark may make another letter of the one before it.
+            place -= 1
+        places.add(length, at, moves=True)
+        parts.append(folded[at:place])
+        length += place - at
+        fold_run = _fold_run if end - place < _LONG_RUN else _fold_run.__wrapped__
+        for letters, size in fold_run(text[place:end]):
+            places.add(length, place, moves=False)
+            parts.append(letters)
+            length += len(letters)
+            place += size
+        at = end
+    places.add(length, at, moves=True)
+    parts.append(folded[at:])
+    return "".join(parts), places
+
+
+def _fold_letters(text: str, beyond: Set[str]) -> str:
+    """A text whose ASCII is folded with every other letter folded that folds to one; all stay where they are.
+
+    Args:
+        beyond: The characters it has that are not ASCII.
+    """
+    letters = map(ord, beyond)
+    folded = {letter: _LETTER_FOLDS[letter] for letter in letters if _LETTER_FOLDS[letter] != letter}
+    if len(folded) > _FEW_LETTERS:
+        return text.translate(_LETTER_FOLDS)
+    # Most texts have few of them, and replacing those is many times faster.
+    for letter, plain in folded.items():
+        text = text.replace(chr(letter), chr(plain))
+    return text
+
+
+@lru_cache(maxsize=8192)
+def _fold_run(run: str) -> tuple[tuple[str, int], ...]:
+    """Each letter of a run folded with its marks, and how many characters of the run it is."""
+    return tuple((fold(letter) or compose(letter), len(letter)) for letter in _LETTER_WITH_MARKS.findall(run))
+
+
+@lru_cache(maxsize=4096)
+def _spellings(term: str) -> tuple[str, ...]:
+    """How a folded term may be written in a folded text: a name such as ``C++`` is spelt out only in the index."""
+    found = {term}
+    spelled_out = _SPELLED_OUT.fullmatch(term)
+    if spelled_out is not None:
+        found.add(spelled_out[1] + ("++" if spelled_out[2] == "plusplus" else "#"))
+    elif term in ("plusplus", "dotnet"):
+        found.add("++" if term == "plusplus" else ".net")
+    return tuple(found)
+
+
+def _find(folded: str, needle: Needle, start: int, stop: int, found: list[Span]) -> None:
+    """Add the places of one needle that begin before ``stop``, of which the first is at ``start`` or later."""
+    wanted, number, open_end, words = needle.text, needle.number, needle.open_end, needle.words
+    plain_rest = _PLAIN_REST.match
+    size, length = len(wanted), len(folded)
+    left_edge = needle.whole and _GOES_ON[wanted[0]]
+    right_edge = needle.whole and _GOES_ON[wanted[-1]]
+    count = 0
+    while start >= 0 and count < MOST_SPANS:
+        end = start + size
+        matches = not (left_edge and start and _GOES_ON[folded[start - 1]])
+        if matches:
+            if open_end:
+                end = plain_rest(folded, end).end()  # type: ignore[union-attr]
+                while end < length and _GOES_ON[folded[end]]:
+                    end += 1
+                matches = not words or folded[start:end] in words
+            else:
+                matches = not (right_edge and end < length and _GOES_ON[folded[end]])
+        if matches:
+            found.append((start, end, number))
+            count += 1
+        start = folded.find(wanted, end if matches else start + 1, stop)
+
+
+def _is_letter(needle: Needle) -> bool:
+    return len(needle.text) == 1 and needle.text.isascii() and needle.whole and not needle.open_end
+
+
+def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int) -> list[Span]:
+    """The places of words of one letter: there are far fewer of them than of the letter."""
+    found: list[Span] = []
+    room = dict.fromkeys(numbers, MOST_SPANS)
+    for match in _LONELY_LETTER.finditer(folded, first, last):
+        letter, (start, end) = match.group(), match.span()
+        if not room.get(letter):
+            continue
+        if (start and _GOES_ON[folded[start - 1]]) or (end < len(folded) and _GOES_ON[folded[end]]):
+            continue
+        room[letter] -= 1
+        found.append((start, end, numbers[letter]))
+    return found
+
+
+def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: int, stop: int) -> list[Span]:
+    found: list[Span] = []
+    search = _sequence_pattern(sequence).search
+    match = search(folded, start, stop)
+    while match is not None and len(found) < MOST_SPANS:
+        first, end = match.span()
+        whole = not _is_inside(folded, first) and not _is_inside(folded, end) and _are_words(match.group(), sequence)
+        if whole:
+            found.append((first, end, number))
+        match = search(folded, end if whole else first + 1, stop)
+    return found
+
+
+def _is_inside(folded: str, at: int) -> bool:
+    """Whether a place is in the middle of a word of a script with spaces."""
+    return 0 < at < len(folded) and _GOES_ON[folded[at - 1]] and _GOES_ON[folded[at]]
+
+
+def _are_words(text: str, sequence: tuple[str, ...]) -> bool:
+    """Whether a text is these words: in Indian scripts, some signs of which words are written part them for ``\\W``."""
+    return text.isascii() or any(map(RUN.match, sequence)) or tuple(terms_of(text)) == sequence
+
+
+@lru_cache(maxsize=1024)
+def _sequence_pattern(sequence: tuple[str, ...]) -> re.Pattern[str]:
+    parts: list[str] = []
+    for before, term in pairwise((None, *sequence)):
+        spellings = _spellings(term or "")
+        word = f"(?:{'|'.join(map(re.escape, spellings))})" if len(spellings) > 1 else re.escape(spellings[0])
+        if before is not None:
+            has_sign = any(not spelling[0].isalnum() for spelling in spellings)
+            least = 0 if has_sign or RUN.match(term or "") or RUN.match(before) else 1
+            # A gap ends where the word can begin: else there would be very many ways to match a word that is a sign.
+            gap = f"(?:(?!{word})[\\W_])" if has_sign else r"[\W_]"
+            parts.append(f"{gap}{{{least},{_WIDEST_GAP}}}+")
+        parts.append(word)
+    return re.compile("".join(parts))

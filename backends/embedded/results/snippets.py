@@ -1,0 +1,211 @@
+"""Which part of a long text is shown: the one with the most different matches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from functools import lru_cache
+from typing import NamedTuple
+
+from backends.embedded.results.matches import FoldedText, Needles, Span, find_spans
+
+_WORD = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e01-\u0e5b\u1000-\u109f\u1780-\u17dd]{1,2}|[^\\W_]+")
+_CHARS_PER_WORD = 40
+_USUAL_CHARS_PER_WORD = 6
+_LOOK, _FAR = 4_096, 16_384
+"""So far a text is looked through at first, and so far for words that are not near each other there."""
+
+_EDGE = 200
+_MOST_LOOKED_AT = 200
+"""Matches of a text that a stretch may begin with."""
+
+_MOST_NEIGHBOURHOODS = 100
+"""Matches of the rarest words whose surroundings are looked at."""
+
+_MANY, _PLENTY = 16, 4
+"""Of a query of more words than the first, a stretch with as many different ones as the second is good enough."""
+
+
+class Cropper:
+    """Finds the part of a text to show.
+
+    Args:
+        needles: What matches in it.
+    """
+
+    def __init__(self, needles: Needles):
+        self._needles = needles
+        self._wanted = len(needles.numbers) if len(needles.numbers) <= _MANY else _PLENTY
+
+    def best_part(self, text: str, words: int) -> tuple[list[Span], tuple[int, int]]:
+        """The part of a text, about ``words`` words long, with the most different matches, and the matches there.
+
+        A long text is looked through from its beginning; where that is not enough to find every word of the query
+        (of very many, some) near each other, only around the rarest words in the rest.
+        """
+        if len(text) <= _LOOK:
+            spans = find_spans(text, self._needles)
+            return spans, crop_window(text, spans, words)
+        reach = _word_end(text, _LOOK - _EDGE, _LOOK)
+        spans = find_spans(text[:reach], self._needles)
+        best = _best_stretch(spans, words)
+        if len(spans) <= _MOST_LOOKED_AT and not self._suffices(best):
+            best = self._better_stretch(text, reach, words, best, {number for _, _, number in spans})
+        start, end = _around(text, best, words)
+        if end > reach:
+            begin = max(0, start - _EDGE)
+            part = FoldedText(text, begin, end + _EDGE)
+            spans = part.in_text(part.find(self._needles))
+        return spans, (start, end)
+
+    def _suffices(self, best: _Stretch | None) -> bool:
+        """Whether a stretch need not be bettered."""
+        return best is not None and best.different >= self._wanted
+
+    def _better_stretch(
+        self, text: str, reach: int, words: int, best: _Stretch | None, seen: Set[int]
+    ) -> _Stretch | None:
+        """A stretch of the rest of a text with more different words, or with as many and more matches, if any.
+
+        To have more of the query's words than ``best``, it must have one of the others than the most frequent ones.
+        Far from the beginning, only words are looked for that were not seen before.
+        """
+        numbers, width = self._needles.numbers, _width(words)
+        near = FoldedText(text, _word_end(text, reach - width - _EDGE, reach - width), _FAR)
+        counts = {number: near.most_matches(self._needles.only(frozenset({number}))) for number in numbers}
+        different = 0 if best is None else best.different
+        rarest = sorted(numbers, key=lambda number: (counts[number], number))[: len(numbers) - different]
+        present = frozenset(number for number in numbers if counts[number])
+        best, found = self._best_around(present.intersection(rarest), near, present, words, best)
+        missing = numbers - seen - found
+        if missing and len(text) > _FAR and not self._suffices(best):
+            far = FoldedText(text, _word_end(text, _FAR - width - _EDGE, _FAR - width))
+            best, _ = self._best_around(missing, far, numbers, words, best)
+        return best
+
+    def _best_around(
+        self, anchors: frozenset[int], text: FoldedText, present: frozenset[int], words: int, best: _Stretch | None
+    ) -> tuple[_Stretch | None, Set[int]]:
+        """The best stretch with one of the query's words that are ``anchors``, if better, and all words found there."""
+        width, right = _width(words), -1
+        needles = self._needles.only(present)
+        spans = text.find(self._needles.only(anchors))
+        found = {number for _, _, number in spans}
+        for start, end, _ in spans[:_MOST_NEIGHBOURHOODS]:
+            if end <= right:
+                continue
+            right = end + width
+            near = text.find(needles, max(0, start - width), right)
+            found.update(number for _, _, number in near)
+            stretch = _best_stretch(near, words)
+            if stretch is not None and (best is None or stretch.worth > best.worth):
+                ((first, last, _),) = text.in_text([(stretch.start, stretch.end, 0)])
+                best = _Stretch(first, last, stretch.different, stretch.matches)
+                if self._suffices(best):
+                    break
+        return best, found
+
+
+def _word_end(text: str, start: int, end: int) -> int:
+    """The place after the last space between two places, or else the second."""
+    start, end = max(0, start), max(0, end)
+    return 1 + max(text.rfind(space, start, end) for space in " \n") or end
+
+
+class _Stretch(NamedTuple):
+    """A part of a text from one match to another, how many different words of the query match there, and how often."""
+
+    start: int
+    end: int
+    different: int
+    matches: int
+
+    @property
+    def worth(self) -> tuple[int, int]:
+        return self.different, self.matches
+
+
+def crop_window(text: str, spans: list[Span], words: int) -> tuple[int, int]:
+    """The part of a text, about ``words`` words long, with the most different matches; the first of equals."""
+    return _around(text, _best_stretch(spans, words), words)
+
+
+def _around(text: str, stretch: _Stretch | None, words: int) -> tuple[int, int]:
+    """About ``words`` words around a stretch, or the first ones."""
+    words = max(1, words)
+    start, anchor, budget_before, inside = 0, 0, 0, 0
+    if stretch is not None:
+        start, anchor = stretch.start, stretch.end
+        inside = _count(text, start, anchor)
+        budget_before = max(0, words - inside) // 2
+    new_start, used = _back(text, start, budget_before)
+    end, used_after = _forward(text, anchor, words - inside - used)
+    missing = words - inside - used - used_after
+    if missing > 0 and end >= len(text):
+        new_start, _ = _back(text, new_start, missing)
+    return new_start, end
+
+
+def _best_stretch(spans: list[Span], words: int) -> _Stretch | None:
+    """The stretch as long as ``words`` words mostly are, with the most different matches; then with the most."""
+    width = _width(words)
+    best, best_worth = None, (0, 0)
+    seen: dict[int, int] = {}
+    last, count = -1, len(spans)
+    for at, (start, _, number) in enumerate(spans[:_MOST_LOOKED_AT]):
+        while last + 1 < count and (last < at or spans[last + 1][1] - start <= width):
+            last += 1
+            added = spans[last][2]
+            seen[added] = seen.get(added, 0) + 1
+        worth = (len(seen), last - at)
+        if worth > best_worth or best is None:
+            best, best_worth = (start, spans[last][1]), worth
+        seen[number] -= 1
+        if not seen[number]:
+            del seen[number]
+    return None if best is None else _Stretch(*best, *best_worth)
+
+
+def _width(words: int) -> int:
+    """So many letters mostly have so many words."""
+    return max(1, words) * _USUAL_CHARS_PER_WORD
+
+
+def _count(text: str, start: int, end: int) -> int:
+    return len(_WORD.findall(text, start, end))
+
+
+def _forward(text: str, start: int, words: int) -> tuple[int, int]:
+    """The place after the next words, and how many there were."""
+    if words <= 0:
+        return start, 0
+    limit = min(len(text), start + words * _CHARS_PER_WORD)
+    found = _so_many_words(words).match(text, start, limit)
+    if found is None:
+        return limit, _count(text, start, limit)
+    end = found.end()
+    return (end if limit < len(text) or _WORD.search(text, end) else limit), words
+
+
+def _back(text: str, end: int, words: int) -> tuple[int, int]:
+    """The place before the words before, and how many there were."""
+    if words <= 0:
+        return (0, 0) if end <= _EDGE and _WORD.search(text, 0, end) is None else (end, 0)
+    begin = end
+    for chars_per_word in (2 * _USUAL_CHARS_PER_WORD, _CHARS_PER_WORD):
+        begin = max(0, end - words * chars_per_word)
+        reverse = text[begin:end][::-1]
+        found = _so_many_words(words).match(reverse)
+        # What ends where the part does may be the rest of a word.
+        if found is not None and found.end() < len(reverse):
+            start = end - found.end()
+            return (0 if begin == 0 and _WORD.search(text, 0, start) is None else start), words
+        if begin == 0:
+            break
+    return begin, min(words, _count(text, begin, end))
+
+
+@lru_cache(maxsize=256)
+def _so_many_words(count: int) -> re.Pattern[str]:
+    """One match instead of one for each word: a third of the time. Nothing is given back to make up the number."""
+    return re.compile(f"(?:[\\W_]*+(?>{_WORD.pattern})){{{count}}}")

@@ -1,0 +1,228 @@
+"""Exact pages of sorted results, by several keys, from an engine that sorts by one.
+
+Documents with the same value of the first key are a group. The sizes of the groups tell which of them reach into the
+page. Small ones are ordered here, together; a large one is a query of its own, listed by the next key. At last
+documents come by relevance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import tantivy
+
+from backends.base import STANDARD_FIELDS, FieldKinds, SortKey
+from backends.embedded.index.schema import DATE, MARKS, SCALAR_KINDS, column_of, sortable_mark
+from backends.embedded.index.snapshots import Snapshot
+from backends.errors import BackendRejected
+
+Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
+_Query = tantivy.Query
+
+SMALL_GROUP = 50
+"""Documents of a group up to which it is cheaper to order them here than to query for the next key."""
+
+FAR = 1000
+"""Offset from which on it pays to count first, and to look for the page from the nearer end."""
+
+Page = Callable[[tantivy.Query, int, int], list[tantivy.DocAddress]]
+"""Lists documents of a query, from an offset on, at most so many."""
+
+_Groups = list[tuple[Any, int]]
+"""Values of a column, in order, with their numbers of documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    present: str | None
+    descending: bool
+
+    @property
+    def order(self) -> tantivy.Order:
+        return tantivy.Order.Desc if self.descending else tantivy.Order.Asc
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """The groups that reach into a page.
+
+    Attributes:
+        passed: Documents before the first of them.
+        present: Documents that have a value; right only where the groups end before the page does.
+    """
+
+    groups: _Groups
+    passed: int
+    present: int
+
+
+def check_sort(keys: Sequence[SortKey], kinds: FieldKinds) -> None:
+    """Raise :class:`BackendRejected` for a field that is unknown or has no single values."""
+    for key in keys:
+        name = key.field
+        if name == "content":
+            raise BackendRejected("sort", "Results cannot be sorted by 'content'.")
+        if name not in STANDARD_FIELDS and name not in kinds:
+            raise BackendRejected("sort", f"No document has a field {name!r}.")
+        if name not in STANDARD_FIELDS and not kinds[name] & SCALAR_KINDS:
+            raise BackendRejected("sort", f"Results cannot be sorted by {name!r}: it holds lists.")
+
+
+class Sorter:
+    """Lists documents of one snapshot by keys, and by ``last`` where they are equal."""
+
+    def __init__(self, snapshot: Snapshot, keys: Sequence[SortKey], last: Page):
+        self.snapshot = snapshot
+        self.last = last
+        self.columns: list[_Column] = []
+        for key in keys:
+            column = column_of(key.field, snapshot.slots)
+            if column is not None and all(column != known.name for known in self.columns):
+                always = key.field in ("id", "title", "url")
+                self.columns.append(_Column(column, None if always else sortable_mark(key.field), key.descending))
+
+    def page(self, query: tantivy.Query, offset: int, limit: int) -> list[tantivy.DocAddress]:
+        """Documents of the query from ``offset`` on, at most ``limit``."""
+        return self._page(query, 0, offset, limit)
+
+    def _page(self, query: tantivy.Query, depth: int, offset: int, limit: int) -> list[tantivy.DocAddress]:
+        if limit <= 0 or offset >= self.snapshot.total:
+            return []
+        if depth == len(self.columns):
+            return self.last(query, offset, limit)
+        column = self.columns[depth]
+        reach = (self._dates if column.name == DATE else self._texts)(query, column, offset, limit)
+        found: list[tantivy.DocAddress] = []
+        skipped = offset - reach.passed
+        for is_small, run in groupby(reach.groups, key=lambda group: group[1] <= SMALL_GROUP):
+            groups = list(run)
+            if is_small:
+                members = self._ordered(self._having(query, column, groups), depth, groups)
+                found += members[skipped : skipped + limit - len(found)]
+            else:
+                for group in groups:
+                    member = self._having(query, column, [group])
+                    found += self._page(member, depth + 1, skipped, limit - len(found))
+                    skipped = 0
+            skipped = 0
+        if len(found) < limit and column.present is not None:
+            without = _Query.boolean_query([(Must, query), (MustNot, self._mark(column.present))])
+            found += self._page(without, depth + 1, max(0, offset - reach.present), limit - len(found))
+        return found
+
+    # --- which groups reach into the page
+
+    def _texts(self, query: tantivy.Query, column: _Column, offset: int, limit: int) -> _Reach:
+        if offset > FAR:
+            present = self._present(query, column)
+            rest = present - offset
+            if rest <= 0:
+                return _Reach([], offset, present)
+            if rest < offset:
+                groups, _ = self._first_texts(query, column.name, rest, not column.descending)
+                groups.reverse()
+                return _reach(groups, present - sum(size for _, size in groups), present, offset, limit)
+        groups, present = self._first_texts(query, column.name, offset + limit, column.descending)
+        return _reach(groups, 0, present, offset, limit)
+
+    def _first_texts(self, query: tantivy.Query, column: str, most: int, descending: bool) -> tuple[_Groups, int]:
+        """At most so many values, in order, and the number of documents that have any."""
+        wish = {"terms": {
+            "field": column, "size": most, "segment_size": most, "order": {"_key": "desc" if descending else "asc"},
+        }}  # fmt: skip
+        answer = self.snapshot.searcher.aggregate(query, {"v": wish})["v"]
+        groups = [(bucket["key"], bucket["doc_count"]) for bucket in answer["buckets"]]
+        return groups, sum(size for _, size in groups) + answer["sum_other_doc_count"]
+
+    def _dates(self, query: tantivy.Query, column: _Column, offset: int, limit: int) -> _Reach:
+        # One more on either side tells whether a group reaches over the edge of the page.
+        start = max(0, offset - 1)
+        wanted = min(offset - start + limit + 1, self.snapshot.total)
+        listed = self.snapshot.searcher.search(
+            query, limit=wanted, count=False, order_by_field=column.name, offset=start, order=column.order
+        ).hits
+        # Documents without a date are listed last.
+        dates = [date for date, _ in listed if date is not None]
+        if len(dates) <= offset - start:
+            return _Reach([], offset, self._present(query, column))
+        groups = [(date, len(list(run))) for date, run in groupby(dates)]
+        first, last = groups[0][0], groups[-1][0]
+        passed = start
+        if offset > start:
+            passed = self._before(query, column, first) if groups[0][1] > 1 else start
+            groups[0] = (first, self._size(query, column, first) if groups[0][1] > 1 else 1)
+        if len(dates) == wanted and groups[-1][1] > 1 and (last != first or offset == start):
+            groups[-1] = (last, self._size(query, column, last))
+        return _reach(groups, passed, start + len(dates), offset, limit)
+
+    def _before(self, query: tantivy.Query, column: _Column, date: int) -> int:
+        """How many documents come before those of a date."""
+        bounds = (date, None, False, True) if column.descending else (None, date, True, False)
+        outside = _Query.range_query(self.snapshot.schema, column.name, tantivy.FieldType.Integer, *bounds)
+        return self.snapshot.count(_both(query, outside))
+
+    def _size(self, query: tantivy.Query, column: _Column, value: Any) -> int:
+        return self.snapshot.count(self._having(query, column, [(value, 0)]))
+
+    def _present(self, query: tantivy.Query, column: _Column) -> int:
+        return self.snapshot.count(query if column.present is None else _both(query, self._mark(column.present)))
+
+    # --- ordering the documents of small groups
+
+    def _ordered(self, members: tantivy.Query, depth: int, groups: _Groups) -> list[tantivy.DocAddress]:
+        """All documents of some groups."""
+        total = sum(size for _, size in groups)
+        if len(groups) == total:
+            return [address for _, address in self._listed(members, self.columns[depth], total)]
+        found = self.last(members, 0, total)
+        for column in reversed(self.columns[depth + (len(groups) == 1) :]):
+            values = self._values(members, column, found)
+            valued = [(value, address) for value, address in zip(values, found, strict=True) if value is not None]
+            valued.sort(key=lambda pair: pair[0], reverse=column.descending)
+            missing = [address for value, address in zip(values, found, strict=True) if value is None]
+            found = [address for _, address in valued] + missing
+        return found
+
+    def _values(self, members: tantivy.Query, column: _Column, addresses: list[tantivy.DocAddress]) -> list[Any]:
+        """What the documents hold in a column, ``None`` for nothing."""
+        if column.name == DATE:
+            return self.snapshot.searcher.fast_field_values(DATE, addresses)
+        listed = self._listed(members, column, len(addresses))
+        values = {(address.segment_ord, address.doc): value for value, address in listed}
+        return [values[address.segment_ord, address.doc] for address in addresses]
+
+    def _listed(self, members: tantivy.Query, column: _Column, limit: int) -> list[tuple[Any, tantivy.DocAddress]]:
+        return self.snapshot.searcher.search(
+            members, limit=limit, count=False, order_by_field=column.name, order=column.order
+        ).hits
+
+    # --- queries
+
+    def _having(self, query: tantivy.Query, column: _Column, groups: _Groups) -> tantivy.Query:
+        """Documents of the query that are of one of the groups."""
+        terms = [_Query.term_query(self.snapshot.schema, column.name, value) for value, _ in groups]
+        return _both(query, terms[0] if len(terms) == 1 else _Query.boolean_query([(Should, term) for term in terms]))
+
+    def _mark(self, mark: str) -> tantivy.Query:
+        return _Query.term_query(self.snapshot.schema, MARKS, mark)
+
+
+def _reach(groups: _Groups, passed: int, present: int, offset: int, limit: int) -> _Reach:
+    """Those of neighbouring groups that reach into the page; ``passed`` documents come before the first group."""
+    first, at = 0, passed
+    while first < len(groups) and at + groups[first][1] <= offset:
+        at += groups[first][1]
+        first += 1
+    last, end = first, at
+    while last < len(groups) and end < offset + limit:
+        end += groups[last][1]
+        last += 1
+    return _Reach(groups[first:last], at, present)
+
+
+def _both(query: tantivy.Query, condition: tantivy.Query) -> tantivy.Query:
+    return _Query.boolean_query([(Must, query), (Must, _Query.const_score_query(condition, 0.0))])

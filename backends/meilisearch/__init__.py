@@ -1,0 +1,1 @@
+"""Meilisearch as a search backend."""

@@ -1,0 +1,337 @@
+"""Meilisearch as a search engine.
+
+Tried with 1.50. Where it does less than :mod:`backends.base` says: weights of fields are not used (their order counts:
+title, excerpt, content), the language is recognised by Meilisearch itself, words match in other forms only as far as
+prefixes and typing errors reach, and facet values that differ only in case are counted as one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from backends.base import (
+    Credential,
+    Document,
+    FacetStats,
+    FieldKinds,
+    Hit,
+    SearchBackend,
+    SearchQuery,
+    SearchResult,
+    TakeHit,
+    hand_over,
+)
+from backends.errors import BackendError, BackendRejected, BackendUnavailable, IndexNotFound
+from backends.meilisearch.keys import MeilisearchKeys
+from backends.meilisearch.query import CompiledQuery, compile_query, pins_of, with_ids
+from backends.meilisearch.schema import FOLDED_FIELDS, PRIMARY_KEY, engine_document, index_settings, widened
+from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch
+from backends.servers.document_ids import checked_index_name, encode_id
+from backends.servers.server_url import ServerUrl
+from backends.text.highlighter import Matcher, mark
+from backends.text.tokenizer import split_words
+
+DEFAULT_PORT = 7700
+ADDED_DOCUMENTS = 250
+"""Documents of one request."""
+
+_PAGE = 1000
+_PLACE = re.compile(r"^(\d+):\d+ ", re.MULTILINE)
+
+
+class MeilisearchBackend(SearchBackend):
+    """One Meilisearch server."""
+
+    name = "meilisearch"
+    issues_credentials = True
+
+    def __init__(self, url: ServerUrl):
+        if len(url.nodes) != 1:
+            raise ValueError("Meilisearch is one server: its URL names one host.")
+        self.identity = url.identity
+        self._transport = MeilisearchTransport(url)
+        self._keys = MeilisearchKeys(self._transport)
+        self._filterable: dict[str, frozenset[str]] = {}
+        self._folded: dict[str, bool] = {}
+        self._synonyms: dict[str, tuple[tuple[str, ...], ...]] = {}
+
+    @classmethod
+    def from_url(cls, url: str) -> MeilisearchBackend:
+        """Build from ``meilisearch://:key@host:7700``; see :meth:`backends.servers.server_url.ServerUrl.parse`.
+
+        Raises:
+            ValueError: The URL is not of this form.
+        """
+        return cls(ServerUrl.parse(url, default_port=DEFAULT_PORT))
+
+    def __repr__(self) -> str:
+        return f"<MeilisearchBackend {self.identity}>"
+
+    # --- indexes
+
+    def create_index(self, index: str) -> None:
+        name = checked_index_name(index)
+        with _translated(index), _readable():
+            made = self._transport.change("POST", "/indexes", {"uid": name, "primaryKey": PRIMARY_KEY})
+            try:
+                self._transport.wait([made])
+            except RefusedByMeilisearch as error:
+                if error.code != "index_already_exists":
+                    raise
+            if "_key" not in self._settings(name)["filterableAttributes"]:
+                settings = index_settings(round(self._transport.url.timeout_seconds * 1000) + 1000)
+                self._transport.wait([self._transport.change("PATCH", f"/indexes/{name}/settings", settings)])
+                self._settings(name)
+
+    def delete_index(self, index: str) -> None:
+        name = checked_index_name(index)
+        self._filterable.pop(name, None)
+        self._folded.pop(name, None)
+        self._synonyms.pop(name, None)
+        with _translated(index):
+            try:
+                self._transport.wait([self._transport.change("DELETE", f"/indexes/{name}")])
+            except RefusedByMeilisearch as error:
+                if error.code != "index_not_found":
+                    raise
+
+    def list_indexes(self) -> list[str]:
+        found: list[tuple[str, str | None]] = []
+        with _translated(""), _readable():
+            while True:
+                params = {"limit": str(_PAGE), "offset": str(len(found))}
+                page = self._transport.ask("GET", "/indexes", params=params)
+                found += [(each["uid"], each["primaryKey"]) for each in page["results"]]
+                if len(found) >= page["total"] or not page["results"]:
+                    # An index that is not of this service's making is none of its business.
+                    return [name for name, key in found if key == PRIMARY_KEY]
+
+    # --- documents
+
+    def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
+        name = checked_index_name(index)
+        with _translated(index):
+            # Adding documents would make an index that is not there.
+            with _readable():
+                changes = widened(self._settings(name), kinds)
+            if changes:
+                self._transport.wait([self._transport.change("PATCH", f"/indexes/{name}/settings", changes)])
+            tasks = [
+                self._transport.change(
+                    "POST",
+                    f"/indexes/{name}/documents",
+                    [engine_document(each) for each in documents[at : at + ADDED_DOCUMENTS]],
+                    params={"primaryKey": PRIMARY_KEY},
+                )
+                for at in range(0, len(documents), ADDED_DOCUMENTS)
+            ]
+            self._transport.wait(tasks)
+
+    def delete(self, index: str, ids: Sequence[str]) -> None:
+        name = checked_index_name(index)
+        keys = list(dict.fromkeys(encode_id(each) for each in ids))
+        with _translated(index), _readable():
+            if keys:
+                task = self._transport.change("POST", f"/indexes/{name}/documents/delete-batch", keys)
+                self._transport.wait([task])
+            else:
+                self._settings(name)
+
+    def count(self, index: str) -> int:
+        with _translated(index), _readable():
+            stats = self._transport.ask("GET", f"/indexes/{checked_index_name(index)}/stats")
+            return int(stats["numberOfDocuments"])
+
+    def document_ids(self, index: str) -> Iterator[str]:
+        path = f"/indexes/{checked_index_name(index)}/documents/fetch"
+        offset = 0
+        while True:
+            with _translated(index), _readable():
+                page = self._transport.ask("POST", path, {"fields": ["id"], "limit": _PAGE, "offset": offset})
+                found, total = [str(each["id"]) for each in page["results"]], int(page["total"])
+            yield from found
+            offset += _PAGE
+            if offset >= total:
+                return
+
+    # --- searching
+
+    def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
+        name = checked_index_name(index)
+        with _translated(index), _readable():
+            self._keep_synonyms(name, query.settings.synonyms)
+            filterable = self._filterable_of(name, query)
+        compiled = compile_query(name, query, filterable, folded=self._folded[name])
+        with _translated(index):
+            return self._search(query, compiled, take)
+
+    # --- readiness and credentials
+
+    def check(self) -> None:
+        try:
+            health = self._transport.ask("GET", "/health")
+            # Without a master key every route but this one is open to everybody.
+            keys = self._transport.ask("GET", "/keys", params={"limit": "1"})
+        except RefusedByMeilisearch as error:
+            raise BackendUnavailable("The search engine refused a request of ours.") from error
+        with _readable():
+            if health["status"] != "available" or not isinstance(keys["results"], list):
+                raise BackendUnavailable("The search engine is not available.")
+
+    def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
+        with _translated(index), _readable():
+            return self._keys.issue(checked_index_name(index), holder, expires_at)
+
+    def revoke_credential(self, reference: str) -> None:
+        with _translated(""), _readable():
+            self._keys.revoke(reference)
+
+    def close(self) -> None:
+        self._transport.pool.close()
+
+    # --- parts
+
+    def _settings(self, name: str) -> dict[str, Any]:
+        settings: dict[str, Any] = self._transport.ask("GET", f"/indexes/{name}/settings")
+        self._folded[name] = FOLDED_FIELDS["title"] in settings["searchableAttributes"]
+        self._filterable[name] = frozenset(each for each in settings["filterableAttributes"] if isinstance(each, str))
+        return settings
+
+    def _filterable_of(self, name: str, query: SearchQuery) -> Set[str]:
+        known = self._filterable.get(name)
+        needed = set(query.kinds) if query.facets or query.filter is not None or query.sort else set()
+        if known is not None and needed <= known:
+            return known
+        self._settings(name)
+        return self._filterable[name]
+
+    def _keep_synonyms(self, name: str, groups: tuple[tuple[str, ...], ...]) -> None:
+        """Meilisearch takes synonyms from the index: look when this process first searches it, and when they change."""
+        if self._synonyms.get(name) == groups:
+            return
+        phrases = [sorted({" ".join(split_words(phrase)) for phrase in group} - {""}) for group in groups]
+        wanted = {phrase: [other for other in group if other != phrase] for group in phrases for phrase in group}
+        wanted = {phrase: others for phrase, others in wanted.items() if others}
+        if self._transport.ask("GET", f"/indexes/{name}/settings/synonyms") != wanted:
+            self._transport.wait([self._transport.change("PUT", f"/indexes/{name}/settings/synonyms", wanted)])
+        self._synonyms[name] = groups
+
+    def _search(self, query: SearchQuery, compiled: CompiledQuery, take: TakeHit | None) -> SearchResult:
+        pins = self._pinned_hits(query, compiled)
+        others = [with_ids([hit["id"] for hit in pins], without=True)] if pins else []
+        offset, limit = max(0, query.offset - len(pins)), query.limit
+        shown = pins[query.offset : query.offset + limit]
+        page, rest = divmod(offset, limit) if limit else (0, 0)
+        queries = [compiled.query(page=page + 1, hits=limit, more=others)]
+        if rest:
+            queries.append(compiled.query(page=page + 2, hits=limit, more=others))
+        if query.facets and any(name is not None for name in compiled.facets.values()):
+            queries.append(compiled.query(page=1, hits=0, facets=True))
+        results = self._run(queries, query)
+        with _readable():
+            pages = results[: 1 + bool(rest)]
+            found = [hit for result in pages for hit in result["hits"]][rest : max(rest, rest + limit - len(shown))]
+            total = int(results[0]["totalHits"]) + len(pins)
+            facets, stats = _facets(results[-1], compiled, query.facet_values) if query.facets else ({}, {})
+        hits = hand_over(_hits([*shown, *found], query, compiled), take)
+        return SearchResult(hits, total, facets, stats)
+
+    def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[dict[str, Any]]:
+        """The pinned documents that are there and pass the filter, in the order of the settings."""
+        pins = pins_of(query)
+        if not pins:
+            return []
+        wanted = {**compiled.query(page=1, hits=len(pins), more=[with_ids(pins)]), "q": ""}
+        (result,) = self._run([wanted], query)
+        with _readable():
+            found = {hit["id"]: hit for hit in result["hits"]}
+        return [found[pin] for pin in pins if pin in found]
+
+    def _run(self, queries: Sequence[Mapping[str, Any]], query: SearchQuery) -> list[dict[str, Any]]:
+        try:
+            answer = self._transport.ask("POST", "/multi-search", {"queries": queries})
+        except RefusedByMeilisearch as error:
+            if error.code == "invalid_search_filter" and query.filters:
+                raise _filter_rejection(error, query) from error
+            raise
+        with _readable():
+            results: list[dict[str, Any]] = answer["results"]
+            if len(results) != len(queries):
+                raise ValueError(f"{len(results)} results for {len(queries)} queries")
+        return results
+
+
+def _hits(found: Sequence[Mapping[str, Any]], query: SearchQuery, compiled: CompiledQuery) -> Iterator[Hit]:
+    for each in found:
+        with _readable():
+            hit = _hit(each, query, compiled)
+        yield hit
+
+
+def _hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:
+    source: str = found["_doc"]
+    formatted = None
+    if query.highlight is not None:
+        document = orjson.loads(source)
+        words = []
+        for name, places in (found.get("_matchesPosition") or {}).items():
+            written = document.get(name, found.get(name))
+            if not isinstance(written, str):
+                continue  # The places in a list are of its members.
+            text = written.encode()
+            words += [text[at["start"] : at["start"] + at["length"]].decode(errors="ignore") for at in places]
+        formatted = mark(document, Matcher.of(compiled.parts, words), query.highlight)
+    return Hit(str(found["id"]), source.encode(), formatted)
+
+
+def _facets(
+    result: Mapping[str, Any], compiled: CompiledQuery, most: int
+) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
+    counted, bounds = result.get("facetDistribution", {}), result.get("facetStats", {})
+    facets: dict[str, dict[str, int]] = {}
+    stats: dict[str, FacetStats] = {}
+    for name, field in compiled.facets.items():
+        values = sorted(counted.get(field, {}).items(), key=lambda pair: (-pair[1], pair[0]))
+        facets[name] = {str(value): int(count) for value, count in values[:most]}
+        if name in bounds:
+            stats[name] = FacetStats(float(bounds[name]["min"]), float(bounds[name]["max"]))
+    return facets, stats
+
+
+def _filter_rejection(error: RefusedByMeilisearch, query: SearchQuery) -> BackendRejected:
+    place = _PLACE.search(error.message)
+    position = int(place[1]) - 1 if place else None
+    unknown = re.search(r"Attribute `([^`]*)` is not filterable", error.message)
+    if unknown:
+        found = query.filters.find(unknown[1])
+        message = f"The documents have no field {unknown[1]!r} to filter by."
+        return BackendRejected("filters", message, position=found if found >= 0 else position)
+    return BackendRejected("filters", "The filter is not valid in Meilisearch's filter syntax.", position=position)
+
+
+@contextmanager
+def _translated(index: str) -> Iterator[None]:
+    """Meilisearch's refusals as our errors. What only a caller's query can cause is handled where it is sent."""
+    try:
+        yield
+    except RefusedByMeilisearch as error:
+        if error.code == "index_not_found" and index:
+            raise IndexNotFound(index) from error
+        raise BackendUnavailable("The search engine refused a request of ours.") from error
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """An answer without the parts it must have is an engine that does not work."""
+    try:
+        yield
+    except (BackendError, RefusedByMeilisearch):
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise BackendUnavailable("The search engine gave an answer that cannot be read.") from error

@@ -1,0 +1,93 @@
+"""Keys for searching one Meilisearch index directly.
+
+Every holder has a key per index that can only search it and never leaves the server; clients get tenant tokens signed
+with it, which end at their time, or with the key. A key's uid is random, so a key made anew revives no old token.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import uuid
+from collections.abc import Iterator
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from backends.base import Credential
+from backends.errors import BackendUnavailable
+from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch
+
+_MARK = "site-search"
+_PAGE = 1000
+
+
+class MeilisearchKeys:
+    """Issues and ends search keys."""
+
+    def __init__(self, transport: MeilisearchTransport):
+        self._transport = transport
+        self._parents: dict[tuple[str, str], str] = {}
+
+    def issue(self, index: str, holder: str, expires_at: datetime) -> Credential:
+        """A tenant token for ``index`` that ends at ``expires_at``, and the reference that ends all of the holder's."""
+        reference = sha256(f"holder {holder}".encode()).hexdigest()[:32]
+        name = f"{_MARK} {reference} {index}"
+        parent = self._known(index, reference, name)
+        parent = parent or next((key for key in self._listed() if key.get("name") == name), None)
+        parent = parent or self._make(index, name)
+        self._parents[(index, reference)] = str(parent["uid"])
+        rules = {"apiKeyUid": parent["uid"], "searchRules": {index: {}}, "exp": int(expires_at.timestamp())}
+        return Credential(_signed(rules, str(parent["key"])), reference)
+
+    def revoke(self, reference: str) -> None:
+        """Delete every key with this reference."""
+        for place in [place for place in self._parents if place[1] == reference]:
+            self._parents.pop(place, None)
+        mark = f"{_MARK} {reference} "
+        for key in [key for key in self._listed() if str(key.get("name")).startswith(mark)]:
+            try:
+                self._transport.ask("DELETE", f"/keys/{uuid.UUID(key['uid'])}")
+            except RefusedByMeilisearch as error:
+                if error.code != "api_key_not_found":
+                    raise
+
+    def _known(self, index: str, reference: str, name: str) -> dict[str, Any] | None:
+        uid = self._parents.get((index, reference))
+        if uid is None:
+            return None
+        try:
+            key = self._transport.ask("GET", f"/keys/{uuid.UUID(uid)}")
+        except RefusedByMeilisearch as error:
+            if error.code == "api_key_not_found":
+                return None
+            raise
+        return key if isinstance(key, dict) and key.get("name") == name else None
+
+    def _make(self, index: str, name: str) -> dict[str, Any]:
+        wish = {"uid": str(uuid.uuid4()), "name": name, "actions": ["search"], "indexes": [index], "expiresAt": None}
+        made = self._transport.ask("POST", "/keys", wish)
+        if not isinstance(made, dict) or made.get("uid") != wish["uid"] or not made.get("key"):
+            raise BackendUnavailable("The search engine gave an answer that cannot be read.")
+        return made
+
+    def _listed(self) -> Iterator[dict[str, Any]]:
+        offset = 0
+        while True:
+            page = self._transport.ask("GET", "/keys", params={"limit": str(_PAGE), "offset": str(offset)})
+            yield from page["results"]
+            offset += _PAGE
+            if offset >= page["total"]:
+                return
+
+
+def _signed(claims: dict[str, Any], key: str) -> str:
+    """A JSON Web Token, HS256."""
+    head, body = (_base64(orjson.dumps(part)) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
+    return f"{head}.{body}.{_base64(hmac.new(key.encode(), f'{head}.{body}'.encode(), sha256).digest())}"
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -1,0 +1,205 @@
+"""A :class:`~backends.base.SearchQuery` as the queries of one ``/multi-search``, and the portable filters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from backends.base import MATCH_ALL, STANDARD_FIELDS, FieldKind, SearchQuery
+from backends.errors import BackendRejected
+from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
+from backends.meilisearch.schema import FOLDED_FIELDS, TEXT_FIELDS, id_token, seconds_of
+from backends.text.normalization import normal_form
+from backends.text.tokenizer import QueryPart, fold_word, query_parts
+from backends.values import parse_filter_instant, parse_number
+
+NOTHING = '"_key" NOT EXISTS'
+EVERYTHING = '"_key" EXISTS'
+_NO_FACETS = frozenset({"content", "excerpt", "title", "url"})
+_LISTS = frozenset({FieldKind.STRING_LIST, FieldKind.NUMBER_LIST})
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery:
+    """What is sent, without the page.
+
+    Attributes:
+        common: Members of every query.
+        filters: Expressions that must all hold.
+        facets: Asked field to the Meilisearch field with its values, ``None`` if the index does not have it yet.
+        parts: The words the person typed.
+    """
+
+    common: dict[str, Any]
+    filters: tuple[str, ...]
+    facets: dict[str, str | None]
+    parts: tuple[QueryPart, ...]
+
+    def query(self, *, page: int, hits: int, facets: bool = False, more: Sequence[str] = ()) -> dict[str, Any]:
+        """One query; ``more`` are further expressions that must hold."""
+        query = {**self.common, "page": page, "hitsPerPage": hits, "filter": [*self.filters, *more]}
+        names = {name for name in self.facets.values() if name is not None}
+        if facets and names:
+            query["facets"] = sorted(names | ({"date"} if "_date" in names else set()))
+        return query
+
+
+def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folded: bool) -> CompiledQuery:
+    """Compile everything but the page.
+
+    Args:
+        filterable: The fields this index can filter by; what is known but not there holds for no document.
+        folded: Whether it searches the fields beside the texts, too.
+
+    Raises:
+        BackendRejected: A field of the filter, the order or the facets is unknown or not fit for it.
+    """
+    parts = () if query.text == MATCH_ALL else _without_stop_words(query_parts(query.text), query)
+    common: dict[str, Any] = {
+        "indexUid": index,
+        "q": " ".join(_written(part, folded) for part in parts),
+        "attributesToRetrieve": ["id", "_doc"],
+        "matchingStrategy": "all" if query.all_words else "last",
+    }
+    filters = [query.filters] if query.filters else []
+    if query.filter is not None:
+        filters.append(compile_filter(query.filter, query, filterable))
+    searched = [name for name in TEXT_FIELDS if name in (query.fields or TEXT_FIELDS)]
+    if folded:
+        searched = [each for name in searched for each in (name, FOLDED_FIELDS[name])]
+    if query.text != MATCH_ALL and not (parts and searched):
+        filters.append(NOTHING)
+    elif query.fields and parts:
+        common["attributesToSearchOn"] = searched
+    if query.highlight is not None and parts:
+        common["showMatchesPosition"] = True
+        common["attributesToRetrieve"] = ["id", "_doc", *searched]
+    if query.sort:
+        common["sort"] = _sorts(query)
+    return CompiledQuery(common, tuple(filters), _facets(query, filterable), parts)
+
+
+def pins_of(query: SearchQuery) -> tuple[str, ...]:
+    """The ids that come first for this query, unless it asks for an order of its own."""
+    if query.sort or not query.settings.pinned or query.text == MATCH_ALL:
+        return ()
+    return tuple(dict.fromkeys(query.settings.pinned.get(normal_form(query.text), ())))
+
+
+def with_ids(ids: Sequence[str], *, without: bool = False) -> str:
+    """The expression that holds for documents with these ids only, or for all others."""
+    return f'"_key" {"NOT IN" if without else "IN"} [{", ".join(quoted(id_token(each)) for each in ids)}]'
+
+
+def quoted(text: str) -> str:
+    """``text`` as a name or value in Meilisearch's filters."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def compile_filter(node: Filter, query: SearchQuery, filterable: Set[str]) -> str:
+    """A portable expression in Meilisearch's syntax, of which it is a part.
+
+    Raises:
+        BackendRejected: A field is unknown, or a value cannot be compared with it.
+    """
+    match node:
+        case Not():
+            return f"NOT ({compile_filter(node.operand, query, filterable)})"
+        case And() | Or():
+            joint = " AND " if isinstance(node, And) else " OR "
+            return "(" + joint.join(f"({compile_filter(each, query, filterable)})" for each in node.operands) + ")"
+    if node.field not in STANDARD_FIELDS and node.field not in query.kinds:
+        raise BackendRejected("filters", f"The documents have no field {node.field!r}.", position=node.position)
+    condition = _id_condition(node) if node.field == "id" else _condition(node)
+    needed = f"_n_{node.field}" if _compares(node) and node.field in query.kinds else node.field
+    if needed in STANDARD_FIELDS or needed in filterable:
+        return condition
+    return EVERYTHING if isinstance(node, Comparison) and node.operator == "!=" else NOTHING
+
+
+def _compares(node: Filter) -> bool:
+    return isinstance(node, Between) or (isinstance(node, Comparison) and node.operator not in ("=", "!="))
+
+
+def _id_condition(node: Comparison | Between | OneOf | Presence) -> str:
+    match node:
+        case Comparison(operator="=" | "!="):
+            return with_ids([node.value], without=node.operator == "!=")
+        case OneOf():
+            return with_ids(node.values) if node.values else NOTHING
+    return _condition(node)
+
+
+def _condition(node: Comparison | Between | OneOf | Presence) -> str:
+    name = quoted(f"_n_{node.field}" if _compares(node) and node.field not in STANDARD_FIELDS else node.field)
+    match node:
+        case Presence():
+            return f"{name} {'EXISTS' if node.test == 'exists' else 'IS NULL' if node.test == 'null' else 'IS EMPTY'}"
+        case OneOf():
+            values = [value for value in (_equal(node.field, each) for each in node.values) if value is not None]
+            return f"{name} IN [{', '.join(values)}]" if values else NOTHING
+        case Between():
+            low, high = (_bound(node.field, each, node.position) for each in (node.low, node.high))
+            return f"{name} {low} TO {high}"
+    if node.operator in ("=", "!="):
+        value = _equal(node.field, node.value)
+        if value is None:
+            return NOTHING if node.operator == "=" else EVERYTHING
+        return f"{name} {node.operator} {value}"
+    return f"{name} {node.operator} {_bound(node.field, node.value, node.position)}"
+
+
+def _equal(field: str, value: str) -> str | None:
+    if field != "date":
+        return quoted(value)
+    instant = parse_filter_instant(value)
+    return None if instant is None else quoted(repr(seconds_of(instant)))
+
+
+def _bound(field: str, value: str, position: int) -> str:
+    if field == "date":
+        instant = parse_filter_instant(value)
+        if instant is None:
+            raise BackendRejected("filters", f"{value!r} is no date.", position=position)
+        return quoted(repr(seconds_of(instant)))
+    number = parse_number(value)
+    if number is None:
+        raise BackendRejected("filters", f"{value!r} is no number of at most 64 bits.", position=position)
+    return quoted(repr(number))  # An exponent is no word of its syntax.
+
+
+def _without_stop_words(parts: list[QueryPart], query: SearchQuery) -> tuple[QueryPart, ...]:
+    stops = {fold_word(word) for word in query.settings.stop_words or ()}
+    kept = [p for p in parts if p.phrase or p.excluded or not (len(p.words) == 1 and p.words[0] in stops)]
+    return tuple(kept if any(not part.excluded for part in kept) else parts)
+
+
+def _written(part: QueryPart, folded: bool) -> str:
+    pairs = zip(part.words, part.typed, strict=True)
+    words = " ".join(word if folded and word.isascii() else typed for word, typed in pairs)
+    minus = "-" if part.excluded else ""
+    return f'{minus}"{words}"' if part.phrase or (part.excluded and len(part.words) > 1) else minus + words
+
+
+def _sorts(query: SearchQuery) -> list[str]:
+    found = []
+    for key in query.sort:
+        if key.field == "content" or (key.field not in STANDARD_FIELDS and key.field not in query.kinds):
+            raise BackendRejected("sort", f"The documents cannot be sorted by {key.field!r}.")
+        if key.field in query.kinds and query.kinds[key.field] <= _LISTS:
+            raise BackendRejected("sort", f"{key.field!r} holds lists, which have no order.")
+        found.append(f"{key.field}:{'desc' if key.descending else 'asc'}")
+    return found
+
+
+def _facets(query: SearchQuery, filterable: Set[str]) -> dict[str, str | None]:
+    names = list(dict.fromkeys(query.facets))
+    if "*" in names:
+        names = ["author", "date", *sorted(query.kinds)]
+    found: dict[str, str | None] = {}
+    for name in names:
+        if name in _NO_FACETS or (name not in ("id", "author", "date") and name not in query.kinds):
+            raise BackendRejected("facets", f"{name!r} cannot be a facet.")
+        found[name] = "_date" if name == "date" else name if name in STANDARD_FIELDS or name in filterable else None
+    return found

@@ -1,0 +1,105 @@
+"""What a Meilisearch index holds for one document, and the index's settings.
+
+The fields are the document's own, so they can be filtered and counted in Meilisearch's syntax; ``date`` is a number of
+Unix seconds. Fields with a leading ``_`` are the adapter's: ``_pk`` the primary key (``encode_id``),
+``_doc`` the document as JSON, ``_key`` a token of its id (Meilisearch compares text without case), ``_date`` the date
+as sent, ``_changed_at`` the time of the last write, ``_n_name`` the numbers of a further field (Meilisearch compares
+text too, by its letters), ``_g_title`` … the words of texts that it folds otherwise (:mod:`backends.text.tokenizer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from backends.base import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, Document, FieldKind, FieldKinds
+from backends.servers.document_ids import encode_id
+from backends.sort_text import term
+from backends.text.tokenizer import folded_words
+from backends.values import parse_instant
+
+PRIMARY_KEY = "_pk"
+TEXT_FIELDS = ("title", "excerpt", "content")
+FOLDED_FIELDS = {name: f"_g_{name}" for name in TEXT_FIELDS}
+"""The field beside each text; indexes made by earlier versions do not search them."""
+
+FACET_VALUES = 1000
+"""Facet values Meilisearch gives; 100 are shown, the others settle ties."""
+
+_FILTERABLE = ("id", "title", "content", "url", "excerpt", "author", "date", "_key", "_date")
+_SORTABLE = ("id", "title", "url", "excerpt", "author", "date", "_changed_at")
+_RANKING = ("sort", "words", "typo", "attribute", "exactness", "proximity", "date:desc", "_changed_at:desc")
+_MAX_TOTAL = 2_147_483_647
+_NUMBERS = frozenset({FieldKind.NUMBER, FieldKind.NUMBER_LIST})
+_SORTABLE_KINDS = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})
+
+
+def index_settings(cutoff_ms: int) -> dict[str, Any]:
+    """The settings of a new index.
+
+    Args:
+        cutoff_ms: Time after which Meilisearch gives what it has; longer than we wait, so that no total is cut.
+    """
+    return {
+        "searchableAttributes": [name for pair in FOLDED_FIELDS.items() for name in pair],
+        "filterableAttributes": list(_FILTERABLE),
+        "sortableAttributes": list(_SORTABLE),
+        "rankingRules": list(_RANKING),
+        "typoTolerance": {"minWordSizeForTypos": {"oneTypo": 5, "twoTypos": 9}},
+        "pagination": {"maxTotalHits": _MAX_TOTAL},
+        "faceting": {"maxValuesPerFacet": FACET_VALUES, "sortFacetValuesBy": {"*": "count"}},
+        "searchCutoffMs": cutoff_ms,
+    }
+
+
+def widened(settings: Mapping[str, Any], kinds: FieldKinds) -> dict[str, Any]:
+    """The settings to change before documents with these fields can be written; empty if there are none."""
+    changes: dict[str, Any] = {}
+    sortable = {name for name, seen in kinds.items() if seen & _SORTABLE_KINDS}
+    numbers = {f"_n_{name}" for name, seen in kinds.items() if seen & _NUMBERS}
+    for name, wanted in (("filterableAttributes", set(kinds) | numbers), ("sortableAttributes", sortable)):
+        there = [each for each in settings[name] if isinstance(each, str)]
+        if wanted - set(there):
+            changes[name] = sorted({*there, *wanted})
+    return changes
+
+
+def engine_document(document: Document) -> dict[str, Any]:
+    """One document as Meilisearch gets it."""
+    fields = document.fields
+    whole = {**fields, **{name: "" for name in REQUIRED_HIT_FIELDS if name not in fields}}
+    made = {
+        **fields,
+        PRIMARY_KEY: encode_id(document.id),
+        "id": document.id,
+        "_key": id_token(document.id),
+        "_doc": orjson.dumps(whole).decode(),
+        "_changed_at": document.changed_at,
+    }
+    for name, value in fields.items():
+        if name not in STANDARD_FIELDS and _is_number(value[0] if isinstance(value, list | tuple) and value else value):
+            made[f"_n_{name}"] = value
+    for name, beside in FOLDED_FIELDS.items():
+        if words := folded_words(fields.get(name, "")):
+            made[beside] = words
+    date = made.pop("date", None)
+    instant = parse_instant(date) if isinstance(date, str) else None
+    if instant is not None:
+        made["date"], made["_date"] = seconds_of(instant), date
+    return made
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def id_token(document_id: str) -> str:
+    """The token by which an id is compared exactly."""
+    return term("id", "exact", document_id)
+
+
+def seconds_of(instant: int) -> int | float:
+    """Microseconds as Unix seconds."""
+    return instant // 1_000_000 if instant % 1_000_000 == 0 else instant / 1_000_000

@@ -1,0 +1,128 @@
+"""How requests reach a Meilisearch server, and waiting for the tasks it makes of them.
+
+No client package is used: the official one opens a connection per request, has no timeout and is not safe in threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from backends.errors import BackendMisconfigured, BackendUnavailable
+from backends.servers.http import Answer, Budget, EngineAnswer, HttpPool, TransportFailure
+from backends.servers.server_url import ServerUrl
+
+_RETRY_SECONDS = 0.05
+_FIRST_POLL_SECONDS = 0.003
+_LAST_POLL_SECONDS = 0.05
+
+
+class RefusedByMeilisearch(Exception):
+    """Meilisearch said no.
+
+    Attributes:
+        code: Its name of the error, such as ``index_not_found``.
+        message: Its own words; never shown to a caller.
+    """
+
+    def __init__(self, code: str, message: str):
+        super().__init__(f"{code}: {message[:500]}")
+        self.code = code
+        self.message = message
+
+
+class MeilisearchTransport:
+    """Requests and tasks of one server."""
+
+    def __init__(self, url: ServerUrl):
+        self.url = url
+        self.pool = HttpPool(url, {"Authorization": f"Bearer {url.key}"})
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        params: Mapping[str, str] | None = None,
+        budget: Budget | None = None,
+    ) -> Any:
+        """Send one request, once more if the connection broke; repeating it must be harmless.
+
+        Returns:
+            The answer's JSON, or ``None`` if it has none.
+
+        Raises:
+            RefusedByMeilisearch: Meilisearch said no.
+            BackendUnavailable: No answer came in time, or none that can be read.
+        """
+        budget = budget or Budget(self.url.timeout_seconds)
+        data = None if body is None else orjson.dumps(body)
+        failure: Exception | None = None
+        for turn in range(2):
+            try:
+                answer = self.pool.send(method, self.url.nodes[0], path, budget, body=data, params=params)
+            except TransportFailure as error:
+                failure = error
+                if error.kind == "timeout":
+                    break
+            else:
+                if answer.status < 500 and answer.status != 429:
+                    return self._checked(answer)
+                failure = EngineAnswer(answer.status, answer.body.decode(errors="replace"))
+            if turn == 0:
+                time.sleep(min(_RETRY_SECONDS, budget.remaining()))
+        wait = int(answer.retry_after) if isinstance(failure, EngineAnswer) and answer.retry_after.isdigit() else 5
+        raise BackendUnavailable(retry_after=max(1, wait)) from failure
+
+    def change(self, method: str, path: str, body: Any = None, *, params: Mapping[str, str] | None = None) -> int:
+        """Send a change; returns the task that will do it.
+
+        Raises:
+            RefusedByMeilisearch, BackendUnavailable: As for :meth:`ask`.
+        """
+        answer = self.ask(method, path, body, params=params)
+        if not isinstance(answer, dict) or type(answer.get("taskUid")) is not int:
+            raise BackendUnavailable("The search engine gave an answer that cannot be read.")
+        return int(answer["taskUid"])
+
+    def wait(self, tasks: Sequence[int]) -> None:
+        """Return when every task is done; each has the whole time budget, counted from the one before.
+
+        Raises:
+            RefusedByMeilisearch: A task failed.
+            BackendUnavailable: A task is not done in time. It may still be done later.
+        """
+        for task in tasks:
+            budget = Budget(self.url.timeout_seconds)
+            pause = _FIRST_POLL_SECONDS
+            while True:
+                answer = self.ask("GET", f"/tasks/{task}", budget=budget)
+                status = answer.get("status") if isinstance(answer, dict) else None
+                if status == "succeeded":
+                    break
+                if status == "failed":
+                    error = answer.get("error") or {}
+                    raise RefusedByMeilisearch(str(error.get("code")), str(error.get("message")))
+                if status not in ("enqueued", "processing"):
+                    raise BackendUnavailable("The search engine did not take the change.")
+                if budget.remaining() <= pause:
+                    raise BackendUnavailable("The search engine has not finished in time; it may finish later.")
+                time.sleep(pause)
+                pause = min(_LAST_POLL_SECONDS, pause * 1.5)
+
+    def _checked(self, answer: Answer) -> Any:
+        if 200 <= answer.status < 300:
+            return answer.json() if answer.body else None
+        cause = EngineAnswer(answer.status, answer.body.decode(errors="replace"))
+        if answer.status in (401, 403):
+            raise BackendMisconfigured("The search engine refuses the key it is given.") from cause
+        try:
+            refusal = orjson.loads(answer.body)
+            raised = RefusedByMeilisearch(str(refusal["code"]), str(refusal["message"]))
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            raise BackendUnavailable("The search engine gave an answer that cannot be read.") from cause
+        raise raised

@@ -1,0 +1,1 @@
+"""What the search servers share: HTTP, URLs, ids."""

@@ -1,0 +1,1 @@
+"""Text for engines that cannot use their own analysis: tokenizer, normalizer, highlighter."""

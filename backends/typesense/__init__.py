@@ -1,0 +1,1 @@
+"""Typesense as a search backend."""

@@ -1,0 +1,369 @@
+"""Typesense as a search engine, one node or a cluster.
+
+Tried with 0.24.1. Where it does less than :mod:`backends.base` says: the language of a site is not used (Typesense
+splits and folds words in one way for all), words match in other forms only as far as prefixes and typing errors reach,
+and stop words are only those of the settings. Its own filter syntax compares with the precision of its types
+(``float``: 24 bits); the portable filters compare exactly, but a range over lists of numbers cannot be negated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, cast
+
+import orjson
+from typesense.collections import Collections
+from typesense.documents import Documents
+from typesense.multi_search import MultiSearch
+
+from backends.base import (
+    Credential,
+    Document,
+    FieldKinds,
+    Hit,
+    SearchBackend,
+    SearchQuery,
+    SearchResult,
+    TakeHit,
+    hand_over,
+)
+from backends.errors import BackendError, BackendUnavailable, IndexNotFound
+from backends.servers.document_ids import checked_index_name, encode_id
+from backends.servers.http import Answer, Budget
+from backends.servers.server_url import ServerUrl
+from backends.typesense.keys import TypesenseKeys
+from backends.typesense.query import (
+    COUNT_FIRST_OFFSET,
+    FACET_VALUES,
+    MORE_FACET_VALUES,
+    CompiledQuery,
+    compile_query,
+    needs_types,
+    pins_of,
+)
+from backends.typesense.refusals import is_missing_collection, is_stale_schema, rejection_of
+from backends.typesense.reply import facets_unsettled, make_facets, make_hit
+from backends.typesense.schema import collection_schema, engine_document, field_types, schema_changes
+from backends.typesense.synonyms import SynonymKeeper
+from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
+
+DEFAULT_PORT = 8108
+IMPORT_DOCUMENTS = 250
+"""Documents of one import; larger ones make searches wait."""
+
+_DELETE_IDS = 50
+_READY_SECONDS = 2.0
+_POLL_SECONDS = 0.05
+
+
+class TypesenseBackend(SearchBackend):
+    """One Typesense node or cluster."""
+
+    name = "typesense"
+    issues_credentials = True
+
+    def __init__(self, url: ServerUrl):
+        self.identity = url.identity
+        self._transport = TypesenseTransport(url)
+        self._keys = TypesenseKeys(self._transport, url.key)
+        self._synonyms = SynonymKeeper(self._transport)
+        self._types: dict[str, dict[str, str]] = {}
+
+    @classmethod
+    def from_url(cls, url: str) -> TypesenseBackend:
+        """Build from ``typesense://:key@host:8108,host2:8108``; see :meth:`.ServerUrl.parse`.
+
+        Raises:
+            ValueError: The URL is not of this form.
+        """
+        return cls(ServerUrl.parse(url, default_port=DEFAULT_PORT))
+
+    def __repr__(self) -> str:
+        return f"<TypesenseBackend {self.identity}>"
+
+    # --- indexes
+
+    def create_index(self, index: str) -> None:
+        name = checked_index_name(index)
+        with _translated(index), _readable():
+            try:
+                made = cast(Any, Collections(self._transport).create(cast(Any, collection_schema(name))))
+                _expect(made["name"] == name)
+            except RefusedByTypesense as error:
+                if error.status != 409:
+                    raise
+            self._transport.await_everywhere(lambda ask: ask(f"/collections/{name}").status == 200)
+
+    def delete_index(self, index: str) -> None:
+        name = checked_index_name(index)
+        self._types.pop(index, None)
+        self._synonyms.forget(index)
+        with _translated(index), _readable():
+            try:
+                _expect(self._transport.delete(_path(name), dict)["name"] == name)
+            except RefusedByTypesense as error:
+                if not is_missing_collection(error):
+                    raise
+            self._transport.await_everywhere(lambda ask: ask(f"/collections/{name}").status == 404)
+
+    def list_indexes(self) -> list[str]:
+        with _translated(""), _readable():
+            collections = Collections(self._transport).retrieve()
+            # A collection that is not of this service's making is none of its business.
+            return [str(each["name"]) for each in collections if "_doc" in field_types(each)]
+
+    # --- documents
+
+    def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
+        name = checked_index_name(index)
+        with _translated(index):
+            types = self._widen(name, kinds, documents)
+            for at in range(0, len(documents), IMPORT_DOCUMENTS):
+                batch = documents[at : at + IMPORT_DOCUMENTS]
+                self._import(name, [engine_document(each, kinds, types) for each in batch])
+            if documents:
+                last = documents[-1]
+                path, changed_at = f"/collections/{name}/documents/{encode_id(last.id)}", last.changed_at
+                self._transport.await_everywhere(lambda ask: _has_change(ask(path), changed_at))
+
+    def delete(self, index: str, ids: Sequence[str]) -> None:
+        name = checked_index_name(index)
+        keys = list(dict.fromkeys(encode_id(each) for each in ids))
+        with _translated(index), _readable():
+            if not keys:
+                self._transport.get(_path(name), dict)
+            for at in range(0, len(keys), _DELETE_IDS):
+                wanted = f"id:=[{','.join(keys[at : at + _DELETE_IDS])}]"
+                gone = cast(Any, Documents(self._transport, name).delete({"filter_by": wanted}))
+                _expect(isinstance(gone["num_deleted"], int))
+                path = f"/collections/{name}/documents/search?q=*&per_page=0&filter_by={wanted}"
+                self._transport.await_everywhere(lambda ask, path=path: _finds_nothing(ask(path)))  # type: ignore[misc]
+
+    def count(self, index: str) -> int:
+        with _translated(index), _readable():
+            return int(self._transport.get(_path(checked_index_name(index)), dict)["num_documents"])
+
+    def document_ids(self, index: str) -> Iterator[str]:
+        path = f"/collections/{checked_index_name(index)}/documents/export"
+        with _translated(index), _readable():
+            empty = True
+            for line in self._transport.lines(path, {"include_fields": "_id"}):
+                empty = False
+                yield str(orjson.loads(line)["_id"])
+            if empty:
+                _expect(self.count(index) == 0)
+
+    # --- searching
+
+    def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
+        name = checked_index_name(index)
+        with _translated(index):
+            with _readable():
+                self._synonyms.keep(name, query.settings.synonyms)
+            known = self._types.get(name, {})
+            if not known or (needs_types(query) and not _covers(known, query)):
+                known = self._read_types(name)
+            try:
+                return self._search(name, query, known, take)
+            except RefusedByTypesense as error:
+                # The collection was made anew since its fields were read; with what it has now, the query may run.
+                if not (is_stale_schema(error) and needs_types(query)):
+                    raise
+                if (fresh := self._read_types(name)) == known:
+                    raise
+            return self._search(name, query, fresh, take)
+
+    # --- readiness and credentials
+
+    def check(self) -> None:
+        budget = Budget(min(self._transport.url.timeout_seconds, _READY_SECONDS))
+        target: dict[str, int] = {}
+        reason = "The search engine does not answer."
+        while True:
+            for node in self._transport.url.nodes:
+                state = self._transport.status_of(node, budget, budget.remaining())
+                if state is None or not self._transport.is_healthy(node, budget):
+                    continue
+                with _readable():
+                    committed, queued = int(state["committed_index"]), int(state["queued_writes"])
+                # After a start Typesense takes its log in again, and says "healthy" while documents still come back.
+                if committed - queued >= target.setdefault(node, committed):
+                    return
+                reason = "The search engine is still taking in its documents."
+            if budget.remaining() <= _POLL_SECONDS or not target:
+                raise BackendUnavailable(reason)
+            time.sleep(_POLL_SECONDS)
+
+    def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
+        with _translated(index), _readable():
+            return self._keys.issue(checked_index_name(index), holder, expires_at)
+
+    def revoke_credential(self, reference: str) -> None:
+        with _translated(""), _readable():
+            self._keys.revoke(reference)
+
+    def close(self) -> None:
+        self._transport.pool.close()
+
+    # --- parts
+
+    def _read_types(self, name: str) -> dict[str, str]:
+        with _readable():
+            types = field_types(self._transport.get(_path(name), dict))
+        self._types[name] = types
+        return types
+
+    def _widen(self, name: str, kinds: FieldKinds, documents: Sequence[Document]) -> dict[str, str]:
+        """Add the fields these documents need. What is there is read each time: others may have changed it."""
+        types = self._read_types(name)
+        changes = schema_changes(types, kinds, documents)
+        if changes:
+            self._transport.patch(_path(name), dict, {"fields": changes})
+            types = self._read_types(name)
+            if schema_changes(types, kinds, documents):
+                raise BackendUnavailable("The search engine did not take the documents' new fields.")
+        return types
+
+    def _import(self, name: str, documents: Sequence[Mapping[str, Any]]) -> None:
+        body = b"\n".join(orjson.dumps(document) for document in documents)
+        answer: str = Documents(self._transport, name).import_(body, {"action": "upsert"})
+        with _readable():
+            lines = [orjson.loads(line) for line in answer.split("\n") if line.strip()]
+            failed = [line for line in lines if line["success"] is not True]
+        if failed or len(lines) != len(documents):
+            missing = max(len(failed), len(documents) - len(lines))
+            cause = RefusedByTypesense(400, str([line.get("error") for line in failed[:3]]))
+            message = f"The search engine did not take {missing} of {len(documents)} documents."
+            raise BackendUnavailable(message) from cause
+
+    def _search(self, name: str, query: SearchQuery, types: Mapping[str, str], take: TakeHit | None) -> SearchResult:
+        compiled = compile_query(name, query, types)
+        pins = self._pins(name, query, compiled)
+        offset, limit = query.offset, query.limit
+        if limit == 0 or offset > COUNT_FIRST_OFFSET:
+            first = self._run([compiled.search(page=1, per_page=0, pins=pins, facet_values=FACET_VALUES)], query)
+            if limit == 0 or offset >= int(first[0]["found"]):
+                return self._result(query, compiled, first)
+        page, rest = divmod(offset, limit)
+        searches = [compiled.search(page=page + 1, per_page=limit, pins=pins, facet_values=FACET_VALUES)]
+        if rest:
+            searches.append(compiled.search(page=page + 2, per_page=limit, pins=pins))
+        results = self._run(searches, query)
+        with _readable():
+            found = [hit for result in results for hit in result["hits"]][rest : rest + limit]
+        result = self._result(query, compiled, results)
+        return replace(result, hits=hand_over(_hits(found, query, compiled), take))
+
+    def _result(
+        self, query: SearchQuery, compiled: CompiledQuery, results: Sequence[Mapping[str, Any]]
+    ) -> SearchResult:
+        """All but the hits."""
+        with _readable():
+            counted = results[0].get("facet_counts", [])
+            if facets_unsettled(counted, FACET_VALUES, query.facet_values):
+                more = self._run([compiled.search(page=1, per_page=0, facet_values=MORE_FACET_VALUES)], query)
+                counted = more[0]["facet_counts"]
+            facets, stats = make_facets(counted, compiled, query.facet_values)
+            if compiled.id_facet:
+                facets["id"] = self._id_facet(compiled, query)
+            return SearchResult((), int(results[0]["found"]), facets, stats)
+
+    def _id_facet(self, compiled: CompiledQuery, query: SearchQuery) -> dict[str, int]:
+        search = {**compiled.search(page=1, per_page=100), "sort_by": "_s_id:asc", "include_fields": "_id"}
+        (result,) = self._run([search], query)
+        return dict.fromkeys(sorted(hit["document"]["_id"] for hit in result["hits"]), 1)
+
+    def _pins(self, name: str, query: SearchQuery, compiled: CompiledQuery) -> tuple[str, ...]:
+        """The pinned ids that are there and pass the filter; Typesense would show all, with gaps for the others."""
+        pins = pins_of(query)
+        if not pins:
+            return ()
+        wanted = [f"id:=[{','.join(encode_id(each) for each in pins)}]"]
+        if "filter_by" in compiled.common:
+            wanted.insert(0, compiled.common["filter_by"])
+        search = {
+            "collection": name,
+            "q": "*",
+            "filter_by": " && ".join(wanted),
+            "include_fields": "_id",
+            "per_page": "250",
+        }
+        (result,) = self._run([search], query)
+        with _readable():
+            passed = {hit["document"]["_id"] for hit in result["hits"]}
+        return tuple(pin for pin in pins if pin in passed)
+
+    def _run(self, searches: Sequence[Mapping[str, str]], query: SearchQuery) -> list[dict[str, Any]]:
+        with _readable():
+            wanted = cast(Any, {"searches": [dict(each) for each in searches]})
+            answer = cast(Any, MultiSearch(self._transport).perform(wanted))
+            results: list[dict[str, Any]] = answer["results"]
+            if len(results) != len(searches):
+                raise ValueError(f"{len(results)} results for {len(searches)} searches")
+            for result in results:
+                if "error" in result:
+                    error = RefusedByTypesense(int(result["code"]), str(result["error"]))
+                    if is_missing_collection(error) or (is_stale_schema(error) and needs_types(query)):
+                        raise error
+                    raise rejection_of(error, query) from error
+        return results
+
+
+def _hits(found: Sequence[Mapping[str, Any]], query: SearchQuery, compiled: CompiledQuery) -> Iterator[Hit]:
+    for each in found:
+        with _readable():
+            hit = make_hit(each, query, compiled)
+        yield hit
+
+
+def _path(name: str) -> str:
+    # The package's own Collection warns of what it will drop each time it is made.
+    return f"{Collections.resource_path}/{name}"
+
+
+def _covers(types: Mapping[str, str], query: SearchQuery) -> bool:
+    return all(f"_v_{field}" in types for field in query.kinds)
+
+
+def _has_change(answer: Answer, changed_at: int) -> bool:
+    return answer.status == 200 and _member(answer, "_changed_at") == changed_at
+
+
+def _finds_nothing(answer: Answer) -> bool:
+    return answer.status == 404 or (answer.status == 200 and _member(answer, "found") == 0)
+
+
+def _member(answer: Answer, name: str) -> Any:
+    value = answer.json()
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _expect(holds: bool) -> None:
+    if not holds:
+        raise ValueError("not what was asked for")
+
+
+@contextmanager
+def _translated(index: str) -> Iterator[None]:
+    """Typesense's refusals as our errors. What only a caller's query can cause is handled where it is sent."""
+    try:
+        yield
+    except RefusedByTypesense as error:
+        if is_missing_collection(error) and index:
+            raise IndexNotFound(index) from error
+        raise BackendUnavailable("The search engine refused a request of ours.") from error
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """An answer without the parts it must have is an engine that does not work."""
+    try:
+        yield
+    except (BackendError, RefusedByTypesense):
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise BackendUnavailable("The search engine gave an answer that cannot be read.") from error

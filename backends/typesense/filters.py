@@ -1,0 +1,142 @@
+"""The portable filters in Typesense's syntax.
+
+Typesense 0.24 has no ``NOT``, no test for presence, and equality that ignores punctuation. So equality, presence and
+emptiness are asked of the tokens in ``_terms``, comparisons of the 64-bit fields beside each number
+(:mod:`backends.typesense.schema`), and ``NOT`` is carried down to the conditions. What reaches Typesense are field
+names the service has checked, tokens of letters and digits, and integers; never a caller's value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from backends.base import STANDARD_FIELDS, FieldKind, FieldKinds
+from backends.errors import BackendRejected
+from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
+from backends.sort_text import number_term, ordered_number, term, text_term
+from backends.values import parse_filter_instant, parse_number
+
+NOTHING = f"_terms:={term('', 'never', '')}"
+"""A filter that no document passes."""
+
+EVERYTHING = f"_terms:!={term('', 'never', '')}"
+
+_OPPOSITES: Mapping[str, Literal[">", ">=", "<", "<="]] = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
+
+
+class FilterCompiler:
+    """Compiles one expression for one collection.
+
+    Args:
+        kinds: The index's further fields.
+        types: The collection's fields; a comparison with a field that is not there yet holds for no document.
+    """
+
+    def __init__(self, kinds: FieldKinds, types: Mapping[str, str]):
+        self._kinds = kinds
+        self._types = types
+
+    def compile(self, node: Filter, *, negated: bool = False) -> str:
+        """The expression, or its opposite.
+
+        Raises:
+            BackendRejected: A field is unknown, or a value cannot be compared with it.
+        """
+        if isinstance(node, Not):
+            return self.compile(node.operand, negated=not negated)
+        if isinstance(node, And | Or):
+            joint = "&&" if isinstance(node, And) != negated else "||"
+            return _join(joint, [self.compile(operand, negated=negated) for operand in node.operands])
+        self._check_field(node.field, node.position)
+        match node:
+            case Comparison(operator="="):
+                return self._terms(self._equal(node.field, node.value), negated)
+            case Comparison(operator="!="):
+                return self._terms(self._equal(node.field, node.value), not negated)
+            case OneOf():
+                found = [token for value in node.values for token in self._equal(node.field, value)]
+                return self._terms(found, negated)
+            case Presence(test="exists"):
+                return self._terms([term(node.field, "exists", "")], negated)
+            case Presence(test="empty"):
+                return self._terms([term(node.field, "empty", "")], negated)
+            case Presence():
+                return self._terms([], negated)
+            case Between():
+                return self._between(node, negated)
+            case _:
+                return self._compare(node, negated)
+
+    def _check_field(self, field: str, position: int) -> None:
+        if field not in STANDARD_FIELDS and field not in self._kinds:
+            raise BackendRejected("filters", f"The documents have no field {field!r}.", position=position)
+
+    def _terms(self, tokens: list[str], negated: bool) -> str:
+        if not tokens:
+            return EVERYTHING if negated else NOTHING
+        return f"_terms:{'!=' if negated else '='}[{','.join(dict.fromkeys(tokens))}]"
+
+    def _equal(self, field: str, value: str) -> list[str]:
+        if field == "id":
+            return [term("id", "exact", value)]
+        tokens = [text_term(field, value)]
+        if field == "date":
+            instant = parse_filter_instant(value)
+            if instant is not None:
+                tokens.append(term("date", "instant", str(instant)))
+        elif (number := parse_number(value)) is not None:
+            tokens.append(number_term(field, number))
+        return tokens
+
+    def _bound(self, field: str, value: str, position: int) -> int:
+        if field == "date":
+            instant = parse_filter_instant(value)
+            if instant is None:
+                raise BackendRejected("filters", f"{value!r} is no date.", position=position)
+            return instant
+        number = parse_number(value)
+        if number is None:
+            raise BackendRejected("filters", f"{value!r} is no number of at most 64 bits.", position=position)
+        return ordered_number(number)
+
+    def _compare(self, node: Comparison, negated: bool) -> str:
+        bound = self._bound(node.field, node.value, node.position)
+        operator = node.operator if not negated else _OPPOSITES[node.operator]
+        # A list is larger than a bound if its largest item is, and not larger if that one is not.
+        edge = "_hi_" if node.operator in (">", ">=") else "_lo_"
+        found = [f"{name}:{operator}{bound}" for name in self._present(f"_n_{node.field}", edge + node.field)]
+        return self._with_lack(node.field, found, negated)
+
+    def _between(self, node: Between, negated: bool) -> str:
+        low = self._bound(node.field, node.low, node.position)
+        high = self._bound(node.field, node.high, node.position)
+        if low > high:
+            return EVERYTHING if negated else NOTHING
+        single, several = f"_n_{node.field}", f"_l_{node.field}"
+        if not negated:
+            return self._with_lack(node.field, [f"{n}:[{low}..{high}]" for n in self._present(single, several)], False)
+        if FieldKind.NUMBER_LIST in self._kinds.get(node.field, frozenset()):
+            raise BackendRejected(
+                "filters",
+                f"This search engine cannot negate a range of {node.field!r}, which holds lists of numbers.",
+                position=node.position,
+            )
+        outside = [f"{n}:<{low} || {n}:>{high}" for n in self._present(single)]
+        return self._with_lack(node.field, outside, True)
+
+    def _present(self, *names: str) -> list[str]:
+        return [name for name in names if name in self._types]
+
+    def _with_lack(self, field: str, found: list[str], negated: bool) -> str:
+        """``found``, and for an opposite also the documents that have no number to compare."""
+        if negated:
+            kind = "exists" if field == "date" else "has number"
+            found = [f"_terms:!={term(field, kind, '')}", *found]
+        return _join("||", found) if found else NOTHING
+
+
+def _join(joint: str, parts: list[str]) -> str:
+    if not parts:
+        return EVERYTHING if joint == "&&" else NOTHING
+    return parts[0] if len(parts) == 1 else "(" + f" {joint} ".join(f"({part})" for part in parts) + ")"

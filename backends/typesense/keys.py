@@ -1,0 +1,132 @@
+"""Keys for searching one Typesense collection directly.
+
+Every holder has one parent key per index, which can do ``documents:search`` there and never leaves the server. What a
+client gets is a scoped key made from it: the collection, the end and the number of searches per request are embedded
+and signed, so the client cannot change them. (A plain search key would be unsafe: with ``?collection=`` its searches
+run on another collection.) Deleting the parent ends all of them at once.
+
+The parent's value is computed from the operator's key and a random part kept in the key's description. So any
+process can find a parent again, nothing secret is stored, and after a revocation a new parent revives no old key.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, cast
+
+from typesense.key import Key
+from typesense.keys import Keys
+
+from backends.base import Credential
+from backends.errors import BackendUnavailable
+from backends.servers.http import Answer
+from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
+
+MAX_SEARCHES_PER_REQUEST = 10
+"""Searches a client may put into one ``/multi_search``."""
+
+_MARK = "site-search"
+_NEVER = 64_723_363_199
+_PREFIX_LENGTH = 4
+
+
+class TypesenseKeys:
+    """Issues and ends search keys."""
+
+    def __init__(self, transport: TypesenseTransport, operator_key: str):
+        self._transport = transport
+        self._operator_key = operator_key.encode()
+        self._keys = Keys(transport)
+        self._parents: dict[tuple[str, str], tuple[int, str]] = {}
+
+    def issue(self, index: str, holder: str, expires_at: datetime) -> Credential:
+        """A scoped key for ``index`` that ends at ``expires_at``, and the reference that ends all of the holder's."""
+        reference = _reference(holder)
+        parent = self._find_parent(index, reference) or self._make_parent(index, reference)
+        embedded: Any = {
+            "collection": index,
+            "expires_at": int(expires_at.timestamp()),
+            "limit_multi_searches": MAX_SEARCHES_PER_REQUEST,
+        }
+        return Credential(self._keys.generate_scoped_search_key(parent, embedded).decode(), reference)
+
+    def revoke(self, reference: str) -> None:
+        """Delete every parent with this reference; returns when no node that is alive accepts its keys."""
+        for place in [place for place in self._parents if place[1] == reference]:
+            self._parents.pop(place, None)
+        gone = [key["id"] for key in self._listed() if _description(key)[:1] == [reference]]
+        for number in gone:
+            try:
+                Key(self._transport, number).delete()
+            except RefusedByTypesense as error:
+                if error.status != 404:
+                    raise
+        for number in gone:
+            self._transport.await_everywhere(_answers(f"/keys/{number}", 404))
+
+    def _find_parent(self, index: str, reference: str) -> str | None:
+        known = self._parents.get((index, reference))
+        if known is not None and self._is_alive(known[0], index, reference):
+            return known[1]
+        for key in self._listed():
+            parts = _description(key)
+            if len(parts) == 3 and parts[:2] == [reference, index]:
+                return self._remember(index, reference, int(key["id"]), parts[2])
+        return None
+
+    def _is_alive(self, number: int, index: str, reference: str) -> bool:
+        try:
+            key = cast(Any, Key(self._transport, number).retrieve())
+        except RefusedByTypesense as error:
+            if error.status == 404:
+                return False
+            raise
+        return _description(key)[:2] == [reference, index]
+
+    def _make_parent(self, index: str, reference: str) -> str:
+        nonce = secrets.token_hex(8)
+        made = self._keys.create(
+            {
+                "description": f"{_MARK} {reference} {index} {nonce}",
+                "actions": ["documents:search"],
+                "collections": [index],
+                "expires_at": _NEVER,
+                "value": self._value(index, reference, nonce),
+            }
+        )
+        number = int(made["id"])
+        self._transport.await_everywhere(_answers(f"/keys/{number}", 200))
+        return self._remember(index, reference, number, nonce)
+
+    def _remember(self, index: str, reference: str, number: int, nonce: str) -> str:
+        value = self._value(index, reference, nonce)
+        self._parents[(index, reference)] = (number, value)
+        return value
+
+    def _value(self, index: str, reference: str, nonce: str) -> str:
+        # The first letters of a parent stand in clear in its scoped keys, so they are not a part of the secret.
+        digest = hmac.new(self._operator_key, f"{reference} {index} {nonce}".encode(), sha256).hexdigest()
+        return nonce[:_PREFIX_LENGTH] + digest
+
+    def _listed(self) -> list[dict[str, Any]]:
+        keys = cast(Any, self._keys.retrieve()).get("keys")
+        if not isinstance(keys, list):
+            raise BackendUnavailable("The search engine gave an answer that cannot be read.")
+        return keys
+
+
+def _reference(holder: str) -> str:
+    return sha256(f"holder {holder}".encode()).hexdigest()[:32]
+
+
+def _description(key: dict[str, Any]) -> list[str]:
+    mark, *parts = str(key.get("description", "")).split(" ")
+    return parts if mark == _MARK else []
+
+
+def _answers(path: str, status: int) -> Callable[[Callable[[str], Answer]], bool]:
+    return lambda ask: ask(path).status == status

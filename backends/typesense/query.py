@@ -1,0 +1,213 @@
+"""A :class:`~backends.base.SearchQuery` as the searches of one ``/multi_search``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from backends.base import MATCH_ALL, FieldKind, SearchQuery, SortKey
+from backends.errors import BackendRejected
+from backends.servers.document_ids import encode_id
+from backends.text.normalization import normal_form
+from backends.text.tokenizer import UNSPACED_RUN, Fold, QueryPart, fold_word, fold_word_as_before, grams, query_parts
+from backends.typesense.filters import NOTHING, FilterCompiler
+from backends.typesense.native import check_native_filter, has_long_numbers
+from backends.typesense.schema import FOLDING, STANDARD_SORTS, TEXT_FIELDS, native_name
+
+FACET_VALUES = 250
+"""Facet values asked for; 100 are shown, the others settle ties."""
+
+MORE_FACET_VALUES = 10_000
+"""Facet values asked for when 250 did not settle them."""
+
+COUNT_FIRST_OFFSET = 10_000
+"""Beyond this offset the total is asked first: Typesense never answers for some pages far past the end."""
+
+_MAX_SORTS = 3
+_NO_FACETS = frozenset({"content", "excerpt", "title", "url"})
+_LISTS = frozenset({FieldKind.STRING_LIST, FieldKind.NUMBER_LIST})
+_WEIGHTS = {"title": 12, "excerpt": 6, "content": 3}
+_MAX_WEIGHT = 100
+_TYPO_TOKENS_THRESHOLD = 20
+_DROP_TOKENS_THRESHOLD = 20
+_MAX_CANDIDATES = 200
+_FORGIVEN_WORDS = 10
+"""A longer query must have no typing errors: Typesense's search for them takes it most of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery:
+    """What is sent, without the page.
+
+    Attributes:
+        common: Parameters of every search.
+        facets: Asked field to the Typesense fields that have its values and, for numbers, its bounds.
+        id_facet: Whether values of ``id`` were asked for.
+        parts: The words the person typed.
+        fold: How they are folded.
+    """
+
+    common: Mapping[str, str]
+    facets: Mapping[str, tuple[str | None, str | None]]
+    id_facet: bool
+    parts: tuple[QueryPart, ...]
+    fold: Fold
+
+    def search(self, *, page: int, per_page: int, pins: Sequence[str] = (), facet_values: int = 0) -> dict[str, str]:
+        """One search of the ``/multi_search``: a page, with facets if ``facet_values`` is not 0."""
+        search = {**self.common, "page": str(page), "per_page": str(per_page)}
+        if pins:
+            search["pinned_hits"] = ",".join(f"{encode_id(id)}:{at}" for at, id in enumerate(pins, 1))
+        names = [name for pair in self.facets.values() for name in pair if name is not None]
+        if facet_values and names:
+            search |= {"facet_by": ",".join(dict.fromkeys(names)), "max_facet_values": str(facet_values)}
+        return search
+
+
+def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> CompiledQuery:
+    """Compile everything but the page.
+
+    Args:
+        types: The collection's fields; further ones as far as :func:`needs_types` of the query.
+
+    Raises:
+        BackendRejected: A field of the filter, the order or the facets is unknown or not fit for it, or Typesense would
+            not answer the filter.
+    """
+    fold = fold_word if FOLDING in types else fold_word_as_before
+    check_native_filter(query.filters, types)
+    parts = () if query.text == MATCH_ALL else _without_stop_words(query_parts(query.text, fold), query)
+    filters = [f"({query.filters})"] if query.filters else []
+    if query.filter is not None:
+        filters.append(FilterCompiler(query.kinds, types).compile(query.filter))
+    common = {"collection": index, "include_fields": "_doc,_id", "highlight_fields": "none"}
+    if query.text == MATCH_ALL:
+        common["q"] = "*"
+    elif not parts or (query.fields and not set(query.fields) & set(TEXT_FIELDS)):
+        common["q"] = "*"
+        filters.append(NOTHING)
+    else:
+        common |= _matching(parts, query)
+    if filters:
+        common["filter_by"] = " && ".join(filters)
+    common["sort_by"] = ",".join(_sorts(query, types))
+    if query.highlight is not None and parts:
+        common |= {
+            "highlight_fields": ",".join(query.fields or TEXT_FIELDS),
+            "highlight_affix_num_tokens": "1",
+            "snippet_threshold": "1",
+        }
+    facets = _facets(query, types)
+    return CompiledQuery(common, facets, "id" in query.facets, tuple(parts), fold)
+
+
+def needs_types(query: SearchQuery) -> bool:
+    """Whether compiling needs to know which further fields the collection has."""
+    if not query.kinds:
+        return False
+    return bool(query.sort or query.facets or query.filter is not None or has_long_numbers(query.filters))
+
+
+def pins_of(query: SearchQuery) -> tuple[str, ...]:
+    """The ids that come first for this query, unless it asks for an order of its own."""
+    if query.sort or not query.settings.pinned or query.text == MATCH_ALL:
+        return ()
+    return tuple(dict.fromkeys(query.settings.pinned.get(normal_form(query.text), ())))
+
+
+def _without_stop_words(parts: list[QueryPart], query: SearchQuery) -> tuple[QueryPart, ...]:
+    stops = {fold_word(word) for word in query.settings.stop_words or ()}
+    kept = [
+        part for part in parts if part.phrase or part.excluded or not (len(part.words) == 1 and part.words[0] in stops)
+    ]
+    return tuple(kept if any(not part.excluded for part in kept) else parts)
+
+
+def _matching(parts: Sequence[QueryPart], query: SearchQuery) -> dict[str, str]:
+    """The words and how they match. The ``_g_`` fields have what Typesense folds otherwise."""
+    fields = [field for field in TEXT_FIELDS if not query.fields or field in query.fields]
+    words = [_written(part) for part in parts]
+    weights = query.settings.weights
+    points = [str(max(1, min(_MAX_WEIGHT, round(_WEIGHTS[name] * weights.get(name, 1.0))))) for name in fields]
+    columns: list[tuple[str, str, str, str]] = []
+    for name, point in zip(fields, points, strict=True):
+        columns.append((name, point, "2" if sum(len(part.words) for part in parts) <= _FORGIVEN_WORDS else "0", "true"))
+    columns += [(f"_g_{name}", point, "0", "true") for name, point in zip(fields, points, strict=True)]
+    query_by, by_weight, typos, prefix = (",".join(column) for column in zip(*columns, strict=True))
+    return {
+        # A text that is a word and nothing else comes first, unless the site has its own idea of what counts.
+        "prioritize_exact_match": str(not weights).lower(),
+        "q": " ".join(words),
+        "query_by": query_by,
+        "query_by_weights": by_weight,
+        "num_typos": typos,
+        "prefix": prefix,
+        "min_len_1typo": "5",
+        "min_len_2typo": "9",
+        "typo_tokens_threshold": str(_TYPO_TOKENS_THRESHOLD),
+        "drop_tokens_threshold": "0" if query.all_words else str(_DROP_TOKENS_THRESHOLD),
+        "max_candidates": str(_MAX_CANDIDATES),
+    }
+
+
+def _written(part: QueryPart) -> str:
+    tokens: list[str] = []
+    for word in part.words:
+        tokens += grams(word, single=False) if UNSPACED_RUN.match(word) else [word]
+    minus = "-" if part.excluded else ""
+    if part.phrase or (part.excluded and len(tokens) > 1):
+        return f'{minus}"{" ".join(tokens)}"'
+    return minus + " ".join(tokens)
+
+
+def _sorts(query: SearchQuery, types: Mapping[str, str]) -> list[str]:
+    last = "(missing_values:last)"
+    if not query.sort:
+        if query.text == MATCH_ALL:
+            return [f"_n_date{last}:desc", "_changed_at:desc"]
+        return ["_text_match:desc", f"_n_date{last}:desc", "_changed_at:desc"]
+    found: list[str] = []
+    for key in query.sort:
+        direction = "desc" if key.descending else "asc"
+        found += [f"{name}{last}:{direction}" for name in _sort_fields(key, query, types)]
+    if len(found) > _MAX_SORTS:
+        raise BackendRejected("sort", "This search engine cannot sort by so many fields of mixed kinds.")
+    if len(found) < _MAX_SORTS:
+        found.append("_changed_at:desc" if query.text == MATCH_ALL else "_text_match:desc")
+    return found
+
+
+def _sort_fields(key: SortKey, query: SearchQuery, types: Mapping[str, str]) -> list[str]:
+    if key.field == "date":
+        return ["_n_date"]
+    if key.field in STANDARD_SORTS:
+        return [STANDARD_SORTS[key.field]]
+    kinds = query.kinds.get(key.field)
+    if kinds is None:
+        raise BackendRejected("sort", f"The documents have no field {key.field!r} to sort by.")
+    if kinds <= _LISTS:
+        raise BackendRejected("sort", f"{key.field!r} holds lists, which have no order.")
+    # Numbers come before text, as they do in the embedded engine.
+    return [name for name in (f"_n_{key.field}", f"_s_{key.field}") if name in types]
+
+
+def _facets(query: SearchQuery, types: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:
+    names = list(dict.fromkeys(query.facets))
+    if "*" in names:
+        names = ["author", "date", *sorted(query.kinds)]
+    found: dict[str, tuple[str | None, str | None]] = {}
+    for name in names:
+        if name in _NO_FACETS or (name not in ("id", "author", "date") and name not in query.kinds):
+            raise BackendRejected("facets", f"{name!r} cannot be a facet.")
+        if name == "author":
+            found[name] = ("_v_author", None)
+        elif name == "date":
+            found[name] = ("_v_date", "date")
+        elif name == "id":
+            found[name] = (None, None)
+        else:
+            values = f"_v_{name}"
+            native = native_name(name, "number", types)
+            numbers = types.get(native) in ("int64[]", "float[]")
+            found[name] = (values if values in types else None, native if numbers else None)
+    return found

@@ -1,0 +1,70 @@
+"""What Typesense found, in the words of :mod:`backends.base`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from backends.base import FacetStats, Hit, SearchQuery
+from backends.sort_text import facet_text
+from backends.text.highlighter import Matcher, mark
+from backends.typesense.query import CompiledQuery
+
+
+def make_hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:
+    """One of the hits that Typesense gives."""
+    document = found["document"]
+    source: str = document["_doc"]
+    formatted = None
+    if query.highlight is not None:
+        words = [word for field in found.get("highlight", {}).values() for word in _matched(field)]
+        formatted = mark(orjson.loads(source), Matcher.of(compiled.parts, words, compiled.fold), query.highlight)
+    return Hit(document["_id"], source.encode(), formatted)
+
+
+def make_facets(
+    counted: Iterable[Mapping[str, Any]], compiled: CompiledQuery, most: int
+) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
+    """The ``most`` frequent values and the bounds of the facets that were asked for, in the order asked."""
+    by_name = {facet["field_name"]: facet for facet in counted}
+    facets: dict[str, dict[str, int]] = {}
+    stats: dict[str, FacetStats] = {}
+    for name, (values, numbers) in compiled.facets.items():
+        counts: dict[str, int] = {}
+        for item in by_name.get(values, {}).get("counts", ()):
+            text = facet_text(item["value"])
+            counts[text] = counts.get(text, 0) + int(item["count"])
+        facets[name] = dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:most])
+        bounds = by_name.get(numbers, {}).get("stats", {})
+        if counts and "min" in bounds and "max" in bounds:
+            stats[name] = FacetStats(_shortest(bounds["min"]), _shortest(bounds["max"]))
+    return facets, stats
+
+
+def facets_unsettled(counted: Iterable[Mapping[str, Any]], asked: int, most: int) -> bool:
+    """Whether values beyond those given could belong among the ``most`` that are shown."""
+    for facet in counted:
+        counts = [int(item["count"]) for item in facet.get("counts", ())]
+        if len(counts) >= asked and (most > asked or counts[asked - 1] == counts[most - 1]):
+            return True
+    return False
+
+
+def _matched(field: Any) -> list[str]:
+    tokens = field.get("matched_tokens", ()) if isinstance(field, dict) else ()
+    return [token for token in tokens if isinstance(token, str)]
+
+
+def _shortest(value: float) -> float:
+    """The shortest decimal that is the same number in Typesense's 32-bit floats: 19.99 for 19.989999771118164."""
+    value = float(value)
+    if value.is_integer() or abs(value) > 3e38 or struct.unpack("f", struct.pack("f", value))[0] != value:
+        return value
+    for digits in range(1, 10):
+        short = float(f"{value:.{digits}g}")
+        if struct.pack("f", short) == struct.pack("f", value):
+            return short
+    return value

@@ -1,0 +1,235 @@
+"""What a Typesense collection holds for one document.
+
+A caller filters and facets in Typesense's own syntax by the fields as sent: ``title``, ``content``, ``url``,
+``excerpt``, ``author``; ``date`` in Unix seconds; and further fields, which are lists here (one field may hold one
+value in one document and several in another): text as ``string[]``, numbers as ``int64[]`` until one with a fraction
+comes and as ``float[]`` from then on, booleans as ``bool``. A Typesense field has one type: if a further field holds
+several kinds, the first has its name, and the others are ``name__text``, ``name__number`` and ``name__bool``.
+
+Fields with a leading ``_`` are the adapter's own, which no caller's field can be named like. They make exact what
+Typesense only does nearly (equality ignores punctuation, ``float`` has 24 bits, sorting is by bytes), and they never
+change type:
+
+==================  =======================================================================================
+``_doc``            the document as JSON, stored only: hits are made of it
+``_id``             its id as sent, stored only; Typesense's ``id`` is ``encode_id`` of it
+``_terms``          tokens for equality, presence and emptiness of every field
+``_changed_at``     time of the last write
+``_g_title`` …      words of texts that Typesense folds otherwise (:mod:`backends.text.tokenizer`)
+``_folding``        in no document: tells that queries are to be folded by :func:`backends.text.tokenizer.fold_word`
+``_s_name``         text to sort by
+``_n_name``         number to sort and compare by; of ``date``, the instant in microseconds
+``_lo_``, ``_hi_``  smallest and largest number of a list; ``_l_name`` all of them
+``_v_name``         facet values
+==================  =======================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from backends.base import REQUIRED_HIT_FIELDS, Document, FieldKind, FieldKinds
+from backends.servers.document_ids import encode_id
+from backends.sort_text import as_list, facet_token, number_term, ordered_number, sort_text, term, text_term
+from backends.text.tokenizer import extra_words, plain_punctuation
+from backends.values import number_text, parse_instant
+
+TEXT_FIELDS = ("title", "excerpt", "content")
+"""The fields that are searched, in order of importance."""
+
+STANDARD_SORTS = {"id": "_s_id", "title": "_s_title", "url": "_s_url", "excerpt": "_s_excerpt", "author": "_s_author"}
+
+FOLDING = "_folding"
+"""A field of every collection but those made when fewer letters had their words in ``_g_…``."""
+
+_SEPARATORS = list("-/._:,;()[]'\"+@#*=<>|&!?%~^{}\\`$")
+_INT64 = range(-(2**63), 2**63)
+
+
+def _optional(name: str, kind: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "optional": True, **more}
+
+
+def collection_schema(name: str) -> dict[str, Any]:
+    """The schema of a new, empty collection."""
+    return {
+        "name": name,
+        "token_separators": _SEPARATORS,
+        "fields": [
+            {"name": "title", "type": "string"},
+            {"name": "content", "type": "string"},
+            {"name": "url", "type": "string"},
+            _optional("excerpt", "string"),
+            _optional("author", "string", facet=True),
+            _optional("date", "int64", facet=True),
+            _optional("_v_author", "string[]", facet=True),
+            _optional("_v_date", "string[]", facet=True),
+            _optional("_n_date", "int64", sort=True),
+            {"name": "_changed_at", "type": "int64", "sort": True},
+            {"name": "_terms", "type": "string[]"},
+            *(_optional(f"_g_{field}", "string") for field in TEXT_FIELDS),
+            *(_optional(field, "string", sort=True) for field in STANDARD_SORTS.values()),
+            _optional("_doc", "string", index=False),
+            _optional("_id", "string", index=False),
+            _optional(FOLDING, "string", index=False),
+        ],
+    }
+
+
+_GROUPS = {
+    FieldKind.STRING: "text",
+    FieldKind.STRING_LIST: "text",
+    FieldKind.NUMBER: "number",
+    FieldKind.NUMBER_LIST: "number",
+    FieldKind.BOOLEAN: "bool",
+}
+_TYPES = {"string[]": "text", "int64[]": "number", "float[]": "number", "bool": "bool"}
+
+
+def native_name(field: str, group: str, types: Mapping[str, str]) -> str:
+    """The Typesense field in which values of one group (``text``, ``number``, ``bool``) of a further field are."""
+    return field if _TYPES.get(types.get(field, ""), group) == group else f"{field}__{group}"
+
+
+def field_types(collection: Mapping[str, Any]) -> dict[str, str]:
+    """A collection's fields and their types, from what Typesense says of it."""
+    return {str(field["name"]): str(field["type"]) for field in collection["fields"]}
+
+
+def schema_changes(types: Mapping[str, str], kinds: FieldKinds, documents: Iterable[Document]) -> list[dict[str, Any]]:
+    """The fields to add, or to drop and add with a wider type, before ``documents`` can be written."""
+    known = dict(types)
+    changes: list[dict[str, Any]] = []
+
+    def want(name: str, kind: str, **more: Any) -> None:
+        if name not in known:
+            known[name] = kind
+            changes.append(_optional(name, kind, **more))
+
+    fractions = _fields_with_fractions(documents, kinds)
+    for field in sorted(kinds):
+        for kind in sorted(kinds[field]):
+            group = _GROUPS[kind]
+            native = native_name(field, group, known)
+            if group == "number" and field in fractions and known.get(native) == "int64[]":
+                changes.append({"name": native, "drop": True})
+                del known[native]
+            numbers = "float[]" if field in fractions else "int64[]"
+            want(native, {"text": "string[]", "number": numbers, "bool": "bool"}[group], facet=True)
+            want(f"_v_{field}", "string[]", facet=True)
+            if kind in (FieldKind.STRING, FieldKind.BOOLEAN):
+                want(f"_s_{field}", "string", sort=True)
+            elif kind is FieldKind.NUMBER:
+                want(f"_n_{field}", "int64", sort=True)
+            elif kind is FieldKind.NUMBER_LIST:
+                for prefix in ("_lo_", "_hi_"):
+                    want(prefix + field, "int64")
+                want(f"_l_{field}", "int64[]")
+    return changes
+
+
+def engine_document(document: Document, kinds: FieldKinds, types: Mapping[str, str]) -> dict[str, Any]:
+    """One document as Typesense gets it."""
+    fields = document.fields
+    terms: set[str] = set()
+    whole = {**fields, **{name: "" for name in REQUIRED_HIT_FIELDS if name not in fields}}
+    made: dict[str, Any] = {
+        "id": encode_id(document.id),
+        "_id": document.id,
+        "_doc": orjson.dumps(whole).decode(),
+        "_changed_at": document.changed_at,
+        "title": "",
+        "content": "",
+        "url": "",
+        "_s_id": sort_text(document.id),
+    }
+    for name in ("title", "content", "url", "excerpt", "author"):
+        value = fields.get(name)
+        if isinstance(value, str):
+            made[name] = plain_punctuation(value)
+            _add_standard_text(made, name, value)
+    terms.add(term("id", "exact", document.id))
+    date = fields.get("date")
+    instant = parse_instant(date) if isinstance(date, str) else None
+    if isinstance(date, str) and instant is not None:
+        made["date"], made["_n_date"], made["_v_date"] = instant // 1_000_000, instant, [facet_token(date)]
+        terms.add(term("date", "instant", str(instant)))
+    for name, value in fields.items():
+        terms |= _terms_of(name, value)
+        if name in kinds:
+            _add_further(made, name, value, types)
+    made["_terms"] = sorted(terms)
+    return made
+
+
+def _add_standard_text(made: dict[str, Any], name: str, value: str) -> None:
+    if name in STANDARD_SORTS:
+        made[STANDARD_SORTS[name]] = sort_text(value)
+    if name in TEXT_FIELDS and (words := extra_words(value)):
+        made[f"_g_{name}"] = words
+    if name == "author":
+        made["_v_author"] = [facet_token(value)]
+
+
+def _add_further(made: dict[str, Any], name: str, value: Any, types: Mapping[str, str]) -> None:
+    items = as_list(value)
+    made[f"_v_{name}"] = list(dict.fromkeys(facet_token(value_text(item)) for item in items))
+    if isinstance(value, bool):
+        made[native_name(name, "bool", types)] = value
+        made[f"_s_{name}"] = sort_text(value_text(value))
+    elif isinstance(value, str):
+        made[native_name(name, "text", types)] = [value]
+        made[f"_s_{name}"] = sort_text(value)
+    elif not isinstance(value, list | tuple):
+        native = native_name(name, "number", types)
+        made[native] = _numbers([value], types.get(native, ""))
+        made[f"_n_{name}"] = ordered_number(value)
+    elif items and not isinstance(items[0], str):
+        numbers = [ordered_number(item) for item in items]
+        native = native_name(name, "number", types)
+        made[native] = _numbers(items, types.get(native, ""))
+        made[f"_lo_{name}"], made[f"_hi_{name}"], made[f"_l_{name}"] = min(numbers), max(numbers), numbers
+    else:
+        made[native_name(name, "text", types)] = items
+
+
+def _terms_of(name: str, value: Any) -> set[str]:
+    terms = {term(name, "exists", "")}
+    if value == "" or value == [] or value == ():
+        terms.add(term(name, "empty", ""))
+    for item in as_list(value):
+        if isinstance(item, (bool, str)):
+            terms.add(text_term(name, value_text(item)))
+        else:
+            terms.add(number_term(name, item))
+            terms.add(term(name, "has number", ""))
+    return terms
+
+
+def value_text(value: Any) -> str:
+    """A value as a facet shows it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else number_text(value)
+
+
+def _fields_with_fractions(documents: Iterable[Document], kinds: FieldKinds) -> set[str]:
+    found: set[str] = set()
+    for document in documents:
+        for name, value in document.fields.items():
+            if name in kinds and name not in found and any(_is_fraction(item) for item in as_list(value)):
+                found.add(name)
+    return found
+
+
+def _is_fraction(item: Any) -> bool:
+    if isinstance(item, float):
+        return not item.is_integer() or int(item) not in _INT64
+    return type(item) is int and item not in _INT64
+
+
+def _numbers(items: list[Any], kind: str) -> list[Any]:
+    return [int(item) for item in items] if kind == "int64[]" else items

@@ -1,0 +1,58 @@
+"""A search of the gateway in a query string."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from schemas.fields import Flag, Text, WholeNumber
+from schemas.gateway import EngineSearchSchema, FilterField, Names
+
+_WHOLE = re.compile(r"-?[0-9]{1,20}", re.ASCII)
+
+
+def read_query_string(arguments: Mapping[str, str]) -> dict[str, Any]:
+    """A query string's parameters as the JSON they stand for; what stands for nothing is left for the schema to refuse.
+
+    Lists are names separated by commas; a filter may also be a JSON array.
+    """
+    known = EngineSearchSchema._declared_fields
+    return {name: _typed(known.get(name), text) for name, text in arguments.items()}
+
+
+def _typed(field: Any, text: str) -> Any:
+    if isinstance(field, WholeNumber):
+        return int(text) if _WHOLE.fullmatch(text) else text
+    if isinstance(field, Flag):
+        return {"true": True, "false": False}.get(text, text)
+    if isinstance(field, Names):
+        return [part.strip() for part in text.split(",")] if text else []
+    if isinstance(field, FilterField) and text.lstrip().startswith("["):
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return text
+    return text
+
+
+def query_parameters() -> list[dict[str, Any]]:
+    """The query string's parameters for the API document."""
+    found = []
+    for name, field in EngineSearchSchema._declared_fields.items():
+        shape: dict[str, Any] = {"type": "string"}
+        note = field.metadata.get("description", "")
+        if isinstance(field, WholeNumber):
+            shape = {"type": "integer", "minimum": field.low, "maximum": field.high}
+        elif isinstance(field, Flag):
+            shape = {"type": "boolean", **{key: field.metadata[key] for key in ("enum",) if key in field.metadata}}
+        elif isinstance(field, Names):
+            note = f"{note} Names separated by commas.".strip()
+        elif isinstance(field, FilterField):
+            note = "An expression, or a JSON array of them."
+        elif isinstance(field, Text):
+            shape |= {key: field.metadata[key] for key in ("maxLength", "enum") if key in field.metadata}
+        found.append({"in": "query", "name": name, "schema": shape, **({"description": note} if note else {})})
+    return found
