@@ -14,7 +14,7 @@ from sqlalchemy import select
 from app.backoff import Backoff
 from app.clock import now
 from app.counters.base import CountersUnavailable
-from app.memory import give_back
+from app.memory import refund
 from app.models import Site
 from app.runtime import Runtime
 from app.services import outbox
@@ -63,11 +63,11 @@ class Jobs:
             Job("lagging-sites", 2.0, self._apply_lagging),
             Job("failing-sites", 2.0, self._apply_failing, apart=True),
             Job("key-use", 30.0, part.key_use.flush),
-            Job("engines-tidied", 10.0, part.engines.tidy),
+            Job("engines-tidied", 10.0, part.engines.run_maintenance),
             Job("usage-copies", 30.0, part.usage_copies.flush),
             Job("credential-epochs", 60.0, self._heal_epochs),
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
-            Job("memory", 10.0, give_back),
+            Job("memory", 10.0, refund),
             Job("sessions", 3600.0, self._delete_sessions),
         ]
 

@@ -17,7 +17,7 @@ def bound_arenas() -> None:
         _library.mallopt(_M_ARENA_MAX, ARENAS)
 
 
-def give_back() -> None:
+def refund() -> None:
     """Return the free pages within the heaps to the system; glibc itself returns only those at their ends."""
     if hasattr(_library, "malloc_trim"):
         _library.malloc_trim(ctypes.c_size_t(0))

@@ -208,12 +208,14 @@ class SearchResult:
         facets: Field to value (as text) to number of matches, at most the query's ``facet_values`` each,
             members in order of count, then value.
         facet_stats: Smallest and largest values of facets that are numbers or dates.
+        relaxation: Name of the engine's way to demand less that answered; ``""`` where it tells none.
     """
 
     hits: tuple[Hit, ...]
     total: int
     facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     facet_stats: Mapping[str, FacetStats] = field(default_factory=dict)
+    relaxation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +336,7 @@ class SearchBackend(ABC):
         """End every key with this reference, at once; does nothing if it is ended already."""
         raise NotImplementedError(f"{self.name} issues no credentials")
 
-    def tidy(self) -> None:  # noqa: B027 - most engines do that themselves
+    def run_maintenance(self) -> None:  # noqa: B027 - most engines do that themselves
         """Begin, in the background, what makes later searches faster. The service calls it every few seconds."""
 
     @abstractmethod

@@ -6,7 +6,7 @@ import math
 import re
 from datetime import UTC, datetime, timedelta
 
-from backends.text.normalization import beyond_ascii, normalized
+from backends.text import beyond_ascii, normalized
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _ISO_DATE = re.compile(r"\d{4}-?(?:\d\d|W\d\d)", re.ASCII)

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import flask
 from flask_limiter import Limiter
 
-from app.counters import CounterStore, UsageReservation, WindowHit, create_counters
+from app.counters import CounterStore, UsageReservation, WindowRequest, create_counters
 from app.counters.limiter import RequestLimiter, RequestLimits
 
 ROUNDS = 7
@@ -93,7 +93,7 @@ def with_counters(store: CounterStore) -> Callable[[flask.Flask], None]:
         @app.before_request
         def check() -> None:
             address = flask.request.remote_addr
-            windows = (WindowHit(f"{address}:minute", PLENTY, 60), WindowHit(f"{address}:day", PLENTY, 86_400))
+            windows = (WindowRequest(f"{address}:minute", PLENTY, 60), WindowRequest(f"{address}:day", PLENTY, 86_400))
             limiter.check_request_limits(RequestLimits(windows))
 
     return prepare
@@ -104,9 +104,9 @@ def search_step(store: CounterStore) -> Callable[[int], None]:
     steps = [
         (
             (
-                WindowHit(f"account:{account}:minute", PLENTY, 60),
-                WindowHit(f"account:{account}:day", PLENTY, 86_400),
-                WindowHit(f"visitor:{account * 7919 % ACCOUNTS:032x}", PLENTY, 60),
+                WindowRequest(f"account:{account}:minute", PLENTY, 60),
+                WindowRequest(f"account:{account}:day", PLENTY, 86_400),
+                WindowRequest(f"visitor:{account * 7919 % ACCOUNTS:032x}", PLENTY, 60),
             ),
             UsageReservation(account, PLENTY),
         )
@@ -115,7 +115,7 @@ def search_step(store: CounterStore) -> Callable[[int], None]:
 
     def call(number: int) -> None:
         windows, reserve = steps[number % ACCOUNTS]
-        store.hit(windows, reserve=reserve, credentials_of=reserve.account_id, now=time.time())
+        store.consume(windows, reserve=reserve, credentials_of=reserve.account_id, now=time.time())
 
     return call
 

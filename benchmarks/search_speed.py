@@ -38,7 +38,7 @@ from urllib.parse import quote, urlsplit
 import requests
 
 from backends.embedded.index.generations import STATE_FILE
-from backends.embedded.maintenance.vacuum import is_scattered, segments_of
+from backends.embedded.maintenance.vacuum import is_fragmented, segments_of
 from tests.server import free_port, running_server
 
 HITS = 20
@@ -167,7 +167,7 @@ def service(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iter
             batch = json.dumps({"documents": documents[start : start + 1000]}).encode()
             writer.call("POST", "/api/v1/index/bulk", batch)
         print(f"indexed by the service in {time.perf_counter() - started:.1f} s")
-        while any(is_scattered(segments_of(path.parent)) for path in folder.rglob(STATE_FILE)):
+        while any(is_fragmented(segments_of(path.parent)) for path in folder.rglob(STATE_FILE)):
             time.sleep(1)
         reader = Connection(server.base_url, {"Authorization": f"Bearer {tokens['search']}"})
 

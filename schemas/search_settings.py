@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from backends.text.normalization import normal_form
+from backends.text import normal_form
 from schemas.base import BodySchema
 from schemas.fields import Text
 from schemas.problems import Problem, ProblemCount

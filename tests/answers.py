@@ -18,7 +18,7 @@ from referencing.jsonschema import DRAFT202012
 from werkzeug.test import TestResponse
 
 from app.errors import STATUS, ErrorCode
-from app.web.gateway_errors import is_below_engine
+from app.web.gateway_errors import is_gateway_path
 from app.web.openapi import document
 from schemas.problems import MAX_PROBLEMS
 
@@ -44,7 +44,7 @@ def check_answer(app: Flask, method: str, path: str, response: TestResponse) -> 
         return
     _check_headers(method, response)
     if response.status_code >= 400 and response.mimetype == "application/json" and method != "HEAD":
-        check = check_engine_error if is_below_engine(path) else check_error
+        check = check_engine_error if is_gateway_path(path) else check_error
         check(response)
     described = _described(app)
     operation = find_operation(described, method, path)

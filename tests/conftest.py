@@ -101,7 +101,7 @@ def close_app(application: Flask) -> None:
     part.engines.close()
     part.counters.close()
     part.database.dispose()
-    shared_servers.give_back(part.settings.data_path)
+    shared_servers.refund(part.settings.data_path)
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def make_empty(folder: Path) -> None:
             client.flushdb()
 
 
-def give_back(folder: Path) -> None:
+def refund(folder: Path) -> None:
     """The application is closed; another may have its place."""
     place = _taken.pop(folder, None)
     if place is not None:

@@ -107,8 +107,8 @@ QUERIES: list[tuple[str, str, set[str]]] = [
 def test_queries_mean_what_the_table_says(typed: str, first: str, all_found: set[str]) -> None:
     table = section("docs/search.md", "Query language")
     assert f"If fewer than {RANKING.enough} match" in table
-    assert f"in up to {('no', 'one', 'two', 'three')[RANKING.most_guessed]} rare words" in table
-    assert f"first {('no', 'one', 'two')[RANKING.most_loose]} such words" in table
+    assert f"in up to {('no', 'one', 'two', 'three')[RANKING.max_expensive_terms]} rare words" in table
+    assert f"first {('no', 'one', 'two')[RANKING.max_split_compounds]} such words" in table
     assert errors_allowed("x" * 4) == 0
     assert [errors_allowed("x" * length) for length in (5, 8, 9)] == [1, 1, 2]
     assert "Words of 5 letters or more tolerate one typo, words of 9 or more tolerate two" in table

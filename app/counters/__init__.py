@@ -1,19 +1,19 @@
 """What must be counted exactly, whoever asks and wherever: see :mod:`app.counters.base`."""
 
 from app.counters.base import (
+    ConsumeOutcome,
     CountersDamaged,
     CounterStore,
     CountersUnavailable,
-    CredentialEpoch,
+    CredentialVersion,
     DayUsage,
-    HitOutcome,
     IdempotencyKey,
     Operation,
     ReportOutcome,
     ReportStatus,
     Reservation,
     UsageReservation,
-    WindowHit,
+    WindowRequest,
     WindowState,
 )
 from app.counters.metering import UNLIMITED
@@ -21,19 +21,19 @@ from app.counters.registry import create_counters
 
 __all__ = [
     "UNLIMITED",
+    "ConsumeOutcome",
     "CounterStore",
     "CountersDamaged",
     "CountersUnavailable",
-    "CredentialEpoch",
+    "CredentialVersion",
     "DayUsage",
-    "HitOutcome",
     "IdempotencyKey",
     "Operation",
     "ReportOutcome",
     "ReportStatus",
     "Reservation",
     "UsageReservation",
-    "WindowHit",
+    "WindowRequest",
     "WindowState",
     "create_counters",
 ]

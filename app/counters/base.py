@@ -18,7 +18,7 @@ length ahead can only come from a clock that was wrong, and is begun anew.
 
 **Credential epochs** tell processes that cache keys when to load them again. Whoever changes
 anything about an account's keys, sites or plan calls ``begin_credential_change``, commits, then
-calls ``end_credential_change``. Whoever reads takes the epoch first (it comes with :meth:`CounterStore.hit`),
+calls ``end_credential_change``. Whoever reads takes the epoch first (it comes with :meth:`CounterStore.consume`),
 then loads, and keeps what was loaded together with that epoch, if it was settled. It may be used as
 long as the epoch of the moment equals the one kept.
 
@@ -62,7 +62,7 @@ class CountersDamaged(CountersUnavailable):
     """The store holds something that is not ours or is broken; an operator must act."""
 
 
-class WindowHit(NamedTuple):
+class WindowRequest(NamedTuple):
     """One request to be counted in one window.
 
     Attributes:
@@ -132,14 +132,14 @@ class UsageReservation(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """A search that was charged; what :meth:`CounterStore.give_back` needs to undo it."""
+    """A search that was charged; what :meth:`CounterStore.refund` needs to undo it."""
 
     account_id: int
     gateway_site_id: int | None
     day: date
 
 
-class CredentialEpoch(NamedTuple):
+class CredentialVersion(NamedTuple):
     """How often an account's credentials began and finished changing. Only equality has a meaning.
 
     Numbers start at the time the store first hears of the account, so that a store that was emptied does not
@@ -155,8 +155,8 @@ class CredentialEpoch(NamedTuple):
         return self.started == self.finished
 
 
-class HitOutcome(NamedTuple):
-    """What :meth:`CounterStore.hit` did or :meth:`CounterStore.peek` saw.
+class ConsumeOutcome(NamedTuple):
+    """What :meth:`CounterStore.consume` did or :meth:`CounterStore.peek` saw.
 
     Attributes:
         windows: The windows in the order asked, as they stand now.
@@ -167,7 +167,7 @@ class HitOutcome(NamedTuple):
         used_today: Searches charged to the account on ``day``, this one included; ``None`` if neither
             reserved nor asked for. A quota that is used up shows as ``reservation is None`` with this set.
         day: The UTC day of ``now``.
-        epoch: The account's credential epoch, if asked for (also when refused).
+        credential_version: The account's credential epoch, if asked for (also when refused).
     """
 
     windows: tuple[WindowState, ...]
@@ -175,7 +175,7 @@ class HitOutcome(NamedTuple):
     reservation: Reservation | None
     used_today: int | None
     day: date
-    epoch: CredentialEpoch | None
+    credential_version: CredentialVersion | None
 
     @property
     def allowed(self) -> bool:
@@ -238,14 +238,14 @@ class CounterStore(ABC):
     """The kind of store: ``memory``, ``sqlite`` or ``redis``."""
 
     @abstractmethod
-    def hit(
+    def consume(
         self,
-        windows: Sequence[WindowHit],
+        windows: Sequence[WindowRequest],
         *,
         reserve: UsageReservation | None = None,
         credentials_of: int | None = None,
         now: float,
-    ) -> HitOutcome:
+    ) -> ConsumeOutcome:
         """Count one request in all windows or in none, and charge the search it is about to run.
 
         If every window has room, all are counted; then, if ``reserve`` is given and ``used`` is below its daily
@@ -262,19 +262,19 @@ class CounterStore(ABC):
     @abstractmethod
     def peek(
         self,
-        windows: Sequence[WindowHit],
+        windows: Sequence[WindowRequest],
         *,
         usage_of: int | None = None,
         credentials_of: int | None = None,
         now: float,
-    ) -> HitOutcome:
-        """See what :meth:`hit` would find, without counting; ``refused`` is the window that would refuse.
+    ) -> ConsumeOutcome:
+        """See what :meth:`consume` would find, without counting; ``refused`` is the window that would refuse.
 
         ``used_today`` is given for the account ``usage_of``; ``reservation`` is always ``None``.
         """
 
     @abstractmethod
-    def give_back(
+    def refund(
         self,
         *,
         reservation: Reservation | None = None,
@@ -333,11 +333,11 @@ class CounterStore(ABC):
         """
 
     @abstractmethod
-    def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+    def begin_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
         """Say that the account's credentials are about to change: until the end, nothing cached may be used."""
 
     @abstractmethod
-    def end_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+    def end_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
         """Say that a change begun before is committed, or was given up.
 
         Harmless after the change was healed: readers load once more.
@@ -380,13 +380,13 @@ class CounterStore(ABC):
         """Give back files, sockets and threads. The store can be used again afterwards."""
 
 
-def quota_window(outcome: HitOutcome, daily_limit: int) -> WindowState:
+def quota_window(outcome: ConsumeOutcome, daily_limit: int) -> WindowState:
     """The day's searches as a window that ends at the next UTC midnight, to be named in a refusal."""
     reset_ms = (day_number(outcome.day) + 1) * 86_400_000
     return WindowState("searches", daily_limit, 86_400, 1, outcome.used_today or 0, reset_ms)
 
 
-def most_patient(windows: Sequence[WindowState]) -> WindowState | None:
+def longest_wait(windows: Sequence[WindowState]) -> WindowState | None:
     """Of the windows without room, the one that ends last (the first of them on a tie); ``None`` if all have room."""
     full = [window for window in windows if not window.has_room]
     return max(full, key=lambda window: window.reset_ms) if full else None

@@ -19,11 +19,11 @@ from flask_limiter import Limit, Limiter, RateLimitExceeded, RequestLimit
 from limits import RateLimitItem, WindowStats
 
 from app.counters.base import (
+    ConsumeOutcome,
     CounterStore,
     CountersUnavailable,
-    HitOutcome,
     UsageReservation,
-    WindowHit,
+    WindowRequest,
     WindowState,
 )
 from app.counters.metering import UNLIMITED, milliseconds
@@ -42,7 +42,7 @@ class RequestLimits:
             left. Empty for the first window.
     """
 
-    windows: tuple[WindowHit, ...]
+    windows: tuple[WindowRequest, ...]
     reserve: UsageReservation | None = None
     credentials_of: int | None = None
     shown: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class RequestLimitExceeded(RateLimitExceeded):
         outcome: What the store said, where the limit was hit while counting.
     """
 
-    def __init__(self, window: WindowState, now: float, outcome: HitOutcome | None = None) -> None:
+    def __init__(self, window: WindowState, now: float, outcome: ConsumeOutcome | None = None) -> None:
         (limit,) = Limit(_limit_text(window), key_function=lambda: window.key, shared=True)
         super().__init__(limit)
         self.window = window
@@ -120,7 +120,7 @@ class RequestLimiter(Limiter):
         super().init_app(app)
         app.after_request(self._write_headers)
 
-    def check_request_limits(self, limits: RequestLimits, *, now: float | None = None) -> HitOutcome:
+    def check_request_limits(self, limits: RequestLimits, *, now: float | None = None) -> ConsumeOutcome:
         """Count the current request and charge its search, in one step of the store.
 
         A used-up daily quota does not raise here: it comes late in the order of errors. The outcome tells

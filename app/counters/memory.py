@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from app.counters.base import (
+    ConsumeOutcome,
     CounterStore,
-    CredentialEpoch,
+    CredentialVersion,
     DayUsage,
-    HitOutcome,
     IdempotencyKey,
     Operation,
     ReportOutcome,
@@ -19,9 +19,9 @@ from app.counters.base import (
     Reservation,
     SiteUsage,
     UsageReservation,
-    WindowHit,
+    WindowRequest,
     WindowState,
-    most_patient,
+    longest_wait,
 )
 from app.counters.metering import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, charge_of_site, day_of, milliseconds
 
@@ -52,51 +52,51 @@ class MemoryCounters(CounterStore):
         self._calls = 0
         self.clear()
 
-    def hit(
+    def consume(
         self,
-        windows: Sequence[WindowHit],
+        windows: Sequence[WindowRequest],
         *,
         reserve: UsageReservation | None = None,
         credentials_of: int | None = None,
         now: float,
-    ) -> HitOutcome:
+    ) -> ConsumeOutcome:
         now_ms = milliseconds(now)
         today = day_of(now)
         with self._lock:
             self._sweep(now_ms, today)
-            epoch = self._epoch(credentials_of, now_ms)
+            credential_version = self._epoch(credentials_of, now_ms)
             states = tuple(self._state(window, now_ms) for window in windows)
-            refused = most_patient(states)
+            refused = longest_wait(states)
             if refused is not None:
-                return HitOutcome(states, refused, None, None, today, epoch)
+                return ConsumeOutcome(states, refused, None, None, today, credential_version)
             states = tuple(state._replace(hits=state.hits + state.cost) for state in states)
             for state in states:
                 self._windows[state.key] = (state.hits, state.reset_ms)
             if reserve is None:
-                return HitOutcome(states, None, None, None, today, epoch)
+                return ConsumeOutcome(states, None, None, None, today, credential_version)
             usage = self._days.setdefault((reserve.account_id, today), _Day())
             reservation = None
             if reserve.daily_limit is None or usage.used < reserve.daily_limit:
                 reservation = Reservation(reserve.account_id, reserve.gateway_site_id, today)
                 self._charge(usage, reserve.gateway_site_id, 1)
-            return HitOutcome(states, None, reservation, usage.used, today, epoch)
+            return ConsumeOutcome(states, None, reservation, usage.used, today, credential_version)
 
     def peek(
         self,
-        windows: Sequence[WindowHit],
+        windows: Sequence[WindowRequest],
         *,
         usage_of: int | None = None,
         credentials_of: int | None = None,
         now: float,
-    ) -> HitOutcome:
+    ) -> ConsumeOutcome:
         now_ms = milliseconds(now)
         today = day_of(now)
         with self._lock:
             states = tuple(self._state(window, now_ms) for window in windows)
             used = None if usage_of is None else self.usage_of_day(usage_of, today).used
-            return HitOutcome(states, most_patient(states), None, used, today, self._epoch(credentials_of, now_ms))
+            return ConsumeOutcome(states, longest_wait(states), None, used, today, self._epoch(credentials_of, now_ms))
 
-    def give_back(
+    def refund(
         self,
         *,
         reservation: Reservation | None = None,
@@ -171,40 +171,41 @@ class MemoryCounters(CounterStore):
                 if owner == account_id and first_day <= day <= last_day and (usage.used or usage.indexing)
             )
 
-    def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+    def begin_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
         now_ms = milliseconds(now)
         with self._lock:
             self._epoch(account_id, now_ms)
-            epoch = self._epochs[account_id]
-            epoch.started += 1
-            epoch.begun_ms = now_ms
-            return CredentialEpoch(epoch.started, epoch.finished)
+            credential_version = self._epochs[account_id]
+            credential_version.started += 1
+            credential_version.begun_ms = now_ms
+            return CredentialVersion(credential_version.started, credential_version.finished)
 
-    def end_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+    def end_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
         with self._lock:
             self._epoch(account_id, milliseconds(now))
-            epoch = self._epochs[account_id]
-            epoch.finished += 1
-            epoch.started = max(epoch.started, epoch.finished)
-            return CredentialEpoch(epoch.started, epoch.finished)
+            credential_version = self._epochs[account_id]
+            credential_version.finished += 1
+            credential_version.started = max(credential_version.started, credential_version.finished)
+            return CredentialVersion(credential_version.started, credential_version.finished)
 
     def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
         begun_before_ms = milliseconds(now - older_than_seconds)
         with self._lock:
             stuck = [
-                epoch
-                for epoch in self._epochs.values()
-                if epoch.finished < epoch.started and epoch.begun_ms < begun_before_ms
+                credential_version
+                for credential_version in self._epochs.values()
+                if credential_version.finished < credential_version.started
+                and credential_version.begun_ms < begun_before_ms
             ]
-            for epoch in stuck:
-                epoch.finished = epoch.started
+            for credential_version in stuck:
+                credential_version.finished = credential_version.started
             return len(stuck)
 
     def forget_account(self, account_id: int, *, now: float) -> None:
         with self._lock:
             self._epoch(account_id, milliseconds(now))
-            epoch = self._epochs[account_id]
-            epoch.started = epoch.finished = epoch.started + 1
+            credential_version = self._epochs[account_id]
+            credential_version.started = credential_version.finished = credential_version.started + 1
             for owned in [key for key in self._days if key[0] == account_id]:
                 del self._days[owned]
             for kept in [key for key in self._reports if key[0] == account_id]:
@@ -229,18 +230,18 @@ class MemoryCounters(CounterStore):
     def close(self) -> None:
         """Nothing is open; what was counted stays for as long as the object does."""
 
-    def _state(self, window: WindowHit, now_ms: int) -> WindowState:
+    def _state(self, window: WindowRequest, now_ms: int) -> WindowState:
         length_ms = window.seconds * 1000
         hits, reset_ms = self._windows.get(window.key, (0, 0))
         if not now_ms < reset_ms <= now_ms + 2 * length_ms:
             hits, reset_ms = 0, now_ms + length_ms
         return WindowState(*window, hits, reset_ms)
 
-    def _epoch(self, account_id: int | None, now_ms: int) -> CredentialEpoch | None:
+    def _epoch(self, account_id: int | None, now_ms: int) -> CredentialVersion | None:
         if account_id is None:
             return None
-        epoch = self._epochs.setdefault(account_id, _Epoch(now_ms, now_ms, 0))
-        return CredentialEpoch(epoch.started, epoch.finished)
+        credential_version = self._epochs.setdefault(account_id, _Epoch(now_ms, now_ms, 0))
+        return CredentialVersion(credential_version.started, credential_version.finished)
 
     @staticmethod
     def _charge(usage: _Day, gateway_site_id: int | None, searches: int) -> None:

@@ -12,7 +12,7 @@ from limits.storage import Storage
 from limits.strategies import STRATEGIES, FixedWindowRateLimiter
 from limits.typing import cast
 
-from app.counters.base import CounterStore, CountersUnavailable, HitOutcome, UsageReservation, WindowHit
+from app.counters.base import ConsumeOutcome, CounterStore, CountersUnavailable, UsageReservation, WindowRequest
 from app.counters.registry import create_counters
 
 STRATEGY = "counters"
@@ -53,16 +53,16 @@ class CounterStorage(Storage):
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         """Count ``amount`` hits in the window of ``key``, which lasts ``expiry`` seconds; returns its hits."""
-        return self.store.hit([WindowHit(key, None, expiry, amount)], now=time.time()).windows[0].hits
+        return self.store.consume([WindowRequest(key, None, expiry, amount)], now=time.time()).windows[0].hits
 
     def get(self, key: str) -> int:
         """Hits in the window of ``key``."""
-        return self.store.peek([WindowHit(key, None, _ANY_LENGTH_SECONDS)], now=time.time()).windows[0].hits
+        return self.store.peek([WindowRequest(key, None, _ANY_LENGTH_SECONDS)], now=time.time()).windows[0].hits
 
     def get_expiry(self, key: str) -> float:
         """When the window of ``key`` ends, in Unix seconds; now, if there is none."""
         now = time.time()
-        window = self.store.peek([WindowHit(key, None, _ANY_LENGTH_SECONDS)], now=now).windows[0]
+        window = self.store.peek([WindowRequest(key, None, _ANY_LENGTH_SECONDS)], now=now).windows[0]
         return window.reset_ms / 1000 if window.hits else now
 
     def check(self) -> bool:
@@ -92,20 +92,20 @@ class CountersRateLimiter(FixedWindowRateLimiter):
 
     def hit(self, item: RateLimitItem, *identifiers: str, cost: int = 1) -> bool:
         """Count one hit of ``cost`` if there is room."""
-        window = WindowHit(item.key_for(*identifiers), item.amount, item.get_expiry(), cost)
+        window = WindowRequest(item.key_for(*identifiers), item.amount, item.get_expiry(), cost)
         return self.hit_all([window], now=time.time()).allowed
 
     def hit_all(
         self,
-        windows: Sequence[WindowHit],
+        windows: Sequence[WindowRequest],
         *,
         reserve: UsageReservation | None = None,
         credentials_of: int | None = None,
         now: float,
-    ) -> HitOutcome:
-        """:meth:`CounterStore.hit`, in the place where ``limits`` counts."""
+    ) -> ConsumeOutcome:
+        """:meth:`CounterStore.consume`, in the place where ``limits`` counts."""
         store = cast(CounterStorage, self.storage).store
-        return store.hit(windows, reserve=reserve, credentials_of=credentials_of, now=now)
+        return store.consume(windows, reserve=reserve, credentials_of=credentials_of, now=now)
 
 
 STRATEGIES[STRATEGY] = CountersRateLimiter

@@ -14,7 +14,7 @@ import orjson
 
 from app.services.answer_room import AnswerRoom
 from backends.base import STANDARD_FIELDS, FieldKind, FieldKinds, Highlight, Hit
-from backends.text.highlighter import crop_window
+from backends.servers.highlighter import crop_window
 
 _OPEN, _CLOSE = "\0<", "\0>"
 EVERY = "*"

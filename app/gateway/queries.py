@@ -14,11 +14,11 @@ import orjson
 from app.gateway.hits import EVERY, HitShape
 from app.services.access.credentials import SiteRecord
 from app.services.search import MAX_SORT_KEYS, TimedResult, rejected
-from app.web.gateway_errors import EngineError
+from app.web.gateway_errors import GatewayError
 from backends.base import MATCH_ALL, SearchQuery, SortKey
 from backends.errors import BackendRejected
 from backends.filters import And, Filter, Or, parse_filter
-from backends.text.tokenizer import split_words
+from backends.servers.tokenizer import split_words
 
 SEARCHABLE = ("title", "excerpt", "content")
 MAX_OFFSET = 2147483647
@@ -75,7 +75,7 @@ def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> Engin
         ApiError: 400 for what does not fit the site, or is not supported.
     """
     if parameters["showRankingScore"]:
-        raise EngineError("invalid_search_show_ranking_score", "Scores are not given; leave showRankingScore out.")
+        raise GatewayError("invalid_search_show_ranking_score", "Scores are not given; leave showRankingScore out.")
     shape = HitShape.of(parameters, site.kinds)
     page, size, offset = _window(parameters)
     query = SearchQuery(
@@ -103,7 +103,7 @@ def make_facet_query(parameters: Mapping[str, Any], site: SiteRecord) -> SearchQ
     """
     name = parameters["facetName"]
     if name == EVERY:
-        raise EngineError("invalid_facet_search_facet_name", "facetName must be the name of one field.")
+        raise GatewayError("invalid_facet_search_facet_name", "facetName must be the name of one field.")
     return SearchQuery(
         text=_text(parameters["q"]),
         limit=0,
@@ -167,7 +167,7 @@ def _window(parameters: Mapping[str, Any]) -> tuple[int | None, int, int]:
     size = _DEFAULT_PAGE if size is None else size
     offset = max(0, page - 1) * size
     if offset > MAX_OFFSET:
-        raise EngineError("invalid_search_page", f"Invalid value at `.page`: it begins after hit {MAX_OFFSET}.")
+        raise GatewayError("invalid_search_page", f"Invalid value at `.page`: it begins after hit {MAX_OFFSET}.")
     return page, size, offset
 
 
@@ -177,10 +177,10 @@ def _sort(wanted: Sequence[str]) -> tuple[SortKey, ...]:
         match = _SORT.fullmatch(text)
         if match is None:
             message = f"Invalid value at `.sort`: {text[:80]!r} is not `field:asc` or `field:desc`."
-            raise EngineError("invalid_search_sort", message)
+            raise GatewayError("invalid_search_sort", message)
         keys.setdefault(match[1], SortKey(match[1], match[2] == "desc"))
     if len(keys) > MAX_SORT_KEYS:
-        raise EngineError("invalid_search_sort", f"Invalid value at `.sort`: it takes at most {MAX_SORT_KEYS} fields.")
+        raise GatewayError("invalid_search_sort", f"Invalid value at `.sort`: it takes at most {MAX_SORT_KEYS} fields.")
     return tuple(keys.values())
 
 
@@ -189,7 +189,7 @@ def _searched(wanted: Sequence[str]) -> tuple[str, ...]:
         return ()
     for name in wanted:
         if name not in SEARCHABLE:
-            raise EngineError(
+            raise GatewayError(
                 "invalid_search_attributes_to_search_on",
                 f"Invalid value at `.attributesToSearchOn`: {name[:80]!r} is none of {', '.join(SEARCHABLE)}.",
             )

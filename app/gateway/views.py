@@ -17,7 +17,7 @@ from app.services.access.credentials import SiteRecord
 from app.services.answer_room import AnswerRoom
 from app.services.search import encode_hit
 from app.web.auth import ANYONE, GATEWAY, Access
-from app.web.gateway_errors import EngineError, engine_error_body, inside, invalid_engine_key, is_below_engine
+from app.web.gateway_errors import GatewayError, gateway_error_body, inside, invalid_engine_key, is_gateway_path
 from app.web.hosts import base_url
 from app.web.openapi import ApiBlueprint, View, described_errors, security_of
 from app.web.parsing import check_query_string, read_json
@@ -71,9 +71,9 @@ def _answer_errors(state: BlueprintSetupState) -> None:
 
 def respond(error: ApiError) -> Response | None:
     """Answer an error that happened below ``/engine``."""
-    if not is_below_engine(request.path):
+    if not is_gateway_path(request.path):
         return None
-    return json_answer(engine_error_body(error, base_url()), error.status)
+    return json_answer(gateway_error_body(error, base_url()), error.status)
 
 
 def _operation(
@@ -153,7 +153,7 @@ def _load(schema: Schema, data: Any) -> dict[str, Any]:
     try:
         loaded: dict[str, Any] = schema.load(data)
     except ValidationError as error:
-        raise EngineError(*first_problem(error)) from error
+        raise GatewayError(*first_problem(error)) from error
     return loaded
 
 
@@ -238,7 +238,7 @@ def search_facet(uid: str) -> Response:
         timed = runtime().searcher.run(site, query, encode_hit, runtime().searcher.new_room())
     except ApiError as error:
         if error.code is ErrorCode.INVALID_FACET:
-            raise EngineError("invalid_facet_search_facet_name", error.message) from error
+            raise GatewayError("invalid_facet_search_facet_name", error.message) from error
         raise
     counts = timed.result.facets[parameters["facetName"]]
     return json_answer(

@@ -17,7 +17,7 @@ from app.models import Account, DepartureReason, Key, Site
 from app.services.access.sessions import end_other_sessions
 from app.services.sites import get_account, lock_keys, remove_site
 from app.storage.database import ROW_LOCK
-from backends.text.normalization import normalized
+from backends.text import normalized
 
 _hasher = PasswordHasher()
 _NO_ACCOUNT_HASH = _hasher.hash("no account has this password")

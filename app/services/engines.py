@@ -45,10 +45,10 @@ class Engines:
         """Every engine in use."""
         return list(self._by_identity.values())
 
-    def tidy(self) -> None:
+    def run_maintenance(self) -> None:
         """Have every engine begin what makes later searches faster."""
         for engine in self.all():
-            engine.tidy()
+            engine.run_maintenance()
 
     def close(self) -> None:
         """Close every engine."""

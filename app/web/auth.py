@@ -8,7 +8,7 @@ from typing import Literal
 from flask import Request
 
 from app.clock import now
-from app.counters.base import CredentialEpoch
+from app.counters.base import CredentialVersion
 from app.errors import ApiError, ErrorCode
 from app.models import Session
 from app.runtime import Runtime
@@ -22,7 +22,7 @@ from app.services.access.credentials import (
     load_engine_credentials,
 )
 from app.tokens import hash_token, is_well_formed
-from app.web.gateway_errors import invalid_engine_key, is_below_engine
+from app.web.gateway_errors import invalid_engine_key, is_gateway_path
 
 SESSION_COOKIE = "session"
 
@@ -39,7 +39,7 @@ class Caller:
         key: The key, or the one an engine key belongs to; none for a session and a site's public engine key.
         site: The one site an engine key searches.
         csrf_token, session_hash: The session's, unless it is a key.
-        epoch: The account's credential epoch all this was loaded under; ``None`` if it was read just now.
+        credential_version: The account's credential epoch all this was loaded under; ``None`` if it was read just now.
     """
 
     kind: CallerKind
@@ -48,7 +48,7 @@ class Caller:
     site: SiteRecord | None = None
     csrf_token: str = ""
     session_hash: str = ""
-    epoch: CredentialEpoch | None = None
+    credential_version: CredentialVersion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +90,23 @@ def invalid_key() -> ApiError:
     return ApiError(ErrorCode.INVALID_API_KEY, "The API key is not valid.")
 
 
-def identify_token(runtime: Runtime, path: str, token: str, epoch: CredentialEpoch | None = None) -> Caller:
+def identify_token(
+    runtime: Runtime, path: str, token: str, credential_version: CredentialVersion | None = None
+) -> Caller:
     """The caller a bearer token stands for: an engine key below ``/engine``, an API key elsewhere.
 
     Args:
-        epoch: The account's epoch, to load what it stands for anew; ``None`` to take what is cached.
+        credential_version: The account's epoch, to load what it stands for anew; ``None`` to take what is cached.
 
     Raises:
         ApiError: 401 for an API key, 403 for an engine key, that is malformed, unknown, stopped or expired.
     """
-    if is_below_engine(path):
-        return _identify_engine_key(runtime, token, epoch)
-    return identify_key(runtime, token, epoch)
+    if is_gateway_path(path):
+        return _identify_engine_key(runtime, token, credential_version)
+    return identify_key(runtime, token, credential_version)
 
 
-def identify_key(runtime: Runtime, token: str, epoch: CredentialEpoch | None = None) -> Caller:
+def identify_key(runtime: Runtime, token: str, credential_version: CredentialVersion | None = None) -> Caller:
     """The caller an API key stands for; see :func:`identify_token`.
 
     Raises:
@@ -113,12 +115,12 @@ def identify_key(runtime: Runtime, token: str, epoch: CredentialEpoch | None = N
     if not is_well_formed(token):
         raise invalid_key()
     token_hash = hash_token(token, runtime.settings.secret_key)
-    cached = runtime.credentials.find(token_hash) if epoch is None else None
+    cached = runtime.credentials.find(token_hash) if credential_version is None else None
     if cached is not None and cached.key is not None and _why_stopped(cached.key) is None:
         return _key_caller(cached, cached.key)
     # A refusal must be read from the database: what is cached may be older than the key's return.
     with runtime.database.read() as session:
-        credentials = load_credentials(session, runtime.plans, token_hash, epoch)
+        credentials = load_credentials(session, runtime.plans, token_hash, credential_version)
     runtime.credentials.keep(token_hash, credentials)
     if credentials is None or credentials.key is None:
         raise invalid_key()
@@ -129,7 +131,7 @@ def identify_key(runtime: Runtime, token: str, epoch: CredentialEpoch | None = N
 
 
 def _key_caller(credentials: Credentials, key: KeyRecord) -> Caller:
-    return Caller(kind_of(key), credentials.account, key, epoch=credentials.epoch)
+    return Caller(kind_of(key), credentials.account, key, credential_version=credentials.credential_version)
 
 
 def kind_of(key: KeyRecord) -> CallerKind:
@@ -150,23 +152,25 @@ def _why_stopped(key: KeyRecord) -> ApiError | None:
     return None
 
 
-def _identify_engine_key(runtime: Runtime, token: str, epoch: CredentialEpoch | None) -> Caller:
+def _identify_engine_key(runtime: Runtime, token: str, credential_version: CredentialVersion | None) -> Caller:
     """The caller an engine key stands for. Many keys stand for one thing, which is what is cached."""
     claims = engine_keys.read(token, runtime.settings.secret_key)
     if claims is None:
         raise invalid_engine_key()
     name = f"engine:{claims.account_id}:{claims.site_id}:{claims.key_id or ''}"
-    credentials = runtime.credentials.find(name) if epoch is None else None
+    credentials = runtime.credentials.find(name) if credential_version is None else None
     if credentials is None or not _stands(claims, credentials):
         with runtime.database.read() as session:
             credentials = load_engine_credentials(
-                session, runtime.plans, claims.account_id, claims.site_id, claims.key_id, epoch
+                session, runtime.plans, claims.account_id, claims.site_id, claims.key_id, credential_version
             )
         runtime.credentials.keep(name, credentials)
     if credentials is None or not _stands(claims, credentials):
         raise invalid_engine_key()
     site = credentials.account.sites[claims.site_id]
-    return Caller("engine", credentials.account, credentials.key, site, epoch=credentials.epoch)
+    return Caller(
+        "engine", credentials.account, credentials.key, site, credential_version=credentials.credential_version
+    )
 
 
 def _stands(claims: engine_keys.EngineClaims, credentials: Credentials) -> bool:

@@ -36,44 +36,44 @@ _OWN_CODES = frozenset(
 _TYPES = {401: "auth", 403: "auth", 429: "system", 500: "internal", 503: "system"}
 
 
-class EngineError(ApiError):
+class GatewayError(ApiError):
     """An error with a code of Meilisearch's that none of ours stands for."""
 
     def __init__(
         self,
-        engine_code: str,
+        gateway_code: str,
         message: str,
         *,
         code: ErrorCode = ErrorCode.VALIDATION_FAILED,
         details: Sequence[Detail] = (),
     ):
         super().__init__(code, message, details=details)
-        self.engine_code = engine_code
+        self.gateway_code = gateway_code
 
 
-def is_below_engine(path: str) -> bool:
+def is_gateway_path(path: str) -> bool:
     """Whether a path is the gateway's."""
     return path == PREFIX or path.startswith(f"{PREFIX}/")
 
 
 def invalid_engine_key(
     message: str = "The key is not valid here, or no longer; GET /v1/client-info gives fresh ones.",
-) -> EngineError:
+) -> GatewayError:
     """The 403 for a key that may not search what was asked for."""
-    return EngineError("invalid_api_key", message, code=ErrorCode.INSUFFICIENT_PERMISSION)
+    return GatewayError("invalid_api_key", message, code=ErrorCode.INSUFFICIENT_PERMISSION)
 
 
 def code_of(error: ApiError) -> str:
     """The code below ``/engine``."""
-    return error.engine_code if isinstance(error, EngineError) else _CODES.get(error.code, error.code.value)
+    return error.gateway_code if isinstance(error, GatewayError) else _CODES.get(error.code, error.code.value)
 
 
 def inside(error: ApiError, place: str) -> ApiError:
     """The same error of one of several queries, with its place in front of the message."""
-    return EngineError(code_of(error), f"Inside `{place}`: {error.message}", code=error.code, details=error.details)
+    return GatewayError(code_of(error), f"Inside `{place}`: {error.message}", code=error.code, details=error.details)
 
 
-def engine_error_body(error: ApiError, base_url: str) -> dict[str, Any]:
+def gateway_error_body(error: ApiError, base_url: str) -> dict[str, Any]:
     """The JSON body of an error below ``/engine``."""
     code = code_of(error)
     link = f"{base_url}/docs" if error.code in _OWN_CODES else f"https://docs.meilisearch.com/errors#{code}"

@@ -8,7 +8,7 @@ from flask import Request
 from werkzeug.http import dump_cookie
 
 from app.clock import now
-from app.counters.base import WindowHit
+from app.counters.base import WindowRequest
 from app.errors import ApiError, ErrorCode
 from app.models import Account
 from app.runtime import Runtime, runtime
@@ -38,7 +38,7 @@ def register(name: str, email: str, password: str) -> tuple[Account, str, str]:
     part = runtime()
     if not part.settings.registration:
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Registration is closed; ask the operator for an account.")
-    _count(part, [WindowHit(f"register:{address()}", REGISTRATIONS, HOUR_SECONDS)], "registrations")
+    _count(part, [WindowRequest(f"register:{address()}", REGISTRATIONS, HOUR_SECONDS)], "registrations")
     password_hash = accounts.hash_password(password)
     with part.database.write() as session:
         account = accounts.create_account(
@@ -67,7 +67,7 @@ def log_in(email: str, password: str) -> tuple[Account, str, str]:
         if present is None or present.password_hash != account.password_hash:
             raise _wrong_credentials()
         login, cookie = sessions.start_session(session, present, part.settings.secret_key)
-    part.counters.give_back(windows=counted, now=now().timestamp())
+    part.counters.refund(windows=counted, now=now().timestamp())
     return present, login.csrf_token, cookie
 
 
@@ -75,13 +75,13 @@ def _wrong_credentials() -> ApiError:
     return ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or the password is not correct.")
 
 
-def _failure_windows(part: Runtime, email: str) -> list[WindowHit]:
+def _failure_windows(part: Runtime, email: str) -> list[WindowRequest]:
     who = address_key(f"login:{accounts.email_key(email)}", part.settings.secret_key)
     where = address()
     return [
-        WindowHit(f"login:{who}:{where}", 10, QUARTER_SECONDS),
-        WindowHit(f"login:{where}", 50, QUARTER_SECONDS),
-        WindowHit(f"login:{who}", 100, HOUR_SECONDS),
+        WindowRequest(f"login:{who}:{where}", 10, QUARTER_SECONDS),
+        WindowRequest(f"login:{where}", 50, QUARTER_SECONDS),
+        WindowRequest(f"login:{who}", 100, HOUR_SECONDS),
     ]
 
 
@@ -92,19 +92,19 @@ def check_own_password(account_id: int, password: str) -> None:
         ApiError: 403 if it is wrong, 429 after five wrong ones in an hour.
     """
     part = runtime()
-    window = WindowHit(f"password:{account_id}", PASSWORD_FAILURES, HOUR_SECONDS)
+    window = WindowRequest(f"password:{account_id}", PASSWORD_FAILURES, HOUR_SECONDS)
     counted = _count(part, [window], "wrong passwords")
     with part.database.read() as session:
         account = session.get(Account, account_id)
     if not accounts.check_password(account, password):
         raise accounts.password_incorrect()
-    part.counters.give_back(windows=counted, now=now().timestamp())
+    part.counters.refund(windows=counted, now=now().timestamp())
 
 
-def _count(part: Runtime, windows: Sequence[WindowHit], what: str) -> tuple:  # type: ignore[type-arg]
+def _count(part: Runtime, windows: Sequence[WindowRequest], what: str) -> tuple:  # type: ignore[type-arg]
     """Count an attempt as if it failed; who succeeds gives it back, so that racing guesses are all counted."""
     moment = now().timestamp()
-    outcome = part.counters.hit(windows, now=moment)
+    outcome = part.counters.consume(windows, now=moment)
     if outcome.refused is not None:
         wait = outcome.refused.retry_after(moment)
         raise rate_limited(f"Too many {what}; try again in {duration(wait)}.", wait, outcome.refused)

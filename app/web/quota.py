@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.clock import now
-from app.counters.base import HitOutcome, WindowHit, WindowState, quota_window
+from app.counters.base import ConsumeOutcome, WindowRequest, WindowState, quota_window
 from app.errors import ApiError, ErrorCode
 from app.plans import PlanLimits
 from app.web.auth import Caller
@@ -21,12 +21,12 @@ REPORT_LIMIT = 30
 """Usage reports a minute of one visitor's address with a public key."""
 
 
-def address_window(address: str) -> WindowHit:
+def address_window(address: str) -> WindowRequest:
     """The window of callers nobody knows. ``address`` is an address key."""
-    return WindowHit(f"ip:{address}", ADDRESS_LIMIT, MINUTE_SECONDS)
+    return WindowRequest(f"ip:{address}", ADDRESS_LIMIT, MINUTE_SECONDS)
 
 
-def caller_windows(caller: Caller, address: Callable[[], str], *, reports: bool = False) -> list[WindowHit]:
+def caller_windows(caller: Caller, address: Callable[[], str], *, reports: bool = False) -> list[WindowRequest]:
     """The windows of a known caller's request; the first is the one that headers describe.
 
     Args:
@@ -38,19 +38,19 @@ def caller_windows(caller: Caller, address: Callable[[], str], *, reports: bool 
     return _account_windows("a", caller.account.id, caller.account.limits)
 
 
-def public_windows(account_id: int, limits: PlanLimits, address: str, *, reports: bool = False) -> list[WindowHit]:
+def public_windows(account_id: int, limits: PlanLimits, address: str, *, reports: bool = False) -> list[WindowRequest]:
     """The windows of the public bucket: its own pair, and the visitor's."""
     windows = _account_windows("p", account_id, limits)
-    windows.append(WindowHit(f"v{account_id}:{address}", VISITOR_LIMIT, MINUTE_SECONDS))
+    windows.append(WindowRequest(f"v{account_id}:{address}", VISITOR_LIMIT, MINUTE_SECONDS))
     if reports:
-        windows.append(WindowHit(f"r{account_id}:{address}", REPORT_LIMIT, MINUTE_SECONDS))
+        windows.append(WindowRequest(f"r{account_id}:{address}", REPORT_LIMIT, MINUTE_SECONDS))
     return windows
 
 
-def _account_windows(bucket: str, account_id: int, limits: PlanLimits) -> list[WindowHit]:
+def _account_windows(bucket: str, account_id: int, limits: PlanLimits) -> list[WindowRequest]:
     return [
-        WindowHit(f"{bucket}{account_id}:m", limits.requests_per_minute, MINUTE_SECONDS),
-        WindowHit(f"{bucket}{account_id}:d", limits.requests_per_day, DAY_SECONDS),
+        WindowRequest(f"{bucket}{account_id}:m", limits.requests_per_minute, MINUTE_SECONDS),
+        WindowRequest(f"{bucket}{account_id}:d", limits.requests_per_day, DAY_SECONDS),
     ]
 
 
@@ -74,7 +74,7 @@ def rate_limited(message: str, wait: float, window: WindowState) -> RateLimited:
     return RateLimited(message, wait, window)
 
 
-def out_of_searches(outcome: HitOutcome, limits: PlanLimits) -> ApiError:
+def out_of_searches(outcome: ConsumeOutcome, limits: PlanLimits) -> ApiError:
     """The 429 of a day whose searches are used up."""
     window = quota_window(outcome, limits.searches_per_day or 0)
     return rate_limited(

@@ -15,7 +15,7 @@ from typing import Any
 from flask import Flask, Request, Response, current_app, g, request
 
 from app.clock import now
-from app.counters.base import CountersUnavailable, CredentialEpoch, HitOutcome, UsageReservation
+from app.counters.base import ConsumeOutcome, CountersUnavailable, CredentialVersion, UsageReservation
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
 from app.runtime import Runtime, runtime
@@ -48,7 +48,7 @@ def guard(app: Flask) -> None:
     """Put the checks in front of every view of ``app``."""
     app.before_request(_check)
     app.teardown_request(_leave_share)
-    app.after_request(_give_back_failed)
+    app.after_request(_refund_failed)
     app.after_request(_complete_rate_headers)
 
 
@@ -89,7 +89,7 @@ def _check() -> None:
     who = address() if caller is None else caller.account.id
     state.share = who, part.shares.enter(who)
     if caller is None:
-        _hit_address(part)
+        _consume_address(part)
         if req.routing_exception is not None:
             raise req.routing_exception
         if not access.anyone:
@@ -103,7 +103,7 @@ def _check() -> None:
     except ApiError as error:
         # What they were known as has ended: they are nobody.
         state.caller = None
-        _hit_address(part)
+        _consume_address(part)
         raise req.routing_exception or error from error
     state.caller = caller
     part.usage_copies.note(caller.account.id)
@@ -142,14 +142,14 @@ def _view(endpoint: str | None) -> Any:
 
 def _count(
     part: Runtime, req: Request, view: Any, caller: Caller, token: str | None
-) -> tuple[Caller, HitOutcome | None]:
+) -> tuple[Caller, ConsumeOutcome | None]:
     """Count the request in its caller's windows.
 
     Returns:
         The caller as they are known to be at this moment, and what was counted; ``None`` without counters.
     """
     try:
-        outcome = _hit_for(part, req, view, caller)
+        outcome = _consume_for(part, req, view, caller)
     except CountersUnavailable as error:
         _refuse_write(error)
         return (caller if token is None else identify_token(part, req.path, token, _UNSETTLED)), None
@@ -160,26 +160,28 @@ def _count(
     if token is not None and _is_stale(caller, token, outcome):
         known = caller
         try:
-            caller = identify_token(part, req.path, token, outcome.epoch)
+            caller = identify_token(part, req.path, token, outcome.credential_version)
         except Exception:
             _undo(part, outcome)
             raise
         if outcome.refused is not None or caller.account.limits != known.account.limits:
             _undo(part, outcome)
-            outcome = _hit_for(part, req, view, caller)
+            outcome = _consume_for(part, req, view, caller)
     return caller, outcome
 
 
-_UNSETTLED = CredentialEpoch(1, 0)
+_UNSETTLED = CredentialVersion(1, 0)
 """An epoch that equals none that is kept, so that everything is read anew and nothing is kept."""
 
 
-def _is_stale(caller: Caller, token: str | None, outcome: HitOutcome) -> bool:
+def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> bool:
     """Whether the caller's account may have changed since it was loaded. Sessions are read with every request."""
-    return token is not None and (caller.epoch is None or caller.epoch != outcome.epoch)
+    return token is not None and (
+        caller.credential_version is None or caller.credential_version != outcome.credential_version
+    )
 
 
-def _hit_for(part: Runtime, req: Request, view: Any, caller: Caller) -> HitOutcome:
+def _consume_for(part: Runtime, req: Request, view: Any, caller: Caller) -> ConsumeOutcome:
     windows = caller_windows(caller, address, reports=getattr(view, "reports_usage", False))
     reserve = None
     if _charges(req, view) and access_of(view).allows(caller):
@@ -202,7 +204,7 @@ def _charges(req: Request, view: Any) -> bool:
     return req.method not in ("HEAD", "OPTIONS") and (charges() if callable(charges) else charges)
 
 
-def _hit_address(part: Runtime) -> None:
+def _consume_address(part: Runtime) -> None:
     """Count a request of somebody unknown."""
     try:
         part.limiter.check_request_limits(RequestLimits((address_window(address()),)), now=now().timestamp())
@@ -210,9 +212,9 @@ def _hit_address(part: Runtime) -> None:
         _refuse_write(error)
 
 
-def _undo(part: Runtime, outcome: HitOutcome) -> None:
+def _undo(part: Runtime, outcome: ConsumeOutcome) -> None:
     if outcome.refused is None:
-        part.counters.give_back(reservation=outcome.reservation, windows=outcome.windows, now=now().timestamp())
+        part.counters.refund(reservation=outcome.reservation, windows=outcome.windows, now=now().timestamp())
 
 
 def _refuse_write(error: CountersUnavailable) -> None:
@@ -226,7 +228,7 @@ def _refuse_write(error: CountersUnavailable) -> None:
 
 def require_search() -> None:
     """Refuse the search if the day's searches are used up."""
-    outcome: HitOutcome | None = g.outcome
+    outcome: ConsumeOutcome | None = g.outcome
     if outcome is not None and outcome.reservation is None and request.method != "HEAD":
         raise out_of_searches(outcome, current_caller().account.limits)
 
@@ -235,7 +237,7 @@ def used_today() -> int:
     """Searches the account has used today, this one included; 0 while the counter store is away, which is logged."""
     if g.get("counters_away", False):
         return 0
-    outcome: HitOutcome | None = g.outcome
+    outcome: ConsumeOutcome | None = g.outcome
     if outcome is not None and outcome.used_today is not None:
         return outcome.used_today
     part = runtime()
@@ -270,12 +272,12 @@ def forbidden(caller: Caller) -> ApiError:
     return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
 
 
-def _give_back_failed(response: Response) -> Response:
+def _refund_failed(response: Response) -> Response:
     """A search that failed costs nothing."""
-    outcome: HitOutcome | None = g.get("outcome")
+    outcome: ConsumeOutcome | None = g.get("outcome")
     if response.status_code >= 400 and outcome is not None and outcome.reservation is not None:
         try:
-            runtime().counters.give_back(reservation=outcome.reservation, now=now().timestamp())
+            runtime().counters.refund(reservation=outcome.reservation, now=now().timestamp())
         except CountersUnavailable:
             log.exception("a failed search could not be given back")
         g.outcome = outcome._replace(reservation=None)

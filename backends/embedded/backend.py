@@ -13,6 +13,7 @@ from backends.embedded.index.documents import searched_characters
 from backends.embedded.index.memory import MemoryStore
 from backends.embedded.index.rebuild import stored_ids
 from backends.embedded.index.store import Store
+from backends.embedded.maintenance.scheduler import MergeScheduler
 from backends.embedded.search import run_search
 from backends.identity import engine_identity
 
@@ -57,7 +58,8 @@ class TantivyBackend(SearchBackend):
         identity = engine_identity("tantivy", options.pop("name", ""))
         if options:
             raise ValueError(f"The embedded search engine has no option {min(options)!r}.")
-        return cls(DiskStore(Path(path), max(1, indexes), timeout), name="tantivy", identity=identity, persistent=True)
+        store = DiskStore(Path(path), max(1, indexes), timeout, MergeScheduler)
+        return cls(store, name="tantivy", identity=identity, persistent=True)
 
     def create_index(self, index: str) -> None:
         with engine_errors("making an index"):
@@ -99,9 +101,9 @@ class TantivyBackend(SearchBackend):
         with engine_errors("listing documents"):
             yield from stored_ids(self.store.snapshot(index).searcher)
 
-    def tidy(self) -> None:
+    def run_maintenance(self) -> None:
         with engine_errors("looking for what is to be merged"):
-            self.store.tidy()
+            self.store.run_maintenance()
 
     def check(self) -> None:
         with engine_errors("checking itself"):

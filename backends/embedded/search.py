@@ -1,9 +1,11 @@
-"""One search of one snapshot."""
+"""One search of one snapshot: parse, resolve, relax until enough is found, order, mark."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 
 import orjson
@@ -11,19 +13,21 @@ import tantivy
 
 from backends.base import MATCH_ALL, Hit, SearchQuery, SearchResult, SortKey, TakeHit, hand_over
 from backends.embedded.index.filters import check_fields
-from backends.embedded.index.schema import ANSWER, CHANGED, DATE, ID, TEXT_FIELDS
-from backends.embedded.index.snapshots import Snapshot, matches
-from backends.embedded.query.parser import parse_query
-from backends.embedded.query.planner import Plan
+from backends.embedded.index.schema import DATE, ID, SOURCE, TEXT_FIELDS, UPDATED_AT
+from backends.embedded.index.snapshots import Snapshot, match_count
+from backends.embedded.query.parser import ParsedQuery, parse_query
 from backends.embedded.query.ranking import RANKING, Ranking
+from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name
+from backends.embedded.query.scoring import recency
+from backends.embedded.query.terms import ResolvedQuery, resolve_query
 from backends.embedded.results.facets import count_facets, facet_fields
-from backends.embedded.results.highlight_terms import Marks
+from backends.embedded.results.highlight_terms import HighlightTerms
 from backends.embedded.results.highlighting import Highlighter
 from backends.embedded.results.sorting import Sorter, check_sort
 from backends.filters import And, Filter, parse_filter
-from backends.text.normalization import normal_form
+from backends.text import normal_form
 
-Must, MustNot = tantivy.Occur.Must, tantivy.Occur.MustNot
+Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
 
 RERANKED = 100
@@ -31,6 +35,29 @@ RERANKED = 100
 
 _NEWEST_FIRST = (SortKey(DATE, descending=True),)
 _MICROSECONDS_A_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What answers a search.
+
+    Attributes:
+        query: Matches all documents found, filters included.
+        relaxation: Name of the relaxation that made it; ``""`` for :data:`MATCH_ALL`.
+        highlights: Makes what is highlighted.
+        offset, ranked: The first hits from that place on, best first, if they were asked for.
+    """
+
+    query: tantivy.Query
+    relaxation: str = ""
+    highlights: Callable[[], HighlightTerms] = HighlightTerms
+    offset: int = 0
+    ranked: tantivy.SearchResult | None = None
+
+    @property
+    def found(self) -> int | None:
+        """Number of matches, if it was asked for."""
+        return None if self.ranked is None else match_count(self.ranked)
 
 
 def run_search(
@@ -44,37 +71,19 @@ def run_search(
     condition = _condition(snapshot, query)
     check_sort(query.sort, query.kinds)
     fields = facet_fields(query.facets, query.kinds)
-    marks, base = Marks(), None
     search = _Search(snapshot, query, ranking, condition)
-    if query.text == MATCH_ALL:
-        base = _with(_Query.all_query(), condition)
-    else:
-        parsed = parse_query(query.text)
-        searched = not query.fields or any(name in TEXT_FIELDS for name in query.fields)
-        if searched and not parsed.is_empty:
-            plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
-            base = search.choose(plan)
-            if search.found == 0 and parsed.phrases and parsed.units:
-                base = search.choose_phrases(plan)
-            if search.found == 0 and plan.quotes_in_a_sentence:
-                parsed = parse_query(query.text, with_phrases=False)
-                plan = Plan(snapshot, parsed, query.settings, query.fields, ranking, query.text)
-                base = search.choose(plan)
-            marks = plan.marks
-    if base is None:
+    answer = search.answer()
+    if answer is None:
         return SearchResult((), 0, {name: {} for name in fields}, {})
-    addresses, total, everything = search.page(base)
+    addresses, total, everything = search.page(answer)
     facets, stats = count_facets(snapshot, everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
-    hits = _hits(snapshot, addresses, Highlighter(query.highlight, marks) if query.highlight else None)
-    return SearchResult(hand_over(hits, take), total, facets, stats)
+    highlighter = Highlighter(query.highlight, answer.highlights()) if query.highlight else None
+    hits = hand_over(_hits(snapshot, addresses, highlighter), take)
+    return SearchResult(hits, total, facets, stats, answer.relaxation)
 
 
 class _Search:
-    """One search of one snapshot, step by step.
-
-    Attributes:
-        found: Matches of the query that was tried last; ``None`` before one was.
-    """
+    """One search of one snapshot."""
 
     def __init__(self, snapshot: Snapshot, query: SearchQuery, ranking: Ranking, condition: tantivy.Query | None):
         self.snapshot = snapshot
@@ -82,112 +91,112 @@ class _Search:
         self.ranking = ranking
         self.condition = condition
         self.by_relevance = query.text != MATCH_ALL and not query.sort and query.limit > 0
-        self.found: int | None = None
-        self._chosen: tuple[tantivy.Query, int, tantivy.SearchResult] | None = None
 
-    def choose(self, plan: Plan) -> tantivy.Query:
-        """All words if enough documents have them, else some words or all parts of a compound, else any parts.
+    def answer(self) -> _Answer | None:
+        """What is found, by the first relaxation that finds enough; ``None`` if nothing is searched for."""
+        if self.query.text == MATCH_ALL:
+            return _Answer(_with(_Query.all_query(), self.condition))
+        parsed = parse_query(self.query.text)
+        searched = not self.query.fields or any(name in TEXT_FIELDS for name in self.query.fields)
+        if not searched or parsed.is_empty:
+            return None
+        answer = self._relax(parsed)
+        if answer.found == 0 and is_quoted_name(parsed, self.ranking):
+            answer = self._relax(parse_query(self.query.text, with_phrases=False))
+        return answer
 
-        With a sort of the caller's own, some words only where no document has all: the best would not come first.
+    def _relax(self, parsed: ParsedQuery) -> _Answer:
+        """The first relaxation that finds enough, or the last one.
+
+        With a sort of the caller's own, any match is enough: the best would not come first.
         """
-        best = _with(plan.every_word, self.condition)
-        if self.query.all_words:
-            return best
-        enough = 1 if self.query.sort else self.ranking.enough
-        found = self._try(best)
-        if found < enough and plan.some_words is not None:
-            plan.mark_parts()
-            best = _with(plan.some_words, self.condition)
-            found = self._try(best)
-        if found < enough and plan.any_word is not None:
-            best = _with(plan.any_word, self.condition)
-            found = self._try(best)
-        if not found and plan.loose_parts is not None:
-            plan.mark_parts(loose=True)
-            best = _with(plan.loose_parts, self.condition)
-            self._try(best)
-        return best
+        query = self.query
+        resolved = resolve_query(parsed, query.text, self.snapshot, query.settings, query.fields, self.ranking)
+        clauses = Clauses.of(resolved)
+        enough = 1 if query.sort else self.ranking.min_hits_before_relaxing
+        tried: list[Relaxation] = []
+        answer: _Answer | None = None
+        for relaxation in RELAXATIONS:
+            if answer is not None and (answer.found or 0) >= (1 if relaxation.only_if_none else enough):
+                continue
+            built = relaxation.build(resolved, clauses)
+            if built is None:
+                continue
+            tried.append(relaxation)
+            answer = self._answer(_with(built, self.condition), resolved, tuple(tried))
+            if query.all_words:
+                break
+        assert answer is not None, "all_terms always builds a query"
+        return answer
 
-    def choose_phrases(self, plan: Plan) -> tantivy.Query:
-        """The quoted phrases without the words around them."""
-        query = _with(plan.phrases_alone, self.condition)
-        self._try(query)
-        return query
-
-    def _try(self, query: tantivy.Query) -> int:
-        """Number of matches; the result is kept, as it mostly is the one that is wanted."""
-        offset = self.query.offset if self.by_relevance else 0
-        result = self._ranked(query, offset, self.query.limit if self.by_relevance else 1)
-        self._chosen = (query, offset, result)
-        self.found = matches(result)
-        return self.found
+    def _answer(self, query: tantivy.Query, resolved: ResolvedQuery, tried: Sequence[Relaxation]) -> _Answer:
+        offset, limit = (self.query.offset, self.query.limit) if self.by_relevance else (0, 1)
+        ranked = None if self.query.all_words else self._ranked(query, offset, limit)
+        return _Answer(query, tried[-1].name, partial(highlight_terms, resolved, tried), offset, ranked)
 
     def _ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
         """The hits a page is cut from, best first: from the first one on as far as they are ordered again."""
-        if self._chosen is not None and self._chosen[0] is query and self._chosen[1] == offset:
-            return self._chosen[2]
         total = max(1, self.snapshot.total)
         start = 0 if offset < RERANKED or offset >= total else offset
         reach = max(RERANKED, offset + limit) if offset < RERANKED else limit
         return self.snapshot.searcher.search(query, limit=min(total - start, reach), offset=start)
 
-    def page(self, base: tantivy.Query) -> tuple[list[tantivy.DocAddress], int, tantivy.Query]:
+    def page(self, answer: _Answer) -> tuple[list[tantivy.DocAddress], int, tantivy.Query]:
         """The documents of the page wished for, the number of all, and the query that matches all."""
         offset, limit = self.query.offset, self.query.limit
         pinned = self._pinned()
-        everything = base
-        if pinned:
-            ids = [id for id, _ in pinned]
-            by_id = _Query.term_set_query(self.snapshot.schema, ID, ids)
-            everything = _Query.boolean_query([(tantivy.Occur.Should, base), (tantivy.Occur.Should, by_id)])
-            base = _Query.boolean_query([(Must, base), (MustNot, by_id)])
+        if not pinned:
+            addresses, total = self._listed(answer, offset, limit)
+            return addresses, total, answer.query
+        by_id = _Query.term_set_query(self.snapshot.schema, ID, [id for id, _ in pinned])
+        everything = _Query.boolean_query([(Should, answer.query), (Should, by_id)])
+        others = _Answer(_Query.boolean_query([(Must, answer.query), (MustNot, by_id)]))
         found = [address for _, address in pinned[offset : offset + limit]]
-        skipped = max(0, offset - len(pinned))
-        rest, total = self._listed(base, skipped, limit - len(found))
+        rest, total = self._listed(others, max(0, offset - len(pinned)), limit - len(found))
         return found + rest, total + len(pinned), everything
 
-    def _listed(self, base: tantivy.Query, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
+    def _listed(self, answer: _Answer, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
         total = self.snapshot.total
         if limit <= 0 or offset >= total:
-            return [], self.snapshot.count(base)
+            return [], self.snapshot.count(answer.query)
         match_all = self.query.text == MATCH_ALL
         if self.by_relevance:
-            return self._by_relevance(base, offset, limit)
+            return self._by_relevance(answer, offset, limit)
         keys = (*self.query.sort, *_NEWEST_FIRST) if match_all else self.query.sort
-        count = self.snapshot.count(base)
+        count = self.snapshot.count(answer.query)
         if offset >= count:
             return [], count
         last = self._by_change if match_all else self._by_score
-        return Sorter(self.snapshot, keys, last).page(base, offset, limit), count
+        return Sorter(self.snapshot, keys, last).page(answer.query, offset, limit), count
 
-    def _by_relevance(self, base: tantivy.Query, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
+    def _by_relevance(self, answer: _Answer, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
         """The best hits, of which the first few are ordered again by recency."""
-        result = self._ranked(base, offset, limit)
+        asked = answer.ranked is not None and answer.offset == offset
+        result = answer.ranked if asked else self._ranked(answer.query, offset, limit)
+        assert result is not None
         hits = result.hits
         if offset < RERANKED:
             hits = (self._reranked(hits[:RERANKED], offset + limit) + hits[RERANKED:])[offset : offset + limit]
-        return [address for _, address in hits[:limit]], matches(result)
+        return [address for _, address in hits[:limit]], match_count(result)
 
     def _reranked(
         self, hits: list[tuple[float, tantivy.DocAddress]], wanted: int
     ) -> list[tuple[float, tantivy.DocAddress]]:
         """The hits by score and recency, if it is the first so many that are wanted."""
-        if not hits or not self.ranking.newest:
+        if not hits or not self.ranking.recency_boost:
             return hits
         if wanted < len(hits):
             # What is further behind than the newest can gain stays behind.
-            least = hits[wanted - 1][0] / (1 + self.ranking.newest)
+            least = hits[wanted - 1][0] / recency(0, self.ranking)
             hits = list(takewhile(lambda hit: hit[0] >= least, hits))
         dates = self.snapshot.searcher.fast_field_values(DATE, [address for _, address in hits])
         if not any(date is not None for date in dates):
             return hits
         now = time.time() * 1_000_000
-        scored = []
-        for (score, address), date in zip(hits, dates, strict=True):
-            if date is not None:
-                age = max(0.0, (now - date) / _MICROSECONDS_A_DAY)
-                score *= 1 + self.ranking.newest * 0.5 ** min(40.0, age / self.ranking.half_life_days)
-            scored.append((score, address))
+        scored = [
+            (score if date is None else score * recency((now - date) / _MICROSECONDS_A_DAY, self.ranking), address)
+            for (score, address), date in zip(hits, dates, strict=True)
+        ]
         scored.sort(key=lambda hit: -hit[0])
         return scored
 
@@ -202,7 +211,7 @@ class _Search:
             return []
         limit = min(limit, self.snapshot.total)
         hits = self.snapshot.searcher.search(
-            query, limit=limit, count=False, offset=offset, order_by_field=CHANGED, order=tantivy.Order.Desc
+            query, limit=limit, count=False, offset=offset, order_by_field=UPDATED_AT, order=tantivy.Order.Desc
         ).hits
         return [hit[1] for hit in hits]
 
@@ -241,6 +250,6 @@ def _hits(
 ) -> Iterator[Hit]:
     for address in addresses:
         entry = snapshot.searcher.doc(address)
-        answer = bytes(entry.get_first(ANSWER) or b"{}")
-        formatted = None if highlighter is None else highlighter.format(orjson.loads(answer))
-        yield Hit(str(entry.get_first(ID)), answer, formatted)
+        source = bytes(entry.get_first(SOURCE) or b"{}")
+        formatted = None if highlighter is None else highlighter.format(orjson.loads(source))
+        yield Hit(str(entry.get_first(ID)), source, formatted)

@@ -33,9 +33,9 @@ from backends.meilisearch.query import CompiledQuery, compile_query, pins_of, wi
 from backends.meilisearch.schema import FOLDED_FIELDS, PRIMARY_KEY, engine_document, index_settings, widened
 from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch
 from backends.servers.document_ids import checked_index_name, encode_id
+from backends.servers.highlighter import Matcher, mark
 from backends.servers.server_url import ServerUrl
-from backends.text.highlighter import Matcher, mark
-from backends.text.tokenizer import split_words
+from backends.servers.tokenizer import split_words
 
 DEFAULT_PORT = 7700
 ADDED_DOCUMENTS = 250

@@ -10,8 +10,8 @@ from backends.base import MATCH_ALL, STANDARD_FIELDS, FieldKind, SearchQuery
 from backends.errors import BackendRejected
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
 from backends.meilisearch.schema import FOLDED_FIELDS, TEXT_FIELDS, id_token, seconds_of
-from backends.text.normalization import normal_form
-from backends.text.tokenizer import QueryPart, fold_word, query_parts
+from backends.servers.tokenizer import QueryPart, fold_word, query_parts
+from backends.text import normal_form
 from backends.values import parse_filter_instant, parse_number
 
 NOTHING = '"_key" NOT EXISTS'

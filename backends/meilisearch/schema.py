@@ -4,7 +4,7 @@ The fields are the document's own, so they can be filtered and counted in Meilis
 Unix seconds. Fields with a leading ``_`` are the adapter's: ``_pk`` the primary key (``encode_id``),
 ``_doc`` the document as JSON, ``_key`` a token of its id (Meilisearch compares text without case), ``_date`` the date
 as sent, ``_changed_at`` the time of the last write, ``_n_name`` the numbers of a further field (Meilisearch compares
-text too, by its letters), ``_g_title`` … the words of texts that it folds otherwise (:mod:`backends.text.tokenizer`).
+text too, by its letters), ``_g_title`` … the words of texts that it folds otherwise (``tokenizer``).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import orjson
 
 from backends.base import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, Document, FieldKind, FieldKinds
 from backends.servers.document_ids import encode_id
+from backends.servers.tokenizer import folded_words
 from backends.sort_text import term
-from backends.text.tokenizer import folded_words
 from backends.values import parse_instant
 
 PRIMARY_KEY = "_pk"

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from backends.embedded.analysis.normalization import fold
-from backends.text.normalization import normalized
+from backends.text import normalized
 
 _BLOCKS = (
     range(0xC0, 0x2B0), range(0x1D00, 0x1DC0), range(0x1E00, 0x1F00), range(0x2071, 0x209D), range(0x2132, 0x2185),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from backends.base import MATCH_ALL, FieldKind, SearchQuery, SortKey
 from backends.errors import BackendRejected
 from backends.servers.document_ids import encode_id
-from backends.text.normalization import normal_form
-from backends.text.tokenizer import UNSPACED_RUN, Fold, QueryPart, fold_word, fold_word_as_before, grams, query_parts
+from backends.servers.tokenizer import Fold, QueryPart, fold_word, fold_word_as_before, grams, query_parts
+from backends.text import UNSPACED_RUN, normal_form
 from backends.typesense.filters import NOTHING, FilterCompiler
 from backends.typesense.native import check_native_filter, has_long_numbers
 from backends.typesense.schema import FOLDING, STANDARD_SORTS, TEXT_FIELDS, native_name

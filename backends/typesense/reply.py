@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from backends.base import FacetStats, Hit, SearchQuery
+from backends.servers.highlighter import Matcher, mark
 from backends.sort_text import facet_text
-from backends.text.highlighter import Matcher, mark
 from backends.typesense.query import CompiledQuery
 
 

@@ -15,8 +15,8 @@ change type:
 ``_id``             its id as sent, stored only; Typesense's ``id`` is ``encode_id`` of it
 ``_terms``          tokens for equality, presence and emptiness of every field
 ``_changed_at``     time of the last write
-``_g_title`` …      words of texts that Typesense folds otherwise (:mod:`backends.text.tokenizer`)
-``_folding``        in no document: tells that queries are to be folded by :func:`backends.text.tokenizer.fold_word`
+``_g_title`` …      words of texts that Typesense folds otherwise (:mod:`backends.servers.tokenizer`)
+``_folding``        in no document: tells that queries are to be folded by :func:`backends.servers.tokenizer.fold_word`
 ``_s_name``         text to sort by
 ``_n_name``         number to sort and compare by; of ``date``, the instant in microseconds
 ``_lo_``, ``_hi_``  smallest and largest number of a list; ``_l_name`` all of them
@@ -33,8 +33,8 @@ import orjson
 
 from backends.base import REQUIRED_HIT_FIELDS, Document, FieldKind, FieldKinds
 from backends.servers.document_ids import encode_id
+from backends.servers.tokenizer import extra_words, plain_punctuation
 from backends.sort_text import as_list, facet_token, number_term, ordered_number, sort_text, term, text_term
-from backends.text.tokenizer import extra_words, plain_punctuation
 from backends.values import number_text, parse_instant
 
 TEXT_FIELDS = ("title", "excerpt", "content")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from backends.text.tokenizer import split_words
+from backends.servers.tokenizer import split_words
 from backends.typesense.transport import TypesenseTransport
 
 Groups = tuple[tuple[str, ...], ...]

@@ -280,10 +280,10 @@ class BackendContract:
             backend.delete_index(other.index)
 
     def test_tidying_changes_nothing_that_is_found(self, case: Case) -> None:
-        case.backend.tidy()
+        case.backend.run_maintenance()
         case.add(page("a", "word"), page("b", "word"))
         case.backend.delete(case.index, ["b"])
-        case.backend.tidy()
+        case.backend.run_maintenance()
         assert case.ids("word") == ["a"]
 
     def test_a_closed_backend_can_be_used_again(self, case: Case) -> None:

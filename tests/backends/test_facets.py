@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from backends.base import Document, FieldKind
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index.documents import LONGEST_FACET_VALUE, sort_text
-from backends.embedded.index.schema import CHANGED
+from backends.embedded.index.schema import UPDATED_AT
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.results import value_counts
 from backends.embedded.results.facets import count_facets
@@ -105,7 +105,7 @@ def test_the_first_values_are_counted(
 ) -> None:
     snapshot, documents = library(parts)
     end = min(399, start + size - 1)
-    query = tantivy.Query.range_query(snapshot.schema, CHANGED, tantivy.FieldType.Integer, start, end)
+    query = tantivy.Query.range_query(snapshot.schema, UPDATED_AT, tantivy.FieldType.Integer, start, end)
     names = list(dict.fromkeys([*names, *EXTRA])) if many else names
 
     counts, _ = count_facets(snapshot, query, names, KINDS, most)
@@ -120,7 +120,7 @@ def test_what_is_remembered_of_all_documents_changes_no_count(parts: str) -> Non
     snapshot, documents = library(parts)
     names = [name for name in KINDS if name not in EXTRA]
     for start, end in ((0, 399), (100, 399), (0, 99), (0, 399)):
-        query = tantivy.Query.range_query(snapshot.schema, CHANGED, tantivy.FieldType.Integer, start, end)
+        query = tantivy.Query.range_query(snapshot.schema, UPDATED_AT, tantivy.FieldType.Integer, start, end)
         counts, _ = count_facets(snapshot, query, names, KINDS, 100)
         for name in names:
             assert list(counts[name].items()) == first(counted(documents[start : end + 1], name), 100), name
@@ -131,7 +131,7 @@ def test_what_is_remembered_of_all_documents_changes_no_count(parts: str) -> Non
 def test_the_first_ids_are_shown(parts: str, most: int) -> None:
     snapshot, documents = library(parts)
     for start, end in ((0, 399), (17, 60), (390, 399)):
-        query = tantivy.Query.range_query(snapshot.schema, CHANGED, tantivy.FieldType.Integer, start, end)
+        query = tantivy.Query.range_query(snapshot.schema, UPDATED_AT, tantivy.FieldType.Integer, start, end)
         counts, _ = count_facets(snapshot, query, ["id"], KINDS, most)
         shown = list(counts["id"])
         sort_texts = sorted(sort_text(document["id"]) for document in documents[start : end + 1])

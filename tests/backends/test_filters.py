@@ -21,7 +21,7 @@ from backends.filters import (
     fields_of,
     parse_filter,
 )
-from backends.text.normalization import normal_form
+from backends.text import normal_form
 from backends.values import fold_value, number_text, parse_filter_instant, parse_instant, parse_number
 
 

@@ -11,7 +11,7 @@ from backends.base import Document, FieldKind, FieldKinds, SearchQuery, SortKey
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index import disk
 from backends.embedded.index.locks import try_lock_file
-from backends.embedded.index.schema import FIRST_SLOTS, MOST_SLOTS
+from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, MOST_SLOTS
 from backends.errors import BackendUnavailable
 from backends.registry import create_backend
 from tests.backends.on_disk import NAME, backend_fixture, generation_of, store_of, url_fixture
@@ -58,7 +58,7 @@ def either_fixture(request: pytest.FixtureRequest) -> Iterator[TantivyBackend]:
 
 
 def test_a_grown_index_has_all_documents_sorted_by_old_and_new_fields(either: TantivyBackend) -> None:
-    many = names(0, FIRST_SLOTS + 1)
+    many = names(0, FIRST_DYNAMIC_COLUMNS + 1)
     put(either, having(1, "f0", value="a"), having(2, "f0", value="b"), kinds=texts("f0"))
 
     put(either, having(3, *many, value="c"), kinds=texts(*many))
@@ -69,19 +69,19 @@ def test_a_grown_index_has_all_documents_sorted_by_old_and_new_fields(either: Ta
 
 def test_growing_forgets_the_fields_that_no_document_has(backend: TantivyBackend) -> None:
     for round in range(20):
-        fresh = names(100 * round, FIRST_SLOTS)
+        fresh = names(100 * round, FIRST_DYNAMIC_COLUMNS)
         put(backend, having(1, *fresh), having(2), kinds=texts(*fresh))
 
         assert found(backend, fresh[0]) == ["1", "2"]
 
-    assert store_of(backend).opened(NAME).state.capacity <= 4 * FIRST_SLOTS
+    assert store_of(backend).opened(NAME).state.capacity <= 4 * FIRST_DYNAMIC_COLUMNS
 
 
 def test_growing_keeps_the_fields_that_only_documents_know_of(either: TantivyBackend) -> None:
     """The documents that had them are removed from the index a moment later."""
     put(either, having(1, "old", value="b"), having(2, "old", value="a"), kinds=texts("old"))
     put(either, having(3, "narrow", value=5), kinds={"narrow": frozenset({FieldKind.NUMBER})})
-    fresh = names(0, FIRST_SLOTS + 1)
+    fresh = names(0, FIRST_DYNAMIC_COLUMNS + 1)
     narrower: FieldKinds = {**texts(*fresh), "narrow": frozenset({FieldKind.STRING_LIST})}
 
     put(either, having(4, *fresh), kinds=narrower)
@@ -96,7 +96,7 @@ def test_a_growth_that_fails_leaves_nothing(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch, step: str, raised: BaseException
 ) -> None:
     put(backend, having(1, "f0"), kinds=texts("f0"))
-    many = names(0, FIRST_SLOTS + 1)
+    many = names(0, FIRST_DYNAMIC_COLUMNS + 1)
     real = getattr(disk, step)
 
     def fail(*args: Any) -> Any:
@@ -118,7 +118,7 @@ def test_a_growth_that_fails_after_the_pointer_was_moved_keeps_the_new_index(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(backend, having(1, "f0"), kinds=texts("f0"))
-    many = names(0, FIRST_SLOTS + 1)
+    many = names(0, FIRST_DYNAMIC_COLUMNS + 1)
     real = disk.write_state
 
     def fail_late(*args: Any) -> None:
@@ -136,7 +136,7 @@ def test_a_growth_that_fails_after_the_pointer_was_moved_keeps_the_new_index(
 def test_what_killed_growths_left_is_swept_by_the_next(backend: TantivyBackend) -> None:
     put(backend, having(1, "f0"), kinds=texts("f0"))
     (store_of(backend).folder(NAME) / "gkilled").mkdir()
-    many = names(0, FIRST_SLOTS + 1)
+    many = names(0, FIRST_DYNAMIC_COLUMNS + 1)
 
     put(backend, having(2, *many), kinds=texts(*many))
 
@@ -146,7 +146,7 @@ def test_what_killed_growths_left_is_swept_by_the_next(backend: TantivyBackend) 
 def test_a_growth_leaves_what_another_process_is_compacting(backend: TantivyBackend) -> None:
     put(backend, having(1, "f0"), kinds=texts("f0"))
     (store_of(backend).folder(NAME) / "gcompacted").mkdir()
-    many = names(0, FIRST_SLOTS + 1)
+    many = names(0, FIRST_DYNAMIC_COLUMNS + 1)
     guard = try_lock_file(store_of(backend).root / ".locks" / f"{NAME}.compaction")
     assert guard is not None
 

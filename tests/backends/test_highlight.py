@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from backends.base import Highlight
 from backends.embedded.analysis.normalization import fold, terms_of
-from backends.embedded.results.highlight_terms import Marks
+from backends.embedded.results.highlight_terms import HighlightTerms
 from backends.embedded.results.highlighting import Highlighter
-from backends.embedded.results.matches import Needles, find_spans, fold_text
-from backends.embedded.results.snippets import Cropper, crop_window
+from backends.embedded.results.matches import MatchTerms, find_matches, fold_text
+from backends.embedded.results.snippets import SnippetGenerator, crop_window
 
 TRICKY = (
     "aAeÉéß İıſﬁæœøñ\u0301\u0308\u00ad\u200d\u200b<>&\"'-_.,+#@ \n\t"
@@ -25,8 +25,8 @@ texts = st.text(alphabet=TRICKY, max_size=80) | st.text(max_size=60)
 PRE, POST = "\ue000", "\ue001"
 
 
-def marks_for(words: list[str], prefixes: list[str], sequences: list[tuple[str, ...]]) -> Marks:
-    return Marks(
+def marks_for(words: list[str], prefixes: list[str], sequences: list[tuple[str, ...]]) -> HighlightTerms:
+    return HighlightTerms(
         {term: number for number, word in enumerate(words) for term in terms_of(word)},
         {folded: 100 for prefix in prefixes if (folded := fold(prefix)) and " " not in folded},
         {terms: 200 for words in sequences if len(terms := tuple(fold(word) for word in words if fold(word))) > 1},
@@ -55,7 +55,7 @@ def test_without_its_marks_a_highlight_is_the_text(
 def test_a_crop_is_a_part_of_the_text_around_a_match(parts: list[str], word: str, size: int) -> None:
     text = " ".join(parts)
     marks = marks_for([word, *parts[:1]], [], [])
-    spans = find_spans(text, Needles.of(marks.terms, marks.prefixes, marks.sequences))
+    spans = find_matches(text, MatchTerms.of(marks.terms, marks.prefixes, marks.sequences))
     start, end = crop_window(text, spans, size)
     assert 0 <= start <= end <= len(text)
     if spans:
@@ -70,7 +70,7 @@ def test_every_word_of_a_text_is_found_in_it(text: str) -> None:
     for word in text.split():
         terms = terms_of(word)
         if len(terms) == 1 and any(char.isalpha() for char in word):
-            assert find_spans(text, Needles.of(dict.fromkeys(terms, 0), {}, {}))
+            assert find_matches(text, MatchTerms.of(dict.fromkeys(terms, 0), {}, {}))
 
 
 @pytest.mark.parametrize(("text", "words", "prefixes", "marked"), [
@@ -110,7 +110,7 @@ def test_every_character_is_marked_as_it_is_indexed() -> None:
         text = f"ab{chr(code)}cd"
         terms = terms_of(text)
         for word in {"ab", "cd", *terms}:
-            found = bool(find_spans(text, Needles.of({word: 0}, {}, {})))
+            found = bool(find_matches(text, MatchTerms.of({word: 0}, {}, {})))
             assert found == (word in terms), f"U+{code:04X}: {word!r} in {terms}"
 
 
@@ -145,10 +145,10 @@ def test_words_near_each_other_are_found_however_late_they_come(before: int) -> 
 def test_a_part_has_as_many_different_words_as_any_other(words: list[str], shift: int) -> None:
     text = " ".join([*words, "f" * shift] + ["filler"] * 580 + words + ["filler"] * 1800 + words + ["filler"] * 300)
     marks = marks_for(["alpha", "beta", "delta"], ["gam"], [("gamma", "ray")])
-    needles = Needles.of(marks.terms, marks.prefixes, marks.sequences)
+    needles = MatchTerms.of(marks.terms, marks.prefixes, marks.sequences)
     text += " delta"
-    spans, (start, end) = Cropper(needles).best_part(text, 30)
-    every = find_spans(text, needles)
+    spans, (start, end) = SnippetGenerator(needles).best_part(text, 30)
+    every = find_matches(text, needles)
 
     def different(first: int, last: int) -> int:
         return len({number for at, to, number in every if first <= at and to <= last})

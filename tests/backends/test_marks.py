@@ -16,27 +16,28 @@ from hypothesis import strategies as st
 from app.services.accounts import email_key
 from backends.base import Highlight
 from backends.embedded.analysis import languages, vietnamese
-from backends.embedded.analysis.normalization import prepare
+from backends.embedded.analysis.normalization import analyze
 from backends.embedded.index import documents
 from backends.embedded.query.phrases import Phrase
 from backends.embedded.results import matches
-from backends.text.highlighter import Matcher, mark
-from backends.text.normalization import MOST_MARKS, few_marks, normal_form
-from backends.text.tokenizer import extra_words, query_parts, split_words
+from backends.servers.highlighter import Matcher, mark
+from backends.servers.tokenizer import extra_words, query_parts, split_words
+from backends.text import MOST_MARKS, few_marks, normal_form
 from backends.values import fold_value
 
-MARKS = "\u0301\u0316\u0323\u0344\u0345\u05b0\u0651\u093c\u094d\u0e38\u0e48\u0f71\u0f73\u0f81\u3099\uff9e\u20d7" + (
-    "\U000101fd\U0001d165\U0001d16d\U0001e8d0\U0001e94a"
+FILTER_TERMS = (
+    "\u0301\u0316\u0323\u0344\u0345\u05b0\u0651\u093c\u094d\u0e38\u0e48\u0f71\u0f73\u0f81\u3099\uff9e\u20d7"
+    + ("\U000101fd\U0001d165\U0001d16d\U0001e8d0\U0001e94a")
 )
 LETTERS = "a éßΣא\u1100क한日ก\uff71\U0001d400🔬."
-runs = st.tuples(st.sampled_from(LETTERS + MARKS), st.integers(1, 90)).map(lambda run: run[0] * run[1])
-alternating = st.tuples(st.sampled_from(MARKS), st.sampled_from(MARKS), st.integers(1, 60)).map(
+runs = st.tuples(st.sampled_from(LETTERS + FILTER_TERMS), st.integers(1, 90)).map(lambda run: run[0] * run[1])
+alternating = st.tuples(st.sampled_from(FILTER_TERMS), st.sampled_from(FILTER_TERMS), st.integers(1, 60)).map(
     lambda pair: (pair[0] + pair[1]) * pair[2]
 )
 texts = st.lists(st.one_of(runs, alternating), max_size=6).map("".join)
 
 STEPS: tuple[Callable[[str], Any], ...] = (
-    prepare,
+    analyze,
     normal_form,
     fold_value,
     split_words,
@@ -108,7 +109,7 @@ def test_only_one_place_normalises_texts() -> None:
         if (isinstance(node, ast.Attribute) and node.attr == "normalize")
         or (isinstance(node, ast.ImportFrom) and node.module == "unicodedata")
     }
-    assert found == {"backends/text/normalization.py"}
+    assert found == {"backends/text.py"}
 
 
 @given(
@@ -118,7 +119,7 @@ def test_only_one_place_normalises_texts() -> None:
 def test_a_word_matches_if_it_begins_with_any_word_that_matched(matched: list[str], words: list[str]) -> None:
     matcher = Matcher.of(query_parts("q"), matched)
     text = " ".join([*words, *(word + "c" for word in matched)])
-    marked = {text[start:end] for start, end in matcher.spans(text)}
+    marked = {text[start:end] for start, end in matcher.found_matches(text)}
     assert {word for part in marked for word in part.split()} == {
         word for word in text.split() if word.startswith(tuple(matched))
     }

@@ -41,8 +41,8 @@ def age(backend: TantivyBackend, seconds: float) -> None:
     os.utime(generation_of(backend) / "meta.json", (moment, moment))
 
 
-def tidy(backend: TantivyBackend) -> None:
-    backend.tidy()
+def run_maintenance(backend: TantivyBackend) -> None:
+    backend.run_maintenance()
     backend.store.settle()
 
 
@@ -67,11 +67,11 @@ def test_large_segments_become_one(backend: TantivyBackend) -> None:
     put(backend, [0, 1, size], "changed")
     backend.delete(NAME, [str(3 * size - 1)])
     backend.store.settle()
-    assert sum(segment.alive >= 10_000 for segment in segments(backend)) == 3
+    assert sum(segment.live >= 10_000 for segment in segments(backend)) == 3
     before = generation_of(backend)
-    assert vacuum.compact(store_of(backend), NAME)
+    assert vacuum.vacuum(store_of(backend), NAME)
     (only,) = segments(backend)
-    assert (only.documents, only.dead) == (3 * size - 1, 0)
+    assert (only.documents, only.deleted) == (3 * size - 1, 0)
     assert not before.exists()
     assert {path.name.partition(".")[0] for path in generation_of(backend).glob("*.*") if path.name[0] != "."} == {
         only.name, "meta",
@@ -90,8 +90,8 @@ def test_indexes_of_any_size_are_merged(backend: TantivyBackend, count: int) -> 
         put(backend, [number, 1000 + number])
     backend.delete(NAME, ["1000"])
     backend.store.settle()
-    assert vacuum.compact(store_of(backend), NAME)
-    assert sum(segment.dead for segment in segments(backend)) == 0
+    assert vacuum.vacuum(store_of(backend), NAME)
+    assert sum(segment.deleted for segment in segments(backend)) == 0
     assert backend.count(NAME) == 2 * count - 1
     assert set(backend.document_ids(NAME)) == {str(n) for n in range(count)} | {str(1000 + n) for n in range(1, count)}
 
@@ -104,16 +104,16 @@ def test_documents_stay_in_small_blocks(backend: TantivyBackend) -> None:
     assert block_bytes() == STORED_BLOCK_BYTES
     put(backend, range(10))
     put(backend, [1], "changed")
-    assert vacuum.compact(store_of(backend), NAME)
+    assert vacuum.vacuum(store_of(backend), NAME)
     assert block_bytes() == STORED_BLOCK_BYTES
 
 
 def test_an_index_without_documents_is_merged(backend: TantivyBackend) -> None:
-    assert vacuum.compact(store_of(backend), NAME)
+    assert vacuum.vacuum(store_of(backend), NAME)
     put(backend, [1])
     backend.delete(NAME, ["1"])
     backend.store.settle()
-    assert vacuum.compact(store_of(backend), NAME)
+    assert vacuum.vacuum(store_of(backend), NAME)
     assert backend.count(NAME) == 0
     put(backend, [2])
     assert list(backend.document_ids(NAME)) == ["2"]
@@ -127,7 +127,7 @@ def test_fields_of_their_own_and_times_of_change_stay(backend: TantivyBackend) -
         case.add(page(f"p{number}", "word", price=number, colour=f"c{number}"))
     backend.store.settle()
     before = backend.search(NAME, SearchQuery("*")).hits
-    assert vacuum.compact(store_of(backend), NAME)
+    assert vacuum.vacuum(store_of(backend), NAME)
     assert backend.search(NAME, SearchQuery("*")).hits == before
     assert case.ids("word", "price >= 2 AND colour = c3") == ["p3"]
 
@@ -135,15 +135,15 @@ def test_fields_of_their_own_and_times_of_change_stay(backend: TantivyBackend) -
 @pytest.mark.usefixtures("small")
 def test_an_index_in_many_large_segments_is_merged_when_it_is_left_alone(backend: TantivyBackend) -> None:
     scatter(backend)
-    tidy(backend)
+    run_maintenance(backend)
     assert len(segments(backend)) == 5
     age(backend, scheduler.QUIET_SECONDS + 1)
-    tidy(backend)
+    run_maintenance(backend)
     assert len(segments(backend)) == 1
     assert set(backend.document_ids(NAME)) == {str(number) for number in range(100)}
     merged = generation_of(backend)
     age(backend, scheduler.QUIET_SECONDS + 1)
-    tidy(backend)
+    run_maintenance(backend)
     assert generation_of(backend) == merged
 
 
@@ -153,7 +153,7 @@ def test_whatever_process_wrote_it_and_though_it_was_stopped_since(backend: Tant
     backend.close()
     age(backend, scheduler.QUIET_SECONDS + 1)
     other = cast(TantivyBackend, create_backend(url))
-    tidy(other)
+    run_maintenance(other)
     assert len(segments(backend)) == 1
     assert backend.search(NAME, SearchQuery("word")).total == 100
     other.close()
@@ -173,9 +173,9 @@ def test_of_two_processes_one_merges(backend: TantivyBackend, url: str, monkeypa
         merge(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(vacuum, "merge_all", merge_slowly)
-    backend.tidy()
+    backend.run_maintenance()
     assert under_way.wait(10)
-    tidy(other)
+    run_maintenance(other)
     assert len(segments(backend)) == 5
     others_turn.set()
     backend.store.settle()
@@ -183,7 +183,7 @@ def test_of_two_processes_one_merges(backend: TantivyBackend, url: str, monkeypa
     assert len(segments(backend)) == 1
     monkeypatch.setattr(vacuum, "merge_all", merge)
     # One that had seen many segments before finds that there are not any more.
-    assert not vacuum.compact(store_of(other), NAME, vacuum.needs_merging)
+    assert not vacuum.vacuum(store_of(other), NAME, vacuum.needs_merging)
     assert generation_of(backend) == merged
     other.close()
 
@@ -191,12 +191,12 @@ def test_of_two_processes_one_merges(backend: TantivyBackend, url: str, monkeypa
 @pytest.mark.usefixtures("small")
 def test_it_is_merged_at_last_although_others_write(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     scatter(backend)
-    tidy(backend)
+    run_maintenance(backend)
     put(backend, [5], "word again")
-    tidy(backend)
+    run_maintenance(backend)
     assert len(segments(backend)) == 6
     monkeypatch.setattr(scheduler, "LONGEST_WAIT_SECONDS", 0.0)
-    tidy(backend)
+    run_maintenance(backend)
     assert len(segments(backend)) == 1
     assert backend.count(NAME) == 100
 
@@ -207,9 +207,9 @@ def test_dead_documents_left_by_a_stopped_process_are_merged_away(
     scatter(backend)
     backend.delete(NAME, [str(number) for number in range(0, 100, 2)])
     backend.store.settle()
-    monkeypatch.setattr(vacuum, "FEWEST_DEAD", 50)
-    tidy(backend)
-    assert [(segment.documents, segment.dead) for segment in segments(backend)] == [(50, 0)]
+    monkeypatch.setattr(vacuum, "MIN_DELETED", 50)
+    run_maintenance(backend)
+    assert [(segment.documents, segment.deleted) for segment in segments(backend)] == [(50, 0)]
 
 
 @pytest.mark.usefixtures("small")
@@ -220,7 +220,7 @@ def test_every_index_has_its_turn(backend: TantivyBackend, monkeypatch: pytest.M
     scatter(backend)
     age(backend, scheduler.QUIET_SECONDS + 1)
     for _ in range(4):
-        tidy(backend)
+        run_maintenance(backend)
     assert len(segments(backend)) == 1
 
 
@@ -229,7 +229,7 @@ def test_whoever_stops_begins_nothing_new(backend: TantivyBackend, monkeypatch: 
     scatter(backend)
     age(backend, scheduler.QUIET_SECONDS + 1)
     monkeypatch.setattr(store_of(backend), "is_closing", True)
-    tidy(backend)
+    run_maintenance(backend)
     assert len(segments(backend)) == 5
 
 
@@ -246,7 +246,7 @@ def test_an_index_that_is_removed_meanwhile_is_let_go(
         backend.delete_index(NAME)
 
     monkeypatch.setattr(vacuum, "merge_all", merge_too_late)
-    tidy(backend)
+    run_maintenance(backend)
     assert not caplog.records
     assert backend.list_indexes() == []
 
@@ -259,14 +259,14 @@ def test_without_a_thread_nobody_waits_and_it_is_tried_again(
         raise RuntimeError("can't start new thread")
 
     scatter(backend)
-    monkeypatch.setattr(vacuum, "FEWEST_DEAD", 1)
+    monkeypatch.setattr(vacuum, "MIN_DELETED", 1)
     with monkeypatch.context() as context:
         context.setattr(threading.Thread, "start", refuse)
         backend.delete(NAME, [str(number) for number in range(90)])
-        backend.tidy()
-        assert sum(segment.dead for segment in segments(backend)) > 0
-    tidy(backend)
-    assert [(segment.documents, segment.dead) for segment in segments(backend)] == [(10, 0)]
+        backend.run_maintenance()
+        assert sum(segment.deleted for segment in segments(backend)) > 0
+    run_maintenance(backend)
+    assert [(segment.documents, segment.deleted) for segment in segments(backend)] == [(10, 0)]
 
 
 @pytest.mark.parametrize(("sizes", "scattered"), [
@@ -275,7 +275,7 @@ def test_without_a_thread_nobody_waits_and_it_is_tried_again(
 ])  # fmt: skip
 @pytest.mark.usefixtures("small")
 def test_what_counts_as_scattered(sizes: list[int], scattered: bool) -> None:
-    assert vacuum.is_scattered([Segment("s", size + 3, 3, None) for size in sizes]) is scattered
+    assert vacuum.is_fragmented([Segment("s", size + 3, 3, None) for size in sizes]) is scattered
 
 
 def test_if_the_engine_does_not_merge_the_index_stays_as_it_was(
@@ -287,7 +287,7 @@ def test_if_the_engine_does_not_merge_the_index_stays_as_it_was(
     backend.store.settle()
     first = generation_of(backend)
     with pytest.raises(BackendUnavailable, match="were not merged: 4 are left"):
-        vacuum.compact(store_of(backend), NAME)
+        vacuum.vacuum(store_of(backend), NAME)
     assert generation_of(backend) == first
     assert [path for path in first.parent.iterdir() if path.is_dir()] == [first]
     assert backend.count(NAME) == 6
@@ -303,7 +303,7 @@ def test_files_are_copied_where_they_cannot_be_linked(backend: TantivyBackend, m
     put(backend, [1, 2])
     backend.delete(NAME, ["1"])
     backend.store.settle()
-    assert vacuum.compact(store_of(backend), NAME)
+    assert vacuum.vacuum(store_of(backend), NAME)
     assert list(backend.document_ids(NAME)) == ["2"]
     assert sum(segment.documents for segment in segments(backend)) == 1
 
@@ -328,7 +328,7 @@ def test_whatever_was_written_before_the_same_documents_are_there_after(
             expected = {id: title for id, title in expected.items() if int(id) not in numbers}
         else:
             backend.store.settle()
-            assert vacuum.compact(store_of(backend), NAME)
+            assert vacuum.vacuum(store_of(backend), NAME)
             assert sum(segment.documents for segment in segments(backend)) == len(expected)
     backend.store.settle()
     hits = backend.search(NAME, SearchQuery("*", limit=100)).hits

@@ -6,45 +6,45 @@ import time
 
 import pytest
 
-from backends.embedded.query.parser import MAX_UNITS, parse_query
-from backends.text.tokenizer import query_parts
+from backends.embedded.query.parser import MAX_QUERY_TERMS, parse_query
+from backends.servers.tokenizer import query_parts
 
 
-@pytest.mark.parametrize(("text", "open_end"), [
+@pytest.mark.parametrize(("text", "last_term_is_prefix"), [
     ("a " * 200, True), ("a " * 200 + '"b c"', False), ("a " * 200 + '"b c" d', True), ("a " * 200 + '"b c" -d', False),
     ("a " * 200 + '"b c" ...', False), ('"b c" ' + "a " * 200, True),
 ])  # fmt: skip
-def test_whatever_comes_after_many_words_is_read(text: str, open_end: bool) -> None:
+def test_whatever_comes_after_many_words_is_read(text: str, last_term_is_prefix: bool) -> None:
     parsed = parse_query(text)
 
-    assert [unit.term for unit in parsed.units[:200]] == ["a"] * 200
-    assert parsed.open_end is open_end
+    assert [unit.term for unit in parsed.query_terms[:200]] == ["a"] * 200
+    assert parsed.last_term_is_prefix is last_term_is_prefix
     assert [phrase.terms for phrase in parsed.phrases] == ([("b", "c")] if '"' in text else [])
     assert [phrase.terms for phrase in parsed.excluded] == ([("d",)] if "-d" in text else [])
 
 
 def numbered(words: str) -> list[str]:
-    return [f"{words}{number}" for number in range(MAX_UNITS)]
+    return [f"{words}{number}" for number in range(MAX_QUERY_TERMS)]
 
 
-@pytest.mark.parametrize(("text", "kept", "breaks", "open_end"), [
+@pytest.mark.parametrize(("text", "kept", "breaks", "last_term_is_prefix"), [
     (numbered("few"), numbered("few"), set(), True),
     (["the", *numbered("few")], numbered("few"), set(), True),
     ([*numbered("few"), "the"], numbered("few"), set(), False),
     (["few", "the", *numbered("few")[1:]], ["few", *numbered("few")[1:]], {1}, True),
     (["few", "-no", *numbered("few")[1:], "the"], ["few", *numbered("few")[1:]], {1}, False),
     (["the", "the", *numbered("few")[:-1]], ["the", *numbered("few")[:-1]], {1}, True),
-    (["few"] * MAX_UNITS + ["fewest"], ["few"] * (MAX_UNITS - 1) + ["fewest"], {MAX_UNITS - 1}, True),
+    (["few"] * MAX_QUERY_TERMS + ["fewest"], ["few"] * (MAX_QUERY_TERMS - 1) + ["fewest"], {MAX_QUERY_TERMS - 1}, True),
 ])  # fmt: skip
 def test_of_very_many_words_those_that_tell_most_are_kept(
-    text: list[str], kept: list[str], breaks: set[int], open_end: bool
+    text: list[str], kept: list[str], breaks: set[int], last_term_is_prefix: bool
 ) -> None:
     parsed = parse_query(" ".join(text))
-    parsed.shorten(lambda unit: len(unit.term) if unit.term.startswith("few") else 0)
+    parsed = parsed.shortened(lambda unit: len(unit.term) if unit.term.startswith("few") else 0)
 
-    assert [unit.term for unit in parsed.units] == kept
-    assert {place for place in parsed.breaks if 0 < place < len(kept)} == breaks
-    assert parsed.open_end is open_end
+    assert [unit.term for unit in parsed.query_terms] == kept
+    assert {place for place in parsed.adjacency_breaks if 0 < place < len(kept)} == breaks
+    assert parsed.last_term_is_prefix is last_term_is_prefix
 
 
 @pytest.mark.parametrize(("text", "units", "phrases"), [
@@ -58,7 +58,7 @@ def test_signs_mean_what_they_are_typed_for(
 ) -> None:
     parsed = parse_query(text)
 
-    assert [unit.terms for unit in parsed.units] == units
+    assert [unit.terms for unit in parsed.query_terms] == units
     assert [phrase.terms for phrase in parsed.phrases] == phrases
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from backends.embedded.analysis import normalization
 from backends.embedded.analysis.languages import _ballots, _words, language_votes, recognise, stop_words
-from backends.embedded.analysis.normalization import RUN, compose, prepare, spell_out, terms_of
+from backends.embedded.analysis.normalization import UNSEGMENTED_RUN, analyze, compose, expand_symbols, terms_of
 from backends.embedded.analysis.stop_words import STOP_WORDS
 from backends.embedded.analysis.vietnamese import toned_words
-from backends.embedded.index.schema import text_mark
-from backends.text.normalization import beyond_ascii
+from backends.embedded.index.schema import equality_term
+from backends.text import beyond_ascii
 from backends.values import _COMPOSED, fold_value
 
 ODD = (
@@ -49,8 +49,8 @@ def plainly_spelt_out(text: str) -> str:
 @example("Ω 🔬 a\u20d7b")
 def test_text_is_prepared_as_if_no_step_were_spared(text: str) -> None:
     assert compose(text) == plainly_composed(text)
-    assert spell_out(text) == plainly_spelt_out(text)
-    assert prepare(text) == plainly_spelt_out(RUN.sub(normalization._paired, plainly_composed(text)))
+    assert expand_symbols(text) == plainly_spelt_out(text)
+    assert analyze(text) == plainly_spelt_out(UNSEGMENTED_RUN.sub(normalization._paired, plainly_composed(text)))
 
 
 def test_no_folded_character_becomes_another() -> None:
@@ -85,9 +85,19 @@ def test_only_characters_that_never_compose_are_taken_as_composed() -> None:
 @pytest.mark.parametrize("length", [0, 31, 32, 33, 34, 3000])
 def test_equal_values_have_one_mark_and_others_another(length: int) -> None:
     value = "é" + "x" * length
-    assert text_mark("f", value) == text_mark("f", f" {value.upper()} ")
-    assert len({text_mark("f", value), text_mark("g", value), text_mark("f", value + "y"), text_mark("f", "e")}) == 4
-    assert len(text_mark("f", value).encode()) <= 40
+    assert equality_term("f", value) == equality_term("f", f" {value.upper()} ")
+    assert (
+        len(
+            {
+                equality_term("f", value),
+                equality_term("g", value),
+                equality_term("f", value + "y"),
+                equality_term("f", "e"),
+            }
+        )
+        == 4
+    )
+    assert len(equality_term("f", value).encode()) <= 40
 
 
 words = st.lists(st.sampled_from([word for language in STOP_WORDS for word in stop_words(language)] + ["zzz"]))

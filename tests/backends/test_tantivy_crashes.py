@@ -296,7 +296,7 @@ def test_many_small_writes_leave_few_segments(backend: TantivyBackend) -> None:
 def test_dead_documents_do_not_make_an_index_grow_for_ever(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vacuum, "FEWEST_DEAD", 100)
+    monkeypatch.setattr(vacuum, "MIN_DELETED", 100)
     for step in range(12):
         batch = [document(str(number), f"step{step}", 1000 * step + number) for number in range(60)]
         backend.upsert(NAME, batch, {})
@@ -324,7 +324,7 @@ def test_what_is_written_during_a_compaction_is_kept(backend: TantivyBackend, mo
 
     monkeypatch.setattr(vacuum, "merge_all", merge_slowly)
     before = generation_of(backend)
-    assert vacuum.compact(backend.store, NAME)
+    assert vacuum.vacuum(backend.store, NAME)
     assert generation_of(backend) != before
     assert not before.exists()
     assert found(backend, "second") == ["1", "new"]
@@ -339,7 +339,7 @@ def test_a_compaction_killed_half_way_leaves_the_index_as_it_was(backend: Tantiv
     store = backend.store
     (generation_of(backend).parent / "gdeadbeef").mkdir()
     assert found(backend, "word") == ["a"]
-    assert vacuum.compact(store, NAME)
+    assert vacuum.vacuum(store, NAME)
     assert [path for path in generation_of(backend).parent.iterdir() if path.is_dir()] == [generation_of(backend)]
     assert found(backend, "word") == ["a"]
 

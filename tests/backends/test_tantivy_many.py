@@ -232,5 +232,5 @@ def test_what_is_remembered_about_words_is_bounded_for_all_indexes_together(tmp_
     for number in range(disk.WORDS_AN_INDEX):
         for name in names:
             total(backend, name, f"word{number}")
-    assert len(store_of(backend).findings) == 2 * disk.WORDS_AN_INDEX
+    assert len(store_of(backend).snapshot_cache) == 2 * disk.WORDS_AN_INDEX
     backend.close()

@@ -23,7 +23,7 @@ from backends.embedded.analysis.normalization import ANALYZER, fold, terms_of
 from backends.embedded.analysis.stop_words import STOP_WORDS
 from backends.embedded.analysis.vietnamese import has_tones, toned, toned_words
 from backends.embedded.index.documents import sort_text
-from backends.embedded.query.parser import UnitKind, parse_query
+from backends.embedded.query.parser import TermKind, parse_query
 from backends.embedded.query.typos import distance, edits, errors_allowed
 from backends.registry import create_backend
 from tests.backends.contract import Case, page
@@ -158,10 +158,10 @@ def test_short_words_and_words_with_digits_are_forgiven_nothing() -> None:
 
 def test_a_query_is_taken_apart() -> None:
     parsed = parse_query('install "node js" -old -"very old" e-mail 3.11.7 日本語 c++')
-    assert [(unit.kind, unit.terms) for unit in parsed.units] == [
-        (UnitKind.WORD, ("install",)), (UnitKind.WORD, ("e",)), (UnitKind.WORD, ("mail",)),
-        (UnitKind.COMPOUND, ("3", "11", "7")), (UnitKind.PAIR, ("日本",)), (UnitKind.PAIR, ("本語",)),
-        (UnitKind.WORD, ("cplusplus",)),
+    assert [(unit.kind, unit.terms) for unit in parsed.query_terms] == [
+        (TermKind.WORD, ("install",)), (TermKind.WORD, ("e",)), (TermKind.WORD, ("mail",)),
+        (TermKind.COMPOUND, ("3", "11", "7")), (TermKind.BIGRAM, ("日本",)), (TermKind.BIGRAM, ("本語",)),
+        (TermKind.WORD, ("cplusplus",)),
     ]  # fmt: skip
     assert [phrase.terms for phrase in parsed.phrases] == [("node", "js")]
     assert [phrase.terms for phrase in parsed.excluded] == [("old",), ("very", "old")]

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any, TypeVar
 
-from app.counters import CounterStore, CountersUnavailable, Reservation, UsageReservation, WindowHit
+from app.counters import CounterStore, CountersUnavailable, Reservation, UsageReservation, WindowRequest
 
 Result = TypeVar("Result")
 NOW = 1_700_000_000.0
 TODAY = date(2023, 11, 14)
 
 _CALLS: dict[str, Callable[[CounterStore], Any]] = {
-    "hit": lambda store: store.hit(
-        [WindowHit("day", 9, 86_400)], reserve=UsageReservation(1, 9), credentials_of=1, now=NOW
+    "consume": lambda store: store.consume(
+        [WindowRequest("day", 9, 86_400)], reserve=UsageReservation(1, 9), credentials_of=1, now=NOW
     ),
-    "peek": lambda store: store.peek([WindowHit("day", 9, 86_400)], usage_of=1, credentials_of=1, now=NOW),
-    "give_back": lambda store: store.give_back(reservation=Reservation(1, None, TODAY), now=NOW),
+    "peek": lambda store: store.peek([WindowRequest("day", 9, 86_400)], usage_of=1, credentials_of=1, now=NOW),
+    "refund": lambda store: store.refund(reservation=Reservation(1, None, TODAY), now=NOW),
     "reset": lambda store: store.reset(["day"]),
     "reset_all": lambda store: store.reset_all(),
     "report_usage": lambda store: store.report_usage(1, 7, "search", 1, capped=False, now=NOW),

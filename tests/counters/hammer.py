@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from app.counters import CounterStore, IdempotencyKey, UsageReservation, WindowHit, create_counters
+from app.counters import CounterStore, IdempotencyKey, UsageReservation, WindowRequest, create_counters
 
 NOW = 1_700_000_000.0
 PATIENT_SECONDS = 30.0
@@ -30,11 +30,11 @@ def in_threads(url: str, threads: int, work: Callable[[CounterStore], Any]) -> C
         store.close()
 
 
-def hit_windows(url: str, threads: int, hits: int, windows: list[WindowHit], now: float) -> int:
+def hit_windows(url: str, threads: int, hits: int, windows: list[WindowRequest], now: float) -> int:
     """Hit from every thread; returns how many were allowed."""
 
     def work(store: CounterStore) -> int:
-        return sum(store.hit(windows, now=now).allowed for _ in range(hits))
+        return sum(store.consume(windows, now=now).allowed for _ in range(hits))
 
     return sum(allowed * times for allowed, times in in_threads(url, threads, work).items())
 
@@ -45,10 +45,10 @@ def search(url: str, threads: int, searches: int, reserve: UsageReservation, fai
     def work(store: CounterStore) -> int:
         charged = 0
         for _ in range(searches):
-            reservation = store.hit([WindowHit("all", None, 60)], reserve=reserve, now=NOW).reservation
+            reservation = store.consume([WindowRequest("all", None, 60)], reserve=reserve, now=NOW).reservation
             charged += reservation is not None
             if failing and reservation is not None:
-                store.give_back(reservation=reservation, now=NOW)
+                store.refund(reservation=reservation, now=NOW)
         return charged
 
     return sum(charged * times for charged, times in in_threads(url, threads, work).items())
@@ -90,7 +90,7 @@ def answer_searches(url: str, answers: Path, threads: int) -> None:
 
     def work() -> None:
         while True:
-            outcome = store.hit([WindowHit("all", None, 86_400)], reserve=UsageReservation(1, None), now=NOW)
+            outcome = store.consume([WindowRequest("all", None, 86_400)], reserve=UsageReservation(1, None), now=NOW)
             if outcome.reservation is not None:
                 os.write(written, b".")
 
@@ -104,7 +104,7 @@ def answer_searches(url: str, answers: Path, threads: int) -> None:
 def kill_workers(url: str, answers: Path, workers: int, threads: int, kills: int) -> None:
     """Keep workers searching, killing one at a random moment and replacing it, ``kills`` times; then kill all."""
     store = create_counters(url, timeout_seconds=PATIENT_SECONDS)
-    store.hit([], now=NOW)  # the store was used before the fork: children must not mind
+    store.consume([], now=NOW)  # the store was used before the fork: children must not mind
 
     def start() -> int:
         worker = os.fork()
@@ -118,7 +118,7 @@ def kill_workers(url: str, answers: Path, workers: int, threads: int, kills: int
     running = [start() for _ in range(workers)]
     for _ in range(kills):
         time.sleep(random.uniform(0.005, 0.03))
-        store.hit([], now=NOW)
+        store.consume([], now=NOW)
         victim = running.pop(random.randrange(workers))
         os.kill(victim, signal.SIGKILL)
         os.waitpid(victim, 0)
@@ -137,7 +137,7 @@ def fork_under_load(url: str, children: int, hits: int) -> int:
     def work() -> None:
         count = 0
         while not stop.is_set():
-            count += store.hit([WindowHit("all", None, 60)], now=NOW).allowed
+            count += store.consume([WindowRequest("all", None, 60)], now=NOW).allowed
         made.append(count)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -146,7 +146,7 @@ def fork_under_load(url: str, children: int, hits: int) -> int:
     for _ in range(children):
         child = os.fork()
         if child == 0:
-            allowed = sum(store.hit([WindowHit("all", None, 60)], now=NOW).allowed for _ in range(hits))
+            allowed = sum(store.consume([WindowRequest("all", None, 60)], now=NOW).allowed for _ in range(hits))
             os._exit(0 if allowed == hits else 1)
         assert os.waitpid(child, 0)[1] == 0
     stop.set()

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from app.counters import CounterStore, CredentialEpoch, WindowHit
+from app.counters import CounterStore, CredentialVersion, WindowRequest
 
 NOW = 1_700_000_000.0
 
 
-def epoch(counters: CounterStore, account_id: int = 1, now: float = NOW) -> CredentialEpoch:
-    found = counters.hit([], credentials_of=account_id, now=now).epoch
+def credential_version(counters: CounterStore, account_id: int = 1, now: float = NOW) -> CredentialVersion:
+    found = counters.consume([], credentials_of=account_id, now=now).credential_version
     assert found is not None
     return found
 
 
 def test_an_epoch_stays_the_same_while_nothing_changes(counters: CounterStore) -> None:
-    first = epoch(counters)
+    first = credential_version(counters)
     assert first.is_settled
-    assert epoch(counters, now=NOW + 5) == first
-    assert counters.peek([], credentials_of=1, now=NOW + 9).epoch == first
+    assert credential_version(counters, now=NOW + 5) == first
+    assert counters.peek([], credentials_of=1, now=NOW + 9).credential_version == first
 
 
 def test_a_change_unsettles_until_it_ends_and_leaves_another_epoch(counters: CounterStore) -> None:
-    before = epoch(counters)
+    before = credential_version(counters)
     begun = counters.begin_credential_change(1, now=NOW)
     assert not begun.is_settled
-    assert epoch(counters) == begun
+    assert credential_version(counters) == begun
     ended = counters.end_credential_change(1, now=NOW)
     assert ended.is_settled
-    assert epoch(counters) == ended != before
+    assert credential_version(counters) == ended != before
 
 
 def test_of_two_changes_at_once_both_must_end(counters: CounterStore) -> None:
@@ -38,58 +38,58 @@ def test_of_two_changes_at_once_both_must_end(counters: CounterStore) -> None:
 
 
 def test_accounts_change_apart(counters: CounterStore) -> None:
-    other = epoch(counters, 2)
+    other = credential_version(counters, 2)
     counters.begin_credential_change(1, now=NOW)
-    assert epoch(counters, 2) == other
+    assert credential_version(counters, 2) == other
 
 
 def test_a_refused_request_still_learns_the_epoch(counters: CounterStore) -> None:
-    settled = epoch(counters)
-    refused = counters.hit([WindowHit("full", 0, 60)], credentials_of=1, now=NOW)
+    settled = credential_version(counters)
+    refused = counters.consume([WindowRequest("full", 0, 60)], credentials_of=1, now=NOW)
     assert not refused.allowed
-    assert refused.epoch == settled
+    assert refused.credential_version == settled
 
 
 def test_a_change_whose_process_died_is_healed_after_its_time(counters: CounterStore) -> None:
-    before = epoch(counters)
+    before = credential_version(counters)
     counters.begin_credential_change(1, now=NOW)
     counters.begin_credential_change(2, now=NOW + 50)
     assert counters.heal_credential_epochs(60, now=NOW + 60) == 0
     assert counters.heal_credential_epochs(60, now=NOW + 61) == 1
-    assert epoch(counters).is_settled
-    assert epoch(counters) != before
-    assert not epoch(counters, 2).is_settled
+    assert credential_version(counters).is_settled
+    assert credential_version(counters) != before
+    assert not credential_version(counters, 2).is_settled
     assert counters.heal_credential_epochs(60, now=NOW + 61) == 0
 
 
 def test_a_settled_account_is_not_healed(counters: CounterStore) -> None:
-    epoch(counters)
+    credential_version(counters)
     counters.begin_credential_change(1, now=NOW)
     counters.end_credential_change(1, now=NOW)
-    settled = epoch(counters)
+    settled = credential_version(counters)
     assert counters.heal_credential_epochs(60, now=NOW + 3600) == 0
-    assert epoch(counters) == settled
+    assert credential_version(counters) == settled
 
 
 def test_a_change_that_ends_after_it_was_healed_makes_readers_load_once_more(counters: CounterStore) -> None:
     counters.begin_credential_change(1, now=NOW)
     counters.heal_credential_epochs(60, now=NOW + 61)
-    healed = epoch(counters)
+    healed = credential_version(counters)
     counters.end_credential_change(1, now=NOW + 62)
-    assert epoch(counters).is_settled
-    assert epoch(counters) != healed
+    assert credential_version(counters).is_settled
+    assert credential_version(counters) != healed
 
 
 def test_a_forgotten_account_has_another_epoch(counters: CounterStore) -> None:
-    before = epoch(counters)
+    before = credential_version(counters)
     counters.forget_account(1, now=NOW)
-    assert epoch(counters).is_settled
-    assert epoch(counters) != before
+    assert credential_version(counters).is_settled
+    assert credential_version(counters) != before
 
 
 def test_a_store_that_was_emptied_does_not_repeat_an_epoch(counters: CounterStore) -> None:
-    before = epoch(counters)
+    before = credential_version(counters)
     counters.begin_credential_change(1, now=NOW)
     counters.end_credential_change(1, now=NOW)
     counters.clear()
-    assert epoch(counters, now=NOW + 5) != before
+    assert credential_version(counters, now=NOW + 5) != before

@@ -10,14 +10,14 @@ import pytest
 import time_machine
 from flask_limiter import Limiter, RateLimitExceeded
 
-from app.counters import CounterStore, CountersUnavailable, UsageReservation, WindowHit, create_counters
+from app.counters import CounterStore, CountersUnavailable, UsageReservation, WindowRequest, create_counters
 from app.counters.limiter import RequestLimiter, RequestLimitExceeded, RequestLimits
 from app.counters.storage import CounterStorage
 
 NOW = 1_700_000_000.25
-MINUTE = WindowHit("account minute", 3, 60)
-DAY = WindowHit("account day", 5, 86_400)
-VISITOR = WindowHit("visitor", 2, 60)
+MINUTE = WindowRequest("account minute", 3, 60)
+DAY = WindowRequest("account day", 5, 86_400)
+VISITOR = WindowRequest("visitor", 2, 60)
 
 
 class Site:
@@ -123,9 +123,9 @@ def test_one_request_is_one_step_of_the_store(
         monkeypatch.setattr(counters, method, counted)
     site.limits = RequestLimits((MINUTE, DAY, VISITOR), reserve=UsageReservation(1, 9), credentials_of=1)
     site.get()
-    assert steps == ["hit"]
+    assert steps == ["consume"]
     assert site.outcome.used_today == 1
-    assert site.outcome.epoch.is_settled
+    assert site.outcome.credential_version.is_settled
 
 
 def test_flask_limiter_is_in_the_path(site: Site, counters: CounterStore) -> None:

@@ -16,7 +16,7 @@ from app.counters import (
     IdempotencyKey,
     Reservation,
     UsageReservation,
-    WindowHit,
+    WindowRequest,
     WindowState,
     create_counters,
 )
@@ -50,7 +50,7 @@ class Model:
         started, hits = self.windows.get(key, (now, 0))
         return (started, hits) if now < started + seconds else (now, 0)
 
-    def hit(self, windows: list[WindowHit], reserve: UsageReservation | None, now: float) -> tuple[Any, ...]:
+    def consume(self, windows: list[WindowRequest], reserve: UsageReservation | None, now: float) -> tuple[Any, ...]:
         found = {window.key: self.window(window.key, window.seconds, now) for window in windows}
         full = [
             (found[window.key][0] + window.seconds, window.key)
@@ -76,7 +76,7 @@ class Model:
                 self.sites[reserve.account_id, day][reserve.gateway_site_id]["gateway"] += 1
         return shown, None, reserved, self.used(reserve.account_id, day)
 
-    def give_back(self, reservation: Reservation | None, windows: tuple[WindowState, ...], now: float) -> None:
+    def refund(self, reservation: Reservation | None, windows: tuple[WindowState, ...], now: float) -> None:
         for window in windows:
             started, hits = self.windows.get(window.key, (0.0, 0))
             if round((started + window.seconds) * 1000) == window.reset_ms and now < started + window.seconds:
@@ -114,12 +114,14 @@ class Model:
 accounts = st.integers(1, 2)
 sites = st.integers(7, 8)
 window_hits = st.builds(
-    lambda key, cost: WindowHit(key, *LIMITS[key], cost), st.sampled_from(sorted(LIMITS)), st.sampled_from([1, 1, 1, 2])
+    lambda key, cost: WindowRequest(key, *LIMITS[key], cost),
+    st.sampled_from(sorted(LIMITS)),
+    st.sampled_from([1, 1, 1, 2]),
 )
 reservations = st.none() | st.builds(UsageReservation, accounts, st.sampled_from([None, 0, 4, 12]), st.none() | sites)
 idempotency_keys = st.none() | st.builds(IdempotencyKey, st.sampled_from("kl"), st.sampled_from("ab"))
 hits = st.tuples(
-    st.just("hit"), st.lists(window_hits, min_size=1, max_size=3, unique_by=lambda window: window.key), reservations
+    st.just("consume"), st.lists(window_hits, min_size=1, max_size=3, unique_by=lambda window: window.key), reservations
 )
 steps = st.one_of(
     hits,
@@ -165,11 +167,11 @@ def test_every_step_does_what_the_model_does(store: CounterStore, script: list[t
             now = now + details[0]
         elif step == "midnight":
             now = max(now, (now // DAY_SECONDS + 1) * DAY_SECONDS + details[0])
-        elif step == "hit":
+        elif step == "consume":
             windows, reserve = details
             seen = store.peek(windows, usage_of=None if reserve is None else reserve.account_id, now=now)
-            outcome = store.hit(windows, reserve=reserve, now=now)
-            shown, refused, reserved, used = model.hit(windows, reserve, now)
+            outcome = store.consume(windows, reserve=reserve, now=now)
+            shown, refused, reserved, used = model.consume(windows, reserve, now)
             assert [(window.hits, window.reset_ms / 1000) for window in outcome.windows] == shown
             assert (None if outcome.refused is None else outcome.refused.key) == refused
             assert (outcome.reservation is not None) == bool(reserved)
@@ -183,8 +185,8 @@ def test_every_step_does_what_the_model_does(store: CounterStore, script: list[t
             outcome = outcomes.pop(details[0] % len(outcomes))
             reservation = outcome.reservation if details[1] else None
             given_back = outcome.windows if details[2] else ()
-            store.give_back(reservation=reservation, windows=given_back, now=now)
-            model.give_back(reservation, given_back, now)
+            store.refund(reservation=reservation, windows=given_back, now=now)
+            model.refund(reservation, given_back, now)
         elif step == "report":
             account, site, kind, count, key = details
             operation = "indexing" if kind == "indexing" else "search"

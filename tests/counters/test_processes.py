@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from app.counters import UsageReservation, WindowHit, create_counters
+from app.counters import UsageReservation, WindowRequest, create_counters
 from tests.counters import hammer
 
 PROCESSES = 4
@@ -37,7 +37,7 @@ def everywhere(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: 
 
 
 def test_exactly_the_limit_passes_in_all_processes_together(shared_url: str, pool: ProcessPoolExecutor) -> None:
-    windows = [WindowHit("minute", 300, 60), WindowHit("day", 1000, 86_400), WindowHit("visitor", None, 60)]
+    windows = [WindowRequest("minute", 300, 60), WindowRequest("day", 1000, 86_400), WindowRequest("visitor", None, 60)]
     allowed = everywhere(pool, hammer.hit_windows, shared_url, THREADS, 20, windows, NOW)
     assert sum(allowed) == 300
     with closing(create_counters(shared_url)) as counters:
@@ -45,7 +45,7 @@ def test_exactly_the_limit_passes_in_all_processes_together(shared_url: str, poo
 
 
 def test_windows_turn_over_exactly_once(shared_url: str, pool: ProcessPoolExecutor) -> None:
-    windows = [WindowHit("minute", 100, 60)]
+    windows = [WindowRequest("minute", 100, 60)]
     for moment, expected in ((NOW, 100), (NOW + 59, 0), (NOW + 60, 100), (NOW + 119, 0), (NOW + 120, 100)):
         assert sum(everywhere(pool, hammer.hit_windows, shared_url, THREADS, 10, windows, moment)) == expected
 
@@ -87,9 +87,9 @@ def test_a_report_sent_many_times_at_once_is_charged_once(shared_url: str, pool:
 
 def test_no_credential_change_is_lost(shared_url: str, pool: ProcessPoolExecutor) -> None:
     with closing(create_counters(shared_url)) as counters:
-        before = counters.peek([], credentials_of=1, now=NOW).epoch
+        before = counters.peek([], credentials_of=1, now=NOW).credential_version
         everywhere(pool, hammer.change_credentials, shared_url, THREADS, 10)
-        after = counters.peek([], credentials_of=1, now=NOW).epoch
+        after = counters.peek([], credentials_of=1, now=NOW).credential_version
     assert before is not None
     assert after is not None
     assert after.is_settled
@@ -115,7 +115,7 @@ def test_no_answered_search_is_lost_or_counted_twice_by_killed_processes(shared_
     answered = answers.stat().st_size
     with closing(create_counters(shared_url)) as counters:
         counted = counters.usage_of_day(1, TODAY).used
-        hits = counters.peek([WindowHit("all", None, 86_400)], now=NOW).windows[0].hits
+        hits = counters.peek([WindowRequest("all", None, 86_400)], now=NOW).windows[0].hits
     assert answered > 100
     unanswered = 53 * 4  # each of the 53 killed processes had at most one step under way in each of its 4 threads
     assert answered <= counted <= answered + unanswered
@@ -128,11 +128,11 @@ def test_no_answered_search_is_lost_or_counted_twice_by_killed_processes(shared_
 def test_a_store_in_use_can_be_forked(shared_url: str) -> None:
     made = int(run_hammer("fork", shared_url))
     with closing(create_counters(shared_url)) as counters:
-        assert counters.peek([WindowHit("all", None, 60)], now=NOW).windows[0].hits == made
+        assert counters.peek([WindowRequest("all", None, 60)], now=NOW).windows[0].hits == made
 
 
 def test_counts_survive_a_restart_of_everything(shared_url: str) -> None:
     for expected in (1, 2, 3):
         with closing(create_counters(shared_url)) as counters:
-            outcome = counters.hit([WindowHit("day", 9, 86_400)], reserve=UsageReservation(1, 9), now=NOW)
+            outcome = counters.consume([WindowRequest("day", 9, 86_400)], reserve=UsageReservation(1, 9), now=NOW)
         assert (outcome.windows[0].hits, outcome.used_today) == (expected, expected)

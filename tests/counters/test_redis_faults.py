@@ -13,11 +13,11 @@ import pytest
 import redis
 
 from app.counters import (
+    ConsumeOutcome,
     CounterStore,
     CountersUnavailable,
-    HitOutcome,
     UsageReservation,
-    WindowHit,
+    WindowRequest,
     create_counters,
 )
 from app.counters.redis import store as redis_counters
@@ -25,7 +25,7 @@ from tests.counters.conftest import RedisServer
 from tests.counters.every_method import EVERY_METHOD, NOW, call, until_it_is_back
 
 BUDGET_SECONDS, PATIENT_SECONDS = 0.3, 20.0
-DAY = WindowHit("day", 1000, 86_400)
+DAY = WindowRequest("day", 1000, 86_400)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 @pytest.fixture
 def counters(server: RedisServer) -> Iterator[CounterStore]:
     with closing(create_counters(server.url, timeout_seconds=PATIENT_SECONDS)) as store:
-        store.hit([DAY], now=NOW)
+        store.consume([DAY], now=NOW)
         yield store
 
 
@@ -110,7 +110,7 @@ def test_while_the_server_is_away_steps_fail_at_once_and_one_a_second_asks(
     with pytest.raises(CountersUnavailable, match="is away"):
         impatient.hit([DAY], now=NOW)
 
-    def hit_a_second_later() -> HitOutcome:
+    def hit_a_second_later() -> ConsumeOutcome:
         nonlocal moment
         moment += 1
         return impatient.hit([DAY], now=NOW)
@@ -125,12 +125,12 @@ def test_a_server_that_was_away_for_long_and_forgot_its_scripts_is_used_again(
     server.stop()
     for _ in range(5):
         with pytest.raises(CountersUnavailable):
-            counters.hit([DAY], now=NOW)
+            counters.consume([DAY], now=NOW)
     server.start()
     passed = time.monotonic() + 2
     monkeypatch.setattr(redis_counters, "time", SimpleNamespace(monotonic=lambda: passed))
 
-    assert counters.hit([DAY], now=NOW).allowed
+    assert counters.consume([DAY], now=NOW).allowed
 
 
 def test_a_restarted_server_is_found_again(counters: CounterStore, server: RedisServer) -> None:
@@ -138,24 +138,24 @@ def test_a_restarted_server_is_found_again(counters: CounterStore, server: Redis
     with pytest.raises(CountersUnavailable):
         counters.check()
     server.start()
-    assert counters.hit([DAY], now=NOW).windows[0].hits == 1
+    assert counters.consume([DAY], now=NOW).windows[0].hits == 1
 
 
 def test_a_server_that_forgot_the_scripts_is_told_again(counters: CounterStore, server: RedisServer) -> None:
     with closing(redis.Redis(port=server.port)) as client:
         client.script_flush()
-    assert counters.hit([DAY], now=NOW).windows[0].hits == 2
+    assert counters.consume([DAY], now=NOW).windows[0].hits == 2
 
 
 def test_a_full_server_makes_writes_fail_and_keeps_what_it_has(counters: CounterStore, server: RedisServer) -> None:
     with closing(redis.Redis(port=server.port)) as client:
         client.config_set("maxmemory", 1)
         with pytest.raises(CountersUnavailable):
-            counters.hit([DAY], now=NOW)
+            counters.consume([DAY], now=NOW)
         with pytest.raises(CountersUnavailable):
             counters.check()
         client.config_set("maxmemory", 0)
-    assert counters.hit([DAY], now=NOW).windows[0].hits == 2
+    assert counters.consume([DAY], now=NOW).windows[0].hits == 2
 
 
 def test_a_wrong_password_is_unavailable_and_told_nobody(server: RedisServer) -> None:
@@ -171,7 +171,7 @@ def test_everything_kept_has_an_end(counters: CounterStore, server: RedisServer)
     for method in EVERY_METHOD:
         if method not in ("clear", "forget_account", "reset", "reset_all"):
             call(counters, method)
-    counters.hit([DAY], reserve=UsageReservation(1, 9, 7), credentials_of=1, now=NOW)
+    counters.consume([DAY], reserve=UsageReservation(1, 9, 7), credentials_of=1, now=NOW)
     with closing(redis.Redis(port=server.port, decode_responses=True)) as client:
         lasting = {key for key in client.scan_iter() if client.ttl(key) < 0}
     assert lasting == {"sitesearch:counters:epoch:1"}

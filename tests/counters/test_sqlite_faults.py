@@ -19,14 +19,14 @@ from app.counters import (
     CounterStore,
     CountersUnavailable,
     UsageReservation,
-    WindowHit,
+    WindowRequest,
     create_counters,
 )
 from app.counters.sqlite import housekeeper
 from tests.counters.every_method import EVERY_METHOD, TODAY, call, until_it_is_back
 
 NOW = 1_700_000_000.0
-MINUTE = WindowHit("minute", 1000, 60)
+MINUTE = WindowRequest("minute", 1000, 60)
 BUDGET_SECONDS, PATIENT_SECONDS = 0.2, 20.0
 READING = {"usage_of_day", "usage_between"}
 
@@ -39,7 +39,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def counters(path: Path) -> Iterator[CounterStore]:
     with closing(create_counters(f"sqlite://{path}", timeout_seconds=PATIENT_SECONDS)) as store:
-        store.hit([MINUTE], now=NOW)
+        store.consume([MINUTE], now=NOW)
         yield store
 
 
@@ -99,46 +99,47 @@ def test_while_the_file_stays_locked_threads_do_not_wait_the_whole_time_each(
         closing(create_counters(f"sqlite://{path}", timeout_seconds=budget_seconds)) as store,
     ):
         with pytest.raises(CountersUnavailable):
-            store.hit([MINUTE], now=NOW)
+            store.consume([MINUTE], now=NOW)
         began = time.monotonic()
         for _ in range(steps):
             store.usage_of_day(1, TODAY)
             with pytest.raises(CountersUnavailable):
-                store.hit([MINUTE], now=NOW)
+                store.consume([MINUTE], now=NOW)
         assert time.monotonic() - began < steps * budget_seconds / 2
 
 
 def test_a_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
     with closing(create_counters(f"sqlite://{path}", timeout_seconds=20)) as counters:
-        counters.hit([MINUTE], now=NOW)
+        counters.consume([MINUTE], now=NOW)
         with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
             other.execute("BEGIN IMMEDIATE")
             release = threading.Timer(0.05, other.execute, ["COMMIT"])
             release.start()
-            assert counters.hit([MINUTE], now=NOW).windows[0].hits == 2
+            assert counters.consume([MINUTE], now=NOW).windows[0].hits == 2
             release.join()
 
 
 def test_a_full_disk_makes_writes_fail_until_there_is_room(path: Path) -> None:
     program = """
         import resource, signal, sys
-        from app.counters import CountersUnavailable, UsageReservation, WindowHit, create_counters
+        from app.counters import CountersUnavailable, UsageReservation, WindowRequest, create_counters
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         counters = create_counters("sqlite://" + sys.argv[1])
         passed = 0
-        counters.hit([WindowHit("first", 5, 60)], now=1.7e9)
+        counters.consume([WindowRequest("first", 5, 60)], now=1.7e9)
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
         try:
             for passed in range(100_000):
-                counters.hit([WindowHit(f"visitor {passed}", 5, 60)], reserve=UsageReservation(passed, 5), now=1.7e9)
+                window = WindowRequest(f"visitor {passed}", 5, 60)
+                counters.consume([window], reserve=UsageReservation(passed, 5), now=1.7e9)
         except CountersUnavailable as error:
             print(type(error).__name__, type(error.__cause__).__name__)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        print(counters.hit([WindowHit("first", 5, 60)], now=1.7e9).windows[0].hits)
-        keys = [WindowHit(f"visitor {number}", 5, 60) for number in range(passed)]
+        print(counters.consume([WindowRequest("first", 5, 60)], now=1.7e9).windows[0].hits)
+        keys = [WindowRequest(f"visitor {number}", 5, 60) for number in range(passed)]
         print(all(counters.peek([key], now=1.7e9).windows[0].hits == 1 for key in keys) and len(keys) > 10)
-        print(counters.peek([WindowHit(f"visitor {passed}", 5, 60)], now=1.7e9).windows[0].hits)
+        print(counters.peek([WindowRequest(f"visitor {passed}", 5, 60)], now=1.7e9).windows[0].hits)
         counters.close()
     """
     finished = subprocess.run(
@@ -166,16 +167,16 @@ def test_a_file_that_is_no_database_is_named_by_every_method(path: Path, method:
 def test_a_file_damaged_in_the_middle_is_named(path: Path) -> None:
     with closing(create_counters(f"sqlite://{path}")) as counters:
         for number in range(500):
-            counters.hit([WindowHit(f"visitor {number}", 5, 60)], now=NOW)
+            counters.consume([WindowRequest(f"visitor {number}", 5, 60)], now=NOW)
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * (path.stat().st_size - 4096))
-    windows = [WindowHit(f"visitor {number}", 5, 60) for number in range(500)]
+    windows = [WindowRequest(f"visitor {number}", 5, 60) for number in range(500)]
     with (
         closing(create_counters(f"sqlite://{path}")) as counters,
         pytest.raises(CountersDamaged, match=r"counters\.db is damaged"),
     ):
-        counters.hit(windows, now=NOW)
+        counters.consume(windows, now=NOW)
 
 
 def test_a_database_of_another_program_is_refused_and_left_alone(path: Path) -> None:
@@ -225,11 +226,13 @@ def test_rows_that_count_no_longer_are_swept(path: Path, monkeypatch: pytest.Mon
 
     with closing(create_counters(f"sqlite://{path}")) as counters:
         for number in range(350):
-            counters.hit([WindowHit(f"visitor {number}", 5, 60)], reserve=UsageReservation(number, 5, 7), now=NOW)
+            counters.consume(
+                [WindowRequest(f"visitor {number}", 5, 60)], reserve=UsageReservation(number, 5, 7), now=NOW
+            )
         later = NOW + 71 * 86_400
-        counters.hit([MINUTE], reserve=UsageReservation(1, 5, 7), now=later)
+        counters.consume([MINUTE], reserve=UsageReservation(1, 5, 7), now=later)
         assert wait_until(lambda: rows() == {"windows": 1, "days": 1, "site_days": 1, "reports": 0})
-        assert counters.hit([MINUTE], reserve=UsageReservation(1, 5, 7), now=later).used_today == 2
+        assert counters.consume([MINUTE], reserve=UsageReservation(1, 5, 7), now=later).used_today == 2
 
 
 def test_the_write_ahead_log_does_not_grow_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,18 +243,18 @@ def test_the_write_ahead_log_does_not_grow_for_ever(path: Path, monkeypatch: pyt
 
         def is_short() -> bool:
             for _ in range(100):
-                counters.hit([MINUTE._replace(limit=None)], now=NOW)
+                counters.consume([MINUTE._replace(limit=None)], now=NOW)
             return log.stat().st_size < 100_000
 
         for _ in range(3):
-            counters.hit([MINUTE._replace(limit=None)], now=NOW)
+            counters.consume([MINUTE._replace(limit=None)], now=NOW)
             assert wait_until(is_short)
 
 
 def test_a_store_can_be_used_again_after_it_was_closed(counters: CounterStore) -> None:
     counters.close()
     counters.close()
-    assert counters.hit([MINUTE], now=NOW).windows[0].hits == 2
+    assert counters.consume([MINUTE], now=NOW).windows[0].hits == 2
 
 
 def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None:
@@ -260,7 +263,7 @@ def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None
 
     before = housekeepers()
     store = create_counters(f"sqlite://{path}")
-    store.hit([MINUTE], now=NOW)
+    store.consume([MINUTE], now=NOW)
     assert housekeepers() == before + 1
     del store
     assert wait_until(lambda: housekeepers() == before)
@@ -269,15 +272,15 @@ def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None
 @pytest.mark.parametrize(
     ("broken", "error"),
     [
-        (WindowHit("length", 5, None), TypeError),  # type: ignore[arg-type]
-        (WindowHit(object(), 5, 60), sqlite3.ProgrammingError),  # type: ignore[arg-type]
-        (WindowHit("cost", None, 60, cost=2**64), OverflowError),
+        (WindowRequest("length", 5, None), TypeError),  # type: ignore[arg-type]
+        (WindowRequest(object(), 5, 60), sqlite3.ProgrammingError),  # type: ignore[arg-type]
+        (WindowRequest("cost", None, 60, cost=2**64), OverflowError),
     ],
     ids=["length", "key", "cost"],
 )
 def test_a_mistake_of_the_caller_is_no_outage_and_leaves_nothing_behind(
-    counters: CounterStore, broken: WindowHit, error: type[Exception]
+    counters: CounterStore, broken: WindowRequest, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        counters.hit([MINUTE, broken], now=NOW)
-    assert counters.hit([MINUTE], now=NOW).windows[0].hits == 2
+        counters.consume([MINUTE, broken], now=NOW)
+    assert counters.consume([MINUTE], now=NOW).windows[0].hits == 2

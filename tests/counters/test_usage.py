@@ -14,7 +14,7 @@ from app.counters import (
     IdempotencyKey,
     ReportStatus,
     UsageReservation,
-    WindowHit,
+    WindowRequest,
 )
 from app.counters.base import quota_window
 from app.counters.metering import charge_of_site, day_from_number, day_number, day_of
@@ -24,7 +24,7 @@ NOW = MIDNIGHT - 3600
 TODAY = date(2023, 11, 14)
 SEARCH = UsageReservation(account_id=1, daily_limit=3)
 GATEWAY = UsageReservation(account_id=1, daily_limit=3, gateway_site_id=7)
-MINUTE = WindowHit("minute", 100, 60)
+MINUTE = WindowRequest("minute", 100, 60)
 
 
 def used(counters: CounterStore, account_id: int = 1) -> int:
@@ -33,7 +33,7 @@ def used(counters: CounterStore, account_id: int = 1) -> int:
 
 @pytest.mark.parametrize("search", [SEARCH, GATEWAY], ids=["search", "gateway"])
 def test_exactly_the_daily_limit_is_charged(counters: CounterStore, search: UsageReservation) -> None:
-    outcomes = [counters.hit([MINUTE], reserve=search, now=NOW) for _ in range(5)]
+    outcomes = [counters.consume([MINUTE], reserve=search, now=NOW) for _ in range(5)]
     assert [outcome.reservation is not None for outcome in outcomes] == [True, True, True, False, False]
     assert [outcome.used_today for outcome in outcomes] == [1, 2, 3, 3, 3]
     assert {outcome.day for outcome in outcomes} == {TODAY}
@@ -41,59 +41,59 @@ def test_exactly_the_daily_limit_is_charged(counters: CounterStore, search: Usag
 
 def test_a_search_the_quota_refuses_still_counts_as_a_request(counters: CounterStore) -> None:
     for _ in range(5):
-        outcome = counters.hit([MINUTE], reserve=SEARCH, now=NOW)
+        outcome = counters.consume([MINUTE], reserve=SEARCH, now=NOW)
     assert outcome.allowed
     assert outcome.windows[0].hits == 5
 
 
 def test_a_request_a_window_refuses_is_charged_nothing(counters: CounterStore) -> None:
-    full = WindowHit("full", 0, 60)
-    outcome = counters.hit([MINUTE, full], reserve=SEARCH, now=NOW)
+    full = WindowRequest("full", 0, 60)
+    outcome = counters.consume([MINUTE, full], reserve=SEARCH, now=NOW)
     assert (outcome.allowed, outcome.reservation, outcome.used_today) == (False, None, None)
     assert used(counters) == 0
     assert counters.peek([MINUTE], now=NOW).windows[0].hits == 0
 
 
 def test_without_a_limit_every_search_is_charged_and_allowed(counters: CounterStore) -> None:
-    outcomes = [counters.hit([], reserve=SEARCH._replace(daily_limit=None), now=NOW) for _ in range(5)]
+    outcomes = [counters.consume([], reserve=SEARCH._replace(daily_limit=None), now=NOW) for _ in range(5)]
     assert [outcome.used_today for outcome in outcomes if outcome.reservation] == [1, 2, 3, 4, 5]
 
 
 def test_a_limit_of_zero_charges_nothing(counters: CounterStore) -> None:
-    outcome = counters.hit([], reserve=SEARCH._replace(daily_limit=0), now=NOW)
+    outcome = counters.consume([], reserve=SEARCH._replace(daily_limit=0), now=NOW)
     assert (outcome.reservation, outcome.used_today) == (None, 0)
 
 
 @pytest.mark.parametrize("search", [SEARCH, GATEWAY], ids=["search", "gateway"])
 def test_a_failed_search_costs_nothing(counters: CounterStore, search: UsageReservation) -> None:
     for _ in range(3):
-        outcome = counters.hit([MINUTE], reserve=search, now=NOW)
-    counters.give_back(reservation=outcome.reservation, now=NOW + 1)
+        outcome = counters.consume([MINUTE], reserve=search, now=NOW)
+    counters.refund(reservation=outcome.reservation, now=NOW + 1)
     assert used(counters) == 2
     assert counters.peek([MINUTE], now=NOW + 1).windows[0].hits == 3
-    assert counters.hit([], reserve=search, now=NOW + 1).reservation is not None
+    assert counters.consume([], reserve=search, now=NOW + 1).reservation is not None
 
 
 @pytest.mark.parametrize("search", [SEARCH, GATEWAY], ids=["search", "gateway"])
 def test_a_search_is_given_back_to_the_day_it_was_charged_to(counters: CounterStore, search: UsageReservation) -> None:
-    outcome = counters.hit([], reserve=search, now=MIDNIGHT - 0.001)
-    counters.hit([], reserve=search, now=MIDNIGHT)
-    counters.give_back(reservation=outcome.reservation, now=MIDNIGHT + 0.001)
+    outcome = counters.consume([], reserve=search, now=MIDNIGHT - 0.001)
+    counters.consume([], reserve=search, now=MIDNIGHT)
+    counters.refund(reservation=outcome.reservation, now=MIDNIGHT + 0.001)
     assert counters.usage_of_day(1, TODAY).used == 0
     assert counters.usage_of_day(1, TODAY + timedelta(days=1)).used == 1
 
 
 def test_the_quota_is_whole_again_at_utc_midnight(counters: CounterStore) -> None:
     for _ in range(4):
-        last = counters.hit([], reserve=SEARCH, now=MIDNIGHT - 0.001)
+        last = counters.consume([], reserve=SEARCH, now=MIDNIGHT - 0.001)
     assert last.reservation is None
-    fresh = counters.hit([], reserve=SEARCH, now=MIDNIGHT)
+    fresh = counters.consume([], reserve=SEARCH, now=MIDNIGHT)
     assert (fresh.used_today, fresh.day) == (1, TODAY + timedelta(days=1))
 
 
 def test_a_used_up_quota_is_named_as_a_window_until_midnight(counters: CounterStore) -> None:
     for _ in range(4):
-        outcome = counters.hit([], reserve=SEARCH, now=NOW)
+        outcome = counters.consume([], reserve=SEARCH, now=NOW)
     window = quota_window(outcome, 3)
     assert (window.limit, window.hits, window.remaining) == (3, 3, 0)
     assert window.reset_at == MIDNIGHT
@@ -101,14 +101,14 @@ def test_a_used_up_quota_is_named_as_a_window_until_midnight(counters: CounterSt
 
 
 def test_accounts_are_charged_apart(counters: CounterStore) -> None:
-    counters.hit([], reserve=SEARCH, now=NOW)
-    assert counters.hit([], reserve=SEARCH._replace(account_id=2), now=NOW).used_today == 1
+    counters.consume([], reserve=SEARCH, now=NOW)
+    assert counters.consume([], reserve=SEARCH._replace(account_id=2), now=NOW).used_today == 1
     assert counters.peek([], usage_of=3, now=NOW).used_today == 0
 
 
 def test_windows_and_search_can_be_given_back_together(counters: CounterStore) -> None:
-    outcome = counters.hit([MINUTE], reserve=SEARCH, now=NOW)
-    counters.give_back(reservation=outcome.reservation, windows=outcome.windows, now=NOW)
+    outcome = counters.consume([MINUTE], reserve=SEARCH, now=NOW)
+    counters.refund(reservation=outcome.reservation, windows=outcome.windows, now=NOW)
     seen = counters.peek([MINUTE], usage_of=1, now=NOW)
     assert (seen.windows[0].hits, seen.used_today) == (0, 0)
 
@@ -119,51 +119,51 @@ def report(counters: CounterStore, count: int, *, capped: bool = False, site: in
 
 def test_a_report_is_charged_and_may_exceed_the_quota(counters: CounterStore) -> None:
     assert report(counters, 500) == 500
-    refused = counters.hit([], reserve=SEARCH, now=NOW)
+    refused = counters.consume([], reserve=SEARCH, now=NOW)
     assert (refused.reservation, refused.used_today) == (None, 500)
 
 
 def test_reports_use_up_what_the_gateway_has_counted_first(counters: CounterStore) -> None:
     gateway = GATEWAY._replace(daily_limit=None)
     for _ in range(4):
-        counters.hit([], reserve=gateway, now=NOW)
+        counters.consume([], reserve=gateway, now=NOW)
     assert report(counters, 3) == 4
     assert report(counters, 3) == 6
-    assert counters.hit([], reserve=gateway, now=NOW).used_today == 6
-    assert counters.hit([], reserve=gateway, now=NOW).used_today == 6
-    assert counters.hit([], reserve=gateway, now=NOW).used_today == 7
+    assert counters.consume([], reserve=gateway, now=NOW).used_today == 6
+    assert counters.consume([], reserve=gateway, now=NOW).used_today == 6
+    assert counters.consume([], reserve=gateway, now=NOW).used_today == 7
 
 
 def test_the_gateway_of_one_site_does_not_pay_for_reports_of_another(counters: CounterStore) -> None:
-    counters.hit([], reserve=GATEWAY, now=NOW)
+    counters.consume([], reserve=GATEWAY, now=NOW)
     assert report(counters, 1, site=8) == 2
-    assert counters.hit([], reserve=SEARCH, now=NOW).used_today == 3
+    assert counters.consume([], reserve=SEARCH, now=NOW).used_today == 3
 
 
 def test_the_gateway_is_refused_when_the_searches_are_used_up_even_if_a_report_has_paid(counters: CounterStore) -> None:
     report(counters, 3)
     for _ in range(5):
-        outcome = counters.hit([], reserve=GATEWAY, now=NOW)
+        outcome = counters.consume([], reserve=GATEWAY, now=NOW)
         assert (outcome.reservation, outcome.used_today) == (None, 3)
     assert report(counters, 1) == 4, "the refused ones are not the gateway's"
 
 
 def test_capped_reports_are_recorded_but_charged_at_most_ten_beyond_the_gateway(counters: CounterStore) -> None:
     for _ in range(2):
-        counters.hit([], reserve=GATEWAY, now=NOW)
+        counters.consume([], reserve=GATEWAY, now=NOW)
     for _ in range(30):
         total = report(counters, 10, capped=True)
     assert total == 12
     assert report(counters, 10, capped=True, site=8) == 22
-    assert counters.hit([], reserve=GATEWAY._replace(daily_limit=None), now=NOW).used_today == 23
+    assert counters.consume([], reserve=GATEWAY._replace(daily_limit=None), now=NOW).used_today == 23
 
 
 def test_a_given_back_gateway_search_leaves_what_reports_charged(counters: CounterStore) -> None:
-    outcome = counters.hit([], reserve=GATEWAY, now=NOW)
+    outcome = counters.consume([], reserve=GATEWAY, now=NOW)
     report(counters, 1)
-    counters.give_back(reservation=outcome.reservation, now=NOW)
+    counters.refund(reservation=outcome.reservation, now=NOW)
     assert used(counters) == 1
-    assert counters.hit([], reserve=GATEWAY, now=NOW).used_today == 1, "it is the one that was reported"
+    assert counters.consume([], reserve=GATEWAY, now=NOW).used_today == 1, "it is the one that was reported"
 
 
 def test_indexing_is_recorded_and_charged_nothing(counters: CounterStore) -> None:
@@ -193,7 +193,7 @@ def test_a_repeated_report_is_harmless_for_a_day(counters: CounterStore) -> None
 def test_usage_is_kept_for_two_calendar_months(counters: CounterStore) -> None:
     for back in (62, 31, 1, 0):
         counters.report_usage(1, 7, "search", back + 1, capped=False, now=NOW - back * 86_400)
-    counters.hit([], reserve=SEARCH, now=NOW)
+    counters.consume([], reserve=SEARCH, now=NOW)
     days = counters.usage_between(1, TODAY - timedelta(days=62), TODAY)
     assert [(usage.day, usage.used) for usage in days] == [
         (TODAY - timedelta(days=62), 63),
@@ -211,23 +211,23 @@ def test_a_range_of_usage_is_bounded(counters: CounterStore) -> None:
 
 
 def test_a_deleted_site_stays_charged(counters: CounterStore) -> None:
-    counters.hit([], reserve=GATEWAY, now=NOW)
+    counters.consume([], reserve=GATEWAY, now=NOW)
     report(counters, 4)
     report(counters, 2, site=8)
     counters.forget_site(1, 7, now=NOW)
     assert used(counters) == 6
-    again = counters.hit([], reserve=GATEWAY._replace(daily_limit=None), now=NOW)
+    again = counters.consume([], reserve=GATEWAY._replace(daily_limit=None), now=NOW)
     assert again.used_today == 7, "nothing is left that was reported for it"
 
 
 def test_of_a_deleted_account_nothing_is_left(counters: CounterStore) -> None:
     idempotency = IdempotencyKey("k", "a")
-    counters.hit([], reserve=GATEWAY, now=NOW)
+    counters.consume([], reserve=GATEWAY, now=NOW)
     counters.report_usage(1, 7, "search", 5, capped=False, idempotency=idempotency, now=NOW)
     counters.report_usage(2, 9, "search", 5, capped=False, idempotency=idempotency, now=NOW)
     counters.forget_account(1, now=NOW)
     assert counters.usage_between(1, TODAY - timedelta(days=62), TODAY) == []
-    assert counters.hit([], reserve=GATEWAY, now=NOW).used_today == 1
+    assert counters.consume([], reserve=GATEWAY, now=NOW).used_today == 1
     again = counters.report_usage(1, 7, "search", 5, capped=False, idempotency=idempotency, now=NOW)
     assert again.status is ReportStatus.RECORDED
     assert used(counters, 2) == 5

@@ -4,53 +4,53 @@ from __future__ import annotations
 
 import pytest
 
-from app.counters import UNLIMITED, CounterStore, WindowHit
+from app.counters import UNLIMITED, CounterStore, WindowRequest
 
 NOW = 1_700_000_000.25
-MINUTE = WindowHit("minute", 3, 60)
-DAY = WindowHit("day", 5, 86_400)
+MINUTE = WindowRequest("minute", 3, 60)
+DAY = WindowRequest("day", 5, 86_400)
 
 
 def test_exactly_the_limit_passes(counters: CounterStore) -> None:
-    outcomes = [counters.hit([MINUTE], now=NOW) for _ in range(5)]
+    outcomes = [counters.consume([MINUTE], now=NOW) for _ in range(5)]
     assert [outcome.allowed for outcome in outcomes] == [True, True, True, False, False]
     assert [outcome.windows[0].hits for outcome in outcomes] == [1, 2, 3, 3, 3]
     assert [outcome.windows[0].remaining for outcome in outcomes] == [2, 1, 0, 0, 0]
 
 
 def test_a_window_starts_with_its_first_hit_and_lasts_its_seconds(counters: CounterStore) -> None:
-    counters.hit([MINUTE], now=NOW)
+    counters.consume([MINUTE], now=NOW)
     for later in (0.0, 1.0, 59.999):
-        assert counters.hit([MINUTE], now=NOW + later).windows[0].reset_ms == 1_700_000_060_250
-    renewed = counters.hit([MINUTE], now=NOW + 60)
+        assert counters.consume([MINUTE], now=NOW + later).windows[0].reset_ms == 1_700_000_060_250
+    renewed = counters.consume([MINUTE], now=NOW + 60)
     assert renewed.allowed
     assert (renewed.windows[0].hits, renewed.windows[0].reset_ms) == (1, 1_700_000_120_250)
 
 
 def test_a_refused_hit_counts_in_no_window(counters: CounterStore) -> None:
     for _ in range(3):
-        counters.hit([MINUTE, DAY], now=NOW)
-    refused = counters.hit([MINUTE, DAY], now=NOW)
+        counters.consume([MINUTE, DAY], now=NOW)
+    refused = counters.consume([MINUTE, DAY], now=NOW)
     assert refused.refused == refused.windows[0]
     assert [window.hits for window in refused.windows] == [3, 3]
-    assert counters.hit([DAY], now=NOW).windows[0].hits == 4
+    assert counters.consume([DAY], now=NOW).windows[0].hits == 4
 
 
 def test_of_two_full_windows_the_one_with_the_longer_wait_is_named(counters: CounterStore) -> None:
-    short, long = WindowHit("short", 1, 60), WindowHit("long", 1, 3600)
-    counters.hit([short, long], now=NOW)
-    refused = counters.hit([short, long], now=NOW).refused
+    short, long = WindowRequest("short", 1, 60), WindowRequest("long", 1, 3600)
+    counters.consume([short, long], now=NOW)
+    refused = counters.consume([short, long], now=NOW).refused
     assert refused is not None
     assert refused.key == "long"
     assert refused.retry_after(NOW) == 3600
 
 
 def test_the_wait_is_rounded_up_and_never_zero(counters: CounterStore) -> None:
-    window = WindowHit("one", 1, 60)
-    counters.hit([window], now=NOW)
+    window = WindowRequest("one", 1, 60)
+    counters.consume([window], now=NOW)
     waits = {}
     for moment in (NOW, NOW + 0.5, NOW + 59.9):
-        refused = counters.hit([window], now=moment).refused
+        refused = counters.consume([window], now=moment).refused
         assert refused is not None
         waits[moment] = refused.retry_after(moment)
         assert refused.reset_at == 1_700_000_061
@@ -58,34 +58,34 @@ def test_the_wait_is_rounded_up_and_never_zero(counters: CounterStore) -> None:
 
 
 def test_a_window_without_a_limit_counts_and_never_refuses(counters: CounterStore) -> None:
-    unlimited = WindowHit("unlimited", None, 60)
+    unlimited = WindowRequest("unlimited", None, 60)
     for hits in range(1, 6):
-        window = counters.hit([unlimited], now=NOW).windows[0]
+        window = counters.consume([unlimited], now=NOW).windows[0]
         assert (window.hits, window.remaining) == (hits, UNLIMITED)
 
 
 def test_a_limit_of_zero_refuses_the_first_hit(counters: CounterStore) -> None:
-    refused = counters.hit([WindowHit("none", 0, 60)], now=NOW).refused
+    refused = counters.consume([WindowRequest("none", 0, 60)], now=NOW).refused
     assert refused is not None
     assert (refused.hits, refused.reset_ms) == (0, 1_700_000_060_250)
 
 
 def test_a_changed_limit_holds_from_the_next_hit(counters: CounterStore) -> None:
     for _ in range(3):
-        counters.hit([MINUTE], now=NOW)
-    assert counters.hit([MINUTE._replace(limit=4)], now=NOW).allowed
-    assert not counters.hit([MINUTE._replace(limit=2)], now=NOW).allowed
+        counters.consume([MINUTE], now=NOW)
+    assert counters.consume([MINUTE._replace(limit=4)], now=NOW).allowed
+    assert not counters.consume([MINUTE._replace(limit=2)], now=NOW).allowed
 
 
 def test_a_hit_may_be_worth_several(counters: CounterStore) -> None:
-    window = WindowHit("batch", 10, 60, cost=4)
-    assert [counters.hit([window], now=NOW).allowed for _ in range(3)] == [True, True, False]
-    assert counters.hit([window._replace(cost=2)], now=NOW).windows[0].hits == 10
+    window = WindowRequest("batch", 10, 60, cost=4)
+    assert [counters.consume([window], now=NOW).allowed for _ in range(3)] == [True, True, False]
+    assert counters.consume([window._replace(cost=2)], now=NOW).windows[0].hits == 10
 
 
 def test_windows_are_answered_in_the_order_asked(counters: CounterStore) -> None:
-    windows = [WindowHit(key, 9, 60) for key in ("b", "c", "a", "ü/ \N{SNOWMAN}")]
-    assert [state.key for state in counters.hit(windows, now=NOW).windows] == [window.key for window in windows]
+    windows = [WindowRequest(key, 9, 60) for key in ("b", "c", "a", "ü/ \N{SNOWMAN}")]
+    assert [state.key for state in counters.consume(windows, now=NOW).windows] == [window.key for window in windows]
 
 
 def test_peeking_counts_nothing_and_tells_what_a_hit_would_find(counters: CounterStore) -> None:
@@ -93,7 +93,7 @@ def test_peeking_counts_nothing_and_tells_what_a_hit_would_find(counters: Counte
     assert fresh.allowed
     assert (fresh.windows[0].hits, fresh.windows[0].reset_ms) == (0, 1_700_000_060_250)
     for _ in range(3):
-        counters.hit([MINUTE], now=NOW)
+        counters.consume([MINUTE], now=NOW)
     full = counters.peek([MINUTE], now=NOW + 1)
     assert full.refused == full.windows[0]
     assert full.windows[0].hits == 3
@@ -101,28 +101,28 @@ def test_peeking_counts_nothing_and_tells_what_a_hit_would_find(counters: Counte
 
 
 def test_a_hit_can_be_given_back(counters: CounterStore) -> None:
-    outcome = [counters.hit([MINUTE, DAY], now=NOW) for _ in range(3)][-1]
-    counters.give_back(windows=outcome.windows, now=NOW + 1)
+    outcome = [counters.consume([MINUTE, DAY], now=NOW) for _ in range(3)][-1]
+    counters.refund(windows=outcome.windows, now=NOW + 1)
     assert [window.hits for window in counters.peek([MINUTE, DAY], now=NOW + 1).windows] == [2, 2]
-    assert counters.hit([MINUTE], now=NOW + 1).allowed
+    assert counters.consume([MINUTE], now=NOW + 1).allowed
 
 
 def test_a_hit_of_an_ended_window_is_not_given_back_to_the_next(counters: CounterStore) -> None:
-    old = counters.hit([MINUTE], now=NOW)
-    counters.hit([MINUTE], now=NOW + 60)
-    counters.give_back(windows=old.windows, now=NOW + 60)
+    old = counters.consume([MINUTE], now=NOW)
+    counters.consume([MINUTE], now=NOW + 60)
+    counters.refund(windows=old.windows, now=NOW + 60)
     assert counters.peek([MINUTE], now=NOW + 60).windows[0].hits == 1
 
 
 def test_reset_forgets_the_named_windows_only(counters: CounterStore) -> None:
-    counters.hit([MINUTE, DAY], now=NOW)
+    counters.consume([MINUTE, DAY], now=NOW)
     counters.reset(["minute", "never seen"])
     counters.reset([])
     assert [window.hits for window in counters.peek([MINUTE, DAY], now=NOW).windows] == [0, 1]
 
 
 def test_all_windows_can_be_reset_without_touching_usage(counters: CounterStore) -> None:
-    counters.hit([MINUTE, DAY], now=NOW)
+    counters.consume([MINUTE, DAY], now=NOW)
     counters.report_usage(1, 7, "search", 5, capped=False, now=NOW)
     assert counters.reset_all() == 2
     seen = counters.peek([MINUTE, DAY], usage_of=1, now=NOW)
@@ -133,18 +133,18 @@ def test_all_windows_can_be_reset_without_touching_usage(counters: CounterStore)
 def test_a_window_begun_by_a_wrong_clock_is_begun_anew(counters: CounterStore) -> None:
     wrong = NOW + 10 * 365 * 86_400
     for _ in range(3):
-        counters.hit([MINUTE], now=wrong)
-    corrected = counters.hit([MINUTE], now=NOW)
+        counters.consume([MINUTE], now=wrong)
+    corrected = counters.consume([MINUTE], now=NOW)
     assert corrected.allowed
     assert (corrected.windows[0].hits, corrected.windows[0].reset_ms) == (1, 1_700_000_060_250)
 
 
 @pytest.mark.parametrize("behind", [0.5, 30.0])
 def test_a_clock_slightly_behind_counts_in_the_same_window(counters: CounterStore, behind: float) -> None:
-    counters.hit([MINUTE], now=NOW)
-    assert counters.hit([MINUTE], now=NOW - behind).windows[0].hits == 2
+    counters.consume([MINUTE], now=NOW)
+    assert counters.consume([MINUTE], now=NOW - behind).windows[0].hits == 2
 
 
 def test_a_request_without_windows_is_allowed(counters: CounterStore) -> None:
-    outcome = counters.hit([], now=NOW)
-    assert (outcome.allowed, outcome.windows, outcome.used_today, outcome.epoch) == (True, (), None, None)
+    outcome = counters.consume([], now=NOW)
+    assert (outcome.allowed, outcome.windows, outcome.used_today, outcome.credential_version) == (True, (), None, None)

@@ -12,15 +12,17 @@ from unittest.mock import patch
 from backends.base import Document, SearchQuery
 from backends.embedded import search
 from backends.embedded.analysis import languages, vietnamese
-from backends.embedded.index.snapshots import Findings
-from backends.embedded.query import parser, phrases, planner, term_queries, typos, variants
+from backends.embedded.index.snapshots import SnapshotCache
+from backends.embedded.query import parser, phrases, relaxations, scoring, term_queries, terms, typos, variants
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.search import run_search
 from backends.registry import create_backend
 
 Number = int | float
 
-MODULES = (variants, term_queries, languages, phrases, planner, parser, search, vietnamese, typos)
+MODULES = (
+    variants, term_queries, languages, phrases, terms, relaxations, scoring, parser, search, vietnamese, typos
+)  # fmt: skip
 """Where numbers stand, outside of :class:`Ranking`, that decide what is found and in which order."""
 
 
@@ -44,7 +46,7 @@ class Shelf:
     def search(self, query: SearchQuery, ranking: Ranking = RANKING) -> Found:
         """Run one search, which knows nothing of those before: they may have been ranked by other numbers."""
         snapshot = copy(self._backend.store.snapshot("shelf"))  # type: ignore[attr-defined]
-        snapshot._findings = Findings(1000)
+        snapshot._snapshot_cache = SnapshotCache(1000)
         result = run_search(snapshot, query, ranking)
         return Found(tuple(hit.id for hit in result.hits), result.total)
 

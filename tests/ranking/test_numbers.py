@@ -17,7 +17,7 @@ from tests.ranking.rows import ROWS, Row
 NOTHING: Mapping[str, Number] = {
     "half_life_days": math.inf,  # A time to divide by: without a half-life, news stay new.
     "search._MICROSECONDS_A_DAY": math.inf,  # The same.
-    "queries.MAX_UNITS": 1,  # A query has at least one word.
+    "parser.MAX_QUERY_TERMS": 1,  # A query has at least one word.
 }
 """What a number is set to where 0 is not what nothing means."""
 
@@ -26,10 +26,12 @@ _WRITTEN = "decides when documents are written: the shelves are"
 _ONCE = "is read once by a process, or when documents are written: the shelves are"
 _SIX = "would take a site in six languages of one script"
 _ENDING = "no stemmer takes off more letters; it bounds work"
+_LAST = "any small share puts documents with stop words alone behind those with words of meaning"
+_LONG = "would take a query of more than sixteen words"
 _TWO_HUNDRED = "would take a site of more than two hundred pages, one in a language of its own"
 
 UNSEEN: Mapping[tuple[str, str], str] = {
-    ("expansion._MOST_LOOKED_AT", "thrice"): _WORK,
+    ("variants._MOST_LOOKED_AT", "thrice"): _WORK,
     ("typos._MOST_SCANNED", "thrice"): _WORK,
     ("typos._MOST_SCANNED_AGAIN", "nothing"): _WORK,
     ("typos._MOST_SCANNED_AGAIN", "thrice"): _WORK,
@@ -39,6 +41,8 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("typos._FEWEST_LETTERS", "thrice"): _WORK,
     ("typos.LONGEST_INDEXED_TEXT", "nothing"): _WORK,
     ("typos.LONGEST_INDEXED_TEXT", "thrice"): _WORK,
+    ("relaxations._STOP_WORDS_ALONE", "thrice"): _LAST,
+    ("scoring.MAX_PROXIMITY_CLAUSES", "thrice"): _LONG,
     ("languages._LETTERS_OF_ENDING", "nothing"): _ENDING,
     ("languages._LETTERS_OF_ENDING", "thrice"): _ENDING,
     ("languages._MOST_LIKELY", "thrice"): _SIX,
@@ -47,10 +51,10 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("languages._SAMPLE", "thrice"): _WRITTEN,
     ("languages._VOTES_OF_LETTERS", "nothing"): _ONCE,
     ("languages._VOTES_OF_LETTERS", "thrice"): _ONCE,
-    ("tones._ENOUGH", "nothing"): _WRITTEN,
-    ("tones._ENOUGH", "thrice"): _WRITTEN,
-    ("tones._LONGEST", "nothing"): _WRITTEN,
-    ("tones._LONGEST", "thrice"): _WRITTEN,
+    ("vietnamese._ENOUGH", "nothing"): _WRITTEN,
+    ("vietnamese._ENOUGH", "thrice"): _WRITTEN,
+    ("vietnamese._LONGEST", "nothing"): _WRITTEN,
+    ("vietnamese._LONGEST", "thrice"): _WRITTEN,
 }
 """Number and change (``nothing``, ``thrice``) that no row shows, and why. None of them is of ``Ranking``."""
 

@@ -141,11 +141,11 @@ def test_all_hear_of_it_when_the_commit_fails_and_the_next_ones_go_on(
 
 
 def test_a_change_of_credentials_is_announced_around_the_commit(database: Database, counters: MemoryCounters) -> None:
-    before = counters.peek([], credentials_of=7, now=NOW.timestamp()).epoch
+    before = counters.peek([], credentials_of=7, now=NOW.timestamp()).credential_version
 
     GroupCommit(database, counters).run(7, lambda session: Written(None, changed_account=7))
 
-    after = counters.peek([], credentials_of=7, now=NOW.timestamp()).epoch
+    after = counters.peek([], credentials_of=7, now=NOW.timestamp()).credential_version
     assert before is not None
     assert after is not None
     assert after.is_settled

@@ -111,7 +111,7 @@ def test_usage_is_copied_account_by_account_in_order(app: Flask, part: Runtime) 
     """Copies of two workers that began with different accounts would each hold what the other waits for."""
     accounts = [register_tenant(app, f"number{number}@example.com").account_id for number in range(12)]
     for account_id in accounts:
-        part.counters.hit((), reserve=UsageReservation(account_id, None, None), now=now().timestamp())
+        part.counters.consume((), reserve=UsageReservation(account_id, None, None), now=now().timestamp())
         part.usage_copies.note(account_id)
     part.usage_copies.flush()
 

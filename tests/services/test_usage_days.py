@@ -45,11 +45,11 @@ def test_the_counter_store_decides_where_it_has_more(used: Tenant) -> None:
 def test_a_search_under_way_that_fails_is_not_copied(used: Tenant) -> None:
     part = used.app.extensions["runtime"]
     part.usage_copies.finish()
-    under_way = part.counters.hit((), reserve=UsageReservation(used.account_id, None, None), now=now().timestamp())
+    under_way = part.counters.consume((), reserve=UsageReservation(used.account_id, None, None), now=now().timestamp())
     part.usage_copies.note(used.account_id)
     part.usage_copies.flush()
 
-    part.counters.give_back(reservation=under_way.reservation, now=now().timestamp())
+    part.counters.refund(reservation=under_way.reservation, now=now().timestamp())
     part.usage_copies.flush()
 
     assert month_of(used)["searches_this_month"] == 3

@@ -18,20 +18,20 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app.counters.base import (
+    ConsumeOutcome,
     CounterStore,
     CountersUnavailable,
-    CredentialEpoch,
+    CredentialVersion,
     DayUsage,
-    HitOutcome,
     IdempotencyKey,
     Operation,
     ReportOutcome,
     ReportStatus,
     Reservation,
     UsageReservation,
-    WindowHit,
+    WindowRequest,
     WindowState,
-    most_patient,
+    longest_wait,
 )
 from app.counters.metering import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, day_from_number, day_number, milliseconds
 from app.counters.redis import scripts
@@ -78,27 +78,27 @@ class RedisCounters(CounterStore):
         self._paused_until = 0.0
         _stores.add(self)
 
-    def hit(
+    def consume(
         self,
-        windows: Sequence[WindowHit],
+        windows: Sequence[WindowRequest],
         *,
         reserve: UsageReservation | None = None,
         credentials_of: int | None = None,
         now: float,
-    ) -> HitOutcome:
-        return self._hit(True, windows, reserve, None, credentials_of, now)
+    ) -> ConsumeOutcome:
+        return self._consume(True, windows, reserve, None, credentials_of, now)
 
     def peek(
         self,
-        windows: Sequence[WindowHit],
+        windows: Sequence[WindowRequest],
         *,
         usage_of: int | None = None,
         credentials_of: int | None = None,
         now: float,
-    ) -> HitOutcome:
-        return self._hit(False, windows, None, usage_of, credentials_of, now)
+    ) -> ConsumeOutcome:
+        return self._consume(False, windows, None, usage_of, credentials_of, now)
 
-    def give_back(
+    def refund(
         self,
         *,
         reservation: Reservation | None = None,
@@ -164,10 +164,10 @@ class RedisCounters(CounterStore):
         usage = map(DayUsage, days, counts[::2], counts[1::2])
         return [day for day in usage if day.used or day.indexing]
 
-    def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+    def begin_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
         return self._change(account_id, "begin", now)
 
-    def end_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+    def end_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
         return self._change(account_id, "end", now)
 
     def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
@@ -199,15 +199,15 @@ class RedisCounters(CounterStore):
         self._client: redis.Redis = self._make_client()
         self._execute: Any = self._client.execute_command
 
-    def _hit(
+    def _consume(
         self,
         counting: bool,
-        windows: Sequence[WindowHit],
+        windows: Sequence[WindowRequest],
         reserve: UsageReservation | None,
         usage_of: int | None,
         credentials_of: int | None,
         now: float,
-    ) -> HitOutcome:
+    ) -> ConsumeOutcome:
         now_ms = milliseconds(now)
         day = now_ms // 86_400_000
         today = day_from_number(day)
@@ -231,18 +231,18 @@ class RedisCounters(CounterStore):
             arguments += [-1 if window.limit is None else window.limit, window.seconds * 1000, window.cost]
         refused, reserved, used, started, finished, *counts = self._run(_HIT, keys, arguments)
         states = tuple(map(WindowState, *zip(*windows, strict=True), counts[::2], counts[1::2])) if windows else ()
-        return HitOutcome(
+        return ConsumeOutcome(
             states,
-            most_patient(states) if refused else None,
+            longest_wait(states) if refused else None,
             Reservation(reserve.account_id, site_id, today) if reserve is not None and reserved else None,
             None if account_id is None or (refused and counting) else used,
             today,
-            None if credentials_of is None else CredentialEpoch(started, finished),
+            None if credentials_of is None else CredentialVersion(started, finished),
         )
 
-    def _change(self, account_id: int, step: str, now: float) -> CredentialEpoch:
+    def _change(self, account_id: int, step: str, now: float) -> CredentialVersion:
         answer = self._run(_CHANGE, [_epoch(account_id), _OPEN_CHANGES], [milliseconds(now), step, account_id])
-        return CredentialEpoch(*answer)
+        return CredentialVersion(*answer)
 
     def _delete(self, pattern: str) -> int:
         deleted, cursor = 0, -1

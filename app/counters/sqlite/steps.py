@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from app.counters.base import (
-    CredentialEpoch,
-    HitOutcome,
+    ConsumeOutcome,
+    CredentialVersion,
     IdempotencyKey,
     Operation,
     ReportOutcome,
@@ -16,9 +16,9 @@ from app.counters.base import (
     Reservation,
     SiteUsage,
     UsageReservation,
-    WindowHit,
+    WindowRequest,
     WindowState,
-    most_patient,
+    longest_wait,
 )
 from app.counters.metering import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, charge_of_site, day_from_number, day_number
 from app.counters.sqlite.housekeeper import Execute
@@ -67,16 +67,16 @@ class Latest:
     now_ms = 0
 
 
-def hit(
+def consume(
     execute: Execute,
-    windows: Sequence[WindowHit],
+    windows: Sequence[WindowRequest],
     reserve: UsageReservation | None,
     credentials_of: int | None,
     now_ms: int,
-) -> HitOutcome:
+) -> ConsumeOutcome:
     day = now_ms // 86_400_000
     today = _date_of_day(day)
-    epoch = None if credentials_of is None else _epoch(execute, credentials_of, now_ms)
+    credential_version = None if credentials_of is None else _epoch(execute, credentials_of, now_ms)
     states = []
     began = []
     full = False
@@ -93,7 +93,7 @@ def hit(
         states.append((key, limit, seconds, cost, hits, reset_ms))
     if full:
         seen = tuple(map(WindowState._make, states))
-        return HitOutcome(seen, most_patient(seen), None, None, today, epoch)
+        return ConsumeOutcome(seen, longest_wait(seen), None, None, today, credential_version)
     counted = []
     for (key, limit, seconds, cost, hits, reset_ms), begins in zip(states, began, strict=True):
         hits += cost
@@ -103,23 +103,25 @@ def hit(
             execute(_COUNT_HIT, (hits, key))
         counted.append(WindowState(key, limit, seconds, cost, hits, reset_ms))
     if reserve is None:
-        return HitOutcome(tuple(counted), None, None, None, today, epoch)
+        return ConsumeOutcome(tuple(counted), None, None, None, today, credential_version)
     account_id, daily_limit, site_id = reserve
     row = execute(_READ_USED, (account_id, day)).fetchone()
     used = 0 if row is None else row[0]
     if daily_limit is not None and used >= daily_limit:
-        return HitOutcome(tuple(counted), None, None, used, today, epoch)
+        return ConsumeOutcome(tuple(counted), None, None, used, today, credential_version)
     used += 1 if site_id is None else _count_gateway(execute, account_id, day, site_id, 1)
     if row is None:
         execute(_START_DAY, (account_id, day, used))
     else:
         execute(_WRITE_USED, (used, account_id, day))
-    return HitOutcome(tuple(counted), None, Reservation(account_id, site_id, today), used, today, epoch)
+    return ConsumeOutcome(
+        tuple(counted), None, Reservation(account_id, site_id, today), used, today, credential_version
+    )
 
 
 def peek(
-    execute: Execute, windows: Sequence[WindowHit], usage_of: int | None, credentials_of: int | None, now_ms: int
-) -> HitOutcome:
+    execute: Execute, windows: Sequence[WindowRequest], usage_of: int | None, credentials_of: int | None, now_ms: int
+) -> ConsumeOutcome:
     day = now_ms // 86_400_000
     states = []
     for window in windows:
@@ -129,11 +131,11 @@ def peek(
             row = 0, now_ms + length_ms
         states.append(WindowState(*window, *row))
     used = None if usage_of is None else _used(execute, usage_of, day)
-    epoch = None if credentials_of is None else _epoch(execute, credentials_of, now_ms)
-    return HitOutcome(tuple(states), most_patient(states), None, used, _date_of_day(day), epoch)
+    credential_version = None if credentials_of is None else _epoch(execute, credentials_of, now_ms)
+    return ConsumeOutcome(tuple(states), longest_wait(states), None, used, _date_of_day(day), credential_version)
 
 
-def give_back(execute: Execute, reservation: Reservation | None, windows: Sequence[WindowState], now_ms: int) -> None:
+def refund(execute: Execute, reservation: Reservation | None, windows: Sequence[WindowState], now_ms: int) -> None:
     for window in windows:
         if window.reset_ms > now_ms:
             execute(
@@ -200,13 +202,13 @@ def read_days(execute: Execute, account_id: int, first: int, last: int) -> list[
     ).fetchall()
 
 
-def begin_change(execute: Execute, account_id: int, now_ms: int) -> CredentialEpoch:
+def begin_change(execute: Execute, account_id: int, now_ms: int) -> CredentialVersion:
     _epoch(execute, account_id, now_ms)
     execute("UPDATE epochs SET started=started + 1, begun_ms=? WHERE account_id=?", (now_ms, account_id))
     return _epoch(execute, account_id, now_ms)
 
 
-def end_change(execute: Execute, account_id: int, now_ms: int) -> CredentialEpoch:
+def end_change(execute: Execute, account_id: int, now_ms: int) -> CredentialVersion:
     _epoch(execute, account_id, now_ms)
     execute(
         "UPDATE epochs SET finished=finished + 1, started=max(started, finished + 1) WHERE account_id=?",
@@ -241,12 +243,12 @@ def clear(execute: Execute) -> None:
         execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
 
 
-def _epoch(execute: Execute, account_id: int, now_ms: int) -> CredentialEpoch:
+def _epoch(execute: Execute, account_id: int, now_ms: int) -> CredentialVersion:
     row = execute(_READ_EPOCH, (account_id,)).fetchone()
     if row is None:
         execute("INSERT INTO epochs VALUES (?, ?, ?, 0)", (account_id, now_ms, now_ms))
-        return CredentialEpoch(now_ms, now_ms)
-    return CredentialEpoch._make(row)
+        return CredentialVersion(now_ms, now_ms)
+    return CredentialVersion._make(row)
 
 
 def _used(execute: Execute, account_id: int, day: int) -> int:

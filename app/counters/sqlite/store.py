@@ -8,16 +8,16 @@ from functools import partial
 from pathlib import Path
 
 from app.counters.base import (
+    ConsumeOutcome,
     CounterStore,
-    CredentialEpoch,
+    CredentialVersion,
     DayUsage,
-    HitOutcome,
     IdempotencyKey,
     Operation,
     ReportOutcome,
     Reservation,
     UsageReservation,
-    WindowHit,
+    WindowRequest,
     WindowState,
 )
 from app.counters.metering import day_from_number, day_number, milliseconds
@@ -41,36 +41,36 @@ class SqliteCounters(CounterStore):
         )
         self._run = self._file.run
 
-    def hit(
+    def consume(
         self,
-        windows: Sequence[WindowHit],
+        windows: Sequence[WindowRequest],
         *,
         reserve: UsageReservation | None = None,
         credentials_of: int | None = None,
         now: float,
-    ) -> HitOutcome:
+    ) -> ConsumeOutcome:
         now_ms = milliseconds(now)
         self._latest.now_ms = now_ms
-        return self._run(steps.hit, windows, reserve, credentials_of, now_ms)
+        return self._run(steps.consume, windows, reserve, credentials_of, now_ms)
 
     def peek(
         self,
-        windows: Sequence[WindowHit],
+        windows: Sequence[WindowRequest],
         *,
         usage_of: int | None = None,
         credentials_of: int | None = None,
         now: float,
-    ) -> HitOutcome:
+    ) -> ConsumeOutcome:
         return self._run(steps.peek, windows, usage_of, credentials_of, milliseconds(now))
 
-    def give_back(
+    def refund(
         self,
         *,
         reservation: Reservation | None = None,
         windows: Sequence[WindowState] = (),
         now: float,
     ) -> None:
-        self._run(steps.give_back, reservation, windows, milliseconds(now))
+        self._run(steps.refund, reservation, windows, milliseconds(now))
 
     def reset(self, keys: Sequence[str]) -> None:
         self._run(steps.reset, keys)
@@ -101,10 +101,10 @@ class SqliteCounters(CounterStore):
         rows = self._run(steps.read_days, account_id, day_number(first_day), day_number(last_day), reading=True)
         return [DayUsage(day_from_number(day), used, indexing) for day, used, indexing in rows]
 
-    def begin_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+    def begin_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
         return self._run(steps.begin_change, account_id, milliseconds(now))
 
-    def end_credential_change(self, account_id: int, *, now: float) -> CredentialEpoch:
+    def end_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
         return self._run(steps.end_change, account_id, milliseconds(now))
 
     def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:

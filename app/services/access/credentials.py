@@ -18,7 +18,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import CounterStore, CredentialEpoch
+from app.counters.base import CounterStore, CredentialVersion
 from app.models import Account, Key, Site
 from app.plans import PlanLimits, PlanTable
 from app.services.indexing.site_fields import kinds_of
@@ -81,7 +81,7 @@ class Credentials:
 
     key: KeyRecord | None
     account: AccountRecord
-    epoch: CredentialEpoch | None
+    credential_version: CredentialVersion | None
 
 
 def site_record(site: Site) -> SiteRecord:
@@ -101,12 +101,12 @@ def site_record(site: Site) -> SiteRecord:
 
 
 def load_credentials(
-    session: Session, plans: PlanTable, token_hash: str, epoch: CredentialEpoch | None
+    session: Session, plans: PlanTable, token_hash: str, credential_version: CredentialVersion | None
 ) -> Credentials | None:
     """The key with this token and its account, or ``None``.
 
     Args:
-        epoch: The account's epoch, read before this call; ``None`` when it is not known yet.
+        credential_version: The account's epoch, read before this call; ``None`` when it is not known yet.
     """
     row = session.execute(
         select(Key, Account)
@@ -121,11 +121,16 @@ def load_credentials(
     if was_rotated:
         limits = [moment for moment in (key.expires_at, key.previous_expires_at) if moment is not None]
         usable_until = min(limits)
-    return _credentials(plans, account, key.site, _key_record(key, usable_until, was_rotated), epoch)
+    return _credentials(plans, account, key.site, _key_record(key, usable_until, was_rotated), credential_version)
 
 
 def load_engine_credentials(
-    session: Session, plans: PlanTable, account_id: int, site_id: int, key_id: str | None, epoch: CredentialEpoch | None
+    session: Session,
+    plans: PlanTable,
+    account_id: int,
+    site_id: int,
+    key_id: str | None,
+    credential_version: CredentialVersion | None,
 ) -> Credentials | None:
     """What an engine key was made for: a site with its account and, unless it is the site's public one, a service key.
 
@@ -145,7 +150,7 @@ def load_engine_credentials(
         if key is None:
             return None
         record = _key_record(key, key.expires_at, was_rotated=False)
-    return _credentials(plans, account, site, record, epoch)
+    return _credentials(plans, account, site, record, credential_version)
 
 
 def _key_record(key: Key, usable_until: datetime | None, was_rotated: bool) -> KeyRecord:
@@ -162,11 +167,11 @@ def _key_record(key: Key, usable_until: datetime | None, was_rotated: bool) -> K
 
 
 def _credentials(
-    plans: PlanTable, account: Account, site: Site, key: KeyRecord | None, epoch: CredentialEpoch | None
+    plans: PlanTable, account: Account, site: Site, key: KeyRecord | None, credential_version: CredentialVersion | None
 ) -> Credentials:
     record = AccountRecord(account.id, account.plan, plans.limits_of(account.plan, account.limit_overrides))
     record.sites[site.id] = site_record(site)
-    settled = epoch if epoch is not None and epoch.is_settled else None
+    settled = credential_version if credential_version is not None and credential_version.is_settled else None
     return Credentials(key, record, settled)
 
 
@@ -194,7 +199,7 @@ class CredentialCache:
         """Remember ``credentials`` if they were loaded under a settled epoch, else forget the token."""
         with self._lock:
             self._entries.pop(token_hash, None)
-            if credentials is not None and credentials.epoch is not None:
+            if credentials is not None and credentials.credential_version is not None:
                 self._entries[token_hash] = credentials
                 while len(self._entries) > self._size:
                     self._entries.popitem(last=False)

@@ -14,7 +14,7 @@ from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.bulk_sql import execute_rows
 from app.services.analytics.event_journal import JournalEntry
 from app.services.analytics.rollups import Changes, apply_changes, lock_accounts
-from backends.text.normalization import normal_form
+from backends.text import normal_form
 
 MERGE_MICROSECONDS = 30_000_000
 """How much later an entry may be and still replace the one before it."""

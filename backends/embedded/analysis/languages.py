@@ -17,7 +17,7 @@ import Stemmer
 from backends.embedded.analysis.normalization import fold
 from backends.embedded.analysis.stop_words import STOP_WORDS
 from backends.embedded.analysis.vietnamese import TONAL, has_tones
-from backends.text.normalization import INDIAN, beyond_ascii, normalized
+from backends.text import INDIAN, beyond_ascii, normalized
 
 STEMMERS = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
@@ -195,11 +195,11 @@ class _Ballots:
 
     def __init__(self) -> None:
         votes = _votes()
-        unit = math.lcm(*{part for _, part in votes.values()})
+        query_term = math.lcm(*{part for _, part in votes.values()})
         self.languages = tuple(dict.fromkeys(language for languages, _ in votes.values() for language in languages))
         bit = {language: 32 * at for at, language in enumerate(self.languages)}
         self._by_word = {
-            word: sum((unit // part) << bit[language] for language in languages)
+            word: sum((query_term // part) << bit[language] for language in languages)
             for word, (languages, part) in votes.items()
         }
         self._counts = struct.Struct(f"<{len(self.languages)}I")

@@ -1,6 +1,6 @@
 """Words as the index knows them: composed, without case and accents, scripts without spaces cut into pairs.
 
-The same steps run over documents and queries. :func:`prepare` does in Python what tantivy's analyzer does not;
+The same steps run over documents and queries. :func:`analyze` does in Python what tantivy's analyzer does not;
 :data:`ANALYZER` then splits, lower-cases and folds Latin letters.
 """
 
@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import tantivy
 
-from backends.text.normalization import beyond_ascii, few_marks, normalized
+from backends.text import beyond_ascii, few_marks, normalized
 
 MAX_TERM_BYTES = 160
 """Words of so many and more are neither indexed nor searched."""
@@ -39,7 +39,7 @@ _SILENT_MARKS = (
 )  # fmt: skip
 """Tone and silencing marks of the clustered scripts; tantivy would split words at them."""
 
-RUN = re.compile(f"[{_UNSPACED_BASE}]+|[{_HANGUL}]+|[{_CLUSTERED}]+")
+UNSEGMENTED_RUN = re.compile(f"[{_UNSPACED_BASE}]+|[{_HANGUL}]+|[{_CLUSTERED}]+")
 """A stretch of one script written without spaces (Korean included: particles cling to its words)."""
 
 _CLUSTER = re.compile(f".[{_CLUSTER_MARKS}]*", re.DOTALL)
@@ -99,14 +99,14 @@ ANALYZER = (
 )
 
 
-def pieces_of(run: str) -> list[str]:
+def graphemes(run: str) -> list[str]:
     """The units a run of an unspaced script is cut into: characters, each with its marks."""
     return _CLUSTER.findall(run) if _IS_CLUSTERED.match(run) else list(run)
 
 
 def _paired(match: re.Match[str]) -> str:
     """A run as its pairs of neighbours, then its pieces: words are found by pairs, single characters by themselves."""
-    pieces = pieces_of(match.group())
+    pieces = graphemes(match.group())
     alone = " ".join(pieces)
     if len(pieces) == 1:
         return f" {alone} "
@@ -139,7 +139,7 @@ def _composed(text: str, foreign: str) -> str:
     return text
 
 
-def spell_out(text: str) -> str:
+def expand_symbols(text: str) -> str:
     """``C++``, ``C#`` and ``.NET`` as words that splitting leaves whole."""
     if "+" in text and "++" in text:
         text = _LETTER_PLUS.sub("plusplus ", text)
@@ -151,13 +151,13 @@ def spell_out(text: str) -> str:
     return text
 
 
-def prepare(text: str) -> str:
+def analyze(text: str) -> str:
     """A document's text as it is given to :data:`ANALYZER`."""
     foreign = beyond_ascii(text)
     if _TO_COMPOSE.search(foreign) is None:
-        return spell_out(text)
+        return expand_symbols(text)
     text = _composed(text, foreign)
-    return spell_out(text if _UNSPACED.search(beyond_ascii(text)) is None else RUN.sub(_paired, text))
+    return expand_symbols(text if _UNSPACED.search(beyond_ascii(text)) is None else UNSEGMENTED_RUN.sub(_paired, text))
 
 
 @lru_cache(maxsize=65536)
@@ -165,10 +165,10 @@ def fold(word: str) -> str:
     """One word, folded; ``""`` if nothing of it is indexed. No pairs are made."""
     if word.isascii() and word.isalpha() and word.islower() and len(word) < MAX_TERM_BYTES:
         return word
-    terms = ANALYZER.analyze(spell_out(compose(word)))
+    terms = ANALYZER.analyze(expand_symbols(compose(word)))
     return terms[0] if len(terms) == 1 else " ".join(terms)
 
 
 def terms_of(text: str) -> list[str]:
     """The terms a text is indexed under, in order."""
-    return list(ANALYZER.analyze(prepare(text)))
+    return list(ANALYZER.analyze(analyze(text)))

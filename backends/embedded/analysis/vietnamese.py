@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from backends.text.normalization import beyond_ascii, normalized
+from backends.text import beyond_ascii, normalized
 
 TONAL = frozenset({"vi"})
 """The languages with tones, as ISO 639-1 codes."""

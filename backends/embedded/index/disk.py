@@ -12,38 +12,39 @@ import shutil
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
+from typing import Protocol
 
 import tantivy
 
 from backends.base import FieldKinds
 from backends.embedded.engine_errors import is_engine_error, is_passing
-from backends.embedded.index.documents import slots_for
+from backends.embedded.index.documents import dynamic_columns_for
 from backends.embedded.index.generations import (
     META_FILE,
     STATE_FILE,
     Signature,
+    current_generation,
     make_generation,
     new_generation,
     open_generation,
     read_generation,
     signature_of,
     sweep_drafts,
+    sweep_generations,
     sync_folder,
     write_state,
 )
-from backends.embedded.index.locks import FileLease, lock_file
+from backends.embedded.index.locks import FileLease, lock_file, try_lock_file
 from backends.embedded.index.rebuild import copy_documents, live_slots
-from backends.embedded.index.schema import FIRST_SLOTS, enough_slots
-from backends.embedded.index.snapshots import Findings, Snapshot
+from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, enough_dynamic_columns
+from backends.embedded.index.snapshots import Snapshot, SnapshotCache
 from backends.embedded.index.store import LARGE_HEAP, State, Store, Writing
-from backends.embedded.maintenance.scheduler import Tidier
-from backends.embedded.maintenance.vacuum import compact, current_generation, is_bloated, segments_of, sweep_generations
 from backends.errors import BackendUnavailable, IndexNotFound
 
 _INDEX_NAME = re.compile(r"[a-z0-9_]{1,64}")
@@ -71,13 +72,13 @@ class OpenIndex:
         used_at: When it was last asked for, on the monotonic clock.
     """
 
-    def __init__(self, folder: Path, state: State, pointer: Signature, findings: Findings):
+    def __init__(self, folder: Path, state: State, pointer: Signature, snapshot_cache: SnapshotCache):
         self.state = state
         self.pointer = pointer
         self.folder = folder / state.generation
         self._meta_path = f"{self.folder}/{META_FILE}"
         self.used_at = 0.0
-        self._findings = findings
+        self._snapshot_cache = snapshot_cache
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
         meta = signature_of(self._meta_path)
@@ -106,7 +107,17 @@ class OpenIndex:
         return self._snapshot
 
     def _snapshot_of(self, index: tantivy.Index, meta: Signature) -> Snapshot:
-        return Snapshot(index, self.state.slots, meta, self._findings, (str(self.folder), meta))
+        return Snapshot(index, self.state.dynamic_columns, meta, self._snapshot_cache, (str(self.folder), meta))
+
+
+class Maintenance(Protocol):
+    """What keeps the indexes of a store quick to search."""
+
+    def look(self) -> None:
+        """Begin, in the background, what is due."""
+
+    def after_write(self, name: str) -> None:
+        """Do what is due at an index that was just written to; called in the background."""
 
 
 class DiskStore(Store):
@@ -119,25 +130,33 @@ class DiskStore(Store):
         root: The directory; made when first written to.
         capacity: How many indexes stay open in this process.
         timeout_seconds: How long a write waits for another of the same index.
+        maintenance: Makes what keeps this store's indexes quick to search.
 
     Attributes:
         is_closing: Whether nothing new is to be begun in the background.
     """
 
-    def __init__(self, root: Path, capacity: int, timeout_seconds: float):
+    def __init__(
+        self,
+        root: Path,
+        capacity: int,
+        timeout_seconds: float,
+        maintenance: Callable[[DiskStore], Maintenance] | None = None,
+    ):
         super().__init__()
         self.root = root
         self._capacity = capacity
         self._timeout_seconds = timeout_seconds
+        self._make_maintenance = maintenance
         self._begin()
 
     def _begin(self) -> None:
-        self.findings = Findings(self._capacity * WORDS_AN_INDEX)
+        self.snapshot_cache = SnapshotCache(self._capacity * WORDS_AN_INDEX)
         self._open: OrderedDict[str, OpenIndex] = OrderedDict()
         self._lock = threading.Lock()
         self._closer: threading.Thread | None = None
         self._closed = threading.Event()
-        self._tidier = Tidier(self)
+        self._maintenance = None if self._make_maintenance is None else self._make_maintenance(self)
         self.is_closing = False
 
     def names(self) -> list[str]:
@@ -205,23 +224,25 @@ class DiskStore(Store):
         try:
             self.snapshot(name)
             entry = self.opened(name)
-            slots: Mapping[str, int] = slots_for(kinds, entry.state.slots)
-            if slots != entry.state.slots:
-                if len(slots) > entry.state.capacity:
-                    slots = self._grow(name, entry, kinds)
+            dynamic_columns: Mapping[str, int] = dynamic_columns_for(kinds, entry.state.dynamic_columns)
+            if dynamic_columns != entry.state.dynamic_columns:
+                if len(dynamic_columns) > entry.state.capacity:
+                    dynamic_columns = self._grow(name, entry, kinds)
                 else:
-                    write_state(folder, replace(entry.state, slots=slots))
+                    write_state(folder, replace(entry.state, dynamic_columns=dynamic_columns))
                 entry = self.opened(name)
             sweep_drafts(entry.folder)
             index = entry.index
         except BaseException:
             lease.release()
             raise
-        with self._written(index, slots, lease, characters, partial(self._rested, name)) as writing:
+        afterwards = None if self._maintenance is None else partial(self._maintenance.after_write, name)
+        with self._written(index, dynamic_columns, lease, characters, afterwards) as writing:
             yield writing
 
-    def tidy(self) -> None:
-        self._tidier.look()
+    def run_maintenance(self) -> None:
+        if self._maintenance is not None:
+            self._maintenance.look()
 
     def check(self) -> None:
         self._prepare_root()
@@ -257,6 +278,10 @@ class DiskStore(Store):
         """Wait for the right to write to an index."""
         return lock_file(self.root / _LOCKS / name, self._timeout_seconds)
 
+    def try_hold_vacuum(self, name: str) -> FileLease | None:
+        """The right to make another generation of an index beside the one in use, if nobody has it."""
+        return try_lock_file(self.root / _LOCKS / f"{name}.compaction")
+
     def opened(self, name: str) -> OpenIndex:
         """The index as this process has it open, opened if need be.
 
@@ -276,7 +301,7 @@ class DiskStore(Store):
                 self._open.move_to_end(name)
                 return entry
         state = State.from_json((folder / STATE_FILE).read_bytes())
-        entry = OpenIndex(folder, state, pointer, self.findings)
+        entry = OpenIndex(folder, state, pointer, self.snapshot_cache)
         let_go: list[OpenIndex] = []
         with self._lock:
             entry.used_at = monotonic()
@@ -344,13 +369,20 @@ class DiskStore(Store):
             The slots it has given out.
         """
         folder = self.folder(name)
-        sweep_generations(self, name, entry.state)
+        guard = self.try_hold_vacuum(name)
+        if guard is not None:  # Else another process makes a generation.
+            try:
+                sweep_generations(folder, entry.state)
+            finally:
+                guard.release()
         searcher = entry.current().searcher
-        slots = live_slots(searcher, kinds, entry.state.slots)
-        state = State(new_generation(), enough_slots(FIRST_SLOTS, len(slots)), slots)
+        dynamic_columns = live_slots(searcher, kinds, entry.state.dynamic_columns)
+        state = State(
+            new_generation(), enough_dynamic_columns(FIRST_DYNAMIC_COLUMNS, len(dynamic_columns)), dynamic_columns
+        )
         try:
             writer = make_generation(folder, state).writer(LARGE_HEAP, 1)
-            copy_documents(searcher, writer, slots)
+            copy_documents(searcher, writer, dynamic_columns)
             writer.commit()
             writer.wait_merging_threads()
             write_state(folder, state)
@@ -361,8 +393,4 @@ class DiskStore(Store):
             raise
         self.forget(name)
         shutil.rmtree(entry.folder, ignore_errors=True)
-        return slots
-
-    def _rested(self, name: str) -> None:
-        if is_bloated(segments_of(self.folder(name))):
-            compact(self, name, is_bloated)
+        return dynamic_columns

@@ -12,33 +12,33 @@ import tantivy
 
 from backends.base import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, Document, FieldKind, FieldKinds
 from backends.embedded.analysis.languages import recognise
-from backends.embedded.analysis.normalization import prepare
+from backends.embedded.analysis.normalization import analyze
 from backends.embedded.analysis.vietnamese import has_tones, toned_words
 from backends.embedded.index.schema import (
-    ANSWER,
-    CHANGED,
     DATE,
+    DEFAULTED_FIELDS,
     FACETS,
+    FILTER_TERMS,
     ID,
     LANGUAGE,
-    MARKS,
     NUMBER_KINDS,
-    PADDED,
     SCALAR_KINDS,
     SORTED_STANDARD_FIELDS,
+    SOURCE,
     TEXT_FIELDS,
     TONED,
-    empty_mark,
+    UPDATED_AT,
+    empty_term,
+    equality_term,
+    exists_term,
     number_column,
-    number_mark,
-    presence_mark,
+    number_term,
     sort_column,
-    sortable_mark,
+    sortable_term,
     text_column,
-    text_mark,
     toned_column,
 )
-from backends.text.normalization import normalized
+from backends.text import normalized
 from backends.values import number_text, parse_instant
 
 LONGEST_INDEXED_TEXT = 400_000
@@ -49,7 +49,7 @@ LONGEST_FACET_VALUE = 1000
 NO_FACETS = frozenset({"content", "excerpt", "title", "url"})
 
 
-def needs_slot(kinds: frozenset[FieldKind]) -> bool:
+def needs_dynamic_column(kinds: frozenset[FieldKind]) -> bool:
     """Whether values of these kinds can be sorted by or compared by size."""
     return bool(kinds & (SCALAR_KINDS | NUMBER_KINDS))
 
@@ -59,47 +59,47 @@ def searched_characters(document: Document) -> int:
     return sum(min(len(str(document.fields.get(name, ""))), LONGEST_INDEXED_TEXT) for name in TEXT_FIELDS)
 
 
-def to_tantivy(document: Document, slots: Mapping[str, int]) -> tantivy.Document:
-    """The document as it is indexed; ``slots`` must cover its own fields."""
+def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantivy.Document:
+    """The document as it is indexed; ``dynamic_columns`` must cover its own fields."""
     fields = document.fields
     title, excerpt, content = (
         str(fields.get("title", "")),
         str(fields.get("excerpt", "")),
         str(fields.get("content", "")),
     )
-    marks: list[str] = []
+    filter_terms: list[str] = []
     columns: dict[str, Any] = {
         ID: document.id,
-        "title": prepare(title[:LONGEST_INDEXED_TEXT]),
-        "content": prepare(content[:LONGEST_INDEXED_TEXT]),
+        "title": analyze(title[:LONGEST_INDEXED_TEXT]),
+        "content": analyze(content[:LONGEST_INDEXED_TEXT]),
         LANGUAGE: recognise(f"{title} {excerpt[:200]} {content[:600]}"),
-        CHANGED: document.changed_at,
-        MARKS: marks,
+        UPDATED_AT: document.changed_at,
+        FILTER_TERMS: filter_terms,
     }
     if excerpt:
-        columns["excerpt"] = prepare(excerpt[:LONGEST_INDEXED_TEXT])
+        columns["excerpt"] = analyze(excerpt[:LONGEST_INDEXED_TEXT])
     texts = {"title": title, "excerpt": excerpt, "content": content}
     if any(map(has_tones, texts.values())):
-        marks.append(TONED)
+        filter_terms.append(TONED)
         columns |= {toned_column(name): toned_words(text[:LONGEST_INDEXED_TEXT]) for name, text in texts.items()}
     facets: dict[str, list[str]] = {}
     for name, value in fields.items():
-        marks.append(presence_mark(name))
-        if _add_sort_key(columns, name, value, slots):
-            marks.append(sortable_mark(name))
+        filter_terms.append(exists_term(name))
+        if _add_sort_key(columns, name, value, dynamic_columns):
+            filter_terms.append(sortable_term(name))
         if not isinstance(value, str):
-            facets[name] = _add_values(columns, marks, name, value, slots)
+            facets[name] = _add_values(columns, filter_terms, name, value, dynamic_columns)
         elif name != ID:
-            marks.append(text_mark(name, value))
+            filter_terms.append(equality_term(name, value))
             if not value:
-                marks.append(empty_mark(name))
+                filter_terms.append(empty_term(name))
             if name not in NO_FACETS:
                 facets[name] = [value[:LONGEST_FACET_VALUE]]
     entry = tantivy.Document(**columns)
     missing = [name for name in REQUIRED_HIT_FIELDS if name not in fields]
-    entry.add_bytes(ANSWER, orjson.dumps({**fields, **dict.fromkeys(missing, "")} if missing else dict(fields)))
+    entry.add_bytes(SOURCE, orjson.dumps({**fields, **dict.fromkeys(missing, "")} if missing else dict(fields)))
     for name in missing:
-        entry.add_bytes(PADDED, name.encode())
+        entry.add_bytes(DEFAULTED_FIELDS, name.encode())
     if facets:
         entry.add_json(FACETS, facets)
     return entry
@@ -107,8 +107,8 @@ def to_tantivy(document: Document, slots: Mapping[str, int]) -> tantivy.Document
 
 def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
     """The document that was indexed, from what the index stores."""
-    fields = orjson.loads(bytes(entry.get_first(ANSWER) or b"{}"))
-    for name in entry.get_all(PADDED):
+    fields = orjson.loads(bytes(entry.get_first(SOURCE) or b"{}"))
+    for name in entry.get_all(DEFAULTED_FIELDS):
         del fields[bytes(name).decode()]
     return Document(str(entry.get_first(ID)), fields, changed_at)
 
@@ -130,7 +130,7 @@ def sort_text(value: str | int | float | bool) -> str:
     return f"0{ordered:016x}{rest + 0x8000:04x}"
 
 
-def _add_sort_key(columns: dict[str, Any], name: str, value: Any, slots: Mapping[str, int]) -> bool:
+def _add_sort_key(columns: dict[str, Any], name: str, value: Any, dynamic_columns: Mapping[str, int]) -> bool:
     """Put what a value is sorted by into its column; gives whether there is such a thing."""
     if name == DATE:
         instant = parse_instant(value)
@@ -140,38 +140,38 @@ def _add_sort_key(columns: dict[str, Any], name: str, value: Any, slots: Mapping
     elif name in SORTED_STANDARD_FIELDS:
         columns[sort_column(name)] = sort_text(value)
     elif name not in STANDARD_FIELDS and not isinstance(value, list):
-        columns[text_column(slots[name])] = sort_text(value)
+        columns[text_column(dynamic_columns[name])] = sort_text(value)
     else:
         return False
     return True
 
 
 def _add_values(
-    columns: dict[str, Any], marks: list[str], name: str, value: Any, slots: Mapping[str, int]
+    columns: dict[str, Any], filter_terms: list[str], name: str, value: Any, dynamic_columns: Mapping[str, int]
 ) -> list[str]:
     """Mark a number, a boolean or the members of a list; gives the values that are counted."""
     if value == []:
-        marks.append(empty_mark(name))
+        filter_terms.append(empty_term(name))
     counted: dict[str, None] = {}
     for item in value if isinstance(value, list) else (value,):
         if isinstance(item, bool):
             text = "true" if item else "false"
-            marks.append(text_mark(name, text))
+            filter_terms.append(equality_term(name, text))
         elif isinstance(item, str):
             text = item
-            marks.append(text_mark(name, item))
+            filter_terms.append(equality_term(name, item))
         else:
             text = number_text(item)
-            marks.append(number_mark(name, item))
-            columns.setdefault(number_column(slots[name]), []).append(float(item))
+            filter_terms.append(number_term(name, item))
+            columns.setdefault(number_column(dynamic_columns[name]), []).append(float(item))
         counted[text[:LONGEST_FACET_VALUE]] = None
     return list(counted)
 
 
-def slots_for(kinds: FieldKinds, taken: Mapping[str, int]) -> dict[str, int]:
+def dynamic_columns_for(kinds: FieldKinds, taken: Mapping[str, int]) -> dict[str, int]:
     """All slots given out, those of ``taken`` unchanged, and one more for every further field that needs one."""
-    slots = dict(taken)
+    dynamic_columns = dict(taken)
     for name in sorted(kinds):
-        if name not in slots and needs_slot(kinds[name]):
-            slots[name] = len(slots)
-    return slots
+        if name not in dynamic_columns and needs_dynamic_column(kinds[name]):
+            dynamic_columns[name] = len(dynamic_columns)
+    return dynamic_columns

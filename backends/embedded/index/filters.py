@@ -9,13 +9,13 @@ import tantivy
 from backends.base import STANDARD_FIELDS, FieldKinds
 from backends.embedded.index.schema import (
     DATE,
+    FILTER_TERMS,
     ID,
-    MARKS,
-    empty_mark,
+    empty_term,
+    equality_term,
+    exists_term,
     number_column,
-    number_mark,
-    presence_mark,
-    text_mark,
+    number_term,
 )
 from backends.errors import BackendRejected
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence, fields_of
@@ -47,9 +47,9 @@ class FilterCompiler:
     query for the documents that it does *not* keep, as far up the tree as that goes.
     """
 
-    def __init__(self, schema: tantivy.Schema, slots: Mapping[str, int]):
+    def __init__(self, schema: tantivy.Schema, dynamic_columns: Mapping[str, int]):
         self.schema = schema
-        self.slots = slots
+        self.dynamic_columns = dynamic_columns
 
     def compile(self, node: Filter) -> tantivy.Query:
         """The query that matches what the filter keeps.
@@ -84,9 +84,9 @@ class FilterCompiler:
         if isinstance(node, Comparison):
             return self._comparison(node)
         if node.test == "exists":
-            return self._mark(presence_mark(node.field))
+            return self._mark(exists_term(node.field))
         if node.test == "empty":
-            return self._mark(empty_mark(node.field))
+            return self._mark(empty_term(node.field))
         return tantivy.Query.empty_query()
 
     def _comparison(self, node: Comparison) -> tantivy.Query:
@@ -109,10 +109,10 @@ class FilterCompiler:
         if name == DATE:
             instant = self._instant(value, position)
             return tantivy.Query.term_query(self.schema, DATE, instant)
-        choices = [self._mark(text_mark(name, value))]
+        choices = [self._mark(equality_term(name, value))]
         number = parse_number(value)
         if number is not None:
-            choices.append(self._mark(number_mark(name, number)))
+            choices.append(self._mark(number_term(name, number)))
         return _any(choices)
 
     def _range(
@@ -126,11 +126,17 @@ class FilterCompiler:
                 self.schema, DATE, tantivy.FieldType.Integer, bounds[0], bounds[1], with_low, with_high
             )
         numbers = [None if bound is None else self._number(name, bound, position) for bound in (low, high)]
-        slot = self.slots.get(name)
-        if slot is None or (numbers[0] is not None and numbers[1] is not None and numbers[0] > numbers[1]):
+        dynamic_column = self.dynamic_columns.get(name)
+        if dynamic_column is None or (numbers[0] is not None and numbers[1] is not None and numbers[0] > numbers[1]):
             return tantivy.Query.empty_query()
         return tantivy.Query.range_query(
-            self.schema, number_column(slot), tantivy.FieldType.Float, numbers[0], numbers[1], with_low, with_high
+            self.schema,
+            number_column(dynamic_column),
+            tantivy.FieldType.Float,
+            numbers[0],
+            numbers[1],
+            with_low,
+            with_high,
         )
 
     def _instant(self, value: str, position: int) -> int:
@@ -149,8 +155,8 @@ class FilterCompiler:
             raise BackendRejected("filters", message, position=position)
         return float(number)
 
-    def _mark(self, mark: str) -> tantivy.Query:
-        return tantivy.Query.term_query(self.schema, MARKS, mark)
+    def _mark(self, filter_term: str) -> tantivy.Query:
+        return tantivy.Query.term_query(self.schema, FILTER_TERMS, filter_term)
 
 
 def _operands(node: And | Or) -> list[Filter]:

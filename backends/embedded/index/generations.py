@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 import uuid
 from collections.abc import Mapping
@@ -112,3 +113,20 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def current_generation(folder: Path) -> Path:
+    """Where the documents of an index are.
+
+    Raises:
+        OSError: The index is not there.
+        ValueError: It cannot be read.
+    """
+    return folder / State.from_json((folder / STATE_FILE).read_bytes()).generation
+
+
+def sweep_generations(folder: Path, state: State) -> None:
+    """Remove generations that killed processes left behind; only while nobody makes one."""
+    for path in folder.iterdir():
+        if path.is_dir() and path.name != state.generation:
+            shutil.rmtree(path, ignore_errors=True)

@@ -10,10 +10,15 @@ from dataclasses import replace
 import tantivy
 
 from backends.base import FieldKinds
-from backends.embedded.index.documents import slots_for
+from backends.embedded.index.documents import dynamic_columns_for
 from backends.embedded.index.locks import ThreadLease
 from backends.embedded.index.rebuild import copy_documents, live_slots
-from backends.embedded.index.schema import FIRST_SLOTS, build_schema, enough_slots, register_tokenizers
+from backends.embedded.index.schema import (
+    FIRST_DYNAMIC_COLUMNS,
+    build_schema,
+    enough_dynamic_columns,
+    register_tokenizers,
+)
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.index.store import LARGE_HEAP, State, Store, Writing
 from backends.errors import BackendUnavailable, IndexNotFound
@@ -24,7 +29,7 @@ class _MemoryIndex:
         self.state = State()
         self.index = _new_index(self.state.capacity)
         self.lock = threading.Lock()
-        self.snapshot = Snapshot(self.index, self.state.slots, 0)
+        self.snapshot = Snapshot(self.index, self.state.dynamic_columns, 0)
 
 
 class MemoryStore(Store):
@@ -55,17 +60,17 @@ class MemoryStore(Store):
             raise BackendUnavailable("The index is being written by others.", retry_after=2)
         lease = ThreadLease(entry.lock)
         try:
-            slots = slots_for(kinds, entry.state.slots)
-            if len(slots) > entry.state.capacity:
-                slots = self._grow(entry, kinds)
-            entry.state = replace(entry.state, slots=slots)
+            dynamic_columns = dynamic_columns_for(kinds, entry.state.dynamic_columns)
+            if len(dynamic_columns) > entry.state.capacity:
+                dynamic_columns = self._grow(entry, kinds)
+            entry.state = replace(entry.state, dynamic_columns=dynamic_columns)
         except BaseException:
             lease.release()
             raise
-        with self._written(entry.index, slots, lease, characters) as writing:
+        with self._written(entry.index, dynamic_columns, lease, characters) as writing:
             yield writing
         entry.index.reload()
-        entry.snapshot = Snapshot(entry.index, slots, 0)
+        entry.snapshot = Snapshot(entry.index, dynamic_columns, 0)
 
     def check(self) -> None:
         return
@@ -86,16 +91,16 @@ class MemoryStore(Store):
 
     def _grow(self, entry: _MemoryIndex, kinds: FieldKinds) -> dict[str, int]:
         searcher = entry.index.searcher()
-        slots = live_slots(searcher, kinds, entry.state.slots)
-        capacity = enough_slots(FIRST_SLOTS, len(slots))
+        dynamic_columns = live_slots(searcher, kinds, entry.state.dynamic_columns)
+        capacity = enough_dynamic_columns(FIRST_DYNAMIC_COLUMNS, len(dynamic_columns))
         index = _new_index(capacity)
         writer = index.writer(LARGE_HEAP, 1)
-        copy_documents(searcher, writer, slots)
+        copy_documents(searcher, writer, dynamic_columns)
         writer.commit()
         writer.wait_merging_threads()
         entry.index = index
         entry.state = replace(entry.state, capacity=capacity)
-        return slots
+        return dynamic_columns
 
 
 def _new_index(capacity: int) -> tantivy.Index:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import tantivy
 
 from backends.base import Document, FieldKinds
-from backends.embedded.index.documents import from_tantivy, needs_slot, slots_for, to_tantivy
-from backends.embedded.index.schema import CHANGED, ID
+from backends.embedded.index.documents import dynamic_columns_for, from_tantivy, needs_dynamic_column, to_tantivy
+from backends.embedded.index.schema import ID, UPDATED_AT
 
 _PAGE = 1000
 
@@ -25,7 +25,7 @@ def stored_documents(searcher: tantivy.Searcher, query: tantivy.Query | None = N
 
 def documents_at(searcher: tantivy.Searcher, addresses: Sequence[tantivy.DocAddress]) -> Iterator[Document]:
     """The documents at some addresses, as they were indexed."""
-    for address, changed_at in zip(addresses, searcher.fast_field_values(CHANGED, list(addresses)), strict=True):
+    for address, changed_at in zip(addresses, searcher.fast_field_values(UPDATED_AT, list(addresses)), strict=True):
         yield from_tantivy(searcher.doc(address), int(changed_at or 0))
 
 
@@ -42,7 +42,7 @@ def changes_by_id(searcher: tantivy.Searcher) -> dict[str, int]:
         return {}
     hits = searcher.search(tantivy.Query.all_query(), limit=searcher.num_docs, count=False).hits
     addresses = [address for _, address in hits]
-    moments = searcher.fast_field_values(CHANGED, addresses)
+    moments = searcher.fast_field_values(UPDATED_AT, addresses)
     return {
         str(searcher.doc(address).get_first(ID)): int(moment or 0)
         for address, moment in zip(addresses, moments, strict=True)
@@ -51,18 +51,18 @@ def changes_by_id(searcher: tantivy.Searcher) -> dict[str, int]:
 
 def live_slots(searcher: tantivy.Searcher, kinds: FieldKinds, taken: Mapping[str, int]) -> dict[str, int]:
     """Slots given out anew: to the fields of ``kinds``, and to those of ``taken`` that a stored document has."""
-    doubtful = {name for name in taken if not needs_slot(kinds.get(name, frozenset()))}
+    doubtful = {name for name in taken if not needs_dynamic_column(kinds.get(name, frozenset()))}
     found: set[str] = set()
     if doubtful:
         for document in stored_documents(searcher):
             found |= doubtful & document.fields.keys()
-    return slots_for(kinds, {name: slot for slot, name in enumerate(sorted(found))})
+    return dynamic_columns_for(kinds, {name: dynamic_column for dynamic_column, name in enumerate(sorted(found))})
 
 
-def copy_documents(searcher: tantivy.Searcher, writer: tantivy.IndexWriter, slots: Mapping[str, int]) -> int:
+def copy_documents(searcher: tantivy.Searcher, writer: tantivy.IndexWriter, dynamic_columns: Mapping[str, int]) -> int:
     """Add every stored document to another index; returns their number."""
     copied = 0
     for document in stored_documents(searcher):
-        writer.add_document(to_tantivy(document, slots))
+        writer.add_document(to_tantivy(document, dynamic_columns))
         copied += 1
     return copied

@@ -25,7 +25,7 @@ from backends.values import fold_to_bytes
 SCHEMA_VERSION: Final = 4
 """Counts up when indexes written before cannot be read any more."""
 
-FIRST_SLOTS: Final = 8
+FIRST_DYNAMIC_COLUMNS: Final = 8
 """Few, since whoever opens an index reads its schema: with 32, that took half of the time."""
 
 MOST_SLOTS: Final = 8192
@@ -41,38 +41,38 @@ SCALAR_KINDS: Final = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.B
 NUMBER_KINDS: Final = frozenset({FieldKind.NUMBER, FieldKind.NUMBER_LIST})
 
 ID: Final = "id"
-MARKS: Final = "marks"
+FILTER_TERMS: Final = "marks"
 FACETS: Final = "facets"
 DATE: Final = "date"
-CHANGED: Final = "changed"
+UPDATED_AT: Final = "changed"
 LANGUAGE: Final = "language"
-ANSWER: Final = "answer"
-PADDED: Final = "padded"
+SOURCE: Final = "answer"
+DEFAULTED_FIELDS: Final = "padded"
 
 
-def build_schema(slots: int) -> tantivy.Schema:
+def build_schema(dynamic_columns: int) -> tantivy.Schema:
     """The schema of an index with so many slots."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(ID, stored=True, tokenizer_name="raw", index_option="basic")
     for name in TEXT_FIELDS:
         builder.add_text_field(name, tokenizer_name=TOKENIZER)
         builder.add_text_field(toned_column(name), tokenizer_name="whitespace", index_option="freq")
-    builder.add_text_field(MARKS, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(FILTER_TERMS, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(LANGUAGE, tokenizer_name="raw", index_option="basic")
     builder.add_json_field(FACETS, fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_integer_field(DATE, indexed=True, fast=True)
-    builder.add_integer_field(CHANGED, fast=True)
+    builder.add_integer_field(UPDATED_AT, fast=True)
     for name in SORTED_STANDARD_FIELDS:
         builder.add_text_field(sort_column(name), fast=True, tokenizer_name="raw", index_option="basic")
-    for slot in range(slots):
-        builder.add_text_field(text_column(slot), fast=True, tokenizer_name="raw", index_option="basic")
-        builder.add_float_field(number_column(slot), fast=True)
-    builder.add_bytes_field(PADDED, stored=True)
-    builder.add_bytes_field(ANSWER, stored=True)
+    for dynamic_column in range(dynamic_columns):
+        builder.add_text_field(text_column(dynamic_column), fast=True, tokenizer_name="raw", index_option="basic")
+        builder.add_float_field(number_column(dynamic_column), fast=True)
+    builder.add_bytes_field(DEFAULTED_FIELDS, stored=True)
+    builder.add_bytes_field(SOURCE, stored=True)
     return builder.build()
 
 
-def enough_slots(capacity: int, wanted: int) -> int:
+def enough_dynamic_columns(capacity: int, wanted: int) -> int:
     """How many slots an index gets that has some and needs more: many more, so that it is rarely written anew.
 
     Raises:
@@ -103,44 +103,44 @@ def sort_column(name: str) -> str:
     return f"sort_{name}"
 
 
-def text_column(slot: int) -> str:
-    return f"text_{slot}"
+def text_column(dynamic_column: int) -> str:
+    return f"text_{dynamic_column}"
 
 
-def number_column(slot: int) -> str:
-    return f"number_{slot}"
+def number_column(dynamic_column: int) -> str:
+    return f"number_{dynamic_column}"
 
 
-def column_of(name: str, slots: Mapping[str, int]) -> str | None:
+def column_of(name: str, dynamic_columns: Mapping[str, int]) -> str | None:
     """The column a field is sorted by, ``None`` when no document has held a value to sort by."""
     if name == DATE:
         return DATE
     if name in SORTED_STANDARD_FIELDS:
         return sort_column(name)
-    slot = slots.get(name)
-    return None if slot is None else text_column(slot)
+    dynamic_column = dynamic_columns.get(name)
+    return None if dynamic_column is None else text_column(dynamic_column)
 
 
 def facet_path(name: str) -> str:
     return f"{FACETS}.{name}"
 
 
-def presence_mark(name: str) -> str:
+def exists_term(name: str) -> str:
     """Marks documents that have the field, whatever it holds."""
     return f"{name}\x1f+"
 
 
-def empty_mark(name: str) -> str:
+def empty_term(name: str) -> str:
     """Marks documents whose field is ``""`` or ``[]``."""
     return f"{name}\x1f-"
 
 
-def sortable_mark(name: str) -> str:
+def sortable_term(name: str) -> str:
     """Marks documents whose field holds one value to sort by."""
     return f"{name}\x1f^"
 
 
-def text_mark(name: str, value: str) -> str:
+def equality_term(name: str, value: str) -> str:
     """Marks documents whose field equals, or as a list holds, the text."""
     folded = fold_to_bytes(value)
     if len(folded) <= LONGEST_PLAIN_VALUE:
@@ -149,7 +149,7 @@ def text_mark(name: str, value: str) -> str:
     return f"{name}\x1f~{b2a_base64(digest, newline=False).decode()}"
 
 
-def number_mark(name: str, value: int | float) -> str:
+def number_term(name: str, value: int | float) -> str:
     """Marks documents whose field equals, or as a list holds, the number; 5 and 5.0 are one number."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)

@@ -14,10 +14,10 @@ import tantivy
 from backends.embedded.index.filters import FilterCompiler
 from backends.embedded.index.schema import LANGUAGE
 
-_FINDINGS_OF_ONE = 5000
+_CACHE_OF_ONE = 5000
 
 
-class Findings:
+class SnapshotCache:
     """What was worked out about commits, as long as there is room; the least recently used goes first.
 
     Args:
@@ -55,35 +55,39 @@ class Snapshot:
     Args:
         index: What is searched; the snapshot does not keep it.
         signature: Changes with every commit of the index.
-        findings: Where results about this commit are kept; a place of its own if not given.
-        commit: Stands for the commit among all that share ``findings``.
+        snapshot_cache: Where results about this commit are kept; a place of its own if not given.
+        commit: Stands for the commit among all that share ``snapshot_cache``.
 
     Attributes:
-        slots: Further field to the number of its columns.
+        dynamic_columns: Further field to the number of its columns.
     """
 
     def __init__(
-        self, index: tantivy.Index, slots: Mapping[str, int], signature: object, findings: Findings | None = None,
+        self,
+        index: tantivy.Index,
+        dynamic_columns: Mapping[str, int],
+        signature: object,
+        snapshot_cache: SnapshotCache | None = None,
         commit: Hashable = None,
-    ):  # fmt: skip
+    ):
         self.searcher = index.searcher()
         self.schema = index.schema
-        self.slots = slots
+        self.dynamic_columns = dynamic_columns
         self.signature = signature
         self.total = self.searcher.num_docs
-        self.filters = FilterCompiler(self.schema, slots)
-        self._findings = Findings(_FINDINGS_OF_ONE) if findings is None else findings
+        self.filters = FilterCompiler(self.schema, dynamic_columns)
+        self._snapshot_cache = SnapshotCache(_CACHE_OF_ONE) if snapshot_cache is None else snapshot_cache
         self._commit = commit
 
     def count(self, query: tantivy.Query) -> int:
         """Number of documents that match."""
-        return matches(self.searcher.search(query, limit=1))
+        return match_count(self.searcher.search(query, limit=1))
 
     def frequency(self, field: str, term: str) -> int:
         """In how many documents the field has the term."""
         return int(self.searcher.doc_freq(field, term))
 
-    def most_frequency(self, fields: Iterable[str], term: str) -> int:
+    def max_doc_frequency(self, fields: Iterable[str], term: str) -> int:
         """The same of the field that has it in the most documents."""
         frequency = self.searcher.doc_freq
         return max([frequency(field, term) for field in fields])
@@ -92,15 +96,15 @@ class Snapshot:
         """Terms of a field that begin with a prefix, most frequent first, with their numbers of documents."""
         return self.searcher.terms_with_prefix(field, prefix, limit=limit)
 
-    def remembered(self, key: Hashable) -> Any:
-        """A result kept by :meth:`remember`, or ``None``."""
-        return self._findings.get((self._commit, key))
+    def cached(self, key: Hashable) -> Any:
+        """A result kept by :meth:`cache`, or ``None``."""
+        return self._snapshot_cache.get((self._commit, key))
 
-    def remember(self, key: Hashable, value: Any) -> None:
+    def cache(self, key: Hashable, value: Any) -> None:
         """Keep what was worked out about this commit, as long as there is room."""
-        self._findings.keep((self._commit, key), value)
+        self._snapshot_cache.keep((self._commit, key), value)
 
-    def rarity(self, frequency: int) -> float:
+    def idf(self, frequency: int) -> float:
         """BM25's inverse document frequency."""
         total = max(self.total, frequency)
         return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
@@ -123,6 +127,6 @@ def keep_most(counts: dict[str, int], listed: Iterable[tuple[str, int]]) -> None
         counts[term] = max(count, counts.get(term, 0))
 
 
-def matches(result: tantivy.SearchResult) -> int:
+def match_count(result: tantivy.SearchResult) -> int:
     """Number of all documents that matched; the engine's stubs leave the attribute out."""
     return int(getattr(result, "count", None) or 0)

@@ -18,7 +18,7 @@ from backends.base import Document, FieldKinds
 from backends.embedded.engine_errors import is_engine_error
 from backends.embedded.index.documents import to_tantivy
 from backends.embedded.index.locks import Lease
-from backends.embedded.index.schema import FIRST_SLOTS, ID, SCHEMA_VERSION
+from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, ID, SCHEMA_VERSION
 from backends.embedded.index.snapshots import Snapshot
 from backends.errors import BackendError
 
@@ -45,17 +45,17 @@ class State:
     Attributes:
         generation: Name of the directory the documents are in; a rebuild makes a new one.
         capacity: Number of slots its schema has.
-        slots: Slots given out, by field.
+        dynamic_columns: Slots given out, by field.
     """
 
     generation: str = "g1"
-    capacity: int = FIRST_SLOTS
-    slots: Mapping[str, int] = field(default_factory=dict)
+    capacity: int = FIRST_DYNAMIC_COLUMNS
+    dynamic_columns: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         return orjson.dumps({
             "version": SCHEMA_VERSION, "generation": self.generation, "capacity": self.capacity,
-            "slots": dict(self.slots),
+            "slots": dict(self.dynamic_columns),
         })  # fmt: skip
 
     @classmethod
@@ -80,13 +80,13 @@ class Writing:
 
     index: tantivy.Index
     writer: tantivy.IndexWriter
-    slots: Mapping[str, int]
+    dynamic_columns: Mapping[str, int]
 
     def put(self, documents: Sequence[Document]) -> None:
         """Add documents with distinct ids, in place of those with the same."""
         self.remove([document.id for document in documents])
         for document in documents:
-            self.writer.add_document(to_tantivy(document, self.slots))
+            self.writer.add_document(to_tantivy(document, self.dynamic_columns))
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove what was committed under these ids."""
@@ -144,7 +144,7 @@ class Store(ABC):
     def close(self) -> None:
         """Wait for what goes on and let go of everything open."""
 
-    def tidy(self) -> None:  # noqa: B027 - in memory nothing is to be done
+    def run_maintenance(self) -> None:  # noqa: B027 - in memory nothing is to be done
         """Begin, in the background, what makes later searches faster. To be called every few seconds."""
 
     def settle(self) -> None:
@@ -164,7 +164,7 @@ class Store(ABC):
 
     @contextmanager
     def _written(
-        self, index: tantivy.Index, slots: Mapping[str, int], lease: Lease, characters: int,
+        self, index: tantivy.Index, dynamic_columns: Mapping[str, int], lease: Lease, characters: int,
         afterwards: Callable[[], None] | None = None,
     ) -> Iterator[Writing]:  # fmt: skip
         """Write under a lease that is given back when the merges are done."""
@@ -174,7 +174,7 @@ class Store(ABC):
             try:
                 # A killed process leaves files that the next commit would stumble over for ever.
                 writer.garbage_collect_files()
-                yield Writing(index, writer, slots)
+                yield Writing(index, writer, dynamic_columns)
                 writer.commit()
             except BaseException:
                 _roll_back(writer)
@@ -204,7 +204,7 @@ class Store(ABC):
             self.in_background(rest)
         except RuntimeError:
             # No thread can be had (or the interpreter is ending): the caller waits for the merges, and no longer.
-            _tidy_up(wait)
+            _finish_up(wait)
 
     def in_background(self, work: Callable[[], None]) -> None:
         """Do something in a thread that :meth:`settle` waits for; what the engine raises there is logged.
@@ -215,7 +215,7 @@ class Store(ABC):
 
         def run() -> None:
             try:
-                _tidy_up(work)
+                _finish_up(work)
             finally:
                 with self._merging_lock:
                     self._merging.discard(thread)
@@ -231,7 +231,7 @@ class Store(ABC):
             raise
 
 
-def _tidy_up(work: Callable[[], None]) -> None:
+def _finish_up(work: Callable[[], None]) -> None:
     try:
         work()
     except BaseException as error:

@@ -38,12 +38,12 @@ class Segment:
 
     name: str
     documents: int
-    dead: int
+    deleted: int
     deletes_file: str | None
 
     @property
-    def alive(self) -> int:
-        return self.documents - self.dead
+    def live(self) -> int:
+        return self.documents - self.deleted
 
 
 def read_segments(generation: Path) -> list[Segment]:
@@ -71,7 +71,7 @@ def link_generation(source: Path, target: Path) -> None:
         shutil.copyfile(source / name, target / name)
 
 
-def merge_all(generation: Path, slots: Mapping[str, int]) -> None:
+def merge_all(generation: Path, dynamic_columns: Mapping[str, int]) -> None:
     """Make one segment, without the dead, of an index that nobody else has open; or two, the second of a few documents.
 
     Some documents are taken out, so that every large segment has a file of its dead ones, and put back for commits.
@@ -83,9 +83,9 @@ def merge_all(generation: Path, slots: Mapping[str, int]) -> None:
     total = index.searcher().num_docs
     held: dict[str, tantivy.Document] = {}
     for _ in range(_ATTEMPTS):
-        if held and all(segment.dead or segment.alive < LARGE_SEGMENT for segment in read_segments(generation)):
+        if held and all(segment.deleted or segment.live < LARGE_SEGMENT for segment in read_segments(generation)):
             break
-        held |= _take_out(index, slots)
+        held |= _take_out(index, dynamic_columns)
     del index
     _belittle(generation)
     index = open_generation(generation)
@@ -105,7 +105,7 @@ def merge_all(generation: Path, slots: Mapping[str, int]) -> None:
         raise BackendUnavailable(f"The segments of an index were not merged: {len(left)} are left.")
 
 
-def _take_out(index: tantivy.Index, slots: Mapping[str, int]) -> dict[str, tantivy.Document]:
+def _take_out(index: tantivy.Index, dynamic_columns: Mapping[str, int]) -> dict[str, tantivy.Document]:
     """Remove one document of each segment, and enough of all for the commits that a merge takes."""
     index.reload()
     searcher = index.searcher()
@@ -123,7 +123,7 @@ def _take_out(index: tantivy.Index, slots: Mapping[str, int]) -> dict[str, tanti
         writer.delete_documents_by_term(ID, id)
     writer.commit()
     writer.wait_merging_threads()
-    return {id: to_tantivy(document, slots) for id, document in documents.items()}
+    return {id: to_tantivy(document, dynamic_columns) for id, document in documents.items()}
 
 
 def _belittle(generation: Path) -> None:

@@ -7,21 +7,18 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from backends.embedded.index.generations import META_FILE
+from backends.embedded.index.disk import DiskStore
+from backends.embedded.index.generations import META_FILE, current_generation
 from backends.embedded.maintenance.merging import read_segments
 from backends.embedded.maintenance.vacuum import (
-    compact,
-    current_generation,
-    is_bloated,
-    is_scattered,
+    is_fragmented,
     needs_merging,
+    needs_vacuum,
+    segments_of,
+    vacuum,
 )
 from backends.errors import IndexNotFound
-
-if TYPE_CHECKING:
-    from backends.embedded.index.disk import DiskStore
 
 QUIET_SECONDS = 10.0
 """How long nobody must have written to an index."""
@@ -33,7 +30,7 @@ INDEXES_A_LOOK = 500
 """Indexes that are looked at in one go: each takes about 60 microseconds."""
 
 
-class Tidier:
+class MergeScheduler:
     """Finds what is to be merged among the indexes of a store, a part of them at every look.
 
     Args:
@@ -43,7 +40,7 @@ class Tidier:
     def __init__(self, store: DiskStore):
         self._store = store
         self._round: Iterator[str] = iter(())
-        self._scattered_since: dict[str, float] = {}
+        self._fragmented_since: dict[str, float] = {}
         self._busy = threading.Lock()
 
     def look(self) -> None:
@@ -52,6 +49,11 @@ class Tidier:
         with suppress(RuntimeError):
             self._store.in_background(self._look)
 
+    def after_write(self, name: str) -> None:
+        """Merge an index that was just written to if it has too many deleted documents."""
+        if needs_vacuum(segments_of(self._store.folder(name))):
+            vacuum(self._store, name, needs_vacuum)
+
     def _look(self) -> None:
         if not self._busy.acquire(blocking=False):
             return
@@ -59,7 +61,7 @@ class Tidier:
             for name in self._next_names():
                 if not self._store.is_closing and self._is_due(name):
                     with suppress(IndexNotFound):
-                        compact(self._store, name, needs_merging)
+                        vacuum(self._store, name, needs_merging)
         finally:
             self._busy.release()
 
@@ -77,10 +79,10 @@ class Tidier:
         except (OSError, ValueError):
             # It is being removed or replaced, or broken: whoever searches it is told.
             return False
-        if is_bloated(segments):
+        if needs_vacuum(segments):
             return True
-        if not is_scattered(segments):
-            self._scattered_since.pop(name, None)
+        if not is_fragmented(segments):
+            self._fragmented_since.pop(name, None)
             return False
-        since = self._scattered_since.setdefault(name, time.monotonic())
+        since = self._fragmented_since.setdefault(name, time.monotonic())
         return time.time() - written_at >= QUIET_SECONDS or time.monotonic() - since >= LONGEST_WAIT_SECONDS

@@ -11,60 +11,52 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import tantivy
 
+from backends.embedded.index.disk import DiskStore
 from backends.embedded.index.documents import to_tantivy
-from backends.embedded.index.generations import STATE_FILE, new_generation, open_generation, write_state
-from backends.embedded.index.locks import try_lock_file
+from backends.embedded.index.generations import (
+    current_generation,
+    new_generation,
+    open_generation,
+    sweep_generations,
+    write_state,
+)
 from backends.embedded.index.rebuild import changes_by_id, stored_documents
-from backends.embedded.index.schema import CHANGED, ID
+from backends.embedded.index.schema import ID, UPDATED_AT
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.index.store import LARGE_HEAP, State
 from backends.embedded.maintenance.merging import LARGE_SEGMENT, Segment, link_generation, merge_all, read_segments
 
-if TYPE_CHECKING:
-    from backends.embedded.index.disk import DiskStore
-
-DEAD_SHARE = 0.4
+DELETED_SHARE = 0.4
 """Dead documents for each living one from which an index is merged."""
 
-FEWEST_DEAD = 2000
+MIN_DELETED = 2000
 
 MOST_LARGE_SEGMENTS = 3
 
-SCATTERED_SHARE = 0.25
+FRAGMENTED_SHARE = 0.25
 """Documents outside the largest segment for each one in it, from which merging is worth reading that one again."""
 
 
-def is_bloated(segments: Sequence[Segment]) -> bool:
+def needs_vacuum(segments: Sequence[Segment]) -> bool:
     """Whether an index holds too many dead documents."""
-    dead = sum(segment.dead for segment in segments)
-    return dead >= FEWEST_DEAD and dead > DEAD_SHARE * sum(segment.alive for segment in segments)
+    deleted = sum(segment.deleted for segment in segments)
+    return deleted >= MIN_DELETED and deleted > DELETED_SHARE * sum(segment.live for segment in segments)
 
 
-def is_scattered(segments: Sequence[Segment]) -> bool:
+def is_fragmented(segments: Sequence[Segment]) -> bool:
     """Whether an index is in too many large segments."""
-    sizes = [segment.alive for segment in segments]
+    sizes = [segment.live for segment in segments]
     if sum(size >= LARGE_SEGMENT for size in sizes) <= MOST_LARGE_SEGMENTS:
         return False
-    return sum(sizes) - max(sizes) >= SCATTERED_SHARE * max(sizes)
+    return sum(sizes) - max(sizes) >= FRAGMENTED_SHARE * max(sizes)
 
 
 def needs_merging(segments: Sequence[Segment]) -> bool:
     """Whether either is so."""
-    return is_bloated(segments) or is_scattered(segments)
-
-
-def current_generation(folder: Path) -> Path:
-    """Where the documents of an index are.
-
-    Raises:
-        OSError: The index is not there.
-        ValueError: It cannot be read.
-    """
-    return folder / State.from_json((folder / STATE_FILE).read_bytes()).generation
+    return needs_vacuum(segments) or is_fragmented(segments)
 
 
 def segments_of(folder: Path) -> list[Segment]:
@@ -75,9 +67,7 @@ def segments_of(folder: Path) -> list[Segment]:
         return []
 
 
-def compact(
-    store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]], bool] = lambda segments: True
-) -> bool:
+def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]], bool] = lambda segments: True) -> bool:
     """Merge an index into one large segment without its dead documents; whether that was done.
 
     One process at a time does it; another that tries gives up at once. So does one that finds the index replaced, or
@@ -87,7 +77,7 @@ def compact(
         BackendUnavailable: Tantivy did not merge, or others were writing for too long.
         IndexNotFound: There is no such index.
     """
-    guard = try_lock_file(store.root / ".locks" / f"{name}.compaction")
+    guard = store.try_hold_vacuum(name)
     if guard is None:
         return False
     folder = store.folder(name)
@@ -96,7 +86,7 @@ def compact(
         lease = store.lease(name)
         try:
             entry = store.opened(name)
-            _sweep(folder, entry.state)
+            sweep_generations(folder, entry.state)
             before, source = entry.current(), entry.state
             if not is_needed(read_segments(entry.folder)):
                 return False
@@ -104,7 +94,7 @@ def compact(
             link_generation(entry.folder, folder / state.generation)
         finally:
             lease.release()
-        merge_all(folder / state.generation, state.slots)
+        merge_all(folder / state.generation, state.dynamic_columns)
         # To read every document's id takes a while: half of that is done before others have to wait.
         old = None if store.snapshot(name).signature == before.signature else changes_by_id(before.searcher)
         lease = store.lease(name)
@@ -131,16 +121,6 @@ def compact(
         guard.release()
 
 
-def sweep_generations(store: DiskStore, name: str, state: State) -> None:
-    """Remove what killed processes left behind, unless another one is compacting. To be called with the lease."""
-    guard = try_lock_file(store.root / ".locks" / f"{name}.compaction")
-    if guard is not None:
-        try:
-            _sweep(store.folder(name), state)
-        finally:
-            guard.release()
-
-
 def _bring_over(old: Mapping[str, int], now: Snapshot, writer: tantivy.IndexWriter) -> None:
     """Write what changed since there were ``old`` documents, by id, with the moments of their last change."""
     new = changes_by_id(now.searcher)
@@ -150,15 +130,8 @@ def _bring_over(old: Mapping[str, int], now: Snapshot, writer: tantivy.IndexWrit
     if not changed:
         return
     since = min(new[id] for id in changed)
-    recent = tantivy.Query.range_query(now.schema, CHANGED, tantivy.FieldType.Integer, since, None)
+    recent = tantivy.Query.range_query(now.schema, UPDATED_AT, tantivy.FieldType.Integer, since, None)
     for document in stored_documents(now.searcher, recent):
         if document.id in changed:
             writer.delete_documents_by_term(ID, document.id)
-            writer.add_document(to_tantivy(document, now.slots))
-
-
-def _sweep(folder: Path, state: State) -> None:
-    """Remove generations that killed processes left behind."""
-    for path in folder.iterdir():
-        if path.is_dir() and path.name != state.generation:
-            shutil.rmtree(path, ignore_errors=True)
+            writer.add_document(to_tantivy(document, now.dynamic_columns))

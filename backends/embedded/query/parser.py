@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
-from backends.embedded.analysis.normalization import ANALYZER, compose, pieces_of, spell_out
+from backends.embedded.analysis.normalization import ANALYZER, compose, expand_symbols, graphemes
 from backends.embedded.query.phrases import Phrase, split_runs
-from backends.text.normalization import ABBREVIATION, QUOTE_IN_WORD, straight_quotes
-from backends.text.tokenizer import WORD
+from backends.text import ABBREVIATION, QUOTE_IN_WORD, WORD, straight_quotes
 
-MAX_UNITS = 48
+MAX_QUERY_TERMS = 48
 """Words of a query that are searched: of a longer one, those that tell most."""
 
 
-class UnitKind(Enum):
+class TermKind(Enum):
     """What a unit is and so how it is looked up."""
 
     WORD = "word"
     COMPOUND = "compound"
-    PAIR = "pair"
-    CHARACTER = "character"
+    BIGRAM = "pair"
+    UNIGRAM = "character"
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class QueryTerm:
     """What must match as one.
 
     Attributes:
@@ -36,7 +35,7 @@ class Unit:
         strict: A compound whose parts mean nothing elsewhere: a version, an address.
     """
 
-    kind: UnitKind
+    kind: TermKind
     terms: tuple[str, ...]
     surface: str
     strict: bool = False
@@ -46,49 +45,57 @@ class Unit:
         return self.terms[0]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ParsedQuery:
     """A query taken apart.
 
     Attributes:
-        units: What should match, in order.
+        query_terms: What should match, in order.
         phrases: Quoted phrases; every one must match.
         excluded: Words and phrases after a minus; none may match.
-        open_end: Whether the last unit is a word that may not be finished.
-        breaks: Units before which something stood that is no unit: a phrase, a word to leave out, a quote.
+        last_term_is_prefix: Whether the last term is a word that may not be finished.
+        adjacency_breaks: Terms before which something stood that is no term: a phrase, a word to leave out, a quote.
     """
 
-    units: list[Unit] = field(default_factory=list)
-    phrases: list[Phrase] = field(default_factory=list)
-    excluded: list[Phrase] = field(default_factory=list)
-    open_end: bool = True
-    breaks: set[int] = field(default_factory=set)
+    query_terms: tuple[QueryTerm, ...] = ()
+    phrases: tuple[Phrase, ...] = ()
+    excluded: tuple[Phrase, ...] = ()
+    last_term_is_prefix: bool = True
+    adjacency_breaks: frozenset[int] = frozenset()
 
     @property
-    def loose_compounds(self) -> list[Unit]:
+    def loose_compounds(self) -> list[QueryTerm]:
         """The compounds whose parts mean something elsewhere, too."""
-        return [unit for unit in self.units if unit.kind is UnitKind.COMPOUND and not unit.strict]
+        return [
+            query_term
+            for query_term in self.query_terms
+            if query_term.kind is TermKind.COMPOUND and not query_term.strict
+        ]
 
     @property
     def characters(self) -> list[str]:
         """Characters of runs longer than one; they add to the score only."""
-        pairs = [unit.term for unit in self.units if unit.kind is UnitKind.PAIR]
-        return list(dict.fromkeys(piece for pair in pairs for piece in pieces_of(pair)))
+        pairs = [query_term.term for query_term in self.query_terms if query_term.kind is TermKind.BIGRAM]
+        return list(dict.fromkeys(piece for pair in pairs for piece in graphemes(pair)))
 
     @property
     def is_empty(self) -> bool:
-        return not (self.units or self.phrases or self.excluded)
+        return not (self.query_terms or self.phrases or self.excluded)
 
-    def shorten(self, worth: Callable[[Unit], float]) -> None:
-        """Keep :data:`MAX_UNITS` units if there are more: those worth most, in their order."""
-        if len(self.units) <= MAX_UNITS:
-            return
-        worths = [worth(unit) for unit in self.units]
-        kept = sorted(sorted(range(len(worths)), key=lambda at: -worths[at])[:MAX_UNITS])
-        self.open_end = self.open_end and kept[-1] == len(self.units) - 1
-        follows = {at + 1 for at in kept} - self.breaks
-        self.breaks = {place for place, at in enumerate(kept) if at not in follows}
-        self.units = [self.units[at] for at in kept]
+    def shortened(self, selectivity: Callable[[QueryTerm], float]) -> ParsedQuery:
+        """The same with at most :data:`MAX_QUERY_TERMS` terms: the most selective ones, in their order."""
+        count = len(self.query_terms)
+        if count <= MAX_QUERY_TERMS:
+            return self
+        values = [selectivity(query_term) for query_term in self.query_terms]
+        kept = sorted(sorted(range(count), key=lambda at: -values[at])[:MAX_QUERY_TERMS])
+        follows = {at + 1 for at in kept} - self.adjacency_breaks
+        return replace(
+            self,
+            query_terms=tuple(self.query_terms[at] for at in kept),
+            last_term_is_prefix=self.last_term_is_prefix and kept[-1] == count - 1,
+            adjacency_breaks=frozenset(place for place, at in enumerate(kept) if at not in follows),
+        )
 
 
 _CHUNK = re.compile(
@@ -104,8 +111,11 @@ def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
     Args:
         with_phrases: Whether quoted words are a phrase that must match, and not words like others.
     """
-    parsed = ParsedQuery()
-    after_space = True
+    terms: list[QueryTerm] = []
+    phrases: list[Phrase] = []
+    exclusions: list[Phrase] = []
+    breaks: set[int] = set()
+    last_term_is_prefix = after_space = True
     for match in _CHUNK.finditer(straight_quotes(text)):
         quoted, plain, minus = match["quoted"], match["plain"], match["minus"] is not None
         if quoted is None and plain is None:
@@ -114,54 +124,56 @@ def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
         excluded = minus and after_space
         after_space = False
         if quoted is not None or excluded:
-            parsed.breaks.add(len(parsed.units))
+            breaks.add(len(terms))
         if quoted is not None and not excluded and not with_phrases:
-            parsed.units.extend(units_of(quoted))
-            parsed.breaks.add(len(parsed.units))
-            parsed.open_end = False
+            terms.extend(query_terms_of(quoted))
+            breaks.add(len(terms))
+            last_term_is_prefix = False
         elif quoted is not None:
             phrase = Phrase.of(quoted)
             if phrase.terms:
-                (parsed.excluded if excluded else parsed.phrases).append(phrase)
-                parsed.open_end = False
+                (exclusions if excluded else phrases).append(phrase)
+                last_term_is_prefix = False
         elif excluded:
             phrase = Phrase.of(plain)
             if phrase.terms:
-                parsed.excluded.append(phrase)
+                exclusions.append(phrase)
         else:
-            before = len(parsed.units)
-            parsed.units.extend(_units(plain))
-            if len(parsed.units) > before:
-                parsed.open_end = True
-    return parsed
+            before = len(terms)
+            terms.extend(_query_terms(plain))
+            if len(terms) > before:
+                last_term_is_prefix = True
+    return ParsedQuery(tuple(terms), tuple(phrases), tuple(exclusions), last_term_is_prefix, frozenset(breaks))
 
 
-def units_of(text: str) -> Iterator[Unit]:
+def query_terms_of(text: str) -> Iterator[QueryTerm]:
     """The units of a text in which no sign has a meaning of its own."""
     for chunk in text.split():
-        yield from _units(chunk)
+        yield from _query_terms(chunk)
 
 
-def _units(chunk: str) -> Iterator[Unit]:
+def _query_terms(chunk: str) -> Iterator[QueryTerm]:
     for piece, is_run in split_runs(compose(chunk)):
         if is_run:
-            parts = pieces_of(piece)
+            parts = graphemes(piece)
             if len(parts) == 1:
-                yield Unit(UnitKind.CHARACTER, (parts[0].lower(),), parts[0])
+                yield QueryTerm(TermKind.UNIGRAM, (parts[0].lower(),), parts[0])
             for left, right in pairwise(parts):
                 pair = left + right
-                yield Unit(UnitKind.PAIR, (pair,), pair)
+                yield QueryTerm(TermKind.BIGRAM, (pair,), pair)
             continue
-        spelled = spell_out(piece)
+        spelled = expand_symbols(piece)
         terms = tuple(ANALYZER.analyze(spelled))
         if len(terms) > 1 and _TIGHT.search(spelled):
-            yield Unit(UnitKind.COMPOUND, terms[:MAX_UNITS], spelled.lower(), _STRICT.search(spelled) is not None)
+            yield QueryTerm(
+                TermKind.COMPOUND, terms[:MAX_QUERY_TERMS], spelled.lower(), _STRICT.search(spelled) is not None
+            )
         elif len(terms) == 1:
-            yield Unit(UnitKind.WORD, terms, _surface(spelled))
+            yield QueryTerm(TermKind.WORD, terms, _surface(spelled))
         else:
             words = WORD.findall(spelled.lower())
             for term, surface in zip(terms, words if len(words) == len(terms) else terms, strict=True):
-                yield Unit(UnitKind.WORD, (term,), surface)
+                yield QueryTerm(TermKind.WORD, (term,), surface)
 
 
 def _surface(text: str) -> str:

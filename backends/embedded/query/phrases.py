@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
 
-from backends.embedded.analysis.normalization import ANALYZER, RUN, compose, pieces_of, spell_out
+from backends.embedded.analysis.normalization import ANALYZER, UNSEGMENTED_RUN, compose, expand_symbols, graphemes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class Phrase:
         """
         words: list[str] = []
         for piece, is_run in split_runs(compose(text)):
-            words += [piece] if is_run else ANALYZER.analyze(spell_out(piece))
+            words += [piece] if is_run else ANALYZER.analyze(expand_symbols(piece))
         terms: list[str] = []
         last = len(words) - 1
         for at, word in enumerate(words):
-            if RUN.match(word) is None:
+            if UNSEGMENTED_RUN.match(word) is None:
                 terms.append(word)
                 continue
-            pieces = pieces_of(word)
+            pieces = graphemes(word)
             pairs = [left + right for left, right in pairwise(pieces)]
             if at or not last:
                 terms += pairs
@@ -51,7 +51,7 @@ class Phrase:
 def split_runs(text: str) -> Iterator[tuple[str, bool]]:
     """Pieces of a text, and whether each is a run of a script without spaces."""
     at = 0
-    for match in RUN.finditer(text):
+    for match in UNSEGMENTED_RUN.finditer(text):
         if match.start() > at:
             yield text[at : match.start()], False
         yield match.group(), True

@@ -11,30 +11,31 @@ class Ranking:
     """Factors and additions to BM25.
 
     Attributes:
-        fields: Worth of a match in each field.
-        stem, prefix, typo, far_typo, synonym, joined, parts: Worth of a match that is not exact.
-        other_tone: Worth of a word typed with a tone that has another one in a document with tones.
-        field_tie, form_tie: What weaker fields, and weaker forms of a word, add to the best one.
-        own_rarity: How far a word counts as rare as in its field (1) rather than in all fields (0).
-        whole_title: Added, in units of the query's own weight, when the query is the title.
-        character: Worth of a single character of a script without spaces.
-        stop: Worth of a stop word; it never has to match.
-        title_phrase, content_phrase: Worth of neighbours in the query standing near each other in a document.
-        every_word: Added, in the same units, when every word that must match does; ``every_of_few`` in queries
-            of at most ``few`` words.
-        exact_word: Added, in the same units, for a word of such a query that matches without an error or an end
-            that is missing; ``exact_alone`` when it is the only one.
-        enough: With fewer documents that have every word, those with some words follow; so many can be asked for
-            at once.
-        sentence: Queries of so many words with two stop words or more may find documents by stop words alone, last;
-            those with quoted words among them may find documents without the phrase, if none has it. Two pairs of
-            characters of a script without spaces count as a word.
-        newest: Largest bonus for recency, as a share of the score.
+        fields: Boost of a match in each field.
+        stem, prefix, typo, far_typo, synonym, concatenated, parts: Boost of a variant that is not the word as typed.
+        other_tone: Boost of a word typed with a tone that has another one in a document with tones.
+        field_tie_breaker, variant_tie_breaker: What weaker fields, and weaker variants of a word, add to the best one.
+        field_idf_weight: How far a word counts as rare as in its field (1) rather than in all fields (0).
+        exact_title_boost: Added, in units of the query's own weight, when the query is the title.
+        character: Boost of a single character of a script without spaces.
+        stop: Boost of a stop word; it never has to match.
+        title_proximity_boost, content_proximity_boost: Boost of neighbours in the query that stand near each other.
+        all_terms_boost: Added, in the same units, when every required word matches; ``all_terms_boost_short`` in
+            queries of at most ``short_query_terms`` words.
+        exact_term_boost: Added, in the same units, for a word of such a query that matches without a typing error and
+            finished; ``exact_single_term_boost`` when it is the only one.
+        min_hits_before_relaxing: With fewer documents that have every word, those with some words follow; so many can
+            be asked for at once.
+        sentence_terms: Queries of so many words with two stop words or more may find documents by stop words alone,
+            last; those with quoted words among them may find documents without the phrase, if none has it. Two pairs
+            of characters of a script without spaces count as a word.
+        recency_boost: Largest bonus for recency, as a share of the score.
         half_life_days: Age at which half of it is left.
-        well_known: A word that so many documents have is not looked at as a typing error.
-        most_stems, most_completions, most_guessed: Bounds of what is looked up for a word, and for how many words a
-            typing error is, or a cut where letters and digits meet.
-        most_loose: So many compounds of a query may be found in parts.
+        typo_max_doc_freq: A word that so many documents have is not looked at as a typing error.
+        max_stems, max_completions: Most variants of a kind that are looked up for a word.
+        max_expensive_terms: Most words of a query that are looked at as typing errors, or cut where letters and
+            digits meet.
+        max_split_compounds: Most compounds of a query that may be found in parts.
     """
 
     fields: Mapping[str, float] = field(default_factory=lambda: {"title": 2.5, "excerpt": 1.5, "content": 1.0})
@@ -43,35 +44,35 @@ class Ranking:
     typo: float = 0.4
     far_typo: float = 0.3
     synonym: float = 0.9
-    joined: float = 0.8
+    concatenated: float = 0.8
     parts: float = 0.3
     other_tone: float = 0.3
-    field_tie: float = 0.6
-    form_tie: float = 0.3
-    own_rarity: float = 0.2
-    whole_title: float = 1.0
+    field_tie_breaker: float = 0.6
+    variant_tie_breaker: float = 0.3
+    field_idf_weight: float = 0.2
+    exact_title_boost: float = 1.0
     stop: float = 0.8
     character: float = 0.7
-    title_phrase: float = 0.4
-    content_phrase: float = 0.25
-    every_word: float = 1.0
-    every_of_few: float = 1.5
-    few: int = 2
-    exact_word: float = 0.4
-    exact_alone: float = 4.0
-    enough: int = 100
-    sentence: int = 4
-    newest: float = 0.05
+    title_proximity_boost: float = 0.4
+    content_proximity_boost: float = 0.25
+    all_terms_boost: float = 1.0
+    all_terms_boost_short: float = 1.5
+    short_query_terms: int = 2
+    exact_term_boost: float = 0.4
+    exact_single_term_boost: float = 4.0
+    min_hits_before_relaxing: int = 100
+    sentence_terms: int = 4
+    recency_boost: float = 0.05
     half_life_days: float = 730.0
-    well_known: int = 10
-    most_stems: int = 12
-    most_completions: int = 30
-    most_guessed: int = 3
-    most_loose: int = 2
+    typo_max_doc_freq: int = 10
+    max_stems: int = 12
+    max_completions: int = 30
+    max_expensive_terms: int = 3
+    max_split_compounds: int = 2
 
-    def balance(self, rarity: float, own: float) -> float:
+    def balance(self, idf: float, own: float) -> float:
         """What a field's score is multiplied by, so that a word counts by its rarity in all fields, not in one."""
-        return float((rarity / own) ** (1 - self.own_rarity))
+        return float((idf / own) ** (1 - self.field_idf_weight))
 
 
 RANKING = Ranking()

@@ -1,8 +1,8 @@
-"""From the forms of a word to queries of tantivy."""
+"""From the variants of a word to queries of tantivy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,10 +10,10 @@ import tantivy
 
 from backends.embedded.analysis.languages import UNKNOWN
 from backends.embedded.analysis.vietnamese import TONAL, toned
-from backends.embedded.index.schema import LANGUAGE, MARKS, TONED, toned_column
+from backends.embedded.index.schema import FILTER_TERMS, LANGUAGE, TONED, toned_column
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.ranking import Ranking
-from backends.embedded.query.variants import Form
+from backends.embedded.query.variants import TermVariant
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
@@ -32,11 +32,11 @@ class ToneMatches:
     most: int
 
 
-class FormQueries:
-    """Queries for forms of words, in the fields that are searched.
+class TermQueries:
+    """Queries for variants of words, in the fields that are searched.
 
     Args:
-        weights: Those fields, and the worth of each.
+        weights: Those fields, and the boost of each.
     """
 
     def __init__(self, snapshot: Snapshot, weights: Mapping[str, float], ranking: Ranking):
@@ -44,33 +44,56 @@ class FormQueries:
         self._weights = weights
         self._ranking = ranking
 
-    def one(self, form: Form, rarity: float = 0) -> tantivy.Query | None:
-        """The form in every field that has it; ``None`` where none has.
+    @property
+    def fields(self) -> Collection[str]:
+        """The fields that are searched."""
+        return self._weights.keys()
+
+    def doc_frequency(self, term: str) -> int:
+        """In how many documents the field has a term that has it in the most."""
+        return self._snapshot.max_doc_frequency(self._weights, term)
+
+    def one(self, variant: TermVariant, idf: float = 0) -> tantivy.Query | None:
+        """The variant in every field that has it; ``None`` where none has.
 
         Args:
-            rarity: Of the word; if given, a form of one term is weighed as if it were as rare as that in all fields.
+            idf: Of the word; if given, a variant of one term is weighed as if it were as rare in all fields.
         """
         choices: list[tantivy.Query] = []
         frequency = self._snapshot.frequency
         for name, weight in self._weights.items():
-            boost = weight * form.worth
-            if len(form.terms) == 1:
-                count = frequency(name, form.terms[0])
+            boost = weight * variant.boost
+            if len(variant.terms) == 1:
+                count = frequency(name, variant.terms[0])
                 if count:
-                    choices.append(self._term(name, form.terms[0], count, boost, rarity))
-            elif min([frequency(name, term) for term in form.terms]):
-                query = _Query.phrase_query(self._snapshot.schema, name, list(form.terms))
+                    choices.append(self._term(name, variant.terms[0], count, boost, idf))
+            elif min([frequency(name, term) for term in variant.terms]):
+                query = _Query.phrase_query(self._snapshot.schema, name, list(variant.terms))
                 choices.append(_Query.boost_query(query, boost))
-        return best_of(choices, self._ranking.field_tie)
+        return best_of(choices, self._ranking.field_tie_breaker)
 
-    def any(self, forms: Iterable[Form], rarity: float = 0) -> tantivy.Query | None:
-        """The best of some forms of a word."""
-        return best_of([self.one(form, rarity) for form in forms], self._ranking.form_tie)
+    def any(self, variants: Iterable[TermVariant], idf: float = 0) -> tantivy.Query | None:
+        """The best of some variants of a word."""
+        return self.best_of([self.one(variant, idf) for variant in variants])
 
-    def _term(self, column: str, term: str, count: int, boost: float, rarity: float) -> tantivy.Query:
+    def best_of(self, choices: Iterable[tantivy.Query | None]) -> tantivy.Query | None:
+        """Documents that match any of some queries for one word, ranked by the best match."""
+        return best_of(choices, self._ranking.variant_tie_breaker)
+
+    def with_tone(self, toned: ToneMatches, query: tantivy.Query | None, *, foreign: bool) -> tantivy.Query | None:
+        """What has a word with its tone, and what matches in documents without tones.
+
+        Args:
+            foreign: Whether documents in any language may match so, as the query may be meant without tones.
+        """
+        if query is None:
+            return toned.query
+        return self.best_of([toned.query, self.without_tones(query, foreign=foreign)])
+
+    def _term(self, column: str, term: str, count: int, boost: float, idf: float) -> tantivy.Query:
         """A term that a column has in so many documents."""
-        if rarity:
-            boost *= self._ranking.balance(rarity, self._snapshot.rarity(count))
+        if idf:
+            boost *= self._ranking.balance(idf, self._snapshot.idf(count))
         return _Query.boost_query(_Query.term_query(self._snapshot.schema, column, term), boost)
 
     def toned(self, word: str) -> ToneMatches | None:
@@ -78,38 +101,38 @@ class FormQueries:
         snapshot, term = self._snapshot, toned(word)
         counts = {name: snapshot.frequency(toned_column(name), term) for name in self._weights}
         frequency = max(counts.values())
-        rarity = snapshot.rarity(frequency)
+        idf = snapshot.idf(frequency)
         choices = [
-            self._term(toned_column(name), term, count, self._weights[name], rarity)
+            self._term(toned_column(name), term, count, self._weights[name], idf)
             for name, count in counts.items()
             if count
         ]
-        query = best_of(choices, self._ranking.field_tie)
+        query = best_of(choices, self._ranking.field_tie_breaker)
         if query is None:
             return None
-        untoned = snapshot.total - min(snapshot.total, snapshot.frequency(MARKS, TONED))
+        untoned = snapshot.total - min(snapshot.total, snapshot.frequency(FILTER_TERMS, TONED))
         return ToneMatches(query, frequency + untoned)
 
     def without_tones(self, query: tantivy.Query, *, foreign: bool) -> tantivy.Query:
         """The matches of a query in documents that have no tones: too short to tell, or ``foreign``."""
         term = partial(_Query.term_query, self._snapshot.schema)
-        clauses = [(Must, query), (MustNot, term(MARKS, TONED))]
+        clauses = [(Must, query), (MustNot, term(FILTER_TERMS, TONED))]
         if not foreign:
             own = _Query.boolean_query([(Should, term(LANGUAGE, language)) for language in (*TONAL, UNKNOWN)])
             clauses.append((Must, _Query.const_score_query(own, 0.0)))
         return _Query.boolean_query(clauses)
 
-    def every(self, terms: Iterable[str], worth: float) -> tantivy.Query | None:
+    def every(self, terms: Iterable[str], boost: float) -> tantivy.Query | None:
         """Documents that have all of some terms; ``None`` where a term is in no document."""
-        parts = [self.one(Form((term,), worth)) for term in terms]
+        parts = [self.one(TermVariant((term,), boost)) for term in terms]
         if None in parts:
             return None
         return _Query.boolean_query([(Must, part) for part in parts if part is not None])
 
 
-def best_of(choices: Iterable[tantivy.Query | None], tie: float) -> tantivy.Query | None:
+def best_of(choices: Iterable[tantivy.Query | None], tie_breaker: float) -> tantivy.Query | None:
     """Documents that match any of some queries, worth the best match and so much of the others."""
     queries = [query for query in choices if query is not None]
     if not queries:
         return None
-    return queries[0] if len(queries) == 1 else _Query.disjunction_max_query(queries, tie)
+    return queries[0] if len(queries) == 1 else _Query.disjunction_max_query(queries, tie_breaker)

@@ -13,7 +13,7 @@ import tantivy
 
 from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.index.documents import LONGEST_INDEXED_TEXT
-from backends.embedded.index.schema import ANSWER
+from backends.embedded.index.schema import SOURCE
 from backends.embedded.index.snapshots import Snapshot, keep_most
 
 ONE_ERROR_FROM = 5
@@ -63,7 +63,7 @@ def corrections(snapshot: Snapshot, fields: tuple[str, ...], word: str, as_prefi
 
 def known_start(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> int:
     """With how many letters of the word some term begins, and 3 at least: no error comes later than after them."""
-    if snapshot.most_frequency(fields, word):
+    if snapshot.max_doc_frequency(fields, word):
         return len(word)
     low, high = min(_FEWEST_LETTERS, len(word)), len(word)
     while low < high:
@@ -131,7 +131,7 @@ def _one_error(snapshot: Snapshot, fields: tuple[str, ...], word: str, known: in
 
 def _those_known(snapshot: Snapshot, fields: tuple[str, ...], candidates: Iterable[str]) -> dict[str, int]:
     """Those of the candidates that are terms, with their frequencies."""
-    found = ((candidate, snapshot.most_frequency(fields, candidate)) for candidate in candidates)
+    found = ((candidate, snapshot.max_doc_frequency(fields, candidate)) for candidate in candidates)
     return {candidate: count for candidate, count in found if count}
 
 
@@ -208,7 +208,7 @@ def _automaton(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[s
     for field in fields:
         query = tantivy.Query.fuzzy_term_query(snapshot.schema, field, word, 2, True)
         for _, address in snapshot.searcher.search(query, limit=2, count=False).hits:
-            answer = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(ANSWER) or b"{}"))
+            answer = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))
             for term in set(terms_of(answer[field][:LONGEST_INDEXED_TEXT])):
                 if abs(len(term) - len(word)) <= 2 and distance(word, term, 2) <= 2:
                     found[term] = snapshot.frequency(field, term)

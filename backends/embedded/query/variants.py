@@ -12,13 +12,13 @@ from os.path import commonprefix
 
 from backends.embedded.analysis.languages import PREFIXES, sharing_stem, stem, stems
 from backends.embedded.index.snapshots import Snapshot, keep_most
-from backends.embedded.query.parser import Unit, UnitKind
+from backends.embedded.query.parser import QueryTerm, TermKind
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.typos import corrections, errors_allowed, known_start
 
 _MOST_LOOKED_AT = 200
 _FEW = 3
-_SHORTEST_JOINED = 5
+_SHORTEST_CONCATENATED = 5
 """Letters of two words written together from which longer words are looked for: there are too many for fewer."""
 
 _SHORTEST_STEMMED = 3
@@ -33,18 +33,18 @@ _Listing = Callable[[tuple[str, ...], str], Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class TermVariant:
     """One way a word may stand in a document.
 
     Attributes:
         terms: One term, or several that must follow each other.
-        worth: 1.0 for the word as typed, less for other forms.
+        boost: 1.0 for the word as typed, less for other forms.
         errors: 0 for the word or its stem, 1 for a longer word, 2 and more for typing errors.
         words: The terms as they are marked, if that is not as they are found.
     """
 
     terms: tuple[str, ...]
-    worth: float
+    boost: float
     errors: int = 0
     words: tuple[str, ...] = ()
 
@@ -55,35 +55,35 @@ class Expansion:
 
     Attributes:
         completed: The beginning that the longer ones of them share, if the word may not be finished.
-        halves: The one of them that is the word in two, if there is such.
-        guessed: Whether finding them was dear, or searching them is: there is nothing like the word but with typing
+        split: The one of them that is the word in two, if there is such.
+        expensive: Whether finding them was dear, or searching them is: there is nothing like the word but with typing
             errors, or one of them is the word cut where letters and digits meet.
     """
 
-    forms: tuple[Form, ...]
+    variants: tuple[TermVariant, ...]
     frequency: int
     completed: str | None = None
-    halves: tuple[str, str] | None = None
-    guessed: bool = False
+    split: tuple[str, str] | None = None
+    expensive: bool = False
 
 
 def expand(
-    snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
-    with_guesses: bool, ranking: Ranking,
+    snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
+    allow_expensive: bool, ranking: Ranking,
 ) -> Expansion:  # fmt: skip
     """Look up what a word may stand for; remembered for the life of the snapshot."""
-    key = (unit, fields, languages, is_last, with_guesses)
-    known = snapshot.remembered(key)
+    key = (query_term, fields, languages, is_last, allow_expensive)
+    known = snapshot.cached(key)
     if known is None:
-        known = _expand(snapshot, unit, fields, languages, is_last, with_guesses, ranking)
-        snapshot.remember(key, known)
+        known = _expand(snapshot, query_term, fields, languages, is_last, allow_expensive, ranking)
+        snapshot.cache(key, known)
     assert isinstance(known, Expansion)
     return known
 
 
-def written_together(
-    snapshot: Snapshot, fields: tuple[str, ...], left: Unit, right: Unit, is_open: bool, ranking: Ranking
-) -> list[Form]:
+def concatenated_variants(
+    snapshot: Snapshot, fields: tuple[str, ...], left: QueryTerm, right: QueryTerm, is_open: bool, ranking: Ranking
+) -> list[TermVariant]:
     """The word or compound that two are when written together (``log in``: ``login``), if there is one.
 
     Args:
@@ -91,60 +91,62 @@ def written_together(
     """
     word = left.term + right.term
     terms = (word, *right.terms[1:])
-    forms = [Form(terms, ranking.joined, 1)] if _are_together(snapshot, terms, fields) else []
-    if is_open and len(terms) == 1 and len(word) >= _SHORTEST_JOINED:
+    variants = [TermVariant(terms, ranking.concatenated, 1)] if _are_together(snapshot, terms, fields) else []
+    if is_open and len(terms) == 1 and len(word) >= _SHORTEST_CONCATENATED:
         key = (word, fields)
-        longer = snapshot.remembered(key)
+        longer = snapshot.cached(key)
         if longer is None:
             longer = _completions(_listing(snapshot), word, fields, ranking)[:_FEW]
-            snapshot.remember(key, longer)
-        forms += [Form((term,), ranking.joined * ranking.prefix, 1) for term in longer]
-    return forms
+            snapshot.cache(key, longer)
+        variants += [TermVariant((term,), ranking.concatenated * ranking.prefix, 1) for term in longer]
+    return variants
 
 
 def _expand(
-    snapshot: Snapshot, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
-    with_guesses: bool, ranking: Ranking,
+    snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
+    allow_expensive: bool, ranking: Ranking,
 ) -> Expansion:  # fmt: skip
     listed = _listing(snapshot)
-    if unit.kind is UnitKind.COMPOUND:
-        return _expand_compound(snapshot, listed, unit, fields, is_last, with_guesses, ranking)
-    word = unit.term
-    found: dict[str, Form] = {}
+    if query_term.kind is TermKind.COMPOUND:
+        return _expand_compound(snapshot, listed, query_term, fields, is_last, allow_expensive, ranking)
+    word = query_term.term
+    found: dict[str, TermVariant] = {}
     counts: dict[str, int] = {}
 
-    def add(term: str, worth: float, errors: int) -> None:
+    def add(term: str, boost: float, errors: int) -> None:
         if term not in found:
-            count = snapshot.most_frequency(fields, term)
+            count = snapshot.max_doc_frequency(fields, term)
             if count:
-                found[term] = Form((term,), worth, errors)
+                found[term] = TermVariant((term,), boost, errors)
                 counts[term] = count
 
     add(word, 1.0, 0)
-    if unit.kind is not UnitKind.WORD:
+    if query_term.kind is not TermKind.WORD:
         return Expansion(tuple(found.values()), sum(counts.values()))
     if len(word) >= _SHORTEST_STEMMED:
-        for relative in _relatives(listed, unit, fields, languages, ranking):
+        for relative in _relatives(listed, query_term, fields, languages, ranking):
             add(relative, ranking.stem, 0)
     frequency = sum(counts.values())
     if is_last:
         for term in _completions(listed, word, fields, ranking):
             add(term, ranking.prefix, 1)
     known = sum(counts.values())
-    if with_guesses and known < ranking.well_known and errors_allowed(word):
+    if allow_expensive and known < ranking.typo_max_doc_freq and errors_allowed(word):
         for term, errors in corrections(snapshot, fields, word, is_last):
             add(term, ranking.typo if errors == 1 else ranking.far_typo, 1 + errors)
-    forms = list(found.values())
-    guessed = not forms or forms[0].errors > 1
-    halves = _split_in_two(snapshot, word, fields, 1 if not forms else 2) if known < ranking.well_known else None
-    if halves is not None:
-        forms.append(Form(halves, ranking.joined, 1))
-    parts = _letters_and_digits(snapshot, unit, fields) if with_guesses else None
-    if parts is not None and parts != halves:
-        forms.append(Form(parts, ranking.joined, 1))
-        guessed = True
-    frequency = min(snapshot.total, frequency or sum(counts.values()) or len(forms))
-    return Expansion(tuple(forms), frequency, word if is_last else None, halves, guessed)
+    variants = list(found.values())
+    expensive = not variants or variants[0].errors > 1
+    split = (
+        _split_in_two(snapshot, word, fields, 1 if not variants else 2) if known < ranking.typo_max_doc_freq else None
+    )
+    if split is not None:
+        variants.append(TermVariant(split, ranking.concatenated, 1))
+    parts = _letters_and_digits(snapshot, query_term, fields) if allow_expensive else None
+    if parts is not None and parts != split:
+        variants.append(TermVariant(parts, ranking.concatenated, 1))
+        expensive = True
+    frequency = min(snapshot.total, frequency or sum(counts.values()) or len(variants))
+    return Expansion(tuple(variants), frequency, word if is_last else None, split, expensive)
 
 
 def _listing(snapshot: Snapshot) -> _Listing:
@@ -160,19 +162,19 @@ def _listing(snapshot: Snapshot) -> _Listing:
 
 
 def _relatives(
-    listed: _Listing, unit: Unit, fields: tuple[str, ...], languages: tuple[str, ...], ranking: Ranking
+    listed: _Listing, query_term: QueryTerm, fields: tuple[str, ...], languages: tuple[str, ...], ranking: Ranking
 ) -> list[str]:
     """Terms that share a stem with the word in one of the languages, the most frequent first."""
-    word = unit.term
+    word = query_term.term
     found: dict[str, int] = {}
     for language in languages:
-        wanted = stems(language, word) | {stem(language, unit.surface)}
+        wanted = stems(language, word) | {stem(language, query_term.surface)}
         counts: dict[str, int] = {}
         for start in _starts(language, word, wanted):
             counts |= listed(fields, start)
         counts.pop(word, None)
         found |= {term: counts[term] for term in sharing_stem(language, wanted, list(counts))}
-    return sorted(found, key=lambda term: -found[term])[: ranking.most_stems]
+    return sorted(found, key=lambda term: -found[term])[: ranking.max_stems]
 
 
 def _starts(language: str, word: str, wanted: Set[str]) -> Iterator[str]:
@@ -186,40 +188,45 @@ def _starts(language: str, word: str, wanted: Set[str]) -> Iterator[str]:
 
 
 def _completions(listed: _Listing, word: str, fields: tuple[str, ...], ranking: Ranking) -> list[str]:
-    most = ranking.most_completions if len(word) > 2 else ranking.most_completions // 3
+    most = ranking.max_completions if len(word) > 2 else ranking.max_completions // 3
     found = islice(listed(fields if len(word) > 1 else fields[:1], word), most)
     return [term for term in found if term != word]
 
 
 def _expand_compound(
-    snapshot: Snapshot, listed: _Listing, unit: Unit, fields: tuple[str, ...], is_last: bool, with_guesses: bool,
+    snapshot: Snapshot,
+    listed: _Listing,
+    query_term: QueryTerm,
+    fields: tuple[str, ...],
+    is_last: bool,
+    allow_expensive: bool,
     ranking: Ranking,
-) -> Expansion:  # fmt: skip
+) -> Expansion:
     """A compound is found as written, or as one word; its last part may not be finished."""
-    forms = [Form(unit.terms, 1.0)]
-    version = _VERSION.fullmatch(unit.term)
+    variants = [TermVariant(query_term.terms, 1.0)]
+    version = _VERSION.fullmatch(query_term.term)
     if version is not None:
-        number = (version["number"] if version["sign"] else f"v{unit.term}", *unit.terms[1:])
+        number = (version["number"] if version["sign"] else f"v{query_term.term}", *query_term.terms[1:])
         if _are_together(snapshot, number, fields):
-            forms.append(Form(number, ranking.synonym))
-    known = min(snapshot.most_frequency(fields, term) for term in unit.terms)
+            variants.append(TermVariant(number, ranking.synonym))
+    known = min(snapshot.max_doc_frequency(fields, term) for term in query_term.terms)
     if is_last:
-        head, tail = unit.terms[:-1], unit.terms[-1]
+        head, tail = query_term.terms[:-1], query_term.terms[-1]
         for term in _completions(listed, tail, fields, ranking)[:10]:
-            forms.append(Form((*head, term), ranking.prefix, 1))
-    joined = "".join(unit.terms)
-    if snapshot.most_frequency(fields, joined):
-        forms.append(Form((joined,), ranking.synonym))
-    parts = _letters_and_digits(snapshot, unit, fields) if with_guesses else None
+            variants.append(TermVariant((*head, term), ranking.prefix, 1))
+    concatenated = "".join(query_term.terms)
+    if snapshot.max_doc_frequency(fields, concatenated):
+        variants.append(TermVariant((concatenated,), ranking.synonym))
+    parts = _letters_and_digits(snapshot, query_term, fields) if allow_expensive else None
     if parts is not None:
-        forms.append(Form(parts, ranking.joined, 1))
-    return Expansion(tuple(forms), known, unit.terms[-1] if is_last else None, guessed=parts is not None)
+        variants.append(TermVariant(parts, ranking.concatenated, 1))
+    return Expansion(tuple(variants), known, query_term.terms[-1] if is_last else None, expensive=parts is not None)
 
 
-def _letters_and_digits(snapshot: Snapshot, unit: Unit, fields: tuple[str, ...]) -> tuple[str, ...] | None:
+def _letters_and_digits(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...]) -> tuple[str, ...] | None:
     """A word or compound cut where letters and digits meet (``256gb``: ``256 gb``), if a field has all the parts."""
-    parts = tuple(part for term in unit.terms for part in _LETTERS_OR_DIGITS.findall(term))
-    if not len(unit.terms) < len(parts) <= _MOST_PARTS:
+    parts = tuple(part for term in query_term.terms for part in _LETTERS_OR_DIGITS.findall(term))
+    if not len(query_term.terms) < len(parts) <= _MOST_PARTS:
         return None
     return parts if _are_together(snapshot, parts, fields) else None
 

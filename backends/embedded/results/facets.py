@@ -9,7 +9,7 @@ import tantivy
 
 from backends.base import STANDARD_FIELDS, FacetStats, FieldKinds
 from backends.embedded.index.documents import NO_FACETS, sort_text
-from backends.embedded.index.schema import CHANGED, DATE, ID, NUMBER_KINDS, number_column, sort_column
+from backends.embedded.index.schema import DATE, ID, NUMBER_KINDS, UPDATED_AT, number_column, sort_column
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.results.value_counts import BY_NAME, Counts, count_values
 from backends.errors import BackendRejected
@@ -44,12 +44,12 @@ def count_facets(
     snapshot: Snapshot, query: tantivy.Query, fields: Sequence[str], kinds: FieldKinds, most: int = MOST_VALUES
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
     """The ``most`` frequent values with their counts, and the bounds of numbers and dates."""
-    wishes: dict[str, Any] = {"matches": {"value_count": {"field": CHANGED}}}
+    wishes: dict[str, Any] = {"matches": {"value_count": {"field": UPDATED_AT}}}
     for name in fields:
         if name == DATE:
             wishes[f"of {name}"] = {"stats": {"field": DATE}}
-        elif name in snapshot.slots and kinds.get(name, frozenset()) & NUMBER_KINDS:
-            wishes[f"of {name}"] = {"stats": {"field": number_column(snapshot.slots[name])}}
+        elif name in snapshot.dynamic_columns and kinds.get(name, frozenset()) & NUMBER_KINDS:
+            wishes[f"of {name}"] = {"stats": {"field": number_column(snapshot.dynamic_columns[name])}}
     answer: Mapping[str, Any] = snapshot.searcher.aggregate(query, wishes)
     matches = int(answer["matches"]["value"])
     counts: dict[str, Counts] = {name: {} for name in fields}
@@ -87,7 +87,7 @@ def _first_ids(snapshot: Snapshot, query: tantivy.Query, most: int) -> list[str]
     if unclear:
         terms = [(Should, _Query.term_query(snapshot.schema, column, text)) for text in unclear]
         having = _Query.boolean_query([(Must, query), (Must, _Query.boolean_query(terms))])
-        for _, address in snapshot.searcher.search(having, limit=sum(unclear.values()), order_by_field=CHANGED).hits:
+        for _, address in snapshot.searcher.search(having, limit=sum(unclear.values()), order_by_field=UPDATED_AT).hits:
             id = str(snapshot.searcher.doc(address).get_first(ID))
             found.append((sort_text(id), address.segment_ord, address.doc, id))
     return [id for *_, id in sorted(found)[:most]]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 
-@dataclass(slots=True)
-class Marks:
+@dataclass(frozen=True, slots=True)
+class HighlightTerms:
     """What highlighting marks, each with the number of the query's word or phrase that it stands for.
 
     Attributes:
@@ -15,13 +16,23 @@ class Marks:
         sequences: Terms to mark where they follow each other.
     """
 
-    terms: dict[str, int] = field(default_factory=dict)
-    prefixes: dict[str, int] = field(default_factory=dict)
-    sequences: dict[tuple[str, ...], int] = field(default_factory=dict)
+    terms: Mapping[str, int] = field(default_factory=dict)
+    prefixes: Mapping[str, int] = field(default_factory=dict)
+    sequences: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
-    def add(self, terms: tuple[str, ...], number: int) -> None:
-        """Mark one term whole, or several that follow each other; for the first word that means them."""
-        if len(terms) == 1:
-            self.terms.setdefault(terms[0], number)
-        else:
-            self.sequences.setdefault(terms, number)
+    @classmethod
+    def of(
+        cls, sequences: Iterable[tuple[tuple[str, ...], int]], prefixes: Iterable[tuple[str, int]]
+    ) -> HighlightTerms:
+        """Terms, several of which must follow each other; what stands for several words is the first one's."""
+        whole: dict[str, int] = {}
+        several: dict[tuple[str, ...], int] = {}
+        for terms, number in sequences:
+            if len(terms) == 1:
+                whole.setdefault(terms[0], number)
+            else:
+                several.setdefault(terms, number)
+        beginnings: dict[str, int] = {}
+        for prefix, number in prefixes:
+            beginnings.setdefault(prefix, number)
+        return cls(whole, beginnings, several)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from backends.base import Highlight
-from backends.embedded.results.highlight_terms import Marks
-from backends.embedded.results.matches import Needles, Span, find_spans, merge_spans
-from backends.embedded.results.snippets import Cropper
+from backends.embedded.results.highlight_terms import HighlightTerms
+from backends.embedded.results.matches import Match, MatchTerms, find_matches, merge_matches
+from backends.embedded.results.snippets import SnippetGenerator
 
 _NEVER_TEXT = frozenset({"id", "url", "date"})
 """Fields in which nothing is marked unless they are named: a mark would break what they are for."""
@@ -18,13 +18,13 @@ _NEVER_TEXT = frozenset({"id", "url", "date"})
 class Highlighter:
     """Marks the matches of one query."""
 
-    def __init__(self, wish: Highlight, marks: Marks):
+    def __init__(self, wish: Highlight, highlight_terms: HighlightTerms):
         self.wish = wish
-        starts = tuple(marks.prefixes)
-        terms = {term: number for term, number in marks.terms.items() if not term.startswith(starts)}
+        starts = tuple(highlight_terms.prefixes)
+        terms = {term: number for term, number in highlight_terms.terms.items() if not term.startswith(starts)}
         self.everywhere = "*" in wish.fields
-        self._needles = Needles.of(terms, marks.prefixes, marks.sequences)
-        self._cropper = Cropper(self._needles)
+        self._match_terms = MatchTerms.of(terms, highlight_terms.prefixes, highlight_terms.sequences)
+        self._snippets = SnippetGenerator(self._match_terms)
 
     def format(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """The fields shown, with matches marked, everything else escaped if wished, and long ones cropped."""
@@ -46,19 +46,19 @@ class Highlighter:
             return self._cropped(text, words, marked)
         if not marked:
             return self._escaped(text)
-        return self._marked(text, find_spans(text, self._needles), 0, len(text))
+        return self._marked(text, find_matches(text, self._match_terms), 0, len(text))
 
     def _cropped(self, text: str, words: int, marked: bool) -> str:
-        spans, (start, end) = self._cropper.best_part(text, words)
-        part = self._marked(text, spans, start, end) if marked else self._escaped(text[start:end])
+        found_matches, (start, end) = self._snippets.best_part(text, words)
+        part = self._marked(text, found_matches, start, end) if marked else self._escaped(text[start:end])
         before = self.wish.crop_marker if start > 0 else ""
         after = self.wish.crop_marker if end < len(text) else ""
         return f"{before}{part}{after}"
 
-    def _marked(self, text: str, spans: list[Span], start: int, end: int) -> str:
+    def _marked(self, text: str, found_matches: list[Match], start: int, end: int) -> str:
         parts: list[str] = []
         at = start
-        for span_start, span_end in merge_spans(spans):
+        for span_start, span_end in merge_matches(found_matches):
             if span_end > end:
                 break
             if span_start < at:

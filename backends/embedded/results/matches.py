@@ -16,15 +16,15 @@ from itertools import pairwise
 from os.path import commonprefix
 from typing import Self
 
-from backends.embedded.analysis.normalization import RUN, SILENT, compose, fold, terms_of
-from backends.text.normalization import without_ascii
+from backends.embedded.analysis.normalization import SILENT, UNSEGMENTED_RUN, compose, fold, terms_of
+from backends.text import without_ascii
 
-MOST_SPANS = 400
+MAX_MATCHES = 400
 """Matches looked for in one text."""
 
 LONGEST_SEARCHED = 200_000
 
-Span = tuple[int, int, int]
+Match = tuple[int, int, int]
 """Start, end, and the number of the query's word that matched there."""
 
 _OFTEN_SEVERAL = (
@@ -79,7 +79,7 @@ class _GoesOn(dict[str, bool]):
     """Character to whether a word of a script with spaces goes on with it."""
 
     def __missing__(self, char: str) -> bool:
-        goes_on = char.isalnum() if char.isascii() else RUN.match(char) is None and bool(_fold_char(char))
+        goes_on = char.isalnum() if char.isascii() else UNSEGMENTED_RUN.match(char) is None and bool(_fold_char(char))
         if char < "\U00010000":
             self[char] = goes_on
         return goes_on
@@ -93,43 +93,43 @@ _MANY_LETTERS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Needle:
+class MatchTerm:
     """One spelling that is looked for.
 
     Attributes:
         text: The spelling, folded.
         number: Of the query's word it stands for.
         whole: Whether it must begin where a word begins, and end where one ends.
-        open_end: Whether the word may go on.
+        last_term_is_prefix: Whether the word may go on.
         words: The words it may go on to; any if empty.
     """
 
     text: str
     number: int
     whole: bool
-    open_end: bool
+    last_term_is_prefix: bool
     words: frozenset[str] = frozenset()
 
 
-class Needles:
+class MatchTerms:
     """What the words of a query match in texts.
 
     Args:
-        needles: The spellings that match.
+        match_terms: The spellings that match.
         sequences: Folded words that match when they follow each other, with the number of the query's word.
 
     Attributes:
         numbers: The query's words that can match.
     """
 
-    def __init__(self, needles: Sequence[Needle], sequences: Mapping[tuple[str, ...], int]):
-        letters = {needle.text: needle.number for needle in needles if _is_letter(needle)}
+    def __init__(self, match_terms: Sequence[MatchTerm], sequences: Mapping[tuple[str, ...], int]):
+        letters = {match_term.text: match_term.number for match_term in match_terms if _is_letter(match_term)}
         self.letters = letters if len(letters) >= _MANY_LETTERS else {}
-        self.words = [needle for needle in needles if not (self.letters and _is_letter(needle))]
+        self.words = [match_term for match_term in match_terms if not (self.letters and _is_letter(match_term))]
         self.sequences = sequences
-        self.numbers = frozenset({needle.number for needle in needles}) | frozenset(sequences.values())
-        self._every_needle = needles
-        self._parts: dict[frozenset[int], Needles] = {}
+        self.numbers = frozenset({match_term.number for match_term in match_terms}) | frozenset(sequences.values())
+        self._all_match_terms = match_terms
+        self._parts: dict[frozenset[int], MatchTerms] = {}
 
     @classmethod
     def of(
@@ -143,24 +143,26 @@ class Needles:
             prefixes: Folded beginnings of words, with the same.
             sequences: Folded words that match when they follow each other, with the same.
         """
-        return cls(_needles_for(terms, prefixes), sequences)
+        return cls(_match_terms_for(terms, prefixes), sequences)
 
-    def only(self, numbers: frozenset[int]) -> Needles:
+    def only(self, numbers: frozenset[int]) -> MatchTerms:
         """What some of the query's words match."""
         part = self._parts.get(numbers)
         if part is None:
             sequences = {terms: number for terms, number in self.sequences.items() if number in numbers}
-            part = Needles([needle for needle in self._every_needle if needle.number in numbers], sequences)
+            part = MatchTerms(
+                [match_term for match_term in self._all_match_terms if match_term.number in numbers], sequences
+            )
             self._parts[numbers] = part
         return part
 
 
-def _needles_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> list[Needle]:
-    found: list[Needle] = []
+def _match_terms_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> list[MatchTerm]:
+    found: list[MatchTerm] = []
     families: dict[tuple[int, str], list[str]] = {}
     for term, number in terms.items():
-        if RUN.match(term):
-            found.append(Needle(term, number, False, False))
+        if UNSEGMENTED_RUN.match(term):
+            found.append(MatchTerm(term, number, False, False))
         else:
             for spelling in _spellings(term):
                 families.setdefault((number, spelling[:_FAMILY_PREFIX]), []).append(spelling)
@@ -168,18 +170,18 @@ def _needles_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> list[
         # The forms of a word mostly begin alike: looking for their beginning takes one walk through a text, not ten.
         start = commonprefix(words)  # noqa: RUF071 - of characters, as wanted
         if len(words) > 1 and len(start) >= _FAMILY_PREFIX and all(map(str.isalnum, words)):
-            found.append(Needle(start, number, True, True, frozenset(words)))
+            found.append(MatchTerm(start, number, True, True, frozenset(words)))
         else:
-            found += [Needle(word, number, True, False) for word in words]
+            found += [MatchTerm(word, number, True, False) for word in words]
     for prefix, number in prefixes.items():
-        found += [Needle(spelling, number, True, True) for spelling in _spellings(prefix)]
+        found += [MatchTerm(spelling, number, True, True) for spelling in _spellings(prefix)]
     return found
 
 
-def find_spans(text: str, needles: Needles) -> list[Span]:
+def find_matches(text: str, match_terms: MatchTerms) -> list[Match]:
     """The places of all matches, in order; they may overlap."""
     folded = FoldedText(text)
-    return folded.in_text(folded.find(needles))
+    return folded.in_text(folded.find(match_terms))
 
 
 class FoldedText:
@@ -195,42 +197,48 @@ class FoldedText:
         self._start = start
         self._text, self._places = fold_text(text[start : min(end, LONGEST_SEARCHED)])
 
-    def find(self, needles: Needles, start: int = 0, end: int = sys.maxsize) -> list[Span]:
+    def find(self, match_terms: MatchTerms, start: int = 0, end: int = sys.maxsize) -> list[Match]:
         """The places of all matches between two places, in order; they may overlap."""
         text, end = self._text, min(end, len(self._text))
-        found: list[Span] = []
-        if needles.letters:
-            found += _find_letters(text, needles.letters, start, end)
-        for needle in needles.words:
-            first = text.find(needle.text, start, end)
+        found: list[Match] = []
+        if match_terms.letters:
+            found += _find_letters(text, match_terms.letters, start, end)
+        for match_term in match_terms.words:
+            first = text.find(match_term.text, start, end)
             if first >= 0:
-                _find(text, needle, first, end, found)
-        for sequence, number in needles.sequences.items():
+                _find(text, match_term, first, end, found)
+        for sequence, number in match_terms.sequences.items():
             found += _find_sequence(text, sequence, number, start, end)
         found.sort()
         return found
 
-    def most_matches(self, needles: Needles) -> int:
+    def most_matches(self, match_terms: MatchTerms) -> int:
         """How many matches there may be; more than there are where words contain each other."""
         count = self._text.count
-        counts = [count(letter) for letter in needles.letters]
-        counts += [count(needle.text) for needle in needles.words]
+        counts = [count(letter) for letter in match_terms.letters]
+        counts += [count(match_term.text) for match_term in match_terms.words]
         # A sequence is there at most as often as its longest word.
-        counts += [sum(count(spelling) for spelling in _spellings(max(terms, key=len))) for terms in needles.sequences]
+        counts += [
+            sum(count(spelling) for spelling in _spellings(max(terms, key=len))) for terms in match_terms.sequences
+        ]
         return sum(counts)
 
-    def in_text(self, spans: Iterable[Span]) -> list[Span]:
+    def in_text(self, found_matches: Iterable[Match]) -> list[Match]:
         """The same spans in the text that was folded."""
         start, places = self._start, self._places
         if places is not None:
-            return [(start + places[first], start + places[last], number) for first, last, number in spans]
-        return [(start + first, start + last, number) for first, last, number in spans] if start else list(spans)
+            return [(start + places[first], start + places[last], number) for first, last, number in found_matches]
+        return (
+            [(start + first, start + last, number) for first, last, number in found_matches]
+            if start
+            else list(found_matches)
+        )
 
 
-def merge_spans(spans: Iterable[Span]) -> list[tuple[int, int]]:
+def merge_matches(found_matches: Iterable[Match]) -> list[tuple[int, int]]:
     """Start and end of what is to be marked: spans in order, those that overlap or touch as one."""
     merged: list[tuple[int, int]] = []
-    for start, end, _ in spans:
+    for start, end, _ in found_matches:
         if merged and start <= merged[-1][1]:
             if end > merged[-1][1]:
                 merged[-1] = (merged[-1][0], end)
@@ -327,19 +335,24 @@ def _spellings(term: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _find(folded: str, needle: Needle, start: int, stop: int, found: list[Span]) -> None:
+def _find(folded: str, match_term: MatchTerm, start: int, stop: int, found: list[Match]) -> None:
     """Add the places of one needle that begin before ``stop``, of which the first is at ``start`` or later."""
-    wanted, number, open_end, words = needle.text, needle.number, needle.open_end, needle.words
+    wanted, number, last_term_is_prefix, words = (
+        match_term.text,
+        match_term.number,
+        match_term.last_term_is_prefix,
+        match_term.words,
+    )
     plain_rest = _PLAIN_REST.match
     size, length = len(wanted), len(folded)
-    left_edge = needle.whole and _GOES_ON[wanted[0]]
-    right_edge = needle.whole and _GOES_ON[wanted[-1]]
+    left_edge = match_term.whole and _GOES_ON[wanted[0]]
+    right_edge = match_term.whole and _GOES_ON[wanted[-1]]
     count = 0
-    while start >= 0 and count < MOST_SPANS:
+    while start >= 0 and count < MAX_MATCHES:
         end = start + size
         matches = not (left_edge and start and _GOES_ON[folded[start - 1]])
         if matches:
-            if open_end:
+            if last_term_is_prefix:
                 end = plain_rest(folded, end).end()  # type: ignore[union-attr]
                 while end < length and _GOES_ON[folded[end]]:
                     end += 1
@@ -352,14 +365,19 @@ def _find(folded: str, needle: Needle, start: int, stop: int, found: list[Span])
         start = folded.find(wanted, end if matches else start + 1, stop)
 
 
-def _is_letter(needle: Needle) -> bool:
-    return len(needle.text) == 1 and needle.text.isascii() and needle.whole and not needle.open_end
+def _is_letter(match_term: MatchTerm) -> bool:
+    return (
+        len(match_term.text) == 1
+        and match_term.text.isascii()
+        and match_term.whole
+        and not match_term.last_term_is_prefix
+    )
 
 
-def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int) -> list[Span]:
+def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int) -> list[Match]:
     """The places of words of one letter: there are far fewer of them than of the letter."""
-    found: list[Span] = []
-    room = dict.fromkeys(numbers, MOST_SPANS)
+    found: list[Match] = []
+    room = dict.fromkeys(numbers, MAX_MATCHES)
     for match in _LONELY_LETTER.finditer(folded, first, last):
         letter, (start, end) = match.group(), match.span()
         if not room.get(letter):
@@ -371,11 +389,11 @@ def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int
     return found
 
 
-def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: int, stop: int) -> list[Span]:
-    found: list[Span] = []
+def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: int, stop: int) -> list[Match]:
+    found: list[Match] = []
     search = _sequence_pattern(sequence).search
     match = search(folded, start, stop)
-    while match is not None and len(found) < MOST_SPANS:
+    while match is not None and len(found) < MAX_MATCHES:
         first, end = match.span()
         whole = not _is_inside(folded, first) and not _is_inside(folded, end) and _are_words(match.group(), sequence)
         if whole:
@@ -391,7 +409,7 @@ def _is_inside(folded: str, at: int) -> bool:
 
 def _are_words(text: str, sequence: tuple[str, ...]) -> bool:
     """Whether a text is these words: in Indian scripts, some signs of which words are written part them for ``\\W``."""
-    return text.isascii() or any(map(RUN.match, sequence)) or tuple(terms_of(text)) == sequence
+    return text.isascii() or any(map(UNSEGMENTED_RUN.match, sequence)) or tuple(terms_of(text)) == sequence
 
 
 @lru_cache(maxsize=1024)
@@ -402,7 +420,7 @@ def _sequence_pattern(sequence: tuple[str, ...]) -> re.Pattern[str]:
         word = f"(?:{'|'.join(map(re.escape, spellings))})" if len(spellings) > 1 else re.escape(spellings[0])
         if before is not None:
             has_sign = any(not spelling[0].isalnum() for spelling in spellings)
-            least = 0 if has_sign or RUN.match(term or "") or RUN.match(before) else 1
+            least = 0 if has_sign or UNSEGMENTED_RUN.match(term or "") or UNSEGMENTED_RUN.match(before) else 1
             # A gap ends where the word can begin: else there would be very many ways to match a word that is a sign.
             gap = f"(?:(?!{word})[\\W_])" if has_sign else r"[\W_]"
             parts.append(f"{gap}{{{least},{_WIDEST_GAP}}}+")

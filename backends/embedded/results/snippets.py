@@ -7,7 +7,7 @@ from collections.abc import Set
 from functools import lru_cache
 from typing import NamedTuple
 
-from backends.embedded.results.matches import FoldedText, Needles, Span, find_spans
+from backends.embedded.results.matches import FoldedText, Match, MatchTerms, find_matches
 
 _WORD = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e01-\u0e5b\u1000-\u109f\u1780-\u17dd]{1,2}|[^\\W_]+")
 _CHARS_PER_WORD = 40
@@ -26,53 +26,53 @@ _MANY, _PLENTY = 16, 4
 """Of a query of more words than the first, a stretch with as many different ones as the second is good enough."""
 
 
-class Cropper:
+class SnippetGenerator:
     """Finds the part of a text to show.
 
     Args:
-        needles: What matches in it.
+        match_terms: What matches in it.
     """
 
-    def __init__(self, needles: Needles):
-        self._needles = needles
-        self._wanted = len(needles.numbers) if len(needles.numbers) <= _MANY else _PLENTY
+    def __init__(self, match_terms: MatchTerms):
+        self._match_terms = match_terms
+        self._wanted = len(match_terms.numbers) if len(match_terms.numbers) <= _MANY else _PLENTY
 
-    def best_part(self, text: str, words: int) -> tuple[list[Span], tuple[int, int]]:
+    def best_part(self, text: str, words: int) -> tuple[list[Match], tuple[int, int]]:
         """The part of a text, about ``words`` words long, with the most different matches, and the matches there.
 
         A long text is looked through from its beginning; where that is not enough to find every word of the query
         (of very many, some) near each other, only around the rarest words in the rest.
         """
         if len(text) <= _LOOK:
-            spans = find_spans(text, self._needles)
-            return spans, crop_window(text, spans, words)
+            found_matches = find_matches(text, self._match_terms)
+            return found_matches, crop_window(text, found_matches, words)
         reach = _word_end(text, _LOOK - _EDGE, _LOOK)
-        spans = find_spans(text[:reach], self._needles)
-        best = _best_stretch(spans, words)
-        if len(spans) <= _MOST_LOOKED_AT and not self._suffices(best):
-            best = self._better_stretch(text, reach, words, best, {number for _, _, number in spans})
+        found_matches = find_matches(text[:reach], self._match_terms)
+        best = _best_stretch(found_matches, words)
+        if len(found_matches) <= _MOST_LOOKED_AT and not self._suffices(best):
+            best = self._better_stretch(text, reach, words, best, {number for _, _, number in found_matches})
         start, end = _around(text, best, words)
         if end > reach:
             begin = max(0, start - _EDGE)
             part = FoldedText(text, begin, end + _EDGE)
-            spans = part.in_text(part.find(self._needles))
-        return spans, (start, end)
+            found_matches = part.in_text(part.find(self._match_terms))
+        return found_matches, (start, end)
 
-    def _suffices(self, best: _Stretch | None) -> bool:
+    def _suffices(self, best: _Fragment | None) -> bool:
         """Whether a stretch need not be bettered."""
         return best is not None and best.different >= self._wanted
 
     def _better_stretch(
-        self, text: str, reach: int, words: int, best: _Stretch | None, seen: Set[int]
-    ) -> _Stretch | None:
+        self, text: str, reach: int, words: int, best: _Fragment | None, seen: Set[int]
+    ) -> _Fragment | None:
         """A stretch of the rest of a text with more different words, or with as many and more matches, if any.
 
         To have more of the query's words than ``best``, it must have one of the others than the most frequent ones.
         Far from the beginning, only words are looked for that were not seen before.
         """
-        numbers, width = self._needles.numbers, _width(words)
+        numbers, width = self._match_terms.numbers, _width(words)
         near = FoldedText(text, _word_end(text, reach - width - _EDGE, reach - width), _FAR)
-        counts = {number: near.most_matches(self._needles.only(frozenset({number}))) for number in numbers}
+        counts = {number: near.most_matches(self._match_terms.only(frozenset({number}))) for number in numbers}
         different = 0 if best is None else best.different
         rarest = sorted(numbers, key=lambda number: (counts[number], number))[: len(numbers) - different]
         present = frozenset(number for number in numbers if counts[number])
@@ -84,23 +84,23 @@ class Cropper:
         return best
 
     def _best_around(
-        self, anchors: frozenset[int], text: FoldedText, present: frozenset[int], words: int, best: _Stretch | None
-    ) -> tuple[_Stretch | None, Set[int]]:
+        self, anchors: frozenset[int], text: FoldedText, present: frozenset[int], words: int, best: _Fragment | None
+    ) -> tuple[_Fragment | None, Set[int]]:
         """The best stretch with one of the query's words that are ``anchors``, if better, and all words found there."""
         width, right = _width(words), -1
-        needles = self._needles.only(present)
-        spans = text.find(self._needles.only(anchors))
-        found = {number for _, _, number in spans}
-        for start, end, _ in spans[:_MOST_NEIGHBOURHOODS]:
+        match_terms = self._match_terms.only(present)
+        found_matches = text.find(self._match_terms.only(anchors))
+        found = {number for _, _, number in found_matches}
+        for start, end, _ in found_matches[:_MOST_NEIGHBOURHOODS]:
             if end <= right:
                 continue
             right = end + width
-            near = text.find(needles, max(0, start - width), right)
+            near = text.find(match_terms, max(0, start - width), right)
             found.update(number for _, _, number in near)
-            stretch = _best_stretch(near, words)
-            if stretch is not None and (best is None or stretch.worth > best.worth):
-                ((first, last, _),) = text.in_text([(stretch.start, stretch.end, 0)])
-                best = _Stretch(first, last, stretch.different, stretch.matches)
+            fragment = _best_stretch(near, words)
+            if fragment is not None and (best is None or fragment.boost > best.boost):
+                ((first, last, _),) = text.in_text([(fragment.start, fragment.end, 0)])
+                best = _Fragment(first, last, fragment.different, fragment.matches)
                 if self._suffices(best):
                     break
         return best, found
@@ -112,7 +112,7 @@ def _word_end(text: str, start: int, end: int) -> int:
     return 1 + max(text.rfind(space, start, end) for space in " \n") or end
 
 
-class _Stretch(NamedTuple):
+class _Fragment(NamedTuple):
     """A part of a text from one match to another, how many different words of the query match there, and how often."""
 
     start: int
@@ -121,21 +121,21 @@ class _Stretch(NamedTuple):
     matches: int
 
     @property
-    def worth(self) -> tuple[int, int]:
+    def boost(self) -> tuple[int, int]:
         return self.different, self.matches
 
 
-def crop_window(text: str, spans: list[Span], words: int) -> tuple[int, int]:
+def crop_window(text: str, found_matches: list[Match], words: int) -> tuple[int, int]:
     """The part of a text, about ``words`` words long, with the most different matches; the first of equals."""
-    return _around(text, _best_stretch(spans, words), words)
+    return _around(text, _best_stretch(found_matches, words), words)
 
 
-def _around(text: str, stretch: _Stretch | None, words: int) -> tuple[int, int]:
+def _around(text: str, fragment: _Fragment | None, words: int) -> tuple[int, int]:
     """About ``words`` words around a stretch, or the first ones."""
     words = max(1, words)
     start, anchor, budget_before, inside = 0, 0, 0, 0
-    if stretch is not None:
-        start, anchor = stretch.start, stretch.end
+    if fragment is not None:
+        start, anchor = fragment.start, fragment.end
         inside = _count(text, start, anchor)
         budget_before = max(0, words - inside) // 2
     new_start, used = _back(text, start, budget_before)
@@ -146,24 +146,24 @@ def _around(text: str, stretch: _Stretch | None, words: int) -> tuple[int, int]:
     return new_start, end
 
 
-def _best_stretch(spans: list[Span], words: int) -> _Stretch | None:
+def _best_stretch(found_matches: list[Match], words: int) -> _Fragment | None:
     """The stretch as long as ``words`` words mostly are, with the most different matches; then with the most."""
     width = _width(words)
     best, best_worth = None, (0, 0)
     seen: dict[int, int] = {}
-    last, count = -1, len(spans)
-    for at, (start, _, number) in enumerate(spans[:_MOST_LOOKED_AT]):
-        while last + 1 < count and (last < at or spans[last + 1][1] - start <= width):
+    last, count = -1, len(found_matches)
+    for at, (start, _, number) in enumerate(found_matches[:_MOST_LOOKED_AT]):
+        while last + 1 < count and (last < at or found_matches[last + 1][1] - start <= width):
             last += 1
-            added = spans[last][2]
+            added = found_matches[last][2]
             seen[added] = seen.get(added, 0) + 1
-        worth = (len(seen), last - at)
-        if worth > best_worth or best is None:
-            best, best_worth = (start, spans[last][1]), worth
+        boost = (len(seen), last - at)
+        if boost > best_worth or best is None:
+            best, best_worth = (start, found_matches[last][1]), boost
         seen[number] -= 1
         if not seen[number]:
             del seen[number]
-    return None if best is None else _Stretch(*best, *best_worth)
+    return None if best is None else _Fragment(*best, *best_worth)
 
 
 def _width(words: int) -> int:

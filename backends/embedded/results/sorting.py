@@ -15,7 +15,7 @@ from typing import Any
 import tantivy
 
 from backends.base import STANDARD_FIELDS, FieldKinds, SortKey
-from backends.embedded.index.schema import DATE, MARKS, SCALAR_KINDS, column_of, sortable_mark
+from backends.embedded.index.schema import DATE, FILTER_TERMS, SCALAR_KINDS, column_of, sortable_term
 from backends.embedded.index.snapshots import Snapshot
 from backends.errors import BackendRejected
 
@@ -80,10 +80,10 @@ class Sorter:
         self.last = last
         self.columns: list[_Column] = []
         for key in keys:
-            column = column_of(key.field, snapshot.slots)
+            column = column_of(key.field, snapshot.dynamic_columns)
             if column is not None and all(column != known.name for known in self.columns):
                 always = key.field in ("id", "title", "url")
-                self.columns.append(_Column(column, None if always else sortable_mark(key.field), key.descending))
+                self.columns.append(_Column(column, None if always else sortable_term(key.field), key.descending))
 
     def page(self, query: tantivy.Query, offset: int, limit: int) -> list[tantivy.DocAddress]:
         """Documents of the query from ``offset`` on, at most ``limit``."""
@@ -208,7 +208,7 @@ class Sorter:
         return _both(query, terms[0] if len(terms) == 1 else _Query.boolean_query([(Should, term) for term in terms]))
 
     def _mark(self, mark: str) -> tantivy.Query:
-        return _Query.term_query(self.snapshot.schema, MARKS, mark)
+        return _Query.term_query(self.snapshot.schema, FILTER_TERMS, mark)
 
 
 def _reach(groups: _Groups, passed: int, present: int, offset: int, limit: int) -> _Reach:

@@ -17,7 +17,7 @@ import orjson
 import tantivy
 
 from backends.embedded.index.documents import LONGEST_FACET_VALUE
-from backends.embedded.index.schema import ANSWER, CHANGED, facet_path
+from backends.embedded.index.schema import SOURCE, UPDATED_AT, facet_path
 from backends.embedded.index.snapshots import Snapshot
 from backends.values import number_text
 
@@ -58,8 +58,8 @@ def count_values(
 def _read(snapshot: Snapshot, query: tantivy.Query, matches: int, fields: Sequence[str]) -> dict[str, Counts] | None:
     """All values with their counts; ``None`` where the engine would not have them as they are written."""
     searcher = snapshot.searcher
-    listed = searcher.search(query, limit=matches, count=False, order_by_field=CHANGED).hits
-    documents = [orjson.loads(bytes(searcher.doc(address).get_first(ANSWER) or b"{}")) for _, address in listed]
+    listed = searcher.search(query, limit=matches, count=False, order_by_field=UPDATED_AT).hits
+    documents = [orjson.loads(bytes(searcher.doc(address).get_first(SOURCE) or b"{}")) for _, address in listed]
     found: dict[str, Counts] = {}
     for name in fields:
         values = [document[name] for document in documents if name in document]
@@ -150,12 +150,12 @@ class _Counting:
             wishes = {name: _values(name, size=1, min_doc_count=2) for name in unknown}
             answer = self._ask(wishes, self.snapshot.total, tantivy.Query.all_query())
             known = {**known, **{name: not values["buckets"] for name, values in answer.items()}}
-            self.snapshot.remember(_DIFFERING, known)
+            self.snapshot.cache(_DIFFERING, known)
         return {name for name in names if known.get(name)}
 
     def _known(self) -> Mapping[str, bool]:
         """Whether all values of a field differ, of the fields of which that was looked at."""
-        known: Mapping[str, bool] = self.snapshot.remembered(_DIFFERING) or {}
+        known: Mapping[str, bool] = self.snapshot.cached(_DIFFERING) or {}
         return known
 
     def _some(self, name: str, **options: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 from app.services.analytics.events import SearchEvent
 from app.services.analytics.reports import Analytics, DayCount, QueryCount
-from backends.text.normalization import normal_form
+from backends.text import normal_form
 
 MERGE_SECONDS = 30
 

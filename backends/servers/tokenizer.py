@@ -16,19 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from backends.servers.latin import FOLDS, OTHER_IN_MEILISEARCH, OTHER_IN_TYPESENSE
-from backends.text.normalization import ABBREVIATION, INDIAN, QUOTE_IN_WORD, normalized, straight_quotes
-
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
-    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003134f"
-)
-_MARKS = (
-    "\u1ab0-\u1aff\u1dc0-\u1dff\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
-    f"{INDIAN}\u20d0-\u20ff\ufe20-\ufe2f"
-)
-UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
-WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS}]))+")
-"""A word, or a run of letters of a script without spaces."""
+from backends.text import ABBREVIATION, QUOTE_IN_WORD, UNSPACED_RUN, WORD, normalized, straight_quotes
 
 _TYPOGRAPHIC = str.maketrans({
     "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"',

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from backends.base import REQUIRED_HIT_FIELDS, Highlight
-from backends.text.tokenizer import SIGNED, UNSPACED_RUN, WORD, Fold, QueryPart, fold_word, spell_signs
+from backends.servers.tokenizer import SIGNED, Fold, QueryPart, fold_word, spell_signs
+from backends.text import UNSPACED_RUN, WORD
 
 _UNIT = re.compile(UNSPACED_RUN.pattern[:-1] + "|[^" + UNSPACED_RUN.pattern[1:-2] + r"\s]+")
 _SHORTEST_PREFIX = 4

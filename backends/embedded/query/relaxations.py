@@ -1,0 +1,178 @@
+"""What a document must have to be found: as much as the query says, or less where too few documents do.
+
+:data:`RELAXATIONS` are tried in order until one finds enough. Each is a function from the resolved query to a query of
+tantivy, without side effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import tantivy
+
+from backends.embedded.analysis.normalization import UNSEGMENTED_RUN, graphemes
+from backends.embedded.query.parser import ParsedQuery, QueryTerm
+from backends.embedded.query.ranking import Ranking
+from backends.embedded.query.scoring import all_terms as all_terms_signal
+from backends.embedded.query.scoring import score_signals
+from backends.embedded.query.terms import ResolvedQuery
+from backends.embedded.query.variants import TermVariant
+from backends.embedded.results.highlight_terms import HighlightTerms
+
+Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
+_Query = tantivy.Query
+_STOP_WORDS_ALONE = 0.01
+"""However many stop words a document has, it comes after those with a word of meaning."""
+
+Clause = tuple[tantivy.Occur, tantivy.Query]
+HighlightSource = tuple[tuple[str, ...], int]
+"""Terms that are highlighted where they follow each other, and the number of the query's term they stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """What all relaxations of a query share.
+
+    Attributes:
+        required: Quoted phrases, and what a minus leaves out.
+        scoring: What adds to the score.
+    """
+
+    required: tuple[Clause, ...]
+    scoring: tuple[Clause, ...]
+
+    @classmethod
+    def of(cls, resolved: ResolvedQuery) -> Clauses:
+        """The shared clauses of a query."""
+        signals = tuple((Should, query) for query in score_signals(resolved))
+        return cls(tuple(required_clauses(resolved)), signals)
+
+
+def required_clauses(resolved: ResolvedQuery) -> Iterator[Clause]:
+    """Quoted phrases, and what a minus leaves out."""
+    parsed = resolved.parsed
+    for phrase in parsed.phrases:
+        yield Must, resolved.queries.one(TermVariant(phrase.terms, 1.0)) or _Query.empty_query()
+    for excluded in parsed.excluded:
+        query = resolved.queries.one(TermVariant(excluded.terms, 1.0))
+        if query is not None:
+            yield MustNot, query
+    if parsed.excluded and not parsed.query_terms and not parsed.phrases:
+        yield Must, _Query.all_query()
+
+
+def all_terms(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query:
+    """Documents that have every required term."""
+    terms = [(Must, term.query or _Query.empty_query()) for term in resolved.required]
+    must = [*terms, *clauses.required]
+    return _Query.boolean_query([*must, *clauses.scoring]) if must else _Query.empty_query()
+
+
+def any_term(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
+    """Documents that have at least one term, or all parts of a compound; ``None`` if :func:`all_terms` says so."""
+    known = [term.query for term in resolved.required if term.query is not None]
+    in_parts = [
+        resolved.queries.every(dict.fromkeys(compound.terms), resolved.ranking.parts)
+        for compound in resolved.split_compounds
+    ]
+    parts = [query for query in in_parts if query is not None]
+    if (len(resolved.required) < 2 or not known) and not parts:
+        return None
+    matching = _Query.boolean_query([(Should, query) for query in (*known, *parts)])
+    every = [(Should, query) for query in all_terms_signal(resolved)]
+    return _Query.boolean_query([(Must, matching), *clauses.required, *clauses.scoring, *every])
+
+
+def stop_words_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
+    """Documents that have at least one word, stop words included; for sentences."""
+    stops = [(Should, term.query) for term in resolved.terms if not term.required and term.query is not None]
+    if len(resolved.terms) < resolved.ranking.sentence_terms or len(stops) < 2:
+        return None
+    words = any_term(resolved, clauses) or all_terms(resolved, clauses)
+    floor = _Query.boolean_query([(Must, _Query.boolean_query(stops)), *clauses.required])
+    return _Query.boolean_query([(Should, words), (Should, _Query.boost_query(floor, _STOP_WORDS_ALONE))])
+
+
+def any_compound_part(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
+    """Documents that have any part of a compound."""
+    parts = [
+        resolved.queries.one(TermVariant((part,), 1.0))
+        for compound in resolved.parsed.loose_compounds
+        for part in compound.terms
+    ]
+    matching = [(Should, part) for part in parts if part is not None]
+    return _Query.boolean_query([(Must, _Query.boolean_query(matching)), *clauses.required]) if matching else None
+
+
+def phrases_only(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
+    """Documents that have the quoted phrases, without the words around them."""
+    parsed = resolved.parsed
+    return _Query.boolean_query(list(clauses.required)) if parsed.phrases and parsed.query_terms else None
+
+
+def is_quoted_name(parsed: ParsedQuery, ranking: Ranking) -> bool:
+    """Whether quoted words may only be a name in a sentence: there are words around them, and enough of all."""
+    around = sum(_words_in(term.terms[:1]) for term in parsed.query_terms)
+    quoted = sum(_words_in(phrase.words) for phrase in parsed.phrases)
+    return bool(quoted) and around > 1 and around + quoted >= ranking.sentence_terms
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A way to demand less of a document.
+
+    Attributes:
+        name: Stands in the result of a search that it answered.
+        build: Makes its query; ``None`` where it adds nothing.
+        only_if_none: Whether it is for queries that find nothing, rather than too little.
+        highlighted_compounds: Of which compounds the parts are highlighted, too.
+    """
+
+    name: str
+    build: Callable[[ResolvedQuery, Clauses], tantivy.Query | None]
+    only_if_none: bool = False
+    highlighted_compounds: Callable[[ResolvedQuery], Sequence[QueryTerm]] = lambda resolved: ()
+
+    def highlights(self, resolved: ResolvedQuery) -> Iterator[HighlightSource]:
+        """What is highlighted beside the terms and phrases of the query."""
+        for compound in self.highlighted_compounds(resolved):
+            for part in compound.terms:
+                if part not in resolved.stop_words:
+                    yield (part,), resolved.parsed.query_terms.index(compound)
+
+
+RELAXATIONS = (
+    Relaxation("all_terms", all_terms),
+    Relaxation("any_term", any_term, highlighted_compounds=lambda resolved: resolved.split_compounds),
+    Relaxation("stop_words_too", stop_words_too),
+    Relaxation(
+        "any_compound_part",
+        any_compound_part,
+        only_if_none=True,
+        highlighted_compounds=lambda resolved: resolved.parsed.loose_compounds,
+    ),
+    Relaxation("phrases_only", phrases_only, only_if_none=True),
+)
+"""From the most demanding on. Where all find nothing in a sentence with quotes, it is searched without them."""
+
+
+def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) -> HighlightTerms:
+    """What is highlighted in documents that the last of some relaxations found."""
+
+    def sequences() -> Iterator[HighlightSource]:
+        for number, term in enumerate(resolved.terms):
+            yield from ((variant.words or variant.terms, number) for variant in term.variants)
+        yield from (
+            (phrase.words, number) for number, phrase in enumerate(resolved.parsed.phrases, len(resolved.terms))
+        )
+        for relaxation in relaxations:
+            yield from relaxation.highlights(resolved)
+
+    prefixes = ((term.prefix, number) for number, term in enumerate(resolved.terms) if term.prefix)
+    return HighlightTerms.of(sequences(), prefixes)
+
+
+def _words_in(words: Sequence[str]) -> float:
+    """How many words these are about: of a script without spaces, pairs of characters are half a word each."""
+    return sum(0.5 * max(1, len(graphemes(word)) - 1) if UNSEGMENTED_RUN.match(word) else 1 for word in words)

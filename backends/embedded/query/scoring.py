@@ -1,0 +1,113 @@
+"""The signals that a document's score is made of, beside the variants of its words: one function each.
+
+Scores are in units of BM25. A signal that is added once is worth its number in :class:`Ranking` times the inverse
+document frequencies of the terms it is about, so that it counts the same in every index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice, pairwise
+
+import tantivy
+
+from backends.embedded.index.schema import FILTER_TERMS, equality_term
+from backends.embedded.query.parser import TermKind
+from backends.embedded.query.ranking import Ranking
+from backends.embedded.query.terms import ResolvedQuery
+from backends.embedded.query.variants import TermVariant
+
+MAX_PROXIMITY_CLAUSES = 16
+TITLE_SLOP, CONTENT_SLOP = 1, 3
+"""Words that may stand between neighbours of the query."""
+
+_Query = tantivy.Query
+
+
+def stop_words(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
+    """Stop words, which no document must have."""
+    for term in resolved.terms:
+        if not term.required and term.query is not None:
+            yield _Query.boost_query(term.query, resolved.ranking.stop)
+
+
+def exact_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
+    """In a short query, each word without a typing error and finished, where other variants match, too."""
+    ranking = resolved.ranking
+    bonus = ranking.exact_single_term_boost if len(resolved.terms) == 1 else ranking.exact_term_boost
+    if not bonus or not resolved.is_short:
+        return
+    for term in resolved.required:
+        literal = [variant for variant in term.variants if not variant.errors]
+        if not literal or (term.toned is None and len(literal) == len(term.variants)):
+            continue
+        query = resolved.queries.any(literal)
+        if term.toned is not None:
+            query = resolved.queries.with_tone(term.toned, query, foreign=not resolved.has_tones)
+        if query is not None:
+            yield _Query.const_score_query(query, bonus * term.idf)
+
+
+def unigrams(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
+    """The single characters of text without spaces, which is searched by pairs."""
+    for character in resolved.parsed.characters:
+        idf = resolved.snapshot.idf(resolved.queries.doc_frequency(character))
+        query = resolved.queries.one(TermVariant((character,), resolved.ranking.character), idf)
+        if query is not None:
+            yield query
+
+
+def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
+    """Neighbours in the query that stand near each other in the title or the content."""
+    ranking, snapshot = resolved.ranking, resolved.snapshot
+    fields = (
+        ("title", TITLE_SLOP, ranking.title_proximity_boost),
+        ("content", CONTENT_SLOP, ranking.content_proximity_boost),
+    )
+    words = [term.query_term.term for term in resolved.required if term.query_term.kind is TermKind.WORD]
+    for pair in pairwise(words):
+        for name, slop, boost in fields:
+            searched = name in resolved.queries.fields
+            if searched and boost and all(snapshot.frequency(name, word) for word in pair):
+                yield _Query.boost_query(_Query.phrase_query(snapshot.schema, name, list(pair), slop=slop), boost)
+
+
+def exact_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
+    """The title is the query."""
+    boost = resolved.ranking.exact_title_boost
+    if boost and "title" in resolved.queries.fields:
+        title = _Query.term_query(resolved.snapshot.schema, FILTER_TERMS, equality_term("title", resolved.text))
+        yield _Query.const_score_query(title, boost * sum(term.idf for term in resolved.terms))
+
+
+def all_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
+    """Every required term is there, where a document needs only one of them."""
+    required = resolved.required
+    if any(term.query is None for term in required):
+        return
+    ranking = resolved.ranking
+    every = _Query.boolean_query([(tantivy.Occur.Must, term.as_typed) for term in required if term.as_typed])
+    boost = ranking.all_terms_boost_short if resolved.is_short else ranking.all_terms_boost
+    yield _Query.const_score_query(every, boost * sum(term.idf for term in required))
+
+
+Signal = Callable[[ResolvedQuery], Iterator[tantivy.Query]]
+
+SIGNALS: tuple[Signal, ...] = (
+    stop_words,
+    exact_terms,
+    unigrams,
+    lambda resolved: islice(proximity(resolved), MAX_PROXIMITY_CLAUSES),
+    exact_title,
+)
+"""What adds to the score of every relaxation that ranks by words; none of it must match."""
+
+
+def score_signals(resolved: ResolvedQuery) -> list[tantivy.Query]:
+    """The queries of all :data:`SIGNALS`."""
+    return [query for signal in SIGNALS for query in signal(resolved)]
+
+
+def recency(age_days: float, ranking: Ranking) -> float:
+    """What the score of a document is multiplied by for its date: most for today's, half of it after a half-life."""
+    return float(1 + ranking.recency_boost * 0.5 ** (max(0.0, age_days) / ranking.half_life_days))

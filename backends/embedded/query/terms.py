@@ -1,0 +1,272 @@
+"""What the words of a query may stand for in one index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import tantivy
+
+from backends.base import SearchSettings
+from backends.embedded.analysis.languages import likely_languages, stop_words
+from backends.embedded.analysis.normalization import fold
+from backends.embedded.analysis.vietnamese import TONAL, has_tones, may_have_tones
+from backends.embedded.index.schema import TEXT_FIELDS
+from backends.embedded.index.snapshots import Snapshot
+from backends.embedded.query.parser import ParsedQuery, QueryTerm, TermKind, query_terms_of
+from backends.embedded.query.phrases import Phrase
+from backends.embedded.query.ranking import RANKING, Ranking
+from backends.embedded.query.term_queries import TermQueries, ToneMatches
+from backends.embedded.query.variants import Expansion, TermVariant, concatenated_variants, expand
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedTerm:
+    """A term of the query and what it may stand for.
+
+    Attributes:
+        variants: How it may stand in a document; empty if no document has anything like it.
+        required: Whether a document must have it; not so for stop words.
+        idf: Inverse document frequency of all it may stand for.
+        query: Finds any variant; ``None`` without variants.
+        as_typed: The same without what has another tone.
+        toned: What has it with its tone, in an index with Vietnamese.
+        prefix: The beginning that longer variants share, if the term may not be finished.
+    """
+
+    query_term: QueryTerm
+    variants: tuple[TermVariant, ...]
+    required: bool
+    idf: float
+    query: tantivy.Query | None
+    as_typed: tantivy.Query | None
+    toned: ToneMatches | None
+    prefix: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedQuery:
+    """A query as one index understands it: all that relaxations and scoring work from.
+
+    Attributes:
+        text: As typed.
+        terms: In the order of the query, those of a very long one that tell most.
+        queries: Makes queries of tantivy in the fields that are searched.
+        has_tones: Whether the query was typed with Vietnamese tones.
+    """
+
+    text: str
+    parsed: ParsedQuery
+    terms: tuple[ResolvedTerm, ...]
+    stop_words: frozenset[str]
+    queries: TermQueries
+    snapshot: Snapshot
+    ranking: Ranking
+    has_tones: bool
+
+    @property
+    def required(self) -> list[ResolvedTerm]:
+        """The terms that a document must have."""
+        return [term for term in self.terms if term.required]
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it has so few terms that each should match as typed."""
+        return len(self.required) <= self.ranking.short_query_terms
+
+    @property
+    def split_compounds(self) -> list[QueryTerm]:
+        """The compounds that are looked for in parts: of these, each means something (those of ``U.S.`` do not)."""
+        long = [compound for compound in self.parsed.loose_compounds if min(map(len, compound.terms)) > 1]
+        return long[: self.ranking.max_split_compounds]
+
+
+def resolve_query(
+    parsed: ParsedQuery,
+    text: str,
+    snapshot: Snapshot,
+    settings: SearchSettings,
+    fields: Sequence[str] = (),
+    ranking: Ranking = RANKING,
+) -> ResolvedQuery:
+    """Look up what a parsed query may stand for in an index.
+
+    Args:
+        text: The query as typed.
+        fields: The text fields that are searched; all when empty.
+    """
+    wanted = [name for name in TEXT_FIELDS if not fields or name in fields]
+    searched = tuple(name for name in wanted if name != "excerpt" or snapshot.has_excerpts) or tuple(wanted[:1])
+    weights = {name: ranking.fields[name] * max(0.0, float(settings.weights.get(name, 1.0))) for name in searched}
+    languages = _languages_of(parsed, snapshot, settings)
+    stops = _stop_words_of(languages, settings)
+
+    def selectivity(term: QueryTerm) -> float:
+        if _is_stop_word(term, stops):
+            return 0.0
+        return snapshot.idf(min(snapshot.max_doc_frequency(searched, part) for part in term.terms))
+
+    parsed = parsed.shortened(selectivity)
+    surfaces = [term.surface for term in parsed.query_terms]
+    tonal = not TONAL.isdisjoint(languages) and may_have_tones(surfaces)
+    resolver = _Resolver(
+        snapshot,
+        searched,
+        languages,
+        stops,
+        TermQueries(snapshot, weights, ranking),
+        ranking,
+        tonal=tonal,
+        has_tones=tonal and has_tones(" ".join(surfaces)),
+    )
+    return ResolvedQuery(
+        text=text,
+        parsed=parsed,
+        terms=tuple(resolver.resolve(parsed, _phrases_by_synonym(settings.synonyms))),
+        stop_words=stops,
+        queries=resolver.queries,
+        snapshot=snapshot,
+        ranking=ranking,
+        has_tones=resolver.has_tones,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolver:
+    """Resolves the terms of one query in one snapshot.
+
+    Attributes:
+        tonal: Whether to have no accent is a tone, too: the query may be Vietnamese, and has some.
+    """
+
+    snapshot: Snapshot
+    fields: tuple[str, ...]
+    languages: tuple[str, ...]
+    stop_words: frozenset[str]
+    queries: TermQueries
+    ranking: Ranking
+    tonal: bool
+    has_tones: bool
+
+    def resolve(
+        self, parsed: ParsedQuery, synonyms: Mapping[tuple[str, ...], Sequence[Phrase]]
+    ) -> Iterator[ResolvedTerm]:
+        terms = parsed.query_terms
+        stops = [_is_stop_word(term, self.stop_words) for term in terms]
+        if all(stops):
+            stops = [False] * len(terms)
+        others = self._synonyms(terms, synonyms)
+        for at, variants in self._concatenated(parsed):
+            others[at] += variants
+        expensive = 0
+        for at, term in enumerate(terms):
+            is_last = at == len(terms) - 1 and parsed.last_term_is_prefix
+            allowed = not stops[at] and expensive < self.ranking.max_expensive_terms
+            expansion = expand(self.snapshot, term, self.fields, self.languages, is_last, allowed, self.ranking)
+            expensive += expansion.expensive
+            yield self._resolved(term, expansion, not stops[at], others[at])
+
+    def _resolved(
+        self, term: QueryTerm, expansion: Expansion, required: bool, others: list[TermVariant]
+    ) -> ResolvedTerm:
+        variants = self._best_variants(expansion, others)
+        toned = self.queries.toned(term.surface) if self.tonal and term.kind is TermKind.WORD else None
+        frequency = expansion.frequency if toned is None else min(expansion.frequency, toned.most)
+        idf = self.snapshot.idf(frequency)
+        query = as_typed = self.queries.any(variants, idf)
+        if toned is not None:
+            own = self.queries.any(expansion.variants, idf)
+            with_tone = self.queries.with_tone(toned, own, foreign=not self.has_tones)
+            as_typed = self.queries.best_of([with_tone, self.queries.any(others, idf)])
+            if own is not None:
+                query = self.queries.best_of([tantivy.Query.boost_query(own, self.ranking.other_tone), as_typed])
+        prefix = expansion.completed if term.kind is TermKind.WORD else None
+        return ResolvedTerm(term, tuple(variants), required, idf, query, as_typed, toned, prefix)
+
+    def _best_variants(self, expansion: Expansion, others: list[TermVariant]) -> list[TermVariant]:
+        """Every variant once, without a known word in two of which the first is a stop word (``upon``: ``up on``)."""
+        best: dict[tuple[str, ...], TermVariant] = {}
+        for variant in (*expansion.variants, *others):
+            known = best.get(variant.terms)
+            if known is None or variant.boost > known.boost:
+                best[variant.terms] = variant
+        split = expansion.split
+        if split is not None and split[0] in self.stop_words and len(best) > 1:
+            del best[split]
+        return list(best.values())
+
+    def _synonyms(
+        self, terms: Sequence[QueryTerm], synonyms: Mapping[tuple[str, ...], Sequence[Phrase]]
+    ) -> list[list[TermVariant]]:
+        """For each term, what may stand in its place: all words of a phrase share the synonyms of the phrase."""
+        found: list[list[TermVariant]] = [[] for _ in terms]
+        longest = max((len(member) for member in synonyms), default=0)
+        for start in range(len(terms)):
+            parts: tuple[str, ...] = ()
+            for end in range(start, len(terms)):
+                parts += terms[end].terms
+                if len(parts) > longest:
+                    break
+                variants = [
+                    TermVariant(other.terms, self.ranking.synonym, words=other.words)
+                    for other in synonyms.get(parts, ())
+                ]
+                for at in range(start, end + 1):
+                    found[at] += variants
+        return found
+
+    def _concatenated(self, parsed: ParsedQuery) -> Iterator[tuple[int, list[TermVariant]]]:
+        """For each of two neighbours, the words they are when written together."""
+        terms = parsed.query_terms
+        for left, right in pairwise(range(len(terms))):
+            if right not in parsed.adjacency_breaks and self._may_join(terms[left], terms[right]):
+                is_open = right == len(terms) - 1 and parsed.last_term_is_prefix
+                variants = concatenated_variants(
+                    self.snapshot, self.fields, terms[left], terms[right], is_open, self.ranking
+                )
+                yield left, variants
+                yield right, variants
+
+    def _may_join(self, left: QueryTerm, right: QueryTerm) -> bool:
+        """Whether two words may mean what they are together: an article and a word, or two numbers, never do."""
+        first, second = left.term, right.term
+        return (
+            left.kind is TermKind.WORD
+            and right.kind in (TermKind.WORD, TermKind.COMPOUND)
+            and first not in self.stop_words
+            and first + second not in self.stop_words
+            and not (second in self.stop_words and len(second) == 1)
+            and not (first.isdigit() and second.isdigit())
+        )
+
+
+def _is_stop_word(term: QueryTerm, stop_words: frozenset[str]) -> bool:
+    return term.kind is TermKind.WORD and term.term in stop_words
+
+
+def _languages_of(parsed: ParsedQuery, snapshot: Snapshot, settings: SearchSettings) -> tuple[str, ...]:
+    if settings.language:
+        return (settings.language,)
+    return likely_languages([term.surface for term in parsed.query_terms], snapshot.languages)
+
+
+def _stop_words_of(languages: Sequence[str], settings: SearchSettings) -> frozenset[str]:
+    if settings.stop_words is not None:
+        return frozenset(fold(word) for word in settings.stop_words)
+    return frozenset().union(*(stop_words(language) for language in languages))
+
+
+@lru_cache(maxsize=64)
+def _phrases_by_synonym(groups: tuple[tuple[str, ...], ...]) -> Mapping[tuple[str, ...], Sequence[Phrase]]:
+    """What may stand for each synonym, by its terms in a query."""
+    found: dict[tuple[str, ...], list[Phrase]] = {}
+    for group in groups:
+        members = {
+            tuple(part for term in query_terms_of(word) for part in term.terms): Phrase.of(word) for word in group
+        }
+        members.pop((), None)
+        for terms in members:
+            found.setdefault(terms, []).extend(members[other] for other in members if other != terms)
+    return found

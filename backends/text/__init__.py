@@ -1,1 +1,0 @@
-"""Text for engines that cannot use their own analysis: tokenizer, normalizer, highlighter."""
