@@ -106,7 +106,7 @@ QUERIES: list[tuple[str, str, set[str]]] = [
 @pytest.mark.parametrize(("typed", "first", "all_found"), QUERIES)
 def test_queries_mean_what_the_table_says(typed: str, first: str, all_found: set[str]) -> None:
     table = section("docs/search.md", "Query language")
-    assert f"If fewer than {RANKING.enough} match" in table
+    assert f"If fewer than {RANKING.min_hits_before_relaxing} match" in table
     assert f"in up to {('no', 'one', 'two', 'three')[RANKING.max_expensive_terms]} rare words" in table
     assert f"first {('no', 'one', 'two')[RANKING.max_split_compounds]} such words" in table
     assert errors_allowed("x" * 4) == 0
