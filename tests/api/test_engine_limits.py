@@ -250,7 +250,7 @@ def without_counters(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Gateway
         raise CountersUnavailable("away")
 
     counters = tenant.app.extensions["runtime"].counters
-    for method in ("hit", "peek", "give_back"):
+    for method in ("consume", "peek", "refund"):
         monkeypatch.setattr(counters, method, be_away)
     return gateway
 

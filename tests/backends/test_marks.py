@@ -119,7 +119,7 @@ def test_only_one_place_normalises_texts() -> None:
 def test_a_word_matches_if_it_begins_with_any_word_that_matched(matched: list[str], words: list[str]) -> None:
     matcher = Matcher.of(query_parts("q"), matched)
     text = " ".join([*words, *(word + "c" for word in matched)])
-    marked = {text[start:end] for start, end in matcher.found_matches(text)}
+    marked = {text[start:end] for start, end in matcher.spans(text)}
     assert {word for part in marked for word in part.split()} == {
         word for word in text.split() if word.startswith(tuple(matched))
     }

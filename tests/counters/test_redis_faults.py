@@ -87,7 +87,7 @@ def test_a_step_whose_answer_was_lost_is_counted_at_most_once(
 ) -> None:
     freeze(server, True)
     with pytest.raises(CountersUnavailable):
-        impatient.hit([DAY], reserve=UsageReservation(1, 9), now=NOW)
+        impatient.consume([DAY], reserve=UsageReservation(1, 9), now=NOW)
     freeze(server, False)
     seen = counters.peek([DAY], usage_of=1, now=NOW)
     assert seen.windows[0].hits in (1, 2)
@@ -102,21 +102,21 @@ def test_while_the_server_is_away_steps_fail_at_once_and_one_a_second_asks(
     freeze(server, True)
     for _ in range(3):
         with pytest.raises(CountersUnavailable, match="cannot be used"):
-            impatient.hit([DAY], now=NOW)
+            impatient.consume([DAY], now=NOW)
     for _ in range(50):
         with pytest.raises(CountersUnavailable, match="is away"):
-            impatient.hit([DAY], now=NOW)
+            impatient.consume([DAY], now=NOW)
     freeze(server, False)
     with pytest.raises(CountersUnavailable, match="is away"):
-        impatient.hit([DAY], now=NOW)
+        impatient.consume([DAY], now=NOW)
 
     def hit_a_second_later() -> ConsumeOutcome:
         nonlocal moment
         moment += 1
-        return impatient.hit([DAY], now=NOW)
+        return impatient.consume([DAY], now=NOW)
 
     assert until_it_is_back(hit_a_second_later).allowed
-    assert until_it_is_back(lambda: impatient.hit([DAY], now=NOW)).allowed
+    assert until_it_is_back(lambda: impatient.consume([DAY], now=NOW)).allowed
 
 
 def test_a_server_that_was_away_for_long_and_forgot_its_scripts_is_used_again(

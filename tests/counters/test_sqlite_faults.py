@@ -81,7 +81,7 @@ def test_a_file_locked_by_another_process_makes_every_write_fail_in_time(
             call(impatient, method)
         assert BUDGET_SECONDS <= time.monotonic() - began < PATIENT_SECONDS
         assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
-    assert until_it_is_back(lambda: impatient.hit([MINUTE], now=NOW)).windows[0].hits == 2
+    assert until_it_is_back(lambda: impatient.consume([MINUTE], now=NOW)).windows[0].hits == 2
 
 
 @pytest.mark.parametrize("method", sorted(READING))
