@@ -25,7 +25,7 @@ from typing import Any, cast
 from backends.base import Document, FieldKind, Highlight, SearchQuery, SortKey
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index.disk import DiskStore
-from backends.embedded.maintenance.vacuum import compact, is_fragmented
+from backends.embedded.maintenance.vacuum import is_fragmented, vacuum
 from backends.registry import create_backend
 from benchmarks.search_speed import HITS, Query, make_queries, read
 
@@ -108,7 +108,7 @@ def index(pages: Path, folder: Path, size: int) -> Indexed:
         made += len(batch)
     before = time.process_time()
     engine.close()
-    compact(cast(DiskStore, engine.store), INDEX, is_fragmented)
+    vacuum(cast(DiskStore, engine.store), INDEX, is_fragmented)
     spent += time.process_time() - before
     if made < size:
         raise SystemExit(f"the pages have only {made} parts")

@@ -41,7 +41,6 @@ import requests
 from sqlalchemy import insert, select
 
 from app.models import Base, Site, StoredDocument
-from app.models.sites import engine_index_name
 from app.storage.database import Database
 from backends.base import Highlight, SearchQuery
 from backends.embedded.index.disk import IDLE_SECONDS, DiskStore
@@ -389,14 +388,15 @@ def multiply(
     database = Database(f"sqlite:///{folder / 'service.db'}")
     with database.write() as session:
         site = row_of(session.get_one(Site, original.id))
-        session.execute(insert(Site), [{**site, "id": number} for number in numbers])
+        index = str(site["engine_index"])
+        copied = {number: f"{index}_{number}" for number in numbers}
+        session.execute(insert(Site), [{**site, "id": number, "engine_index": copied[number]} for number in numbers])
         documents = select(StoredDocument).where(StoredDocument.site_id == original.id)
         for document in map(row_of, session.scalars(documents).all()):
             session.execute(insert(StoredDocument), [{**document, "site_id": number} for number in numbers])
     database.dispose()
     for number in numbers:
-        source, target = (folder / "indexes" / engine_index_name(id, 1) for id in (original.id, number))
-        shutil.copytree(source, target, copy_function=copy_file)
+        shutil.copytree(folder / "indexes" / index, folder / "indexes" / copied[number], copy_function=copy_file)
         installation.sites.append(original._replace(id=number, key=installation.private_key))
 
 
