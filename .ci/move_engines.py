@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from real_documents import index, read_documents, register
 
-from tests.backends.servers import KEY, typesense_cluster
+from tests.backends.live_servers import KEY, typesense_cluster
 from tests.server import Server, running_server
 
 QUERIES = ("web", "design", "accessibility", "open data", "federal")

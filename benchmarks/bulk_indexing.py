@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import requests
 
 from benchmarks.search_speed import Connection, read
-from tests.backends.servers import KEY, typesense_binary, typesense_cluster
+from tests.backends.live_servers import KEY, typesense_binary, typesense_cluster
 from tests.server import running_server
 
 REST_SECONDS = 3.0

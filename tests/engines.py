@@ -12,7 +12,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.backends.servers import KEY, typesense_binary, typesense_cluster
+from tests.backends.live_servers import KEY, typesense_binary, typesense_cluster
 
 
 def main(command: list[str]) -> int:

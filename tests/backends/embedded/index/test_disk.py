@@ -1,0 +1,394 @@
+"""What processes, crashes and broken files do to an index on disk: nothing that loses an answered write."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import orjson
+import pytest
+
+from backends.base import Document, SearchBackend, SearchQuery
+from backends.embedded.backend import TantivyBackend
+from backends.embedded.index import disk
+from backends.embedded.index.disk import DiskStore
+from backends.embedded.index.locks import try_lock_file
+from backends.embedded.maintenance import vacuum
+from backends.errors import BackendUnavailable, IndexNotFound
+from backends.registry import create_backend
+from tests.backends.embedded.on_disk import NAME, backend_fixture, generation_of, url_fixture  # noqa: F401
+
+ROOT = Path(__file__).parents[4]
+
+WRITER = """
+import sys
+from backends.base import Document
+from backends.registry import create_backend
+backend = create_backend(sys.argv[1])
+number = int(sys.argv[2])
+while True:
+    batch = []
+    for at in range(number * 20, number * 20 + 20):
+        fields = {"id": str(at % 40), "title": f"round{number}", "content": "x " * 50, "url": "/"}
+        batch.append(Document(fields["id"], fields, at))
+    backend.upsert("site_1", batch, {})
+    print(number, flush=True)
+    number += 1
+"""
+
+
+def document(id: str, title: str = "word", moment: int = 1) -> Document:
+    return Document(id, {"id": id, "title": title, "content": "", "url": "/"}, moment)
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Run in a forked child; its exit status."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def threads_and_files() -> tuple[int, int]:
+    """How many threads and open files this process has."""
+    tasks, files = Path("/proc/self/task"), Path("/proc/self/fd")
+    return sum(1 for _ in tasks.iterdir()), sum(1 for _ in files.iterdir())
+
+
+def found(backend: SearchBackend, text: str) -> list[str]:
+    return sorted(hit.id for hit in backend.search(NAME, SearchQuery(text, limit=100)).hits)
+
+
+def test_killed_writers_lose_nothing_they_answered_and_block_nobody(backend: TantivyBackend, url: str) -> None:
+    chance = random.Random(5)
+    number = 0
+    for _ in range(8):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, url, str(number)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        ) as writer:
+            assert writer.stdout is not None
+            answered = int(writer.stdout.readline())
+            deadline = time.monotonic() + chance.uniform(0, 0.15)
+            while time.monotonic() < deadline:
+                answered = int(writer.stdout.readline())
+            writer.send_signal(signal.SIGKILL)
+            for line in writer.stdout:
+                answered = int(line)
+        # Whole rounds only: the last answered one, or the one that was killed before it could answer.
+        rounds = {hit.document["title"] for hit in backend.search(NAME, SearchQuery("*", limit=100)).hits}
+        latest = max(int(title.removeprefix("round")) for title in rounds)
+        assert latest in (answered, answered + 1)
+        assert len(found(backend, f"round{latest}")) == 20
+        number = latest + 1
+        backend.upsert(NAME, [document("mark", f"round{number}", 10**6 + number)], {})
+        assert "mark" in found(backend, f"round{number}")
+        backend.delete(NAME, ["mark"])
+
+
+def test_a_deletion_file_left_by_a_killed_writer_does_not_block_the_next(backend: TantivyBackend) -> None:
+    backend.upsert(NAME, [document(str(number)) for number in range(10)], {})
+    backend.delete(NAME, ["1"])
+    backend.close()
+    folder = generation_of(backend)
+    deletions = next(folder.glob("*.del"))
+    segment, moment, _ = deletions.name.split(".")
+    managed = orjson.loads((folder / ".managed.json").read_bytes())
+    for ahead in range(1, 30):
+        orphan = f"{segment}.{int(moment) + ahead}.del"
+        (folder / orphan).write_bytes(deletions.read_bytes())
+        managed.append(orphan)
+    (folder / ".managed.json").write_bytes(orjson.dumps(managed))
+    backend.delete(NAME, ["2"])
+    backend.upsert(NAME, [document("3", "changed")], {})
+    assert backend.count(NAME) == 8
+    assert found(backend, "changed") == ["3"]
+
+
+def test_a_forked_child_reads_and_writes_and_the_parent_sees_it(backend: TantivyBackend) -> None:
+    backend.upsert(NAME, [document("parent")], {})
+    assert found(backend, "word") == ["parent"]
+    backend.store.settle()
+
+    def work() -> None:
+        assert found(backend, "word") == ["parent"]
+        backend.upsert(NAME, [document("child")], {})
+        assert found(backend, "word") == ["child", "parent"]
+        backend.close()
+
+    assert in_child(work) == 0
+    assert found(backend, "word") == ["child", "parent"]
+
+
+def test_a_forked_child_does_not_keep_the_locks_of_its_parent(backend: TantivyBackend) -> None:
+    assert isinstance(backend.store, DiskStore)
+    lease = backend.store.lease(NAME)
+    ready, done = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(ready[1], b"x")
+        os.read(done[0], 1)
+        os._exit(0)
+    try:
+        os.read(ready[0], 1)
+        lease.release()
+        backend.upsert(NAME, [document("a")], {})
+        assert found(backend, "word") == ["a"]
+    finally:
+        os.write(done[1], b"x")
+        os.waitpid(child, 0)
+        for descriptor in (*ready, *done):
+            os.close(descriptor)
+
+
+def test_writers_of_several_processes_wait_for_each_other(backend: TantivyBackend) -> None:
+    def write(number: int) -> Callable[[], None]:
+        def work() -> None:
+            for step in range(5):
+                backend.upsert(NAME, [document(f"{number}-{step}")], {})
+            backend.close()
+
+        return work
+
+    waiting = [threading.Thread(target=in_child, args=(write(number),)) for number in range(3)]
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join()
+    assert backend.count(NAME) == 15
+
+
+def test_a_writer_that_waits_too_long_is_told_to_try_again(backend: TantivyBackend, url: str) -> None:
+    hurried = cast(TantivyBackend, create_backend(f"{url}?timeout=0.05"))
+    assert isinstance(backend.store, DiskStore)
+    lease = backend.store.lease(NAME)
+    try:
+        with pytest.raises(BackendUnavailable):
+            hurried.upsert(NAME, [document("a")], {})
+        assert hurried.count(NAME) == 0
+    finally:
+        lease.release()
+    hurried.upsert(NAME, [document("a")], {})
+    assert hurried.count(NAME) == 1
+    hurried.close()
+
+
+def _cut_meta(folder: Path) -> None:
+    (folder / "meta.json").write_bytes(b'{"segm')
+
+
+def _lose_meta(folder: Path) -> None:
+    (folder / "meta.json").unlink()
+
+
+def _lose_segment(folder: Path) -> None:
+    for path in folder.glob("*.store"):
+        path.unlink()
+
+
+def _cut_segment(folder: Path) -> None:
+    for path in folder.glob("*.term"):
+        path.write_bytes(path.read_bytes()[:10])
+
+
+def _other_version(folder: Path) -> None:
+    state = orjson.loads((folder.parent / "current.json").read_bytes())
+    (folder.parent / "current.json").write_bytes(orjson.dumps({**state, "version": 0}))
+
+
+def _cut_state(folder: Path) -> None:
+    (folder.parent / "current.json").write_bytes(b"{")
+
+
+def _lose_generation(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("damage", [
+    _cut_meta, _lose_meta, _lose_segment, _cut_segment, _other_version, _cut_state, _lose_generation,
+])  # fmt: skip
+def test_an_index_that_cannot_be_read_is_not_found_and_can_be_made_again(
+    backend: TantivyBackend, url: str, damage: Callable[[Path], None]
+) -> None:
+    backend.upsert(NAME, [document("a"), document("b")], {})
+    backend.close()
+    damage(generation_of(backend))
+    fresh = create_backend(url)
+    for call in (
+        lambda: fresh.search(NAME, SearchQuery("word")),
+        lambda: fresh.count(NAME),
+        lambda: fresh.upsert(NAME, [document("c")], {}),
+        lambda: fresh.delete(NAME, ["a"]),
+        lambda: list(fresh.document_ids(NAME)),
+    ):
+        with pytest.raises(IndexNotFound):
+            call()
+    assert fresh.list_indexes() == [NAME]
+    fresh.create_index(NAME)
+    assert fresh.count(NAME) == 0
+    fresh.upsert(NAME, [document("a")], {})
+    assert found(fresh, "word") == ["a"]
+    fresh.close()
+
+
+def test_an_index_deleted_by_another_process_is_gone_here_too(backend: TantivyBackend, url: str) -> None:
+    backend.upsert(NAME, [document("a")], {})
+    other = create_backend(url)
+    other.delete_index(NAME)
+    with pytest.raises(IndexNotFound):
+        backend.search(NAME, SearchQuery("word"))
+    other.create_index(NAME)
+    assert backend.count(NAME) == 0
+    other.close()
+
+
+def test_a_panic_of_the_engine_is_an_error_of_ours(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    panic = type("PanicException", (BaseException,), {})
+
+    def break_down(*_: object, **__: object) -> None:
+        raise panic("secret of the engine")
+
+    monkeypatch.setattr("backends.embedded.backend.run_search", break_down)
+    with pytest.raises(BackendUnavailable) as caught:
+        backend.search(NAME, SearchQuery("word"))
+    assert "secret" not in str(caught.value)
+    assert isinstance(caught.value.__cause__, panic)
+
+
+def test_a_failed_write_changes_nothing_and_the_next_one_works(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend.upsert(NAME, [document("a")], {})
+    with monkeypatch.context() as broken:
+        broken.setattr(
+            "backends.embedded.index.store.to_tantivy", lambda *_: (_ for _ in ()).throw(ValueError("engine words"))
+        )
+        with pytest.raises(BackendUnavailable):
+            backend.upsert(NAME, [document("a", "other")], {})
+    assert found(backend, "word") == ["a"]
+    backend.upsert(NAME, [document("b")], {})
+    assert found(backend, "word") == ["a", "b"]
+
+
+def test_many_small_writes_leave_few_segments(backend: TantivyBackend) -> None:
+    for number in range(40):
+        backend.upsert(NAME, [document(str(number))], {})
+    backend.close()
+    meta = orjson.loads((generation_of(backend) / "meta.json").read_bytes())
+    assert len(meta["segments"]) <= 12
+    assert backend.count(NAME) == 40
+    alive = {segment["segment_id"].replace("-", "") for segment in meta["segments"]}
+    assert {path.name.split(".")[0] for path in generation_of(backend).glob("*.store")} <= alive
+
+
+def test_dead_documents_do_not_make_an_index_grow_for_ever(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vacuum, "MIN_DELETED", 100)
+    for step in range(12):
+        batch = [document(str(number), f"step{step}", 1000 * step + number) for number in range(60)]
+        backend.upsert(NAME, batch, {})
+        backend.delete(NAME, [str(step)])
+    backend.close()
+    meta = orjson.loads((generation_of(backend) / "meta.json").read_bytes())
+    dead = sum((segment["deletes"] or {}).get("num_deleted_docs", 0) for segment in meta["segments"])
+    assert dead < 200
+    assert backend.count(NAME) == 59
+    assert len(found(backend, "step11")) == 59
+    generations = [path for path in generation_of(backend).parent.iterdir() if path.is_dir()]
+    assert generations == [generation_of(backend)]
+
+
+def test_what_is_written_during_a_compaction_is_kept(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend.upsert(NAME, [document(str(number), "first", number) for number in range(50)], {})
+    backend.store.settle()
+    assert isinstance(backend.store, DiskStore)
+    merge = vacuum.merge_all
+
+    def merge_slowly(*arguments: object) -> None:
+        merge(*arguments)  # type: ignore[arg-type]
+        backend.upsert(NAME, [document("1", "second", 100), document("new", "second", 101)], {})
+        backend.delete(NAME, ["2"])
+
+    monkeypatch.setattr(vacuum, "merge_all", merge_slowly)
+    before = generation_of(backend)
+    assert vacuum.vacuum(backend.store, NAME)
+    assert generation_of(backend) != before
+    assert not before.exists()
+    assert found(backend, "second") == ["1", "new"]
+    assert backend.count(NAME) == 50
+    assert "2" not in set(backend.document_ids(NAME))
+
+
+def test_a_compaction_killed_half_way_leaves_the_index_as_it_was(backend: TantivyBackend) -> None:
+    backend.upsert(NAME, [document("a")], {})
+    backend.store.settle()
+    assert isinstance(backend.store, DiskStore)
+    store = backend.store
+    (generation_of(backend).parent / "gdeadbeef").mkdir()
+    assert found(backend, "word") == ["a"]
+    assert vacuum.vacuum(store, NAME)
+    assert [path for path in generation_of(backend).parent.iterdir() if path.is_dir()] == [generation_of(backend)]
+    assert found(backend, "word") == ["a"]
+
+
+def test_an_index_takes_more_fields_than_it_was_made_for(backend: TantivyBackend) -> None:
+    from tests.backends.contract import Case, page
+
+    case = Case(backend, NAME)
+    case.add(page("a", "word", **{f"field{number}": number for number in range(30)}))
+    case.add(page("b", "word", excerpt="", **{f"other{number}": number for number in range(70)}))
+    assert case.ids("word", "field29 > 28") == ["a"]
+    assert case.ids("word", "other69 >= 69") == ["b"]
+    assert case.ids("word", "excerpt EXISTS") == ["b"]
+    assert case.backend.count(NAME) == 2
+
+
+def test_only_so_many_indexes_stay_open(tmp_path: Path) -> None:
+    backend = create_backend(f"tantivy://{tmp_path}/indexes?indexes=3")
+    names = [f"site_{number}" for number in range(12)]
+    for name in names:
+        backend.create_index(name)
+        backend.upsert(name, [document(name)], {})
+    backend.close()
+    threads, files = threads_and_files()
+    for name in names * 2:
+        assert backend.search(name, SearchQuery("word")).total == 1
+    deadline = time.monotonic() + 10
+    while threads_and_files() > (threads + 4, files + 4) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    now_threads, now_files = threads_and_files()
+    assert now_threads <= threads + 4
+    assert now_files <= files + 4
+    backend.close()
+
+
+def test_a_write_that_cannot_begin_gives_its_lock_back(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_descriptors(folder: Path) -> None:
+        raise OSError(24, "Too many open files")
+
+    backend.create_index(NAME)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "sweep_drafts", no_descriptors)
+        with pytest.raises(BackendUnavailable):
+            backend.upsert(NAME, [document("a")], {})
+    held = try_lock_file(cast(DiskStore, backend.store).root / ".locks" / NAME)
+    assert held is not None, "the lock is held for ever"
+    held.release()
+
+    backend.upsert(NAME, [document("a")], {})
+    assert backend.count(NAME) == 1

@@ -1,0 +1,335 @@
+"""Segments are merged into one, without losing anything and while the index is in use."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from typing import cast
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from backends.base import Document, SearchQuery
+from backends.embedded.backend import TantivyBackend
+from backends.embedded.index.generations import STORED_BLOCK_BYTES
+from backends.embedded.maintenance import merging, scheduler, vacuum
+from backends.embedded.maintenance.merging import Segment, read_segments
+from backends.errors import BackendUnavailable
+from backends.registry import create_backend
+from tests.backends.embedded.on_disk import NAME, backend_fixture, generation_of, store_of, url_fixture  # noqa: F401
+
+
+def document(id: int, title: str = "word", **fields: object) -> Document:
+    return Document(str(id), {"id": str(id), "title": title, "content": "", "url": "/", **fields}, 7 * id)  # type: ignore[dict-item]
+
+
+def segments(backend: TantivyBackend) -> list[Segment]:
+    return read_segments(generation_of(backend))
+
+
+def put(backend: TantivyBackend, numbers: Sequence[int], title: str = "word") -> None:
+    backend.upsert(NAME, [document(number, title) for number in numbers], {})
+
+
+def age(backend: TantivyBackend, seconds: float) -> None:
+    """Have the last write be so long ago."""
+    moment = time.time() - seconds
+    os.utime(generation_of(backend) / "meta.json", (moment, moment))
+
+
+def run_maintenance(backend: TantivyBackend) -> None:
+    backend.run_maintenance()
+    backend.store.settle()
+
+
+def scatter(backend: TantivyBackend) -> None:
+    for start in range(0, 100, 20):
+        put(backend, range(start, start + 20))
+    backend.store.settle()
+    assert len(segments(backend)) == 5
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments of a few documents count as large."""
+    monkeypatch.setattr(vacuum, "LARGE_SEGMENT", 5)
+    monkeypatch.setattr(merging, "LARGE_SEGMENT", 5)
+
+
+def test_large_segments_become_one(backend: TantivyBackend) -> None:
+    size = 10_050
+    for start in (0, size, 2 * size):
+        put(backend, range(start, start + size))
+    put(backend, [0, 1, size], "changed")
+    backend.delete(NAME, [str(3 * size - 1)])
+    backend.store.settle()
+    assert sum(segment.live >= 10_000 for segment in segments(backend)) == 3
+    before = generation_of(backend)
+    assert vacuum.vacuum(store_of(backend), NAME)
+    (only,) = segments(backend)
+    assert (only.documents, only.deleted) == (3 * size - 1, 0)
+    assert not before.exists()
+    assert {path.name.partition(".")[0] for path in generation_of(backend).glob("*.*") if path.name[0] != "."} == {
+        only.name, "meta",
+    }  # fmt: skip
+    assert set(backend.document_ids(NAME)) == {str(number) for number in range(3 * size - 1)}
+    assert {hit.id for hit in backend.search(NAME, SearchQuery("changed")).hits} == {"0", "1", str(size)}
+    newest = backend.search(NAME, SearchQuery("*", limit=2)).hits
+    assert [hit.id for hit in newest] == [str(3 * size - 2), str(3 * size - 3)]
+    put(backend, [4], "changed")
+    assert backend.search(NAME, SearchQuery("changed")).total == 4
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 30])
+def test_indexes_of_any_size_are_merged(backend: TantivyBackend, count: int) -> None:
+    for number in range(count):
+        put(backend, [number, 1000 + number])
+    backend.delete(NAME, ["1000"])
+    backend.store.settle()
+    assert vacuum.vacuum(store_of(backend), NAME)
+    assert sum(segment.deleted for segment in segments(backend)) == 0
+    assert backend.count(NAME) == 2 * count - 1
+    assert set(backend.document_ids(NAME)) == {str(n) for n in range(count)} | {str(1000 + n) for n in range(1, count)}
+
+
+def test_documents_stay_in_small_blocks(backend: TantivyBackend) -> None:
+    def block_bytes() -> int:
+        meta = orjson.loads((generation_of(backend) / "meta.json").read_bytes())
+        return int(meta["index_settings"]["docstore_blocksize"])
+
+    assert block_bytes() == STORED_BLOCK_BYTES
+    put(backend, range(10))
+    put(backend, [1], "changed")
+    assert vacuum.vacuum(store_of(backend), NAME)
+    assert block_bytes() == STORED_BLOCK_BYTES
+
+
+def test_an_index_without_documents_is_merged(backend: TantivyBackend) -> None:
+    assert vacuum.vacuum(store_of(backend), NAME)
+    put(backend, [1])
+    backend.delete(NAME, ["1"])
+    backend.store.settle()
+    assert vacuum.vacuum(store_of(backend), NAME)
+    assert backend.count(NAME) == 0
+    put(backend, [2])
+    assert list(backend.document_ids(NAME)) == ["2"]
+
+
+def test_fields_of_their_own_and_times_of_change_stay(backend: TantivyBackend) -> None:
+    from tests.backends.contract import Case, page
+
+    case = Case(backend, NAME)
+    for number in range(4):
+        case.add(page(f"p{number}", "word", price=number, colour=f"c{number}"))
+    backend.store.settle()
+    before = backend.search(NAME, SearchQuery("*")).hits
+    assert vacuum.vacuum(store_of(backend), NAME)
+    assert backend.search(NAME, SearchQuery("*")).hits == before
+    assert case.ids("word", "price >= 2 AND colour = c3") == ["p3"]
+
+
+@pytest.mark.usefixtures("small")
+def test_an_index_in_many_large_segments_is_merged_when_it_is_left_alone(backend: TantivyBackend) -> None:
+    scatter(backend)
+    run_maintenance(backend)
+    assert len(segments(backend)) == 5
+    age(backend, scheduler.QUIET_SECONDS + 1)
+    run_maintenance(backend)
+    assert len(segments(backend)) == 1
+    assert set(backend.document_ids(NAME)) == {str(number) for number in range(100)}
+    merged = generation_of(backend)
+    age(backend, scheduler.QUIET_SECONDS + 1)
+    run_maintenance(backend)
+    assert generation_of(backend) == merged
+
+
+@pytest.mark.usefixtures("small")
+def test_whatever_process_wrote_it_and_though_it_was_stopped_since(backend: TantivyBackend, url: str) -> None:
+    scatter(backend)
+    backend.close()
+    age(backend, scheduler.QUIET_SECONDS + 1)
+    other = cast(TantivyBackend, create_backend(url))
+    run_maintenance(other)
+    assert len(segments(backend)) == 1
+    assert backend.search(NAME, SearchQuery("word")).total == 100
+    other.close()
+
+
+@pytest.mark.usefixtures("small")
+def test_of_two_processes_one_merges(backend: TantivyBackend, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scatter(backend)
+    age(backend, scheduler.QUIET_SECONDS + 1)
+    other = cast(TantivyBackend, create_backend(url))
+    under_way, others_turn = threading.Event(), threading.Event()
+    merge = vacuum.merge_all
+
+    def merge_slowly(*arguments: object) -> None:
+        under_way.set()
+        assert others_turn.wait(10)
+        merge(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(vacuum, "merge_all", merge_slowly)
+    backend.run_maintenance()
+    assert under_way.wait(10)
+    run_maintenance(other)
+    assert len(segments(backend)) == 5
+    others_turn.set()
+    backend.store.settle()
+    merged = generation_of(backend)
+    assert len(segments(backend)) == 1
+    monkeypatch.setattr(vacuum, "merge_all", merge)
+    # One that had seen many segments before finds that there are not any more.
+    assert not vacuum.vacuum(store_of(other), NAME, vacuum.needs_merging)
+    assert generation_of(backend) == merged
+    other.close()
+
+
+@pytest.mark.usefixtures("small")
+def test_it_is_merged_at_last_although_others_write(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    scatter(backend)
+    run_maintenance(backend)
+    put(backend, [5], "word again")
+    run_maintenance(backend)
+    assert len(segments(backend)) == 6
+    monkeypatch.setattr(scheduler, "LONGEST_WAIT_SECONDS", 0.0)
+    run_maintenance(backend)
+    assert len(segments(backend)) == 1
+    assert backend.count(NAME) == 100
+
+
+def test_dead_documents_left_by_a_stopped_process_are_merged_away(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scatter(backend)
+    backend.delete(NAME, [str(number) for number in range(0, 100, 2)])
+    backend.store.settle()
+    monkeypatch.setattr(vacuum, "MIN_DELETED", 50)
+    run_maintenance(backend)
+    assert [(segment.documents, segment.deleted) for segment in segments(backend)] == [(50, 0)]
+
+
+@pytest.mark.usefixtures("small")
+def test_every_index_has_its_turn(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "INDEXES_A_LOOK", 2)
+    for number in range(6):
+        backend.create_index(f"other_{number}")
+    scatter(backend)
+    age(backend, scheduler.QUIET_SECONDS + 1)
+    for _ in range(4):
+        run_maintenance(backend)
+    assert len(segments(backend)) == 1
+
+
+@pytest.mark.usefixtures("small")
+def test_whoever_stops_begins_nothing_new(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    scatter(backend)
+    age(backend, scheduler.QUIET_SECONDS + 1)
+    monkeypatch.setattr(store_of(backend), "is_closing", True)
+    run_maintenance(backend)
+    assert len(segments(backend)) == 5
+
+
+@pytest.mark.usefixtures("small")
+def test_an_index_that_is_removed_meanwhile_is_let_go(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    scatter(backend)
+    age(backend, scheduler.QUIET_SECONDS + 1)
+    merge = vacuum.merge_all
+
+    def merge_too_late(*arguments: object) -> None:
+        merge(*arguments)  # type: ignore[arg-type]
+        backend.delete_index(NAME)
+
+    monkeypatch.setattr(vacuum, "merge_all", merge_too_late)
+    run_maintenance(backend)
+    assert not caplog.records
+    assert backend.list_indexes() == []
+
+
+@pytest.mark.usefixtures("small")
+def test_without_a_thread_nobody_waits_and_it_is_tried_again(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    scatter(backend)
+    monkeypatch.setattr(vacuum, "MIN_DELETED", 1)
+    with monkeypatch.context() as context:
+        context.setattr(threading.Thread, "start", refuse)
+        backend.delete(NAME, [str(number) for number in range(90)])
+        backend.run_maintenance()
+        assert sum(segment.deleted for segment in segments(backend)) > 0
+    run_maintenance(backend)
+    assert [(segment.documents, segment.deleted) for segment in segments(backend)] == [(10, 0)]
+
+
+@pytest.mark.parametrize(("sizes", "scattered"), [
+    ([20, 20, 20], False), ([20, 20, 20, 20], True), ([20, 20, 20, 4, 4, 4], False), ([1000, 20, 20, 20], False),
+    ([1000, 100, 100, 100], True),
+])  # fmt: skip
+@pytest.mark.usefixtures("small")
+def test_what_counts_as_scattered(sizes: list[int], scattered: bool) -> None:
+    assert vacuum.is_fragmented([Segment("s", size + 3, 3, None) for size in sizes]) is scattered
+
+
+def test_if_the_engine_does_not_merge_the_index_stays_as_it_was(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merging, "_SEGMENTS_IN_MERGE", 4)
+    for number in range(3):
+        put(backend, [number, number + 10])
+    backend.store.settle()
+    first = generation_of(backend)
+    with pytest.raises(BackendUnavailable, match="were not merged: 4 are left"):
+        vacuum.vacuum(store_of(backend), NAME)
+    assert generation_of(backend) == first
+    assert [path for path in first.parent.iterdir() if path.is_dir()] == [first]
+    assert backend.count(NAME) == 6
+    put(backend, [50])
+    assert backend.count(NAME) == 7
+
+
+def test_files_are_copied_where_they_cannot_be_linked(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: object, target: object) -> None:
+        raise OSError("no links here")
+
+    monkeypatch.setattr(merging.os, "link", refuse)
+    put(backend, [1, 2])
+    backend.delete(NAME, ["1"])
+    backend.store.settle()
+    assert vacuum.vacuum(store_of(backend), NAME)
+    assert list(backend.document_ids(NAME)) == ["2"]
+    assert sum(segment.documents for segment in segments(backend)) == 1
+
+
+_STEPS = st.tuples(st.sampled_from(["put", "put", "remove", "merge"]), st.sets(st.integers(0, 30), max_size=12))
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(steps=st.lists(_STEPS, max_size=14))
+def test_whatever_was_written_before_the_same_documents_are_there_after(
+    backend: TantivyBackend, steps: list[tuple[str, set[int]]]
+) -> None:
+    backend.delete_index(NAME)
+    backend.create_index(NAME)
+    expected: dict[str, str] = {}
+    for step, (what, numbers) in enumerate(steps):
+        if what == "put":
+            put(backend, sorted(numbers), f"word{step}")
+            expected |= {str(number): f"word{step}" for number in numbers}
+        elif what == "remove":
+            backend.delete(NAME, [str(number) for number in numbers])
+            expected = {id: title for id, title in expected.items() if int(id) not in numbers}
+        else:
+            backend.store.settle()
+            assert vacuum.vacuum(store_of(backend), NAME)
+            assert sum(segment.documents for segment in segments(backend)) == len(expected)
+    backend.store.settle()
+    hits = backend.search(NAME, SearchQuery("*", limit=100)).hits
+    assert {hit.id: hit.document["title"] for hit in hits} == expected

@@ -1,0 +1,136 @@
+"""Typesense over a fake server: the contract, and what is Typesense's own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+
+from backends.base import SearchQuery
+from backends.errors import BackendMisconfigured, BackendUnavailable
+from backends.registry import create_backend
+from backends.typesense.backend import TypesenseBackend
+from tests.backends.contract import SHOP, BackendContract, Case, case_fixture, page  # noqa: F401
+from tests.backends.fakes.typesense import FakeTypesense, Reply
+from tests.backends.recorded import recorded
+from tests.backends.typesense.promises import TypesensePromises
+
+
+@pytest.fixture
+def server() -> Iterator[FakeTypesense]:
+    with FakeTypesense().running() as fake:
+        yield fake
+
+
+@pytest.fixture
+def backend(server: FakeTypesense) -> Iterator[TypesenseBackend]:
+    backend = create_backend(server.url)
+    assert isinstance(backend, TypesenseBackend)
+    yield backend
+    backend.close()
+
+
+class TestTypesenseOverAFake(TypesensePromises, BackendContract):
+    pass
+
+
+def replay(name: str) -> Reply:
+    each = recorded("typesense", name)
+    return each["status"], {"Content-Type": "application/json"}, json.dumps(each["answer"]).encode()
+
+
+def test_no_text_of_a_caller_is_ever_in_a_path_or_query_string(case: Case, server: FakeTypesense) -> None:
+    for id in ("../../collections/x", "..", "search", "a/b?c#d", "%2e%2e%2f"):
+        case.add(page(id, "caller"))
+        case.backend.delete(case.index, [id])
+    case.search("caller", "title = caller")
+    for request in server.requests:
+        parts = urlsplit(request.url or "")
+        assert "caller" not in parts.path + parts.query
+        assert not any(mark in parts.path for mark in ("..", "%", "//"))
+        assert request.headers["X-TYPESENSE-API-KEY"] == server.key
+        assert server.key not in (request.url or "")
+
+
+def test_a_bulk_is_imported_in_parts(case: Case, server: FakeTypesense) -> None:
+    case.add(*(page(str(number)) for number in range(600)))
+    sizes = [str(r.body, "utf-8").count("\n") + 1 for r in server.requests if "import" in (r.url or "")]  # type: ignore[arg-type]
+    assert sizes == [250, 250, 100]
+
+
+@pytest.mark.parametrize("name", ["09_import", "10_import"])
+def test_an_import_that_failed_inside_an_answer_of_200_is_no_success(
+    case: Case, server: FakeTypesense, name: str
+) -> None:
+    answer = recorded("typesense", name)["answer"].encode()
+    server.fault = lambda request: (200, {}, answer) if "import" in (request.url or "") else None
+    with pytest.raises(BackendUnavailable, match="did not take") as caught:
+        case.add(page("a", "word"))
+    assert "Field" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["58", "60"])
+def test_a_search_refused_for_time_or_load_is_unavailable(case: Case, server: FakeTypesense, name: str) -> None:
+    server.fault = lambda request: replay(name) if "multi_search" in (request.url or "") else None
+    with pytest.raises(BackendUnavailable):
+        case.search("word")
+
+
+def test_a_server_that_is_not_ready_does_not_pass_the_check(backend: TypesenseBackend, server: FakeTypesense) -> None:
+    backend.check()
+    server.fault = lambda request: replay("59") if "health" in (request.url or "") else None
+    with pytest.raises(BackendUnavailable):
+        backend.check()
+
+
+def test_a_server_that_still_takes_in_its_log_does_not_pass_the_check(
+    backend: TypesenseBackend, server: FakeTypesense
+) -> None:
+    server.queued_writes = 3
+    with pytest.raises(BackendUnavailable, match="still taking in"):
+        backend.check()
+    server.committed_index += 3
+    server.queued_writes = 0
+    backend.check()
+
+
+def test_a_wrong_key_is_for_the_operator(server: FakeTypesense) -> None:
+    wrong = create_backend(server.url.replace(server.key, "wrong"))
+    for call in (wrong.check, wrong.list_indexes, lambda: wrong.search("site_1", SearchQuery("x"))):
+        with pytest.raises(BackendMisconfigured):
+            call()
+
+
+def test_a_stale_connection_is_tried_again(case: Case, server: FakeTypesense) -> None:
+    case.add(*SHOP)
+    failures = iter([requests.exceptions.ConnectionError("closed by the server")])
+
+    def once(request: requests.PreparedRequest) -> Reply | None:
+        for error in failures:
+            raise error
+        return None
+
+    server.fault = once
+    assert case.search("reading").total == 5
+
+
+def test_one_backend_serves_many_threads(case: Case) -> None:
+    case.add(*SHOP)
+    totals: list[int] = []
+    threads = [threading.Thread(target=lambda: totals.append(case.search("reading").total)) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert totals == [5] * 16
+
+
+def test_an_index_name_that_is_none_never_reaches_the_server(backend: TypesenseBackend, server: FakeTypesense) -> None:
+    for name in ("../keys", "site-1", "", "A", "a" * 65, "site_1?x=1"):
+        with pytest.raises(ValueError, match="not the name of an index"):
+            backend.search(name, SearchQuery("x"))
+    assert server.requests == []

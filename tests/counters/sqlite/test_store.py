@@ -1,0 +1,286 @@
+"""A counter file that is locked, full, broken, foreign or gone."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.counters import (
+    CountersDamaged,
+    CounterStore,
+    CountersUnavailable,
+    UsageReservation,
+    WindowRequest,
+    create_counters,
+)
+from app.counters.sqlite import housekeeper
+from tests.counters.every_method import EVERY_METHOD, TODAY, call, until_it_is_back
+
+NOW = 1_700_000_000.0
+MINUTE = WindowRequest("minute", 1000, 60)
+BUDGET_SECONDS, PATIENT_SECONDS = 0.2, 20.0
+READING = {"usage_of_day", "usage_between"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "counters.db"
+
+
+@pytest.fixture
+def counters(path: Path) -> Iterator[CounterStore]:
+    with closing(create_counters(f"sqlite://{path}", timeout_seconds=PATIENT_SECONDS)) as store:
+        store.consume([MINUTE], now=NOW)
+        yield store
+
+
+@pytest.fixture
+def impatient(counters: CounterStore, path: Path) -> Iterator[CounterStore]:
+    """Another store on the same file, which gives up soon."""
+    with closing(create_counters(f"sqlite://{path}", timeout_seconds=BUDGET_SECONDS)) as store:
+        until_it_is_back(lambda: store.peek([MINUTE], now=NOW))
+        yield store
+
+
+@contextmanager
+def locked_by_another_process(path: Path) -> Iterator[None]:
+    program = """
+        import sqlite3, sys
+        connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+        connection.execute("BEGIN IMMEDIATE")
+        print("locked", flush=True)
+        sys.stdin.read()
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"locked\n"
+        try:
+            yield
+        finally:
+            holder.kill()
+
+
+@pytest.mark.parametrize("method", [name for name in EVERY_METHOD if name not in READING])
+def test_a_file_locked_by_another_process_makes_every_write_fail_in_time(
+    impatient: CounterStore, path: Path, method: str
+) -> None:
+    with locked_by_another_process(path):
+        began = time.monotonic()
+        with pytest.raises(CountersUnavailable, match="locked by another process") as caught:
+            call(impatient, method)
+        assert BUDGET_SECONDS <= time.monotonic() - began < PATIENT_SECONDS
+        assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
+    assert until_it_is_back(lambda: impatient.consume([MINUTE], now=NOW)).windows[0].hits == 2
+
+
+@pytest.mark.parametrize("method", sorted(READING))
+def test_usage_can_be_read_while_the_file_is_locked(impatient: CounterStore, path: Path, method: str) -> None:
+    with locked_by_another_process(path):
+        until_it_is_back(lambda: call(impatient, method))
+
+
+def test_while_the_file_stays_locked_threads_do_not_wait_the_whole_time_each(
+    counters: CounterStore, path: Path
+) -> None:
+    steps, budget_seconds = 60, 1.0
+    with (
+        locked_by_another_process(path),
+        closing(create_counters(f"sqlite://{path}", timeout_seconds=budget_seconds)) as store,
+    ):
+        with pytest.raises(CountersUnavailable):
+            store.consume([MINUTE], now=NOW)
+        began = time.monotonic()
+        for _ in range(steps):
+            store.usage_of_day(1, TODAY)
+            with pytest.raises(CountersUnavailable):
+                store.consume([MINUTE], now=NOW)
+        assert time.monotonic() - began < steps * budget_seconds / 2
+
+
+def test_a_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
+    with closing(create_counters(f"sqlite://{path}", timeout_seconds=20)) as counters:
+        counters.consume([MINUTE], now=NOW)
+        with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            release = threading.Timer(0.05, other.execute, ["COMMIT"])
+            release.start()
+            assert counters.consume([MINUTE], now=NOW).windows[0].hits == 2
+            release.join()
+
+
+def test_a_full_disk_makes_writes_fail_until_there_is_room(path: Path) -> None:
+    program = """
+        import resource, signal, sys
+        from app.counters import CountersUnavailable, UsageReservation, WindowRequest, create_counters
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        counters = create_counters("sqlite://" + sys.argv[1])
+        passed = 0
+        counters.consume([WindowRequest("first", 5, 60)], now=1.7e9)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+        try:
+            for passed in range(100_000):
+                window = WindowRequest(f"visitor {passed}", 5, 60)
+                counters.consume([window], reserve=UsageReservation(passed, 5), now=1.7e9)
+        except CountersUnavailable as error:
+            print(type(error).__name__, type(error.__cause__).__name__)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        print(counters.consume([WindowRequest("first", 5, 60)], now=1.7e9).windows[0].hits)
+        keys = [WindowRequest(f"visitor {number}", 5, 60) for number in range(passed)]
+        print(all(counters.peek([key], now=1.7e9).windows[0].hits == 1 for key in keys) and len(keys) > 10)
+        print(counters.peek([WindowRequest(f"visitor {passed}", 5, 60)], now=1.7e9).windows[0].hits)
+        counters.close()
+    """
+    finished = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(path)],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    answers = ["CountersUnavailable OperationalError", "2", "True", "0"]
+    assert finished.stdout.splitlines() == answers, finished.stderr
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD)
+def test_a_file_that_is_no_database_is_named_by_every_method(path: Path, method: str) -> None:
+    path.write_bytes(b"This is no database. " * 500)
+    with closing(create_counters(f"sqlite://{path}")) as counters:
+        with pytest.raises(CountersDamaged, match=r"counters\.db is damaged or not ours") as caught:
+            call(counters, method)
+        assert isinstance(caught.value.__cause__, sqlite3.DatabaseError)
+    assert path.read_bytes().startswith(b"This is no database. ")
+
+
+def test_a_file_damaged_in_the_middle_is_named(path: Path) -> None:
+    with closing(create_counters(f"sqlite://{path}")) as counters:
+        for number in range(500):
+            counters.consume([WindowRequest(f"visitor {number}", 5, 60)], now=NOW)
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (path.stat().st_size - 4096))
+    windows = [WindowRequest(f"visitor {number}", 5, 60) for number in range(500)]
+    with (
+        closing(create_counters(f"sqlite://{path}")) as counters,
+        pytest.raises(CountersDamaged, match=r"counters\.db is damaged"),
+    ):
+        counters.consume(windows, now=NOW)
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE accounts (id INTEGER)")
+    with (
+        closing(create_counters(f"sqlite://{path}")) as counters,
+        pytest.raises(CountersDamaged, match="another program"),
+    ):
+        counters.check()
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT name FROM sqlite_schema").fetchall() == [("accounts",)]
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD)
+def test_a_missing_directory_makes_every_method_fail(tmp_path: Path, method: str) -> None:
+    with closing(create_counters(f"sqlite://{tmp_path}/missing/counters.db")) as counters:
+        with pytest.raises(CountersUnavailable, match=r"missing/counters\.db cannot be used"):
+            call(counters, method)
+        (tmp_path / "missing").mkdir()
+        call(counters, method)
+
+
+def test_the_file_is_readable_for_its_owner_only(counters: CounterStore, path: Path) -> None:
+    modes = [Path(f"{path}{suffix}").stat().st_mode & 0o777 for suffix in ("", "-wal", "-shm")]
+    assert modes == [0o600] * 3
+
+
+def wait_until(true: object) -> bool:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if true():  # type: ignore[operator]
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def test_rows_that_count_no_longer_are_swept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeper, "_ROUND_SECONDS", 0.01)
+
+    def rows() -> dict[str, int]:
+        with closing(sqlite3.connect(path)) as other:
+            return {
+                table: other.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                for table in ("windows", "days", "site_days", "reports")
+            }
+
+    with closing(create_counters(f"sqlite://{path}")) as counters:
+        for number in range(350):
+            counters.consume(
+                [WindowRequest(f"visitor {number}", 5, 60)], reserve=UsageReservation(number, 5, 7), now=NOW
+            )
+        later = NOW + 71 * 86_400
+        counters.consume([MINUTE], reserve=UsageReservation(1, 5, 7), now=later)
+        assert wait_until(lambda: rows() == {"windows": 1, "days": 1, "site_days": 1, "reports": 0})
+        assert counters.consume([MINUTE], reserve=UsageReservation(1, 5, 7), now=later).used_today == 2
+
+
+def test_the_write_ahead_log_does_not_grow_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeper, "_ROUND_SECONDS", 0.01)
+    monkeypatch.setattr(housekeeper, "_FRAMES_BEFORE_WAITING", 100)
+    log = Path(f"{path}-wal")
+    with closing(create_counters(f"sqlite://{path}")) as counters:
+
+        def is_short() -> bool:
+            for _ in range(100):
+                counters.consume([MINUTE._replace(limit=None)], now=NOW)
+            return log.stat().st_size < 100_000
+
+        for _ in range(3):
+            counters.consume([MINUTE._replace(limit=None)], now=NOW)
+            assert wait_until(is_short)
+
+
+def test_a_store_can_be_used_again_after_it_was_closed(counters: CounterStore) -> None:
+    counters.close()
+    counters.close()
+    assert counters.consume([MINUTE], now=NOW).windows[0].hits == 2
+
+
+def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None:
+    def housekeepers() -> int:
+        return sum(thread.name == "counters-housekeeper" for thread in threading.enumerate())
+
+    before = housekeepers()
+    store = create_counters(f"sqlite://{path}")
+    store.consume([MINUTE], now=NOW)
+    assert housekeepers() == before + 1
+    del store
+    assert wait_until(lambda: housekeepers() == before)
+
+
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        (WindowRequest("length", 5, None), TypeError),  # type: ignore[arg-type]
+        (WindowRequest(object(), 5, 60), sqlite3.ProgrammingError),  # type: ignore[arg-type]
+        (WindowRequest("cost", None, 60, cost=2**64), OverflowError),
+    ],
+    ids=["length", "key", "cost"],
+)
+def test_a_mistake_of_the_caller_is_no_outage_and_leaves_nothing_behind(
+    counters: CounterStore, broken: WindowRequest, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        counters.consume([MINUTE, broken], now=NOW)
+    assert counters.consume([MINUTE], now=NOW).windows[0].hits == 2

@@ -1,0 +1,276 @@
+"""What the gateway counts and where it stops."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+
+from app.counters.base import CountersUnavailable
+from app.models import Account, Site
+from app.services.access.credentials import credential_change
+from app.web.quota import ADDRESS_LIMIT, VISITOR_LIMIT
+from tests.callers import Tenant, page
+from tests.gateway.callers import Gateway, VisitorClient, assert_engine_error, used_today
+
+
+def limit(tenant: Tenant, **limits: int) -> None:
+    """Give the account limits of its own, as the operator's command does."""
+    part = tenant.app.extensions["runtime"]
+    with credential_change(part.database, part.counters, tenant.account_id) as session:
+        account = session.get(Account, tenant.account_id)
+        assert account is not None
+        account.limit_overrides = limits
+
+
+def report(tenant: Tenant, count: int, kind: str = "private") -> None:
+    body = {"operation": "search", "count": count, "index": tenant.site["index"]}
+    assert tenant.client(kind).post("/v1/report-usage", json=body).status_code == 200
+
+
+# --- what is charged
+
+
+def test_one_search_is_charged_for_a_request_with_any_text(tenant: Tenant) -> None:
+    tenant.index(page(1, author="Ann"))
+    gateway = Gateway(tenant)
+    charges = []
+    before = 0
+    for send in (
+        lambda: gateway.send({"q": "page"}),
+        lambda: gateway.get(q="page"),
+        lambda: gateway.multi({"q": ""}, {"q": "page"}, {"q": "other"}),
+        lambda: gateway.facet(facetName="author", q="page"),
+        lambda: gateway.facet(facetName="author", q="page", queries=[]),
+        lambda: gateway.send({"q": "*"}),
+        lambda: gateway.send({}),
+        lambda: gateway.send({"q": "  "}),
+        lambda: gateway.send({"q": None}),
+        lambda: gateway.get(),
+        lambda: gateway.multi({}, {"q": ""}),
+        lambda: gateway.multi(),
+        lambda: gateway.facet(facetName="author", facetQuery="a"),
+        lambda: gateway.client.get("/engine/health"),
+    ):
+        assert send().status_code == 200
+        after = used_today(tenant)
+        charges.append(after - before)
+        before = after
+
+    assert charges == [1, 1, 1, 1, 1, 1] + [0] * 8
+
+
+def test_what_fails_is_not_charged(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    gateway = Gateway(tenant)
+
+    for response in (
+        gateway.send({"q": "x", "limit": -1}),
+        gateway.send({"q": "x", "filter": "nowhere = 1"}),
+        gateway.send({"q": "x"}, index="site_999"),
+        gateway.multi({"q": "x"}, {"q": "x", "sort": ["nowhere:asc"]}),
+        gateway.facet(facetName="nowhere", q="x"),
+        gateway.get(q="x", wrong="1"),
+        gateway.client.call("PUT", f"/engine/indexes/{gateway.index}/search", json={"q": "x"}),
+    ):
+        assert response.status_code >= 400
+    assert used_today(tenant) == 0
+
+
+def test_head_and_options_are_not_charged(tenant: Tenant) -> None:
+    gateway = Gateway(tenant)
+    path = f"/engine/indexes/{gateway.index}/search?q=page"
+
+    head = gateway.client.call("HEAD", path)
+    options = gateway.client.call("OPTIONS", path)
+    tenant.search.call("OPTIONS", "/v1/search?q=page")
+
+    assert (head.status_code, head.data) == (200, b"")
+    assert options.status_code == 200
+    assert used_today(tenant) == 0
+
+
+def test_reports_first_use_up_what_the_gateway_counted(tenant: Tenant) -> None:
+    gateway = Gateway(tenant)
+    for _ in range(3):
+        gateway.search("page")
+
+    seen = [used_today(tenant)]
+    for count in (1, 2, 4):
+        report(tenant, count)
+        seen.append(used_today(tenant))
+    gateway.search("page")
+    seen.append(used_today(tenant))
+    tenant.find("page")
+    seen.append(used_today(tenant))
+
+    assert seen == [3, 3, 3, 7, 7, 8]
+
+
+def test_reports_with_a_public_key_cannot_spend_the_day(tenant: Tenant) -> None:
+    gateway = Gateway(tenant)
+    gateway.search("page")
+    for _ in range(5):
+        report(tenant, 10, "public")
+
+    assert used_today(tenant) == 1 + 10
+
+
+def test_the_gateway_leaves_analytics_to_the_search_log(tenant: Tenant) -> None:
+    Gateway(tenant).search("page")
+    tenant.public.post("/api/v1/search-log", json={"query": "logged", "results_count": 1})
+
+    tenant.app.extensions["runtime"].events.flush()
+    answer = tenant.private.get("/api/analytics?period=7d").get_json()
+
+    assert answer["top_queries"] == [{"query": "logged", "count": 1}]
+
+
+# --- the day's searches
+
+
+def test_when_the_searches_of_the_day_are_used_up_it_is_a_429_until_midnight(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    with time_machine.travel(datetime(2026, 3, 1, 23, 0, tzinfo=UTC), tick=False) as clock:
+        limit(tenant, searches_per_day=2)
+        gateway = Gateway(tenant)
+        for _ in range(2):
+            gateway.search("page")
+
+        for response in (
+            gateway.send({"q": "page"}), gateway.get(q="page"), gateway.multi({}, {"q": "page"}),
+            gateway.facet(facetName="author", q="page"),
+        ):  # fmt: skip
+            assert_engine_error(response, 429, "rate_limit_exceeded")
+            assert response.headers["Retry-After"] == "3600"
+            assert response.headers["X-RateLimit-Limit"] == "2"
+            assert response.headers["X-RateLimit-Remaining"] == "0"
+            assert int(response.headers["X-RateLimit-Reset"]) == int(clock_end().timestamp())
+        assert gateway.search()["estimatedTotalHits"] == 1, "without a text it costs nothing"
+        assert_engine_error(gateway.send({"q": "page", "limit": -1}), 400, "invalid_search_limit")
+        assert used_today(tenant) == 2
+
+        clock.move_to(clock_end())
+        gateway.search("page")
+
+
+def clock_end() -> datetime:
+    return datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def test_both_ways_to_search_share_the_day(tenant: Tenant) -> None:
+    limit(tenant, searches_per_day=3)
+    gateway = Gateway(tenant)
+
+    gateway.search("page")
+    tenant.find("page")
+    gateway.search("page")
+
+    assert gateway.send({"q": "page"}).status_code == 429
+    assert tenant.search.get("/v1/search?q=page").status_code == 429
+
+
+def test_of_many_searches_at_once_exactly_the_quota_succeeds(tenant: Tenant) -> None:
+    limit(tenant, searches_per_day=20)
+    gateway = Gateway(tenant)
+
+    def send(number: int) -> int:
+        body: dict[str, Any] = {"q": "page"} if number % 3 else {"q": "page", "limit": -1}
+        return gateway.send(body).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(send, range(90)))
+
+    assert {status: statuses.count(status) for status in (200, 400, 429)} == {200: 20, 400: 30, 429: 40}
+    assert used_today(tenant) == 20
+
+
+# --- requests
+
+
+def test_the_headers_show_the_fullest_window_of_the_public_bucket(tenant: Tenant) -> None:
+    gateway = Gateway(tenant)  # client-info with the public key was the first of the minute
+    own = int(tenant.search.get("/v1/client-info").headers["X-RateLimit-Remaining"])
+
+    response = gateway.send({"q": "x"})
+
+    assert response.headers["X-RateLimit-Limit"] == str(VISITOR_LIMIT)
+    assert response.headers["X-RateLimit-Remaining"] == str(VISITOR_LIMIT - 2)
+    assert int(tenant.search.get("/v1/client-info").headers["X-RateLimit-Remaining"]) == own - 1
+
+
+def test_a_visitor_who_asks_too_often_is_stopped_and_others_are_not(tenant: Tenant) -> None:
+    with time_machine.travel(datetime(2026, 3, 1, tzinfo=UTC), tick=False):
+        gateway = Gateway(tenant)
+        statuses = [gateway.send({"limit": 0}).status_code for _ in range(VISITOR_LIMIT)]
+
+        assert statuses == [200] * (VISITOR_LIMIT - 1) + [429]
+        response = gateway.send({"q": "x"})
+        assert_engine_error(response, 429, "rate_limit_exceeded")
+        assert response.headers["Retry-After"] == "60"
+        other = VisitorClient(tenant.app, gateway.token, iter(["192.0.2.7"]))
+        assert other.post(f"/engine/indexes/{gateway.index}/search", json={}).status_code == 200
+        assert used_today(tenant) == 0
+
+
+def test_the_accounts_public_bucket_is_shared_with_public_keys_but_not_with_its_owner(tenant: Tenant) -> None:
+    limit(tenant, requests_per_minute=5)
+    gateway = Gateway(tenant)
+
+    statuses = [gateway.send({}).status_code for _ in range(5)]
+
+    assert statuses == [200, 200, 200, 200, 429]
+    assert tenant.public.get("/v1/client-info").status_code == 429
+    assert tenant.private.get("/v1/client-info").status_code == 200
+
+
+def test_callers_without_a_valid_key_are_limited_by_their_address(tenant: Tenant) -> None:
+    nobody = VisitorClient(tenant.app, "forged")
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=1), tick=False):
+        statuses = [nobody.get("/engine/indexes/site_1/search").status_code for _ in range(ADDRESS_LIMIT + 1)]
+
+        assert statuses == [403] * ADDRESS_LIMIT + [429]
+        response = VisitorClient(tenant.app, None).get("/engine/nowhere")
+        assert_engine_error(response, 429, "rate_limit_exceeded")
+        Gateway(tenant).search("page")
+
+
+# --- without counters
+
+
+@pytest.fixture
+def without_counters(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Gateway:
+    tenant.index(page(1))
+    gateway = Gateway(tenant)
+
+    def be_away(*args: Any, **kwargs: Any) -> None:
+        raise CountersUnavailable("away")
+
+    counters = tenant.app.extensions["runtime"].counters
+    for method in ("consume", "peek", "refund"):
+        monkeypatch.setattr(counters, method, be_away)
+    return gateway
+
+
+def test_searches_go_on_without_counters(without_counters: Gateway) -> None:
+    gateway = without_counters
+
+    assert gateway.ids("page") == ["page-1"]
+    assert gateway.get(q="page").status_code == 200
+    assert gateway.multi({"q": "page"}).status_code == 200
+    assert gateway.facet(facetName="author", q="page").status_code == 200
+    assert_engine_error(gateway.send({"q": "x", "limit": -1}), 400, "invalid_search_limit")
+
+
+def test_stopped_keys_stay_stopped_without_counters(tenant: Tenant, without_counters: Gateway) -> None:
+
+    part = tenant.app.extensions["runtime"]
+    with part.database.write() as session:
+        site = session.get(Site, tenant.site_id)
+        assert site is not None
+        site.public_epoch += 1
+
+    assert_engine_error(without_counters.send({"q": "x"}), 403, "invalid_api_key")

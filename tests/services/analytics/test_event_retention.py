@@ -1,0 +1,175 @@
+"""What is too old goes, what belongs to deleted sites goes, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import time_machine
+from sqlalchemy import func, select
+
+from app.models import (
+    Base,
+    EventRemoval,
+    QueryDay,
+    QueryWindow,
+    ScopeDay,
+    ScopeWindow,
+    SearchEvent,
+    WindowStart,
+)
+from app.services.analytics import event_retention, events
+from app.services.analytics.event_retention import EventMaintenance, remove_step
+from app.services.analytics.events import EventRecorder, delete_expired, forget_account
+from app.services.analytics.reports import get_analytics
+from app.services.analytics.rollups import account_scope
+from app.storage.database import Database
+
+from .conftest import FIRST_ACCOUNT, MOMENT, SITES, TODAY, delete_site, search
+from .test_event_journal import eventually
+from .test_reports import assert_counted
+
+DAY_SECONDS = 86_400
+RETENTION_DAYS = 400
+History = list[events.SearchEvent]
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every deletion takes many steps."""
+    monkeypatch.setattr(event_retention, "STEP", 7)
+
+
+def rows(database: Database, table: type[Base]) -> int:
+    with database.read() as session:
+        return session.scalar(select(func.count()).select_from(table)) or 0
+
+
+@pytest.fixture
+def history(database: Database, recorder: EventRecorder) -> History:
+    """Three sites' events of 500 days, recorded as they happened."""
+    happened = []
+    for days in (500, 450, 402, 401, 400, 399, 95, 89, 40, 8, 3, 0):
+        with time_machine.travel(MOMENT - timedelta(days=days), tick=False):
+            for site_id in SITES:
+                for number in range(4):
+                    happened.append(
+                        search(
+                            f"q{number}-{days % 3}", site_id=site_id, seconds=-days * DAY_SECONDS, results=number % 2
+                        )
+                    )
+                    recorder.record(happened[-1])
+            recorder.flush()
+    return happened
+
+
+def test_days_beyond_the_retention_are_deleted_and_the_rest_is_kept(database: Database, history: History) -> None:
+    with time_machine.travel(MOMENT, tick=False):
+        delete_expired(database, RETENTION_DAYS)
+    with database.read() as session:
+        oldest = session.scalar(select(func.min(SearchEvent.occurred_at)))
+        days = session.scalars(select(QueryDay.day).distinct().order_by(QueryDay.day)).all()
+        scope_days = session.scalars(select(ScopeDay.day).distinct().order_by(ScopeDay.day)).all()
+    assert oldest == MOMENT - timedelta(days=RETENTION_DAYS)
+    assert list(days) == list(scope_days)
+    assert len(days) == 8
+    assert rows(database, SearchEvent) == 8 * 3 * 4
+    assert_counted(database, history, set(SITES), TODAY)
+
+
+def test_windows_hold_nothing_of_deleted_days_even_if_they_were_never_moved_on(
+    database: Database, recorder: EventRecorder
+) -> None:
+    with time_machine.travel(MOMENT - timedelta(days=500), tick=False):
+        for number in range(20):
+            recorder.record(search(f"old{number}", seconds=-500 * DAY_SECONDS))
+        recorder.flush()
+    assert rows(database, QueryWindow) == 2 * 20
+    with time_machine.travel(MOMENT, tick=False):
+        delete_expired(database, RETENTION_DAYS)
+    assert [rows(database, table) for table in (QueryWindow, QueryDay, ScopeDay, ScopeWindow, SearchEvent)] == [0] * 5
+    assert_counted(database, [], set(SITES), TODAY)
+
+
+def test_maintenance_does_all_that_is_due_in_small_portions(database: Database, history: History) -> None:
+    with time_machine.travel(MOMENT, tick=False):
+        maintenance = EventMaintenance(database, RETENTION_DAYS)
+        portions = 1
+        while maintenance.run(budget_seconds=0):
+            portions += 1
+        assert not EventMaintenance(database, RETENTION_DAYS).run()
+    assert portions > 10
+    with database.read() as session:
+        windows = session.execute(select(func.sum(QueryWindow.searches_7), func.sum(QueryWindow.searches_90))).one()
+    # Of two and of five days, at sites and at their accounts.
+    assert [int(held) for held in windows] == [2 * 12 * 2, 5 * 12 * 2]
+    assert_counted(database, history, set(SITES), TODAY)
+
+
+@pytest.mark.parametrize("completely", [False, True])
+def test_a_deleted_site_leaves_nothing_and_the_account_counts_the_others(
+    database: Database, history: History, completely: bool
+) -> None:
+    delete_site(database, 1, completely=completely)
+    if not completely:
+        assert rows(database, EventRemoval) == 1
+        with time_machine.travel(MOMENT, tick=False):
+            EventMaintenance(database, RETENTION_DAYS).run(budget_seconds=60)
+    with database.read() as session:
+        for column in (
+            SearchEvent.site_id,
+            QueryDay.site_id,
+            WindowStart.site_id,
+            ScopeDay.scope,
+            QueryWindow.scope,
+            ScopeWindow.scope,
+            EventRemoval.site_id,
+        ):
+            assert session.scalar(select(func.count()).where(column == 1)) == 0
+    left = [event for event in history if event.site_id != 1]
+    assert_counted(database, left, {2, 3}, TODAY)
+
+
+def test_totals_are_right_from_the_moment_a_site_is_deleted(database: Database, history: History) -> None:
+    delete_site(database, 1, completely=False)
+    with database.read() as session:
+        assert get_analytics(session, FIRST_ACCOUNT, 7, today=TODAY).total_searches == 8
+    while remove_step(database):
+        pass
+
+
+def test_a_deleted_account_leaves_nothing(database: Database, history: History) -> None:
+    with database.write() as session:
+        forget_account(session, FIRST_ACCOUNT)
+    while remove_step(database):
+        pass
+    with database.read() as session:
+        scopes = {1, 2, account_scope(FIRST_ACCOUNT)}
+        for column in (
+            SearchEvent.site_id,
+            QueryDay.site_id,
+            WindowStart.site_id,
+            ScopeDay.scope,
+            QueryWindow.scope,
+            ScopeWindow.scope,
+            EventRemoval.site_id,
+        ):
+            assert session.scalar(select(func.count()).where(column.in_(scopes))) == 0
+    left = [event for event in history if event.site_id == 3]
+    assert_counted(database, left, {3}, TODAY)
+
+
+def test_a_site_without_events_can_be_forgotten(database: Database) -> None:
+    delete_site(database, 1)
+    assert rows(database, EventRemoval) == 0
+
+
+def test_a_running_recorder_does_what_is_due(database: Database, history: History, tmp_path: Path) -> None:
+    with time_machine.travel(MOMENT, tick=True):
+        recorder = EventRecorder(tmp_path / "other", database, retention_days=RETENTION_DAYS)
+        recorder.start()
+        try:
+            eventually(lambda: rows(database, SearchEvent) == 8 * 3 * 4)
+        finally:
+            recorder.stop()

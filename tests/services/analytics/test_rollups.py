@@ -1,0 +1,163 @@
+"""Windows that are being moved on from day to day give exact answers all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+
+import pytest
+
+from app.models.base import to_microseconds
+from app.models.events import DAY_MICROSECONDS
+from app.services.analytics.event_ingestion import ingest
+from app.services.analytics.event_journal import SearchEvent
+from app.services.analytics.reports import get_analytics
+from app.services.analytics.rollups import PERIODS, age_site, age_windows, rebuild_windows
+from app.storage.database import Database
+
+from .conftest import MOMENT, SITES, TODAY, search
+from .test_reports import assert_counted, entry
+
+TODAY_NUMBER = to_microseconds(MOMENT) // DAY_MICROSECONDS
+DAY_SECONDS = 86_400
+QUERIES = ("a", "b", "c", "d", "e")
+
+Arrive = Callable[..., list[SearchEvent]]
+
+
+@pytest.fixture
+def arrive(database: Database) -> Arrive:
+    """Let events arrive; gives all that have so far."""
+    arrived: list[SearchEvent] = []
+
+    def arrive(*events: SearchEvent) -> list[SearchEvent]:
+        with database.write() as session:
+            ingest(session, [entry(event, len(arrived)) for event in events], TODAY_NUMBER)
+        arrived.extend(events)
+        return arrived
+
+    return arrive
+
+
+def full_days(period: int) -> list[SearchEvent]:
+    """Five queries on the first two days of a window and on the last, at two sites of one account."""
+    return [
+        search(query, site_id=site_id, seconds=-days * DAY_SECONDS, results=number % 2)
+        for days in (period - 1, period - 2, 0)
+        for site_id in (1, 2)
+        for number, query in enumerate(QUERIES)
+    ]
+
+
+@pytest.mark.parametrize("period", PERIODS)
+@pytest.mark.parametrize("steps", [0, 1, 3, 4])
+@pytest.mark.parametrize("days", [1, 2])
+def test_a_window_that_is_half_moved_on_answers_exactly(
+    database: Database, arrive: Arrive, period: int, steps: int, days: int
+) -> None:
+    arrived = arrive(*full_days(period))
+    with database.write() as session:
+        for _ in range(steps):
+            age_site(session, 1, period, TODAY_NUMBER + days, step=2)
+    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
+    # Late events before, at and after the place that was reached, and one of today.
+    for query in ("a", "b", "bb", "c", "d", "e"):
+        for late in (period, period - 1, period - 2, 0):
+            arrived = arrive(search(query, seconds=-late * DAY_SECONDS, results=0))
+    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
+    while age_windows(database, TODAY_NUMBER + days):
+        pass
+    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
+
+
+@pytest.mark.parametrize("back", [1, 2, 8])
+def test_a_machine_whose_clock_is_behind_still_sees_its_own_day(database: Database, arrive: Arrive, back: int) -> None:
+    for period in PERIODS:
+        arrive(*full_days(period), *(search("old", seconds=-(period + days) * DAY_SECONDS) for days in range(9)))
+    while age_windows(database, TODAY_NUMBER):
+        pass
+    assert_counted(database, arrive(search()), set(SITES), TODAY - timedelta(days=back))
+
+
+def test_events_of_tomorrow_are_not_counted_today(database: Database, arrive: Arrive) -> None:
+    arrived = arrive(
+        search("today"), search("both"), search("both", seconds=DAY_SECONDS), search("late", seconds=DAY_SECONDS)
+    )
+    assert_counted(database, arrived, set(SITES), TODAY)
+    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=1))
+
+
+def test_the_top_stays_exact_when_the_day_that_left_held_most_of_it(database: Database, arrive: Arrive) -> None:
+    gone = [search(f"q{n:03}", seconds=-6 * DAY_SECONDS) for n in range(200) for _ in range(3)]
+    arrived = arrive(*gone, *(search(f"q{n:03}") for n in range(150, 200) for _ in range(1 + n % 3)), search("zzz"))
+    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=1))
+
+
+@pytest.mark.parametrize("days", [0, 1, 40])
+def test_windows_added_up_anew_hold_the_same(database: Database, arrive: Arrive, days: int) -> None:
+    arrived = [arrive(*full_days(period), search("later", seconds=DAY_SECONDS)) for period in PERIODS][-1]
+    with database.write() as session:
+        rebuild_windows(session, 1, TODAY_NUMBER + days)
+    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
+    arrived = arrive(*full_days(7), *full_days(90))
+    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(("first", "second", "counted"), [("a", "ab", {"ab"}), ("ab", "a", {"a", "ab"})])
+def test_of_two_entries_at_one_moment_the_later_arrival_is_the_later(
+    database: Database, arrive: Arrive, first: str, second: str, counted: set[str], together: bool
+) -> None:
+    entries = [search(first, session_id="s"), search(second, session_id="s")]
+    for batch in [entries] if together else [[event] for event in entries]:
+        arrived = arrive(*batch)
+    with database.read() as session:
+        found = get_analytics(session, 1, 7, today=TODAY)
+    assert {item.query for item in found.top_queries} == counted
+    assert_counted(database, arrived, set(SITES), TODAY)
+
+
+@pytest.mark.parametrize(("gap", "searches"), [(30, 1), (30.000001, 2)])
+def test_an_entry_replaces_the_one_before_it_up_to_thirty_seconds_later(
+    database: Database, arrive: Arrive, gap: float, searches: int
+) -> None:
+    arrive(search("a", session_id="s", seconds=gap - 30), search("ab", session_id="s", seconds=2 * gap - 30))
+    with database.read() as session:
+        assert get_analytics(session, 1, 7, today=TODAY).total_searches == searches
+
+
+def test_an_entry_that_arrives_late_changes_what_was_counted_before(database: Database, arrive: Arrive) -> None:
+    def counted() -> list[tuple[str, int]]:
+        with database.read() as session:
+            return [(item.query, item.count) for item in get_analytics(session, 1, 7, today=TODAY).top_queries]
+
+    arrive(search("a", session_id="s", seconds=0), search("abc", session_id="s", seconds=20))
+    assert counted() == [("abc", 1)]
+    arrive(search("x", session_id="s", seconds=10))  # Between the two: now neither is the other's successor.
+    assert counted() == [("a", 1), ("abc", 1), ("x", 1)]
+    arrive(search("ab", session_id="s", seconds=5), search("abc", session_id="t", seconds=25))
+    assert counted() == [("abc", 2), ("ab", 1), ("x", 1)]
+
+
+def test_lists_are_sorted_by_count_then_by_code_point(database: Database, arrive: Arrive) -> None:
+    texts = ["b", "a-b", "ab", "a b", "é", "z", "\U0001f600", "日", "ä", "_", "1", "-"]
+    arrive(*(search(text, results=0) for text in texts), search("z", results=0))
+    expected = [("z", 2), *((text, 1) for text in sorted(set(texts) - {"z"})[:9])]
+    with database.read() as session:
+        found = get_analytics(session, 1, 7, today=TODAY)
+    assert [(item.query, item.count) for item in found.top_queries] == expected
+    assert [(item.query, item.count) for item in found.zero_result_queries] == expected
+
+
+def test_an_account_without_events_has_zeros_and_a_full_series(database: Database) -> None:
+    with database.read() as session:
+        found = get_analytics(session, 2, 30, today=TODAY)
+    assert (found.total_searches, found.unique_queries, found.avg_response_time_ms) == (0, 0, 0)
+    assert (found.top_queries, found.zero_result_queries) == ([], [])
+    assert [day.date for day in found.series] == [TODAY - timedelta(days=n) for n in range(29, -1, -1)]
+    assert {(day.searches, day.zero_results) for day in found.series} == {(0, 0)}
+
+
+def test_any_other_period_is_refused(database: Database) -> None:
+    with database.read() as session, pytest.raises(ValueError, match="7, 30, 90"):
+        get_analytics(session, 1, 14, today=date(2026, 3, 10))

@@ -1,0 +1,254 @@
+"""What hits hold, and how large an answer may become."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from flask import Flask
+
+from app.services import search
+from backends.errors import ReplyTooLarge
+from tests.answers import assert_error, assert_ok
+from tests.callers import Tenant, page, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.gateway.callers import Gateway, assert_engine_error
+
+MOST = 20_000
+"""Bytes of documents in an answer of these tests."""
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[Flask]:
+    application = make_app(make_settings(tmp_path, max_answer_bytes=MOST))
+    yield application
+    close_app(application)
+
+
+@pytest.fixture
+def owner(app: Flask) -> Tenant:
+    return register_tenant(app, "owner@example.com")
+
+
+@pytest.fixture
+def gateway(owner: Tenant) -> Gateway:
+    return Gateway(owner)
+
+
+def long_page(number: int, size: int = 9_000, **fields: Any) -> dict[str, Any]:
+    """A document of about so many bytes."""
+    return page(number, **{"title": f"Page {number}", "content": "x" * size, **fields})
+
+
+def used_today(owner: Tenant) -> int:
+    return int(owner.search.get("/v1/search?q=nothing").get_json()["remaining_quota"]["used_today"]) - 1
+
+
+class TestFields:
+    """`fields` names what hits hold."""
+
+    @pytest.fixture(autouse=True)
+    def _documents(self, owner: Tenant) -> None:
+        owner.index(page(1, author="Ann", rank=5), page(2))
+
+    @pytest.mark.parametrize(
+        ("named", "shown"),
+        [
+            ("title,url", {"id", "title", "url"}),
+            (" rank , title,", {"id", "rank", "title"}),
+            ("id", {"id"}),
+            ("excerpt", {"id", "excerpt"}),
+            ("no_such_field,title", {"id", "title"}),
+            ("no_such_field", {"id"}),
+            ("", {"id", "title", "url", "excerpt", "content", "author", "rank"}),
+            (" , ", {"id", "title", "url", "excerpt", "content", "author", "rank"}),
+        ],
+    )
+    def test_hits_hold_those_and_the_id(self, owner: Tenant, named: str, shown: set[str]) -> None:
+        by_query = owner.find("page", fields=named)["hits"]
+        by_text = owner.search.post("/v1/search", json={"q": "page", "fields": named}).get_json()["results"]["hits"]
+        by_list = owner.search.post("/v1/search", json={"q": "page", "fields": named.split(",")})
+
+        for hits in (by_query, by_text, by_list.get_json()["results"]["hits"]):
+            first = next(hit for hit in hits if hit["id"] == "page-1")
+            assert set(first) == shown
+
+    def test_null_and_an_empty_list_are_as_if_absent(self, owner: Tenant) -> None:
+        for fields in (None, []):
+            answer = owner.search.post("/v1/search", json={"q": "page", "fields": fields}).get_json()
+            assert all("content" in hit for hit in answer["results"]["hits"])
+
+    def test_formatted_copies_follow(self, owner: Tenant) -> None:
+        (hit, _) = owner.find("page", fields="title", highlight="true")["hits"]
+
+        assert set(hit) == {"id", "title", "_formatted"}
+        assert set(hit["_formatted"]) == {"id", "title"}
+        assert "<em>Page</em>" in hit["_formatted"]["title"]
+
+    def test_a_list_of_other_things_is_refused(self, owner: Tenant) -> None:
+        body = {"q": "page", "fields": ["title", 5]}
+        assert_error(owner.search.post("/v1/search", json=body), 400, "validation_failed", field="fields")
+        assert_error(owner.search.get(f"/v1/search?q=x&fields={'x' * 2001}"), 400, "validation_failed", field="fields")
+
+
+class TestWarnings:
+    """Query parameters that a search does not know are named."""
+
+    def test_unknown_ones_are_named_in_their_order_and_the_search_goes_on(self, owner: Tenant) -> None:
+        owner.index(page(1))
+
+        results = assert_ok(owner.search.get("/v1/search?q=page&filter=a&limit=5&Sort=b&filter=c"))["results"]
+
+        assert results["warnings"] == [
+            {"code": "unknown_parameter", "field": "filter"}, {"code": "unknown_parameter", "field": "Sort"},
+        ]  # fmt: skip
+        assert [hit["id"] for hit in results["hits"]] == ["page-1"]
+
+    def test_there_are_none_without(self, owner: Tenant) -> None:
+        known = "q=x&site_id=&limit=5&offset=0&page=1&filters=&sort=&facets=&fields=&highlight=1&session_id=s"
+        assert "warnings" not in assert_ok(owner.search.get(f"/v1/search?{known.replace('site_id=&', '')}"))["results"]
+
+    def test_elsewhere_they_are_ignored(self, owner: Tenant) -> None:
+        assert "warnings" not in assert_ok(owner.search.post("/v1/search?filter=x", json={"q": "x"}))["results"]
+        answer = owner.private.post("/api/v1/index/bulk?filter=x", json={"documents": [page(1)]}).get_json()
+        assert "warnings" not in answer
+
+    def test_they_are_bounded(self, owner: Tenant) -> None:
+        many = "&".join(f"x{number}=1" for number in range(300))
+
+        results = assert_ok(owner.search.get(f"/v1/search?q=x&{'n' * 500}=1&{many}"))["results"]
+
+        assert len(results["warnings"]) == 100
+        assert results["warnings"][0]["field"] == "n" * 80
+
+
+class TestAnswers:
+    """An answer with more documents than fit is refused while it is made."""
+
+    def test_what_fits_is_answered_and_what_does_not_is_refused_and_costs_nothing(self, owner: Tenant) -> None:
+        owner.index(*map(long_page, range(5)))
+
+        fitting = owner.find("page", limit=2)
+        body = assert_error(owner.search.get("/v1/search?q=page&limit=3"), 400, "answer_too_large")
+
+        assert len(fitting["hits"]) == 2
+        assert "ask for fewer hits, or name the fields you need" in body["message"]
+        assert len(owner.find("page", fields="title,url")["hits"]) == 5
+        assert used_today(owner) == 2
+
+    def test_the_bound_is_exact(self, owner: Tenant) -> None:
+        owner.index(long_page(1, 1))
+        size = len(orjson.dumps(owner.find("page")["hits"][0]))
+        owner.index(long_page(1, 1 + MOST - size))
+        assert len(orjson.dumps(owner.find("page")["hits"][0])) == MOST
+
+        owner.index(long_page(1, 2 + MOST - size))
+
+        assert_error(owner.search.get("/v1/search?q=page"), 400, "answer_too_large")
+
+    def test_formatted_copies_count(self, owner: Tenant) -> None:
+        owner.index(long_page(1, 100, excerpt="<" * 6_000))
+
+        assert_ok(owner.search.get("/v1/search?q=page"))
+        assert_error(owner.search.get("/v1/search?q=page&highlight=true"), 400, "answer_too_large")
+        assert_ok(owner.search.get("/v1/search?q=page&highlight=true&fields=title"))
+
+    def test_no_more_than_the_answer_is_held(self, app: Flask, owner: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+        """However many documents there are and however large they are."""
+        owner.index(*(long_page(number, 300_000) for number in range(40)))
+        encoded: list[int] = []
+        real = search.encode_hit
+        monkeypatch.setattr(
+            "app.web.actions.encode_hit", lambda hit, **kwargs: encoded.append(1) or real(hit, **kwargs)
+        )
+
+        tracemalloc.start()
+        try:
+            assert_error(owner.search.get("/v1/search?q=page&limit=40"), 400, "answer_too_large")
+            assert_ok(owner.search.get("/v1/search?q=page&limit=40&fields=title"))
+            used = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+        assert len(encoded) == 1 + 40
+        assert used < 6_000_000
+
+    def test_a_reply_of_the_engine_that_is_too_large_to_be_read_is_the_same(
+        self, app: Flask, owner: Tenant, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: Any) -> None:
+            raise ReplyTooLarge
+
+        monkeypatch.setattr(app.extensions["runtime"].engines.current, "search", refuse)
+
+        assert_error(owner.search.get("/v1/search?q=page"), 400, "answer_too_large")
+        assert_engine_error(gateway.send({"q": "page"}), 400, "answer_too_large")
+
+    def test_the_page_says_so(self, owner: Tenant) -> None:
+        owner.index(*map(long_page, range(5)))
+
+        answer = owner.browser.get(f"/sites/{owner.site_id}/try?q=page", headers={"Accept": "text/html"})
+
+        assert answer.status_code == 400
+        assert "ask for fewer hits" in answer.text
+
+
+class TestGateway:
+    """The same below /engine, in Meilisearch's shape."""
+
+    def test_a_search_that_does_not_fit(self, owner: Tenant, gateway: Gateway) -> None:
+        owner.index(*map(long_page, range(5)))
+
+        assert len(gateway.search("page", limit=2)["hits"]) == 2
+        body = assert_engine_error(gateway.send({"q": "page"}), 400, "answer_too_large")
+
+        assert body["link"].endswith("/docs")
+        assert len(gateway.search("page", attributesToRetrieve=["title"])["hits"]) == 5
+
+    def test_searches_sent_together_add_up(self, owner: Tenant, gateway: Gateway) -> None:
+        owner.index(*map(long_page, range(5)))
+        one = {"q": "page", "limit": 1}
+
+        assert gateway.multi(one, one).status_code == 200
+        body = assert_engine_error(gateway.multi(one, one, one), 400, "answer_too_large")
+
+        assert body["message"].startswith("Inside `.queries[2]`")
+
+    @pytest.mark.parametrize(
+        "wish",
+        [
+            {"attributesToHighlight": ["content"], "highlightPreTag": "<" + "b" * 199, "highlightPostTag": "/" * 200},
+            {"attributesToHighlight": ["*"], "highlightPreTag": "<" + "b" * 199},
+            {"showMatchesPosition": True},
+        ],
+    )
+    def test_what_tags_and_positions_make_of_a_document_counts_before_it_is_made(
+        self, owner: Tenant, gateway: Gateway, wish: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        owner.index(page(1, title="a " * 400, excerpt="a " * 400, content="a " * 400))
+        assert len(gateway.search("a")["hits"]) == 1
+        made: list[Any] = []
+        for name in ("_places", "_as_text"):
+            monkeypatch.setattr(f"app.gateway.hits.{name}", made.append)
+
+        assert_engine_error(gateway.send({"q": "a", **wish}), 400, "answer_too_large")
+
+        assert made == []
+
+    def test_fields_that_are_only_highlighted_or_cropped_are_there(self, owner: Tenant, gateway: Gateway) -> None:
+        owner.index(page(1, content="harbour " * 100, author="Ann"))
+
+        (hit,) = gateway.search(
+            "harbour",
+            attributesToRetrieve=["title"],
+            attributesToHighlight=["url"],
+            attributesToCrop=["content:3"],
+        )["hits"]
+
+        assert set(hit) == {"title", "_formatted"}
+        assert set(hit["_formatted"]) == {"title", "url", "content"}
+        assert len(hit["_formatted"]["content"].split()) <= 4
