@@ -1,0 +1,127 @@
+"""Filters, passed as trees."""
+
+from __future__ import annotations
+
+import pytest
+
+from backends.base import MATCH_ALL
+from backends.errors import BackendRejected
+from backends.filters import parse_filter
+from tests.backends.contract.case import SHOP, Case, has_native_filters
+
+FILTERS: tuple[tuple[str, set[str]], ...] = (
+    ("price = 5", {"chair", "stool"}),
+    ('price = "5"', {"chair", "stool"}),
+    ("price = 5.0", {"stool"}),
+    ("price > 5", {"lamp", "sofa", "shelf"}),
+    ("price >= 5 AND price < 300", {"lamp", "shelf", "stool"}),
+    ("price <= 20", {"lamp", "stool"}),
+    ("price 20 TO 120", {"lamp", "shelf"}),
+    ("price = 300.5", {"sofa"}),
+    ("brand = acme", {"lamp", "sofa"}),
+    ("brand = 'ACME CO'", {"stool"}),
+    ("brand = börde", {"shelf"}),
+    ("brand != acme", {"shelf", "chair", "stool"}),
+    ("author != Ann", {"sofa", "chair", "stool"}),
+    ("author = ann", {"lamp", "shelf"}),
+    ("NOT author = Ann", {"sofa", "chair", "stool"}),
+    ("author IN [ann, bob]", {"lamp", "sofa", "shelf"}),
+    ("author NOT IN [Ann]", {"sofa", "chair", "stool"}),
+    ("author IN []", set()),
+    ("tags = home", {"lamp", "sofa"}),
+    ("tags = home AND tags = seat", {"sofa"}),
+    ("tags != home", {"shelf", "chair", "stool"}),
+    ("sizes = 2", {"lamp"}),
+    ("sizes > 5", {"shelf"}),
+    ("sizes 2 TO 9", {"lamp"}),
+    ("stock = true", {"lamp", "shelf"}),
+    ("stock = false", {"sofa"}),
+    ("stock != true", {"sofa", "chair", "stool"}),
+    ("tags EXISTS", {"lamp", "sofa", "shelf"}),
+    ("tags NOT EXISTS", {"chair", "stool"}),
+    ("tags IS EMPTY", {"shelf"}),
+    ("note IS EMPTY", {"sofa"}),
+    ("tags IS NOT EMPTY", {"lamp", "sofa", "chair", "stool"}),
+    ("tags IS NULL", set()),
+    ("tags IS NOT NULL", {"lamp", "sofa", "shelf", "chair", "stool"}),
+    ("content EXISTS", {"lamp", "sofa", "shelf", "chair", "stool"}),
+    ("author EXISTS", {"lamp", "sofa", "shelf"}),
+    ("date EXISTS", {"lamp", "sofa", "shelf", "stool"}),
+    ("date NOT EXISTS", {"chair"}),
+    ("id = lamp", {"lamp"}),
+    ("id IN [lamp, sofa, none]", {"lamp", "sofa"}),
+    ("title = 'desk lamp'", {"lamp"}),
+    ("date = 2024-03-01", {"lamp"}),
+    ("date = '2024-03-01T10:00:00Z'", {"sofa"}),
+    ("date > 2024-03-01", {"sofa", "stool"}),
+    ("date >= 2024-03-01", {"lamp", "sofa", "stool"}),
+    ("date < 2024-03-01", {"shelf"}),
+    ("date 2023-12-31 TO 2024-03-01", {"lamp", "shelf"}),
+    ("date != 2024-03-01", {"sofa", "shelf", "chair", "stool"}),
+    ("date > '2024-12-31T23:59:59.999Z'", {"stool"}),
+    ("author = Ann OR brand = Zebra", {"lamp", "shelf", "chair"}),
+    ("(author = Ann OR brand = Zebra) AND NOT price = 20", {"shelf", "chair"}),
+    ("author = Ann AND (price > 100 OR (stock = true AND tags = light))", {"lamp", "shelf"}),
+    ("NOT (author = Ann OR author = Bob)", {"chair", "stool"}),
+    ("NOT NOT author = Ann", {"lamp", "shelf"}),
+    ("author NOT EXISTS AND NOT price > 100", {"chair", "stool"}),
+    ("code = 7 OR price = 20", {"lamp", "stool"}),
+)
+
+
+class FilterContract:
+    @pytest.mark.parametrize(("expression", "expected"), FILTERS)
+    def test_filters_keep_exactly_the_matching_documents(self, case: Case, expression: str, expected: set[str]) -> None:
+        case.add(*SHOP)
+        for text in (MATCH_ALL, "reading"):
+            result = case.search(text, expression)
+            assert {hit.id for hit in result.hits} == expected
+            assert result.total == len(expected)
+
+    def test_a_filter_tree_and_a_filter_text_are_both_held(self, case: Case) -> None:
+        if has_native_filters(case.backend):
+            pytest.skip("the text is in the engine's own syntax")
+        case.add(*SHOP)
+        assert case.ids("reading", "author = Ann", filter=parse_filter("price > 100")) == ["shelf"]
+
+    @pytest.mark.parametrize(("expression", "position"), [
+        ("price >", 7), ("(price = 1", 10), ("price = 1)", 9), ("= 1", 0), ("price = 'x", 8),
+        ("price = 1 brand = 2", 10), ("unknown = 1", 0), ("price = 1 AND unknown EXISTS", 14),
+        ("NOT " * 60 + "price = 1", 200), ("(" * 60, 50),
+    ])  # fmt: skip
+    def test_a_bad_filter_is_rejected_with_the_place(self, case: Case, expression: str, position: int) -> None:
+        if has_native_filters(case.backend):
+            pytest.skip("the text is in the engine's own syntax")
+        case.add(*SHOP)
+        with pytest.raises(BackendRejected) as caught:
+            case.search("reading", expression)
+        assert (caught.value.part, caught.value.position) == ("filters", position)
+
+    def test_an_unknown_field_in_a_filter_tree_is_rejected(self, case: Case) -> None:
+        case.add(*SHOP)
+        with pytest.raises(BackendRejected) as caught:
+            case.search("reading", filter=parse_filter("price = 1 OR unknown = 2"))
+        assert caught.value.part == "filters"
+
+    @pytest.mark.parametrize("expression", [
+        "price > cheap", "date > yesterday", "price a TO 2", "date 1 TO soon", "price > 9223372036854775808",
+        "NOT price <= -9223372036854775809", f"sizes 1 TO {'9' * 400}", f"date > {'9' * 30}", "price > 1e400",
+        "price > nan",
+    ])  # fmt: skip
+    def test_a_value_that_cannot_be_compared_is_rejected(self, case: Case, expression: str) -> None:
+        case.add(*SHOP)
+        with pytest.raises(BackendRejected) as caught:
+            case.search("reading", filter=parse_filter(expression))
+        assert caught.value.part == "filters"
+
+    @pytest.mark.parametrize(("expression", "expected"), [
+        ("price < 1e39", {"lamp", "sofa", "shelf", "stool"}), ("sizes >= -1e308", {"lamp", "shelf"}),
+        ("price -1e39 TO 1e-7", set()), ("price > 9223372036854775807", set()), (f"brand = {'9' * 30}", set()),
+        ("date < 1e11", {"lamp", "sofa", "shelf", "stool"}),
+    ])  # fmt: skip
+    def test_large_and_small_numbers_are_compared(self, case: Case, expression: str, expected: set[str]) -> None:
+        case.add(*SHOP)
+        assert set(case.ids(MATCH_ALL, expression)) == expected
+
+    def test_known_fields_without_documents_can_be_filtered_by(self, case: Case) -> None:
+        assert case.ids(MATCH_ALL, "author = Ann OR date > 2024-01-01") == []

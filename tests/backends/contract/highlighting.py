@@ -1,0 +1,81 @@
+"""Highlighting: matches marked, everything else escaped; hits handed over one by one."""
+
+from __future__ import annotations
+
+import pytest
+
+from backends.base import Highlight, Hit, SearchQuery
+from tests.backends.contract.case import SHOP, Case, page
+
+
+class Enough(Exception):
+    """What ends a search from outside."""
+
+
+class HighlightContract:
+    def test_matches_are_marked_and_everything_else_is_escaped(self, case: Case) -> None:
+        case.add(page("a", "Fish & <b>chips</b>", "Eat chips", author="Chips > Co", tags=["chips", "a<b"]))
+        formatted = case.search("chips", highlight=Highlight()).hits[0].formatted
+        assert formatted is not None
+        assert formatted["title"] == "Fish &amp; &lt;b&gt;<em>chips</em>&lt;/b&gt;"
+        assert formatted["content"] == "Eat <em>chips</em>"
+        assert formatted["excerpt"] == ""
+        assert formatted["tags"][1] == "a&lt;b"
+        assert formatted["id"] == "a"
+
+    def test_a_highlight_uses_the_tags_and_the_escaping_it_is_given(self, case: Case) -> None:
+        case.add(page("a", "Fish & chips", "Eat chips"))
+        wish = Highlight(pre_tag="[[", post_tag="]]", escape=False, crop_fields={})
+        formatted = case.search("chips", highlight=wish).hits[0].formatted
+        assert formatted is not None
+        assert formatted["title"] == "Fish & [[chips]]"
+
+    def test_content_is_cropped_around_the_match(self, case: Case) -> None:
+        content = " ".join(f"word{number}" for number in range(500)) + " needle " + "tail " * 500
+        case.add(page("a", "title", content))
+        formatted = case.search("needle", highlight=Highlight()).hits[0].formatted
+        assert formatted is not None
+        assert "<em>needle</em>" in formatted["content"]
+        assert len(formatted["content"].split()) <= 40
+        assert formatted["content"].startswith("…")
+
+    def test_only_the_fields_that_are_shown_are_formatted(self, case: Case) -> None:
+        case.add(page("a", "Fish and chips", author="Ann Chips"))
+        wish = Highlight(shown=frozenset({"title", "author", "date"}))
+
+        (hit,) = case.search("chips", highlight=wish).hits
+
+        assert hit.formatted is not None
+        assert set(hit.formatted) == {"title", "author"}
+        assert "<em>" in hit.formatted["title"]
+        assert "content" in hit.document
+
+    def test_hits_are_handed_over_one_by_one_to_whoever_takes_them(self, case: Case) -> None:
+        case.add(*(page(f"{number}", "shared word") for number in range(5)))
+        query = SearchQuery("shared", limit=4, facets=("id",), highlight=Highlight(), kinds=case.kinds)
+        expected = case.backend.search(case.index, query)
+        taken: list[Hit] = []
+
+        result = case.backend.search(case.index, query, taken.append)
+
+        assert result.hits == ()
+        assert tuple(taken) == expected.hits
+        assert (result.total, result.facets) == (expected.total, expected.facets)
+
+    def test_what_the_taker_raises_ends_the_search(self, case: Case) -> None:
+        case.add(*(page(f"{number}", "shared word") for number in range(5)))
+        taken: list[Hit] = []
+
+        def take(hit: Hit) -> None:
+            taken.append(hit)
+            if len(taken) == 2:
+                raise Enough
+
+        with pytest.raises(Enough):
+            case.backend.search(case.index, SearchQuery("shared", kinds=case.kinds), take)
+
+        assert len(taken) == 2
+
+    def test_without_a_highlight_nothing_is_formatted(self, case: Case) -> None:
+        case.add(*SHOP)
+        assert all(hit.formatted is None for hit in case.search("reading").hits)

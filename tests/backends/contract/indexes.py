@@ -1,0 +1,79 @@
+"""Indexes: made, listed, deleted, apart from each other."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from backends.base import MATCH_ALL, Document, SearchBackend, SearchQuery
+from backends.errors import IndexNotFound
+from tests.backends.contract.case import Case, page
+
+
+class IndexContract:
+    def test_a_new_index_is_listed_and_empty(self, case: Case) -> None:
+        assert case.index in case.backend.list_indexes()
+        assert case.backend.count(case.index) == 0
+        assert list(case.backend.document_ids(case.index)) == []
+        assert case.search(MATCH_ALL).total == 0
+        assert case.search("word").hits == ()
+
+    def test_making_an_index_again_keeps_its_documents(self, case: Case) -> None:
+        case.add(page("a"))
+        case.backend.create_index(case.index)
+        assert case.backend.count(case.index) == 1
+
+    def test_a_deleted_index_is_gone_with_its_documents(self, case: Case) -> None:
+        case.add(page("a", "word"))
+        case.backend.delete_index(case.index)
+        assert case.index not in case.backend.list_indexes()
+        with pytest.raises(IndexNotFound):
+            case.search("word")
+        case.backend.create_index(case.index)
+        assert case.backend.count(case.index) == 0
+
+    def test_deleting_an_index_that_is_not_there_does_nothing(self, backend: SearchBackend) -> None:
+        backend.delete_index(f"t_{uuid.uuid4().hex}")
+
+    def test_every_method_on_an_unknown_index_raises_index_not_found(self, backend: SearchBackend) -> None:
+        name = f"t_{uuid.uuid4().hex}"
+        for call in (
+            lambda: backend.upsert(name, [Document("a", page("a"), 1)], {}),
+            lambda: backend.delete(name, ["a"]),
+            lambda: backend.search(name, SearchQuery("word")),
+            lambda: backend.count(name),
+            lambda: list(backend.document_ids(name)),
+        ):
+            with pytest.raises(IndexNotFound) as caught:
+                call()
+            assert caught.value.index == name
+        assert name not in backend.list_indexes()
+
+    def test_indexes_do_not_see_each_other(self, case: Case, backend: SearchBackend) -> None:
+        other = Case(backend, f"t_{uuid.uuid4().hex}")
+        backend.create_index(other.index)
+        try:
+            case.add(page("a", "shared word"))
+            other.add(page("a", "shared other"), page("b", "shared word"))
+            assert case.ids("shared") == ["a"]
+            assert case.ids("other") == []
+            case.backend.delete(case.index, ["b"])
+            assert sorted(other.ids("shared")) == ["a", "b"]
+        finally:
+            backend.delete_index(other.index)
+
+    def test_tidying_changes_nothing_that_is_found(self, case: Case) -> None:
+        case.backend.run_maintenance()
+        case.add(page("a", "word"), page("b", "word"))
+        case.backend.delete(case.index, ["b"])
+        case.backend.run_maintenance()
+        assert case.ids("word") == ["a"]
+
+    def test_a_closed_backend_can_be_used_again(self, case: Case) -> None:
+        case.add(page("a", "word"))
+        case.backend.close()
+        assert case.ids("word") == ["a"]
+
+    def test_check_returns_when_the_engine_is_there(self, backend: SearchBackend) -> None:
+        backend.check()

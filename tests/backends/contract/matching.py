@@ -1,0 +1,272 @@
+"""Matching: what every engine has, and what only an engine has that does its own."""
+
+from __future__ import annotations
+
+import html
+import random
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+
+from backends.base import Highlight, SearchSettings, SortKey
+from tests.backends.contract.case import Case, page
+
+
+class CommonMatchingContract:
+    def test_case_and_accents_are_ignored(self, case: Case) -> None:
+        case.add(page("a", "Café Münster ÉCOLE"))
+        for text in ("cafe", "CAFÉ", "münster", "MUNSTER", "école", "ecole"):
+            assert case.ids(text) == ["a"], text
+
+    def test_the_last_word_matches_as_a_prefix(self, case: Case) -> None:
+        case.add(page("a", "Installation guide"), page("b", "Uninstall"))
+        assert case.ids("inst") == ["a"]
+        assert case.ids("installation gui") == ["a"]
+
+    def test_one_typing_error_from_five_characters(self, case: Case) -> None:
+        case.add(page("a", "Document search"), page("b", "Ship"))
+        for text in ("serch", "seaarch", "seorch", "saerch"):
+            assert case.ids(text) == ["a"], text
+        assert case.ids("shup x9q") == []
+
+    def test_documents_with_all_words_come_first(self, case: Case) -> None:
+        case.add(page("one", "apple"), page("two", "apple", "banana"), page("three", "cherry"))
+        assert case.ids("apple banana")[0] == "two"
+
+    def test_a_title_match_beats_a_content_match(self, case: Case) -> None:
+        case.add(page("content", "other thing", "the walrus"), page("title", "the walrus", "other thing"))
+        assert case.ids("walrus") == ["title", "content"]
+
+
+class MatchingContract:
+    """What an engine promises whose matching is ours."""
+
+    CJK: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("東京都は日本の首都です。", "首都"), ("東京都は日本の首都です。", "東京"), ("黑豹队的防守只丢了", "防守"),
+        ("대화상자를 닫습니다", "대화상자"), ("대화상자를 닫습니다", "상자"), ("กรุงเทพเป็นเมืองหลวง", "เมือง"),
+        ("データベースの検索", "検索"), ("猫", "猫"), ("これは猫", "猫"), ("猫です", "猫"),
+        ("全文検索エンジン", "エンジン"),
+    )  # fmt: skip
+
+    @pytest.mark.parametrize(("content", "text"), CJK)
+    def test_text_without_spaces_is_found_by_its_parts(self, case: Case, content: str, text: str) -> None:
+        case.add(page("a", "", content), page("b", "Other", "Latin words 無関係 무관 อื่น"))
+        result = case.search(text, highlight=Highlight())
+        assert [hit.id for hit in result.hits] == ["a"]
+        formatted = result.hits[0].formatted
+        assert formatted is not None
+        assert f"<em>{text}</em>" in formatted["content"]
+
+    @pytest.mark.parametrize(("text", "wanted"), [
+        ("node.js", "node"), ("Node.JS", "node"), ("C++", "cpp"), ("c++", "cpp"), ("C#", "csharp"), ("c#", "csharp"),
+        (".net", "dotnet"), (".NET", "dotnet"), ("3.11.7", "python"), ("jo@example.com", "mail"),
+        ("https://example.com/docs/start?x=1", "link"), ("e-mail", "mail2"), ("snake_case_name", "snake"),
+    ])  # fmt: skip
+    def test_technical_terms_are_found_as_written(self, case: Case, text: str, wanted: str) -> None:
+        case.add(
+            page("node", "Node.js guide", "Install node.js first."),
+            page("cpp", "Learn C++", "C++ and more"),
+            page("csharp", "Learn C#", "C# and more"),
+            page("dotnet", "Use .NET today", "With .net you can"),
+            page("python", "Python 3.11.7", "Version 3.11.7 is out"),
+            page("py2", "Python 3.12.1", "11 of 7"),
+            page("mail", "Contact", "Write to jo@example.com now"),
+            page("mail2", "E-mail", "How e-mail works"),
+            page("link", "Address", "See https://example.com/docs/start?x=1 for more"),
+            page("snake", "Names", "call snake_case_name() here"),
+            page("c", "Vitamin C", "c is net worth it"),
+        )
+        assert case.ids(text)[0] == wanted
+
+    def test_a_version_does_not_match_its_parts_elsewhere(self, case: Case) -> None:
+        case.add(page("a", "Python 3.11.7"), page("b", "Python", "7 of 11 in 3"))
+        assert case.ids("3.11.7") == ["a"]
+
+    def test_a_phrase_matches_only_in_order(self, case: Case) -> None:
+        case.add(
+            page("a", "x", "the quick brown fox"), page("b", "x", "brown and quick"), page("c", "x", "quick brown")
+        )
+        assert sorted(case.ids('"quick brown"')) == ["a", "c"]
+        assert case.ids('"quick brown" fox')[0] == "a"
+        assert case.ids('"brown quick"') == []
+        assert case.ids('"quick"') != []
+
+    @pytest.mark.parametrize("phrase", ["이 암호를", "암호를 국립도서관", "时候 开放", "เปิดเมื่อไร แต่ย้าย", "राम के घर"])
+    def test_a_phrase_of_several_words_is_found_in_any_script(self, case: Case, phrase: str) -> None:
+        first, _, rest = phrase.partition(" ")
+        case.add(page("a", "x", f"x {phrase} y"), page("b", "x", f"{rest} x {first}"))
+        assert case.ids(f'"{phrase}"') == ["a"]
+
+    def test_the_sign_of_a_hebrew_abbreviation_opens_no_phrase(self, case: Case) -> None:
+        case.add(page("a", "x", 'פעולות צה"ל מול ארה"ב'), page("b", "x", "ל וארה"))
+        assert case.ids('צה"ל ארה"ב') == ["a"]
+
+    def test_a_minus_leaves_documents_out(self, case: Case) -> None:
+        case.add(page("a", "red apple"), page("b", "green apple"), page("c", "apple", "a red one"))
+        assert case.ids("apple -red") == ["b"]
+        assert sorted(case.ids('apple -"red apple"')) == ["b", "c"]
+        assert sorted(case.ids("-red")) == ["b"]
+        assert sorted(case.ids("apple - red"))[0] == "a"
+
+    def test_exact_beats_prefix_beats_typo(self, case: Case) -> None:
+        case.add(
+            page("typo", "x", "a serch here"),
+            page("prefix", "x", "a searchlight here"),
+            page("exact", "x", "a search here"),
+        )
+        assert case.ids("search") == ["exact", "prefix", "typo"]
+
+    @pytest.mark.parametrize(("text", "found"), [
+        ("documantation", True), ("docmentation", True), ("documnetation", True), ("documentatoin", True),
+        ("docmentatoin", True), ("odcumentation", True), ("docuxxxtation", False), ("documant", True),
+        ("docunentat", True), ("guode", True), ("giude", True), ("gude", False), ("guidee", True),
+    ])  # fmt: skip
+    def test_typing_errors_are_forgiven_by_length(self, case: Case, text: str, found: bool) -> None:
+        case.add(page("a", "Documentation guide"), page("b", "Something else"))
+        assert case.ids(text) == (["a"] if found else [])
+
+    def test_title_beats_excerpt_beats_content(self, case: Case) -> None:
+        filler = "one two three four five"
+        case.add(
+            page("content", filler, f"walrus {filler}", excerpt=filler),
+            page("title", f"walrus {filler}", filler, excerpt=filler),
+            page("excerpt", filler, filler, excerpt=f"walrus {filler}"),
+        )
+        assert case.ids("walrus") == ["title", "excerpt", "content"]
+
+    def test_more_words_beat_a_better_field(self, case: Case) -> None:
+        case.add(
+            page("both", "other", "a walrus and also an otter in a pond"),
+            page("one", "walrus", "walrus walrus"),
+            page("two", "otter", "otter"),
+        )
+        assert case.ids("walrus otter")[0] == "both"
+
+    def test_all_words_can_be_demanded(self, case: Case) -> None:
+        case.add(page("both", "x", "walrus otter"), page("one", "walrus"))
+        assert case.ids("walrus otter") == ["both", "one"]
+        assert case.ids("walrus otter", all_words=True) == ["both"]
+
+    def test_the_searched_fields_can_be_chosen(self, case: Case) -> None:
+        case.add(
+            page("t", "walrus", "x", excerpt="y"),
+            page("c", "x", "walrus", excerpt="y"),
+            page("e", "x", "y", excerpt="walrus"),
+        )
+        assert case.ids("walrus", fields=("title",)) == ["t"]
+        assert case.ids("walrus", fields=("content",)) == ["c"]
+        assert sorted(case.ids("walrus", fields=("excerpt", "content"))) == ["c", "e"]
+        assert case.ids("walrus", fields=("url",)) == []
+
+    @pytest.mark.parametrize(("content", "text"), [
+        ("He was running through the houses", "house run"), ("Die Häuser wurden gebaut", "Haus"),
+        ("Las aplicaciones son nuevas", "aplicación"), ("La aplicación es nueva", "aplicaciones"),
+        ("Les chevaux nationaux", "national"), ("Новые документы", "документ"), ("I gatti dormono nella casa", "gatto"),
+    ])  # fmt: skip
+    def test_other_forms_of_a_word_are_found(self, case: Case, content: str, text: str) -> None:
+        case.add(page("a", "", content), page("b", "zzz"))
+        assert case.ids(text) == ["a"]
+
+    def test_stop_words_need_not_match(self, case: Case) -> None:
+        case.add(page("a", "Install the server", "Simple steps"), page("b", "How to", "How do I do this to the"))
+        assert case.ids("how do i install the server")[0] == "a"
+        assert case.ids("the")[0] in ("a", "b")
+
+    @pytest.mark.parametrize(("content", "text"), [
+        ("Ελληνικά κείμενα", "ελληνικα"), ("ΑΘΗΝΑ", "αθήνα"), ("Ёлка зелёная", "елка"), ("مُحَمَّد كتب", "محمد"),
+        ("İSTANBUL", "istanbul"), ("Straße", "strasse"), ("ﬁle ｆｕｌｌ", "full"), ("cafe\u0301", "café"),
+        ("Łódź", "lodz"), ("שָׁלוֹם עולם", "שלום"), ("हिन्दी भाषा", "भाषा"),
+    ])  # fmt: skip
+    def test_scripts_fold(self, case: Case, content: str, text: str) -> None:
+        case.add(page("a", "", content), page("b", "zzz"))
+        assert case.ids(text) == ["a"]
+
+    def test_synonyms_stop_words_pins_and_weights_are_settings(self, case: Case) -> None:
+        case.add(
+            page("a", "Laptop", "portable"),
+            page("b", "Notebook computer", "portable"),
+            page("c", "Phone", "a laptop is no phone"),
+            page("z", "Nothing", "to see"),
+        )
+        plain = case.ids("laptop")
+        assert plain[0] == "a"
+        assert "b" not in plain
+        synonyms = SearchSettings(synonyms=(("laptop", "notebook computer"),))
+        assert {"a", "b"} <= set(case.ids("laptop", settings=synonyms))
+        assert {"a", "b"} <= set(case.ids("notebook computer", settings=synonyms))
+        pinned = SearchSettings(pinned={"laptop": ("z", "gone", "c")})
+        result = case.search(" LAPTOP ", settings=pinned)
+        assert [hit.id for hit in result.hits] == ["z", "c", "a"]
+        assert result.total == 3
+        assert case.ids("laptop", settings=pinned, limit=1, offset=1) == ["c"]
+        assert case.ids("laptop", settings=pinned, limit=5, offset=2) == ["a"]
+        weights = SearchSettings(weights={"title": 0.01, "content": 10.0})
+        assert case.ids("laptop", settings=weights)[0] == "c"
+        stops = SearchSettings(stop_words=frozenset({"laptop"}))
+        assert case.ids("laptop phone", settings=stops)[0] == "c"
+
+    def test_a_pinned_document_still_obeys_the_filter(self, case: Case) -> None:
+        case.add(page("a", "walrus", color="red"), page("b", "walrus", color="blue"), page("z", "x", color="red"))
+        pinned = SearchSettings(pinned={"walrus": ("z", "b")})
+        assert case.ids("walrus", "color = red", settings=pinned) == ["z", "a"]
+
+    def test_newer_wins_when_all_else_is_equal(self, case: Case) -> None:
+        case.add(
+            page("old", "walrus", date="2010-01-01"),
+            page("new", "walrus", date="2025-01-01"),
+            page("mid", "walrus", date="2018-01-01"),
+        )
+        assert case.ids("walrus") == ["new", "mid", "old"]
+
+    @pytest.mark.parametrize(("content", "text", "marked"), [
+        ("Installation guide", "instal", "<em>Installation</em> guide"),
+        ("A documentation page", "documantation", "A <em>documentation</em> page"),
+        ("Many houses here", "house", "Many <em>houses</em> here"),
+        ("Le café noir", "cafe", "Le <em>café</em> noir"),
+        ("Use node.js & more", "node.js", "Use <em>node.js</em> &amp; more"),
+        ("Learn C++ now", "c++", "Learn <em>C++</em> now"),
+    ])  # fmt: skip
+    def test_every_kind_of_match_is_marked(self, case: Case, content: str, text: str, marked: str) -> None:
+        case.add(page("a", "", content))
+        formatted = case.search(text, highlight=Highlight()).hits[0].formatted
+        assert formatted is not None
+        assert formatted["content"] == marked
+
+    def test_unmarked_highlights_give_back_the_text(self, case: Case) -> None:
+        texts = [
+            "<b>İstanbul</b> ﬁle & ß",
+            "x́́ cafe\u0301 'quote' \"double\"",
+            "日本語 English 한국어",
+            "\u202e a \u200b b",
+        ]
+        case.add(*(page(str(number), text, text) for number, text in enumerate(texts)))
+        for query in ("istanbul", "file", "cafe", "日本", "english", "한국"):
+            for hit in case.search(query, highlight=Highlight(crop_fields={})).hits:
+                assert hit.formatted is not None
+                for name in ("title", "content"):
+                    plain = html.unescape(hit.formatted[name].replace("<em>", "").replace("</em>", ""))
+                    assert plain == hit.document[name]
+
+    def test_sorting_agrees_with_a_plain_model_on_any_page(self, case: Case) -> None:
+        chance = random.Random(7)
+        documents = []
+        for number in range(300):
+            fields: dict[str, Any] = {}
+            if chance.random() < 0.8:
+                fields["rank"] = chance.choice([1, 2, 2.5, 3, -1])
+            if chance.random() < 0.7:
+                fields["color"] = chance.choice(["red", "Green", "blue"])
+            if chance.random() < 0.5:
+                fields["date"] = chance.choice(["2020-01-01", "2021-06-01", "2022-01-01T10:00:00Z"])
+            documents.append(page(f"d{number:03}", "word", **fields))
+        case.add(*documents)
+        keys = (SortKey("rank", True), SortKey("color"), SortKey("id"))
+
+        def by(document: Mapping[str, Any]) -> tuple[Any, ...]:
+            rank, color = document.get("rank"), document.get("color")
+            return (rank is None, -(rank or 0), color is None, (color or "").lower(), document["id"])
+
+        expected = [document["id"] for document in sorted(documents, key=by)]
+        for offset in (0, 7, 95, 205, 290):
+            assert case.ids("word", sort=keys, limit=20, offset=offset) == expected[offset : offset + 20]
