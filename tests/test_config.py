@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from app import create_app
-from app.config import SETTINGS, UNLIMITED, ConfigurationError, Settings, load_settings
-from app.plans import SHIPPED_PLANS, PlanLimits, PlanTable
+from app.config import SETTINGS, ConfigurationError, Settings, load_settings
 
 
 def load(folder: Path, **environ: str) -> Settings:
@@ -128,51 +127,3 @@ class TestSecret:
     def test_the_environments_comes_first(self, tmp_path: Path) -> None:
         assert load(tmp_path, SECRET_KEY="y" * 40).secret_key == "y" * 40
         assert not (tmp_path / "secret_key").exists()
-
-
-class TestPlansFile:
-    """One table in one file, that an operator can replace."""
-
-    def test_the_shipped_table(self) -> None:
-        plans = PlanTable()
-
-        assert plans["free"] == PlanLimits(60, 10_000, 100, 1_000, 2, 1)
-        assert plans["starter"] == PlanLimits(300, 100_000, 1_000, 10_000, 5, 3)
-        assert plans["pro"] == PlanLimits(1_200, 1_000_000, 10_000, 100_000, 10, 10)
-        assert plans["business"] == PlanLimits(3_000, None, None, None, None, None)
-        assert plans["enterprise"] == PlanLimits(6_000, None, None, None, None, None)
-        assert len(plans) == 5
-
-    def test_an_operators_own(self, tmp_path: Path) -> None:
-        file = tmp_path / "plans.toml"
-        file.write_text(SHIPPED_PLANS.read_text().replace("[free]", "[hobby]"))
-
-        assert "hobby" in PlanTable(file)
-        assert "free" not in PlanTable(file)
-
-    @pytest.mark.parametrize(
-        ("old", "new"),
-        [
-            ("keys = 2\n", ""),
-            ("keys = 2", "keyz = 2"),
-            ("keys = 2", "keys = -1"),
-            ("keys = 2", "keys = 1.5"),
-            ("keys = 2", "keys = true"),
-            ("keys = 2", 'keys = "many"'),
-            ("keys = 2", f"keys = {UNLIMITED}"),
-            ("[free]", "[free"),
-        ],
-    )
-    def test_a_table_that_cannot_be(self, tmp_path: Path, old: str, new: str) -> None:
-        file = tmp_path / "plans.toml"
-        file.write_text(SHIPPED_PLANS.read_text().replace(old, new, 1))
-
-        with pytest.raises(ConfigurationError):
-            PlanTable(file)
-
-    def test_an_empty_table(self, tmp_path: Path) -> None:
-        file = tmp_path / "plans.toml"
-        file.write_text("")
-
-        with pytest.raises(ConfigurationError):
-            PlanTable(file)

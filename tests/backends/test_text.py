@@ -112,16 +112,10 @@ def test_only_one_place_normalises_texts() -> None:
     assert found == {"backends/text.py"}
 
 
-@given(
-    st.lists(st.text("abc", min_size=1, max_size=5).map("wxyz".__add__), max_size=12),
-    st.lists(st.text("wxyzabc", min_size=1, max_size=9), max_size=12),
-)
-def test_a_word_matches_if_it_begins_with_any_word_that_matched(matched: list[str], words: list[str]) -> None:
-    matcher = Matcher.of(query_parts("q"), matched)
-    text = " ".join([*words, *(word + "c" for word in matched)])
-    marked = {text[start:end] for start, end in matcher.spans(text)}
-    assert {word for part in marked for word in part.split()} == {
-        word for word in text.split() if word.startswith(tuple(matched))
-    }
-    firsts = matcher.beginnings
-    assert not any(other.startswith(first) for first in firsts for other in firsts if other != first)
+@pytest.mark.parametrize(("query", "normal"), [
+    ("  Hello   World ", "hello world"), ("CAFE\u0301", "caf\u00e9"), ("a\tb\n c", "a b c"), ("", ""),
+    ("\u00a0x\u3000y", "x y"),
+])  # fmt: skip
+def test_a_query_has_one_normal_form(query: str, normal: str) -> None:
+    assert normal_form(query) == normal
+    assert normal_form(normal) == normal

@@ -1,4 +1,4 @@
-"""Ids, URLs and connections of server engines."""
+"""Connections to server engines."""
 
 from __future__ import annotations
 
@@ -9,92 +9,12 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from backends.errors import ReplyTooLarge
 from backends.servers import http
-from backends.servers.document_ids import encode_id
 from backends.servers.http import Budget, HttpPool, TransportFailure
 from backends.servers.server_url import ServerUrl
-from backends.sort_text import facet_text, facet_token, ordered_number, sort_text
 from tests.backends.fakes.broken import broken_server
-
-
-@given(st.text(min_size=1, max_size=512).filter(lambda text: not any(0xD800 <= ord(c) < 0xE000 for c in text)))
-def test_an_encoded_id_is_safe_in_a_path_and_no_longer_than_128(id: str) -> None:
-    encoded = encode_id(id)
-    assert 1 <= len(encoded) <= 128
-    assert all(c.isascii() and (c.isalnum() or c in "_-") for c in encoded)
-
-
-def test_ids_share_no_encoding() -> None:
-    hostile = [
-        "..",
-        "../..",
-        "a",
-        "A",
-        "a/b",
-        "x-",
-        "x-" + "0" * 64,
-        encode_id("a/b"),
-        "é",
-        "e\u0301",
-        " a",
-        "a ",
-        "a" * 129,
-    ]
-    assert len({encode_id(id) for id in hostile}) == len(hostile)
-    assert encode_id("page-1_b") == "page-1_b"
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
-def test_ordered_numbers_compare_as_the_numbers_do(left: float, right: float) -> None:
-    assert (ordered_number(left) < ordered_number(right)) == (left < right)
-    assert (ordered_number(left) == ordered_number(right)) == (left == right)
-
-
-@given(st.text(max_size=60).filter(lambda text: not any(0xD800 <= ord(c) < 0xE000 for c in text)))
-def test_facet_tokens_give_their_text_back(text: str) -> None:
-    token = facet_token(text)
-    assert facet_text(token) == text
-    assert all(len(word) <= 96 and word.isalnum() for word in token.split(" "))
-
-
-def test_sort_texts_ignore_case_and_are_never_empty() -> None:
-    texts = ["", "a", "B", "c", "é"]
-    assert sorted(texts, key=sort_text) == texts
-    assert sort_text("") != ""
-
-
-def test_a_url_names_nodes_key_and_budgets() -> None:
-    url = ServerUrl.parse(
-        "typesense://:k%40y%2F1@B:1,a?timeout_seconds=2.5&connect_timeout_seconds=0.5", default_port=8108
-    )
-    assert (url.nodes, url.key) == (("http://b:1", "http://a:8108"), "k@y/1")
-    assert (url.timeout_seconds, url.connect_timeout_seconds) == (2.5, 0.5)
-    assert ServerUrl.parse("typesense+https://:k@a", default_port=8108).nodes == ("https://a:8108",)
-    assert ServerUrl.parse("typesense://:k@[::1]:9", default_port=1).nodes == ("http://[::1]:9",)
-
-
-def test_the_identity_is_kind_and_name_whatever_the_hosts() -> None:
-    one = ServerUrl.parse("typesense://:secret@a:1,b:2", default_port=8108)
-    two = ServerUrl.parse("typesense://:other@c:2?timeout_seconds=9", default_port=8108)
-    named = ServerUrl.parse("typesense://:secret@a:1?name=new-2", default_port=8108)
-    assert (one.identity, two.identity, named.identity) == ("typesense", "typesense", "typesense:new-2")
-    assert "secret" not in one.identity + repr(one) + str(one)
-
-
-@pytest.mark.parametrize("url", [
-    "typesense://", "typesense://a:8108", "typesense://user:sekret@a", "typesense://:sekret@", "typesense://:sekret@a:0",
-    "typesense://:sekret@a:99999", "typesense://:sekret@a,a", "typesense://:sekret@a/path", "typesense://:sekret@a?x=1",
-    "typesense://:sekret@a?timeout_seconds=0", "typesense://:sekret@a?timeout_seconds=nan", "typesense://:sekret@a b",
-    "typesense://:sekret@a?ca_file=/x", "typesense://:sekret@a?name=A", "typesense://:sekret@a?name=a:b", "typesense://:@a",
-])  # fmt: skip
-def test_a_bad_url_is_refused_without_repeating_its_key(url: str) -> None:
-    with pytest.raises(ValueError, match=r".") as caught:
-        ServerUrl.parse(url, default_port=8108)
-    assert "sekret" not in str(caught.value)
 
 
 class Echo(BaseHTTPRequestHandler):

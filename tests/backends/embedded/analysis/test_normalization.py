@@ -10,14 +10,24 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from backends.base import Highlight
 from backends.embedded.analysis import normalization
-from backends.embedded.analysis.languages import _ballots, _words, language_votes, recognise, stop_words
-from backends.embedded.analysis.normalization import UNSEGMENTED_RUN, analyze, compose, expand_symbols, terms_of
-from backends.embedded.analysis.stop_words import STOP_WORDS
+from backends.embedded.analysis.languages import _words
+from backends.embedded.analysis.normalization import (
+    ANALYZER,
+    UNSEGMENTED_RUN,
+    analyze,
+    compose,
+    expand_symbols,
+    fold,
+    terms_of,
+)
 from backends.embedded.analysis.vietnamese import toned_words
 from backends.embedded.index.schema import equality_term
 from backends.text import beyond_ascii
 from backends.values import _COMPOSED, fold_value
+from tests.backends.contract import page
+from tests.backends.embedded.in_memory import index_of
 
 ODD = (
     "aAzZ09_ +#.\t-éßÉſİıŉƒǆŒ\u0301\u0327\u0345\u00ad\u200b\u200d\u20d7\u2028\u2126\u212a\u212b\u2adcΣςσάЁёй"
@@ -100,21 +110,6 @@ def test_equal_values_have_one_mark_and_others_another(length: int) -> None:
     assert len(equality_term("f", value).encode()) <= 40
 
 
-words = st.lists(st.sampled_from([word for language in STOP_WORDS for word in stop_words(language)] + ["zzz"]))
-
-
-@given(words)
-def test_a_language_is_recognised_by_most_votes(words: list[str]) -> None:
-    votes = language_votes(words)
-    counted = dict(zip(_ballots().languages, _ballots().count(words), strict=True))
-    unit = max(counted.values(), default=0) / max(votes.values(), default=1)
-    assert counted == pytest.approx({language: votes.get(language, 0) * unit for language in counted})
-    text = " ".join(words)[:600]
-    votes = language_votes(re.findall(r"[^\W\d_]+", text.lower()))
-    if text.isascii() and votes:
-        assert votes[recognise(text)] == pytest.approx(max(votes.values()))
-
-
 @settings(max_examples=500)
 @given(texts)
 def test_words_are_runs_of_letters(text: str) -> None:
@@ -127,3 +122,22 @@ def test_of_very_many_marks_a_word_is_the_same_as_of_many() -> None:
     assert terms_of(text) == ["ab"]
     assert toned_words(text) == toned_words("a" + "\u0301" * 30 + "b")
     assert fold_value(text) == fold_value("a" + "\u0301" * 30 + "b")
+
+
+@pytest.mark.parametrize("word", ["a", "net", "plusplus", "z" * 158, "z" * 159, "z" * 160, "z" * 161])
+def test_a_plain_word_folds_to_what_the_analyzer_makes_of_it(word: str) -> None:
+    assert fold(word) == "".join(ANALYZER.analyze(word))
+
+
+@pytest.mark.parametrize(("text", "typed", "marked"), [
+    ("使用node.js开发", "node.js", "使用<em>node.js</em>开发"), ("版本3.11.7发布", "3.11.7", "版本<em>3.11.7</em>发布"),
+    ("使用open source软件", '"open source"', "使用<em>open source</em>软件"),
+    ("node.js는 좋다", "node.js", "<em>node.js</em>는 좋다"),
+    ("学习C#编程入门", "C#", "学习<em>C#</em>编程入门"), ("学习C++编程", '"C++编程"', "学习<em>C++编程</em>"),
+    ("The notepad++ plugin", '"notepad++ plugin"', "The <em>notepad++ plugin</em>"),
+    ("ราคา ฿100", "฿100", "ราคา ฿<em>100</em>"), ("កម្ពុជា។សួស្តី", '"កម្ពុជា។សួស្តី"', "<em>កម្ពុជា។សួស្តី</em>"),
+    ("ދިވެހި-އިނގިރޭސި", "ދިވެހި-އިނގިރޭސި", "<em>ދިވެހި</em>-<em>އިނގިރޭސި</em>"), ("हिन्दी।भाषा", "भाषा", "हिन्दी।<em>भाषा</em>"),
+])  # fmt: skip
+def test_words_are_found_and_marked_beside_any_script_and_sign(text: str, typed: str, marked: str) -> None:
+    (hit,) = index_of(page("a", "x", text), page("b", "x", "y")).search(typed, highlight=Highlight()).hits
+    assert (hit.formatted or {})["content"] == marked

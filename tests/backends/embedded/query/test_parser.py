@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from backends.embedded.query.parser import MAX_QUERY_TERMS, parse_query
+from backends.embedded.query.parser import MAX_QUERY_TERMS, TermKind, parse_query
 from backends.servers.tokenizer import query_parts
 
 
@@ -77,3 +77,14 @@ def test_quotes_that_never_close_are_read_in_time(text: str) -> None:
     parse_query(text)
     query_parts(text)
     assert time.process_time() - started < 1.0
+
+
+def test_a_query_is_taken_apart() -> None:
+    parsed = parse_query('install "node js" -old -"very old" e-mail 3.11.7 日本語 c++')
+    assert [(unit.kind, unit.terms) for unit in parsed.query_terms] == [
+        (TermKind.WORD, ("install",)), (TermKind.WORD, ("e",)), (TermKind.WORD, ("mail",)),
+        (TermKind.COMPOUND, ("3", "11", "7")), (TermKind.BIGRAM, ("日本",)), (TermKind.BIGRAM, ("本語",)),
+        (TermKind.WORD, ("cplusplus",)),
+    ]  # fmt: skip
+    assert [phrase.terms for phrase in parsed.phrases] == [("node", "js")]
+    assert [phrase.terms for phrase in parsed.excluded] == [("old",), ("very", "old")]

@@ -133,3 +133,31 @@ def test_a_word_is_split_into_the_most_frequent_pair(shortest: int) -> None:
             if count:
                 pairs.append((-count, at, parts))
         assert _split_in_two(snapshot, word, FIELDS, shortest) == (min(pairs)[2] if pairs else None)
+
+
+words = st.text(alphabet="abcdé", max_size=7)
+
+
+@given(words, words)
+def test_the_distance_is_the_least_number_of_errors(left: str, right: str) -> None:
+    def plain(a: str, b: str) -> int:
+        if not a or not b:
+            return len(a) + len(b)
+        best = min(plain(a[1:], b) + 1, plain(a, b[1:]) + 1, plain(a[1:], b[1:]) + (a[0] != b[0]))
+        if len(a) > 1 and len(b) > 1 and a[0] == b[1] and a[1] == b[0]:
+            best = min(best, plain(a[2:], b[2:]) + 1)
+        return best
+
+    assert distance(left, right, 2) == min(3, plain(left, right))
+    assert distance(left, right, 2) == distance(right, left, 2)
+
+
+@given(st.text(alphabet="abcxyz", min_size=2, max_size=9))
+def test_every_edit_is_one_error_away(word: str) -> None:
+    assert all(distance(word, other, 1) == 1 for other in edits(word))
+
+
+def test_short_words_and_words_with_digits_are_forgiven_nothing() -> None:
+    assert [errors_allowed(word) for word in ("abcd", "abcde", "abcdefgh", "abcdefghi", "abcde1", "x" * 99)] == [
+        0, 1, 1, 2, 0, 0,
+    ]  # fmt: skip

@@ -1,0 +1,13 @@
+"""Documents in an index in memory, for tests of what is found among them."""
+
+from __future__ import annotations
+
+from backends.registry import create_backend
+from tests.backends.contract import Case
+
+
+def index_of(*documents: dict[str, str]) -> Case:
+    case = Case(create_backend("memory://"), "i")
+    case.backend.create_index("i")
+    case.add(*documents)
+    return case

@@ -1,0 +1,40 @@
+"""What is still found where no document has everything."""
+
+from __future__ import annotations
+
+from backends.base import Highlight
+from tests.backends.contract import page
+from tests.backends.embedded.in_memory import index_of
+
+
+def test_quotes_in_a_sentence_are_only_a_name_where_no_page_has_the_phrase() -> None:
+    case = index_of(
+        page("doctor", "Television", "The doctor travels through time and has been played by many actors"),
+        page("exact", "Television", "Doctor Who travels alone"),
+        page("other", "Gardens", "Roses and tulips"),
+    )
+    assert case.ids('how often does "Doctor Who" travel alone') == ["exact"]
+    assert case.ids('how often does "Doctor Whom" travel through time')[0] == "doctor"
+    assert "other" not in case.ids('how often does "Doctor Whom" travel through time -"roses and"')
+    assert case.ids('how often does "Doctor Whom" travel', all_words=True) == []
+    for strict in ('"Doctor Whom"', 'time "Doctor Whom"', '"Doctor Whom" "travels through time"'):
+        assert case.ids(strict) == [], strict
+
+
+def test_a_phrase_that_a_page_has_is_kept_though_no_other_word_is_there() -> None:
+    case = index_of(page("phrase", "TV", "Doctor Who has been on for years"), page("other", "Doctor", "Doctor, doctor"))
+    for words in ('how expensive tickets "Doctor Who" cost', '"Doctor Who" nedir?', '"Doctor Who" -tickets cost'):
+        assert case.ids(words) == ["phrase"]
+    assert case.ids('"Doctor Who" cost -years') == case.ids('"Doctor Who" cost', all_words=True) == []
+
+
+def test_two_words_of_a_script_without_spaces_are_no_sentence() -> None:
+    case = index_of(page("a", "博物馆", "开放的时间"), page("b", "时间", "博物馆开放"))
+    assert case.ids('"开放时间" 博物馆') == []
+    assert case.ids('请问市中心的博物馆什么时候有"开放时间"呢')[:1] != []
+
+
+def test_quoted_words_that_count_as_words_are_marked() -> None:
+    case = index_of(page("doctor", "Television", "The doctor travels through time"))
+    (hit,) = case.search('how often does "Doctor Whom" travel', highlight=Highlight()).hits
+    assert "<em>doctor</em> <em>travels</em>" in (hit.formatted or {})["content"]

@@ -1,0 +1,35 @@
+"""Ids of documents, as server engines keep them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backends.servers.document_ids import encode_id
+
+
+@given(st.text(min_size=1, max_size=512).filter(lambda text: not any(0xD800 <= ord(c) < 0xE000 for c in text)))
+def test_an_encoded_id_is_safe_in_a_path_and_no_longer_than_128(id: str) -> None:
+    encoded = encode_id(id)
+    assert 1 <= len(encoded) <= 128
+    assert all(c.isascii() and (c.isalnum() or c in "_-") for c in encoded)
+
+
+def test_ids_share_no_encoding() -> None:
+    hostile = [
+        "..",
+        "../..",
+        "a",
+        "A",
+        "a/b",
+        "x-",
+        "x-" + "0" * 64,
+        encode_id("a/b"),
+        "é",
+        "e\u0301",
+        " a",
+        "a ",
+        "a" * 129,
+    ]
+    assert len({encode_id(id) for id in hostile}) == len(hostile)
+    assert encode_id("page-1_b") == "page-1_b"

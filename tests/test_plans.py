@@ -1,0 +1,58 @@
+"""The table of plans: the shipped one, and an operator's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.config import UNLIMITED, ConfigurationError
+from app.plans import SHIPPED_PLANS, PlanLimits, PlanTable
+
+
+class TestPlansFile:
+    """One table in one file, that an operator can replace."""
+
+    def test_the_shipped_table(self) -> None:
+        plans = PlanTable()
+
+        assert plans["free"] == PlanLimits(60, 10_000, 100, 1_000, 2, 1)
+        assert plans["starter"] == PlanLimits(300, 100_000, 1_000, 10_000, 5, 3)
+        assert plans["pro"] == PlanLimits(1_200, 1_000_000, 10_000, 100_000, 10, 10)
+        assert plans["business"] == PlanLimits(3_000, None, None, None, None, None)
+        assert plans["enterprise"] == PlanLimits(6_000, None, None, None, None, None)
+        assert len(plans) == 5
+
+    def test_an_operators_own(self, tmp_path: Path) -> None:
+        file = tmp_path / "plans.toml"
+        file.write_text(SHIPPED_PLANS.read_text().replace("[free]", "[hobby]"))
+
+        assert "hobby" in PlanTable(file)
+        assert "free" not in PlanTable(file)
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("keys = 2\n", ""),
+            ("keys = 2", "keyz = 2"),
+            ("keys = 2", "keys = -1"),
+            ("keys = 2", "keys = 1.5"),
+            ("keys = 2", "keys = true"),
+            ("keys = 2", 'keys = "many"'),
+            ("keys = 2", f"keys = {UNLIMITED}"),
+            ("[free]", "[free"),
+        ],
+    )
+    def test_a_table_that_cannot_be(self, tmp_path: Path, old: str, new: str) -> None:
+        file = tmp_path / "plans.toml"
+        file.write_text(SHIPPED_PLANS.read_text().replace(old, new, 1))
+
+        with pytest.raises(ConfigurationError):
+            PlanTable(file)
+
+    def test_an_empty_table(self, tmp_path: Path) -> None:
+        file = tmp_path / "plans.toml"
+        file.write_text("")
+
+        with pytest.raises(ConfigurationError):
+            PlanTable(file)
