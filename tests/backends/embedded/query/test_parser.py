@@ -62,15 +62,6 @@ def test_signs_mean_what_they_are_typed_for(
     assert [phrase.terms for phrase in parsed.phrases] == phrases
 
 
-def test_server_engines_are_told_the_same() -> None:
-    def together(text: str) -> list[tuple[str, ...]]:
-        return [part.words for part in query_parts(text) if part.phrase]
-
-    assert together('צה"ל וארה״ב') == [("צה", "ל"), ("וארה", "ב")]
-    assert together('"צה"ל בארה״ב" חוק') == [("צה", "ל", "בארה", "ב")]
-    assert together("“opening hours” now") == [("opening", "hours")]
-
-
 @pytest.mark.parametrize("text", ['"' + "א״ב " * 120, '"' + 'א"ב ' * 120, 'א"ב"' * 120])
 def test_quotes_that_never_close_are_read_in_time(text: str) -> None:
     started = time.process_time()

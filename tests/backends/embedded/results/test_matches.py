@@ -1,0 +1,28 @@
+"""Matches are found in a text as the index finds them."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from backends.embedded.analysis.normalization import terms_of
+from backends.embedded.results.matches import MatchTerms, find_matches, fold_text
+from tests.backends.embedded.results.highlighted import texts
+
+
+@settings(max_examples=200)
+@given(texts)
+def test_every_word_of_a_text_is_found_in_it(text: str) -> None:
+    for word in text.split():
+        terms = terms_of(word)
+        if len(terms) == 1 and any(char.isalpha() for char in word):
+            assert find_matches(text, MatchTerms.of(dict.fromkeys(terms, 0), {}, {}))
+
+
+@settings(max_examples=300)
+@given(texts)
+def test_letters_fold_to_the_same_letter_in_every_text(text: str) -> None:
+    folded, places = fold_text(text)
+    if places is None:
+        alone = [fold_text(char)[0] for char in text]
+        for char, there, here in zip(text, folded, alone, strict=True):
+            assert there == here or not char.isalnum()
