@@ -64,7 +64,7 @@ def _show() -> Response:
             raise invalid_key()
     registry = CollectorRegistry()
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        multiprocess.MultiProcessCollector(registry)
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # It has no types.
     else:
         for metric in (REQUESTS, DURATION, LOST_EVENTS):
             registry.register(metric)

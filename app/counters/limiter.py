@@ -66,7 +66,7 @@ class RequestLimitExceeded(RateLimitExceeded):
         (limit,) = Limit(_limit_text(window), key_function=lambda: window.key, shared=True)
         super().__init__(limit)
         self.window = window
-        self.retry_after = window.retry_after(now)
+        self.retry_after: int = window.retry_after(now)
         self.outcome = outcome
 
 
@@ -109,7 +109,7 @@ class RequestLimiter(Limiter):
     @property
     def context(self) -> Any:
         """Flask-Limiter's knowledge of the current request; looked up once a request, not five times."""
-        state = flask.g._get_current_object()  # type: ignore[attr-defined]
+        state = flask.g._get_current_object()
         context = state.get("limiter_context")
         if context is None:
             context = state.limiter_context = super().context

@@ -102,9 +102,9 @@ def _body() -> Any:
             g.engine_body = (read_json(request), None)
         except ApiError as error:
             g.engine_body = (None, error)
-    body, error = g.engine_body
-    if error is not None:
-        raise error
+    body, failure = g.engine_body
+    if failure is not None:
+        raise failure
     return body
 
 

@@ -25,7 +25,7 @@ from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
 from app.web.policy import OperationPolicy, set_policy
 
-PAGES = {
+PAGES: dict[str, View] = {
     "accounts.register_account": accounts.enter,
     "accounts.login": accounts.enter,
     "accounts.logout": accounts.leave,

@@ -56,7 +56,9 @@ def compress(response: Response) -> Response:
     response.headers["Content-Encoding"] = "gzip"
     is_for_all = reflects_nothing and g.get("caller") is None
     response.set_data((_kept_gzip if is_for_all else _gzip)(content))
-    return response.make_conditional(request) if tag is not None else response
+    if tag is not None:
+        response.make_conditional(request)
+    return response
 
 
 def _gzip(content: bytes) -> bytes:

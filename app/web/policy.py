@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flask import Flask, current_app
+from flask.sansio.app import App
 
 from app.web.auth import ANYONE, Access
 
@@ -44,7 +45,7 @@ OPEN = OperationPolicy()
 """For anyone, counted, with nothing special; also what holds where no operation is."""
 
 
-def set_policy(app: Flask, endpoint: str, policy: OperationPolicy) -> None:
+def set_policy(app: App, endpoint: str, policy: OperationPolicy) -> None:
     """Say what holds for the operation at ``endpoint`` of ``app``."""
     app.extensions.setdefault(_POLICIES, {})[endpoint] = policy
 

@@ -71,7 +71,7 @@ def address() -> str:
 def _check() -> None:
     # Every look through a proxy of Flask's costs; this runs before every answer.
     req: Request = request._get_current_object()  # type: ignore[attr-defined]
-    state = g._get_current_object()  # type: ignore[attr-defined]
+    state = g._get_current_object()
     state.caller = None
     state.outcome = None
     policy = policy_of(req.endpoint)
