@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import flask
 from flask_limiter import Limit, Limiter, RateLimitExceeded, RequestLimit
-from limits import RateLimitItem, WindowStats
+from limits import RateLimitItem, WindowStats, parse
 
 from app.counters.base import (
     ConsumeOutcome,
@@ -182,9 +182,4 @@ def _limit_text(window: WindowState) -> str:
 
 @lru_cache(maxsize=256)
 def _limit_item(text: str) -> RateLimitItem:
-    (limit,) = Limit(text, key_function=_no_key)
-    return cast(Any, limit).limit  # type: ignore[no-any-return]
-
-
-def _no_key() -> str:
-    return ""
+    return parse(text)
