@@ -7,6 +7,7 @@ from app.runtime import runtime
 from app.services.dashboard import Dashboard, get_dashboard
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.usage import DashboardSchema
 
@@ -14,7 +15,7 @@ blp = ApiBlueprint("dashboard", __name__, description="The account at a glance."
 
 
 @blp.route("/dashboard", methods=["GET"])
-@blp.operation("showDashboard", access=MANAGING)
+@blp.operation("showDashboard", OperationPolicy(MANAGING))
 @blp.response(200, DashboardSchema)
 def show_dashboard() -> Dashboard:
     """Counts, usage and limits of the account."""

@@ -9,6 +9,7 @@ from app.errors import ErrorCode, field_error
 from app.runtime import runtime
 from app.web.auth import INDEXING
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from app.web.site_selection import choose_written_site
 from schemas.documents import (
@@ -29,7 +30,7 @@ _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_E
 @blp.route("/api/v1/index/bulk", methods=["POST"])
 @blp.operation(
     "indexDocuments",
-    access=INDEXING,
+    OperationPolicy(INDEXING),
     errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.DOCUMENT_LIMIT_REACHED),
     body=True,
 )
@@ -56,7 +57,7 @@ def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
 
 
 @blp.route("/api/v1/index/destroy", methods=["DELETE"])
-@blp.operation("deleteDocument", access=INDEXING, errors=(*_ERRORS, ErrorCode.DOCUMENT_NOT_FOUND), body=True)
+@blp.operation("deleteDocument", OperationPolicy(INDEXING), errors=(*_ERRORS, ErrorCode.DOCUMENT_NOT_FOUND), body=True)
 @blp.arguments(DestroySchema, location="json_optional", required=False, example=examples.DESTROY)
 @blp.arguments(DestroyQuerySchema, location="query")
 @blp.response(200, DestroyAnswerSchema, example=examples.DESTROY_ANSWER)

@@ -12,6 +12,7 @@ from app.web import actions
 from app.web.auth import MANAGING
 from app.web.forms import key_form
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.forms import KeyFormAnswerSchema
 from schemas.keys import (
@@ -34,7 +35,7 @@ _NO_STORE = {"Cache-Control": "no-store"}
 
 
 @blp.route(SITE_KEYS, methods=["GET"])
-@blp.operation("listKeys", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("listKeys", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, KeyListSchema)
 def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
@@ -45,7 +46,9 @@ def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 @blp.route(SITE_KEYS, methods=["POST"])
-@blp.operation("createKey", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_LIMIT_REACHED), body=True)
+@blp.operation(
+    "createKey", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_LIMIT_REACHED), body=True
+)
 @blp.arguments(KeyCreateSchema, example=examples.KEY)
 @blp.response(201, KeyTokenAnswerSchema)
 def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
@@ -56,7 +59,7 @@ def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], in
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["GET"])
-@blp.operation("showKey", access=MANAGING, errors=_ERRORS)
+@blp.operation("showKey", OperationPolicy(MANAGING), errors=_ERRORS)
 @blp.response(200, KeyShowSchema)
 def show_key(site_id: int, key_id: str) -> dict[str, Any]:
     """One key, without its token."""
@@ -66,7 +69,7 @@ def show_key(site_id: int, key_id: str) -> dict[str, Any]:
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/edit", methods=["GET"])
-@blp.operation("showKeyEditForm", access=MANAGING, errors=_ERRORS)
+@blp.operation("showKeyEditForm", OperationPolicy(MANAGING), errors=_ERRORS)
 @blp.response(200, KeyFormAnswerSchema)
 def show_edit_form(site_id: int, key_id: str) -> dict[str, Any]:
     """The form that edits a key, filled in."""
@@ -81,7 +84,7 @@ def _update(site_id: int, key_id: str, changes: dict[str, Any]) -> dict[str, Any
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["PUT"])
-@blp.operation("updateKey", access=MANAGING, errors=_ERRORS, body=True)
+@blp.operation("updateKey", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
 @blp.arguments(KeyUpdateSchema)
 @blp.response(200, KeyAnswerSchema)
 def update_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, Any]:
@@ -90,7 +93,7 @@ def update_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, 
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["PATCH"])
-@blp.operation("patchKey", access=MANAGING, errors=_ERRORS, body=True)
+@blp.operation("patchKey", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
 @blp.arguments(KeyUpdateSchema)
 @blp.response(200, KeyAnswerSchema)
 def patch_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, Any]:
@@ -99,7 +102,7 @@ def patch_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, A
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["DELETE"])
-@blp.operation("deleteKey", access=MANAGING, errors=_ERRORS)
+@blp.operation("deleteKey", OperationPolicy(MANAGING), errors=_ERRORS)
 @blp.response(200, SuccessSchema)
 def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
     """Remove a key; it stops at once."""
@@ -108,7 +111,7 @@ def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/rotate", methods=["POST"])
-@blp.operation("rotateKey", access=MANAGING, errors=_ERRORS, body=True)
+@blp.operation("rotateKey", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
 @blp.arguments(KeyRotateSchema, location="json_optional", required=False)
 @blp.response(200, KeyTokenAnswerSchema)
 def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
@@ -118,7 +121,7 @@ def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[
 
 
 @blp.route("/api/keys/<string:key_id>/toggle", methods=["POST"])
-@blp.operation("toggleKey", access=MANAGING, errors=(ErrorCode.KEY_NOT_FOUND,), body=True)
+@blp.operation("toggleKey", OperationPolicy(MANAGING), errors=(ErrorCode.KEY_NOT_FOUND,), body=True)
 @blp.arguments(KeyToggleSchema, location="json_optional", required=False)
 @blp.response(200, KeyAnswerSchema)
 def toggle_key(fields: dict[str, Any], key_id: str) -> dict[str, Any]:

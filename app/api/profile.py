@@ -16,6 +16,7 @@ from app.web.auth import MANAGING
 from app.web.forms import profile_form
 from app.web.logins import cookie_header
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.accounts import AccountDeleteSchema, ProfileUpdateSchema, UserAnswerSchema
 from schemas.forms import UserFormAnswerSchema
@@ -25,7 +26,7 @@ blp = ApiBlueprint("profile", __name__, description="Name, e-mail and password; 
 
 
 @blp.route("/profile/edit", methods=["GET"])
-@blp.operation("showProfileEditForm", access=MANAGING)
+@blp.operation("showProfileEditForm", OperationPolicy(MANAGING))
 @blp.response(200, UserFormAnswerSchema)
 def show_edit_form() -> dict[str, Any]:
     """The form that edits the profile, filled in."""
@@ -36,7 +37,7 @@ def show_edit_form() -> dict[str, Any]:
 
 
 @blp.route("/profile", methods=["PUT"])
-@blp.operation("updateProfile", access=MANAGING, errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
+@blp.operation("updateProfile", OperationPolicy(MANAGING), errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
 @blp.arguments(ProfileUpdateSchema)
 @blp.response(200, UserAnswerSchema)
 def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 @blp.route("/profile", methods=["DELETE"])
-@blp.operation("deleteAccount", access=MANAGING, errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
+@blp.operation("deleteAccount", OperationPolicy(MANAGING), errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
 @blp.arguments(AccountDeleteSchema)
 @blp.response(200, SuccessSchema)
 def delete_account(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:

@@ -11,6 +11,7 @@ from app.services.sites import get_site
 from app.web.actions import changing
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.search_settings import SearchSettingsAnswerSchema, SearchSettingsSchema, SearchSettingsWrittenSchema
 
@@ -22,7 +23,7 @@ PATH = "/sites/<int(signed=True):site_id>/search-settings"
 
 
 @blp.route(PATH, methods=["GET"])
-@blp.operation("showSearchSettings", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("showSearchSettings", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SearchSettingsAnswerSchema)
 def show_search_settings(site_id: int) -> dict[str, Any]:
     """The settings, with the defaults filled in."""
@@ -32,7 +33,7 @@ def show_search_settings(site_id: int) -> dict[str, Any]:
 
 
 @blp.route(PATH, methods=["PUT"])
-@blp.operation("updateSearchSettings", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.operation("updateSearchSettings", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
 @blp.arguments(SearchSettingsSchema)
 @blp.response(200, SearchSettingsWrittenSchema)
 def update_search_settings(settings: dict[str, Any], site_id: int) -> dict[str, Any]:

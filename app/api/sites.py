@@ -13,6 +13,7 @@ from app.web import actions
 from app.web.auth import MANAGING
 from app.web.forms import site_form
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.forms import FormAnswerSchema, SiteFormAnswerSchema
 from schemas.sites import (
@@ -29,7 +30,7 @@ blp = ApiBlueprint("sites", __name__, description="A customer's sites; each has 
 
 
 @blp.route("/sites", methods=["GET"])
-@blp.operation("listSites", access=MANAGING)
+@blp.operation("listSites", OperationPolicy(MANAGING))
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, SiteListSchema)
 def list_sites(page: dict[str, Any]) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def list_sites(page: dict[str, Any]) -> dict[str, Any]:
 
 
 @blp.route("/sites", methods=["POST"])
-@blp.operation("createSite", access=MANAGING, errors=(ErrorCode.SITE_LIMIT_REACHED,), body=True)
+@blp.operation("createSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_LIMIT_REACHED,), body=True)
 @blp.arguments(SiteCreateSchema, example=examples.SITE)
 @blp.response(201, SiteAnswerSchema)
 def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
@@ -52,7 +53,7 @@ def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, 
 
 
 @blp.route("/sites/create", methods=["GET"])
-@blp.operation("showSiteCreateForm", access=MANAGING)
+@blp.operation("showSiteCreateForm", OperationPolicy(MANAGING))
 @blp.response(200, FormAnswerSchema)
 def show_create_form() -> dict[str, Any]:
     """The form that creates a site."""
@@ -60,7 +61,7 @@ def show_create_form() -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["GET"])
-@blp.operation("showSite", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("showSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SiteShowSchema)
 def show_site(site_id: int) -> dict[str, Any]:
     """One site."""
@@ -70,7 +71,7 @@ def show_site(site_id: int) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>/edit", methods=["GET"])
-@blp.operation("showSiteEditForm", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("showSiteEditForm", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SiteFormAnswerSchema)
 def show_edit_form(site_id: int) -> dict[str, Any]:
     """The form that edits a site, filled in."""
@@ -86,7 +87,7 @@ def _update(site_id: int, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["PUT"])
-@blp.operation("updateSite", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.operation("updateSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
 @blp.arguments(SiteUpdateSchema)
 @blp.response(200, SiteAnswerSchema)
 def update_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
@@ -95,7 +96,7 @@ def update_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["PATCH"])
-@blp.operation("patchSite", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.operation("patchSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
 @blp.arguments(SiteUpdateSchema)
 @blp.response(200, SiteAnswerSchema)
 def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
@@ -104,7 +105,7 @@ def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["DELETE"])
-@blp.operation("deleteSite", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("deleteSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SuccessSchema)
 def delete_site(site_id: int) -> dict[str, Any]:
     """Remove a site with its keys, documents, events and index."""

@@ -19,6 +19,7 @@ from app.services.analytics.events import SearchEvent
 from app.services.usage import find_index
 from app.web.auth import ANY_KEY, Caller
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from backends.base import MATCH_ALL
 from schemas.sites import SuccessSchema
@@ -33,7 +34,9 @@ _BACK = timedelta(days=30)
 
 
 @blp.route("/v1/report-usage", methods=["POST"])
-@blp.operation("reportUsage", access=ANY_KEY, errors=(ErrorCode.INDEX_NOT_FOUND,), body=True, reports_usage=True)
+@blp.operation(
+    "reportUsage", OperationPolicy(ANY_KEY, reports_usage=True), errors=(ErrorCode.INDEX_NOT_FOUND,), body=True
+)
 @blp.doc(
     parameters=[
         {
@@ -94,7 +97,7 @@ def _refuse_beyond_kind(caller: Caller, report: dict[str, Any], site_id: int) ->
 
 
 @blp.route("/api/v1/search-log", methods=["POST"])
-@blp.operation("logSearch", access=ANY_KEY, body=True)
+@blp.operation("logSearch", OperationPolicy(ANY_KEY), body=True)
 @blp.arguments(SearchLogSchema, example=examples.SEARCH_LOG)
 @blp.response(200, SuccessSchema)
 def log_search(entry: dict[str, Any]) -> dict[str, Any]:

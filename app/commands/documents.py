@@ -15,7 +15,7 @@ from app.errors import ApiError
 from app.models import Site
 from app.plans import PlanLimits
 from app.runtime import runtime
-from app.services.indexing.site_fields import TooManySiteFields
+from app.services.site_fields import TooManySiteFields
 from app.services.sites import get_account
 from app.wording import counted
 from backends.errors import BackendError

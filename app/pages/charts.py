@@ -71,7 +71,7 @@ def nice_ceiling(most: int) -> int:
     """The next of 4, 5, 6, 8, 10, 20, 30, 40, 50, … that is not below ``most``: it reads well as the top of an axis."""
     if most <= 4:
         return 4
-    magnitude = 10 ** int(log10(most))
+    magnitude: int = 10 ** int(log10(most))
     for step in (1, 2, 3, 4, 5, 6, 8, 10):
         if most <= step * magnitude:
             return step * magnitude

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from app.clock import isoformat
 from app.web.auth import SESSION_COOKIE
+from app.web.policy import OperationPolicy, set_policy
 from app.wording import counted, day_text, duration, moment_text, number
 
 NOTICES = {
@@ -37,8 +38,7 @@ def register(app: Flask) -> None:
     """Give templates what they use."""
     versions = _asset_versions(Path(app.static_folder or ""))
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 86_400
-    static: Any = app.view_functions["static"]
-    static.uncounted = static.without_rate_headers = static.reflects_nothing = True
+    set_policy(app, "static", OperationPolicy(uncounted=True, without_rate_headers=True, reflects_nothing=True))
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         number=number,

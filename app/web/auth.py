@@ -208,9 +208,3 @@ def session_caller(runtime: Runtime, login: Session) -> Caller:
         csrf_token=login.csrf_token,
         session_hash=login.token_hash,
     )
-
-
-def access_of(view: object) -> Access:
-    """Whom a view is for; those that do not say are for anyone."""
-    access: Access = getattr(view, "access", ANYONE)
-    return access

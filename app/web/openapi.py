@@ -16,8 +16,9 @@ from flask_smorest import Blueprint as SmorestBlueprint
 from marshmallow import Schema
 
 from app.errors import STATUS, ErrorCode
-from app.web.auth import ANYONE, Access
+from app.web.auth import Access
 from app.web.parsing import StrictParser
+from app.web.policy import OPEN, OperationPolicy, set_policy
 from schemas.documents import DocumentsField
 from schemas.errors import ErrorSchema, RateLimitErrorSchema
 from schemas.search import NamesOrList
@@ -102,30 +103,27 @@ class ApiBlueprint(SmorestBlueprint):
     def operation(
         self,
         operation_id: str,
+        policy: OperationPolicy = OPEN,
         *,
-        access: Access = ANYONE,
         errors: tuple[ErrorCode, ...] = (),
         body: bool = False,
-        **marks: bool,
     ) -> Callable[[View], View]:
         """Say whom an operation is for and what it may answer; goes below ``route`` and above the rest.
 
         Args:
             operation_id: Name of the operation in generated clients.
-            access: Which callers it is for.
+            policy: What holds for every request of it.
             errors: Error codes of its own; those of keys, limits and bodies follow from the rest, and any request may
                 be malformed.
             body: Whether it reads a JSON body.
-            marks: Attributes of the view that :mod:`app.web.request_checks` looks at: ``charges_search``, ``searches``,
-                ``reports_usage``, ``opens_session``, ``uncounted``.
         """
         codes = {*errors, ErrorCode.VALIDATION_FAILED, ErrorCode.INTERNAL_ERROR}
-        if not marks.get("uncounted"):
+        if not policy.uncounted:
             codes.update(_COUNTED)
-        if not access.anyone:
+        if not policy.access.anyone:
             codes.update(_KEY_ERRORS)
             codes.add(ErrorCode.INSUFFICIENT_PERMISSION)
-        if access.session or marks.get("opens_session"):
+        if policy.access.session or policy.opens_session:
             codes.add(ErrorCode.CSRF_FAILED)
         if body:
             codes.update(
@@ -137,15 +135,16 @@ class ApiBlueprint(SmorestBlueprint):
                 )
             )
 
+        return self.declare(operation_id, policy, error_responses(codes))
+
+    def declare(self, operation_id: str, policy: OperationPolicy, responses: dict[str, Any]) -> Callable[[View], View]:
+        """Give a view its policy, and describe it with these responses; goes where ``operation`` goes."""
+
         def decorate(view: View) -> View:
-            documented = self.doc(
-                operationId=operation_id,
-                security=security_of(access),
-                responses=error_responses(codes),
+            self.record_once(lambda state: set_policy(state.app, f"{self.name}.{view.__name__}", policy))
+            documented: View = self.doc(
+                operationId=operation_id, security=security_of(policy.access), responses=responses
             )(view)
-            documented.access = access
-            for name, value in marks.items():
-                setattr(documented, name, value)
             return documented
 
         return decorate

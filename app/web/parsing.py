@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NoReturn
@@ -164,7 +164,10 @@ class StrictParser(FlaskParser):
 
     DEFAULT_VALIDATION_STATUS = 400
     DEFAULT_UNKNOWN_BY_LOCATION: dict[str, str | None] = {"json": None, "query": None, "json_optional": None}  # noqa: RUF012
-    __location_map__: dict[str, str] = {**FlaskParser.__location_map__, "json_optional": "load_json_optional"}  # noqa: RUF012
+    __location_map__: dict[str, str | Callable[..., Any]] = {  # noqa: RUF012
+        **FlaskParser.__location_map__,
+        "json_optional": "load_json_optional",
+    }
 
     def load_json(self, req: Request, schema: Any) -> Any:
         return read_json(req)
@@ -179,5 +182,5 @@ class StrictParser(FlaskParser):
 
     def handle_error(self, error: ValidationError, req: Any, schema: Any, **kwargs: Any) -> NoReturn:
         # webargs puts the messages under the name of the location: json or query.
-        (messages,) = error.normalized_messages().values()
+        (messages,) = error.normalized_messages().values()  # type: ignore[no-untyped-call]  # marshmallow's has no types.
         raise invalid(ValidationError(messages)) from error

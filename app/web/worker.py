@@ -202,7 +202,7 @@ class Socket(socket.socket):
             raise TimeoutError(errno.ETIMEDOUT, "the client is too slow")
 
 
-class Connection(TConn):
+class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
     """A client's connection and how much of its next request is there.
 
     Attributes:
@@ -293,7 +293,7 @@ class Connection(TConn):
                     self.sock.flush()
 
 
-class Worker(ThreadWorker):
+class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
     """A worker process with one event loop and ``threads`` threads."""
 
     def __init__(self, *args: Any, **kwargs: Any):

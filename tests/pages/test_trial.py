@@ -142,7 +142,7 @@ def test_when_the_searches_are_used_up_the_page_says_so(app: Flask, person: Pers
 def test_when_the_engine_is_away_the_page_says_so_and_charges_nothing(
     app: Flask, person: Person, harbour: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*args: object) -> None:
+    def away(*args: object, **kwargs: object) -> None:
         raise BackendUnavailable("away", retry_after=3)
 
     monkeypatch.setattr(app.extensions["runtime"].searcher, "run", away)

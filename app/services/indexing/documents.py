@@ -20,7 +20,7 @@ from app.plans import PlanLimits
 from app.services.daily_usage import count_changed, discount_changed
 from app.services.indexing.group_commit import GroupCommit, Written
 from app.services.indexing.indexer import Indexer
-from app.services.indexing.site_fields import (
+from app.services.site_fields import (
     SeenKinds,
     TooManySiteFields,
     find_surplus,
