@@ -120,6 +120,9 @@ SPELLINGS = (
     page("memory-apart", "Card", "A memory card of 256 GB for the camera."),
     page("memory-joined", "Stick", "A memory stick of 256gb for the car."),
     page("version", "Release", "What is new in v2.0.1 and what was mended."),
+    page("ledger-name", "Reference", "Call ledger.reconcile when the day is over."),
+    page("ledger-words", "Bookkeeping", "A ledger is hard to reconcile when the day is over."),
+    page("clerk", "The clerk", "Write to clerk@counting.example about it."),
 )  # fmt: skip
 
 # --- dates

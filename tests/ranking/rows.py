@@ -140,6 +140,12 @@ SPELLINGS = (
     Row("azoo", "zoo", "An unknown word may be cut after its first letter.", shelf="villages"),
     Row("node.js", "node-whole node-parts", "A name with a dot is found in parts, last."),
     Row("pyproject.to", "project", "The last part of a name need not be finished.", all_words=True),
+    Row("ledger.recnocile", "ledger-name",
+        "A typing error in a name with a dot is corrected, and the rest must stand next to it."),
+    Row("ledegr_reconcile", "ledger-name", "The same with an underscore, and in its first part."),
+    Row("ledger.recnoc", "ledger-name", "The same in a last part that is not finished."),
+    Row("ledger-recnocile", "ledger-name ledger-words", "With a hyphen, the parts are words that rank by nearness."),
+    Row("clerk@countign.example", "", "An address is forgiven no error."),
     Row("U.S.", "embassy", "An abbreviation is not found in parts of one letter."),
     Row("three.js courtyard", "three-word three-parts", "A name in parts counts less than a word."),
     Row("256gb", "memory-joined memory-apart", "Digits and letters are found apart."),
@@ -155,6 +161,7 @@ NEWS = (
 
 BOUNDS = (
     Row("orchad walnat barrle pockat", "guess-first", "Typing errors are corrected in three words of a query."),
+    Row("orchad walnat barrle ledger.recnocile", "guess-first", "A name with a dot is one of the three words."),
     Row("node.js index.html robots.txt", "node-whole loose-first node-parts",
         "Two of the names with dots are found in parts."),
     Row(" ".join(["fog", *(f"q{number}" for number in range(48))]), "",
