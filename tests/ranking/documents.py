@@ -229,6 +229,7 @@ VILLAGES = (
     page("zebra", "Stripes", "Those of a zebra."),
     page("rhymes", "Rhymes", "The words are eight, fight, light, might, night, right, sight and tight."),
     page("rhyme-ninth", "A rhyme", "And there is wight."),
+    page("kiln-name", "Reference", "Write oven.kilnmaster before the colon."),
     page("kiln-rare", "Pottery", "The kilnzz31 is a kind that only one potter has."),
 )  # fmt: skip
 

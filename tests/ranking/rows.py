@@ -174,6 +174,8 @@ BOUNDS = (
     Row("ad xylograph", "", "A word of two letters stands for no others of its stem."),
     Row("kiln", "kiln-1 kiln-2", "A beginning stands for the thirty most frequent words that have it.",
         shelf="villages"),
+    Row("oven.kiln", "kiln-name", "The end of a name with a dot stands for words that follow its beginning.",
+        shelf="villages", all_words=True),
     Row("qu", "quiz-1 quiz-2", "A beginning of two letters stands for the ten most frequent words that have it.",
         shelf="villages"),
     Row("z", "zoo", "A single letter stands for words of titles only.", shelf="villages"),

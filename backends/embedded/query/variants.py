@@ -214,9 +214,10 @@ def _expand_compound(
             variants.append(TermVariant(number, ranking.synonym))
     known = min(snapshot.max_doc_frequency(fields, term) for term in query_term.terms)
     if is_last:
-        head, tail = query_term.terms[:-1], query_term.terms[-1]
-        for term in _completions(listed, tail, fields, ranking)[:10]:
-            variants.append(TermVariant((*head, term), ranking.prefix, 1))
+        *head, tail = query_term.terms
+        longer = ((*head, term) for term in listed(fields if len(tail) > 1 else fields[:1], tail) if term != tail)
+        following = (terms for terms in longer if _follow_each_other(snapshot, terms, fields))
+        variants += [TermVariant(terms, ranking.prefix, 1) for terms in islice(following, ranking.max_completions // 3)]
     concatenated = "".join(query_term.terms)
     if snapshot.max_doc_frequency(fields, concatenated):
         variants.append(TermVariant((concatenated,), ranking.synonym))
