@@ -147,6 +147,8 @@ SPELLINGS = (
     Row("ledger-recnocile", "ledger-name ledger-words", "With a hyphen, the parts are words that rank by nearness."),
     Row("clerk@countign.example", "", "An address is forgiven no error."),
     Row("U.S.", "embassy", "An abbreviation is not found in parts of one letter."),
+    Row("F.B.I.", "agency", "An abbreviation is found without its dots."),
+    Row("W.H.O.", "health", "But not where it is a stop word without them."),
     Row("three.js courtyard", "three-word three-parts", "A name in parts counts less than a word."),
     Row("256gb", "memory-joined memory-apart", "Digits and letters are found apart."),
     Row("256 gb", "memory-apart memory-joined", "Digits and letters are found together."),

@@ -171,7 +171,7 @@ class _Resolver:
     def _resolved(
         self, term: QueryTerm, expansion: Expansion, required: bool, others: list[TermVariant]
     ) -> ResolvedTerm:
-        variants = self._best_variants(expansion, others)
+        variants = self._best_variants(term, expansion, others)
         toned = self.queries.toned(term.surface) if self.tonal and term.kind is TermKind.WORD else None
         frequency = expansion.frequency if toned is None else min(expansion.frequency, toned.most)
         idf = self.snapshot.idf(frequency)
@@ -185,8 +185,10 @@ class _Resolver:
         prefix = expansion.completed if term.kind is TermKind.WORD else None
         return ResolvedTerm(term, tuple(variants), required, idf, query, as_typed, toned, prefix)
 
-    def _best_variants(self, expansion: Expansion, others: list[TermVariant]) -> list[TermVariant]:
-        """Every variant once, without a known word in two of which the first is a stop word (``upon``: ``up on``)."""
+    def _best_variants(self, term: QueryTerm, expansion: Expansion, others: list[TermVariant]) -> list[TermVariant]:
+        """Every variant once, but no compound as a stop word (``W.H.O.``: ``who``), and no known word in two of which
+        the first is a stop word (``upon``: ``up on``).
+        """
         best: dict[tuple[str, ...], TermVariant] = {}
         for variant in (*expansion.variants, *others):
             known = best.get(variant.terms)
@@ -195,6 +197,8 @@ class _Resolver:
         split = expansion.split
         if split is not None and split[0] in self.stop_words and len(best) > 1:
             del best[split]
+        if term.kind is TermKind.COMPOUND and (concatenated := "".join(term.terms)) in self.stop_words:
+            best.pop((concatenated,), None)
         return list(best.values())
 
     def _synonyms(
