@@ -194,6 +194,8 @@ BOUNDS = (
     page("kiosk", "Kiosk", "Magazines with ads for everybody."),
     page("quoted-phrase", "Rules", "No dogs allowed, and no bikes. Cats are welcome."),
     page("quoted-words", "Rules", "Allowed are cats and dogs on a leash. Bikes are welcome."),
+    page("moth-phrase", "Insects", "A velvet moth sits in a drawer."),
+    page("moth-words", "Photographing antennae", "Photographing a moth with antennae of velvet."),
     page("post-first", "Post office", "Stamps and parcels until six."),
     page("post-second", "Office for post", "Stamps and letters until six."),
     page("post-third", "Letters", "The post takes them to the office."),

@@ -189,16 +189,19 @@ class _Resolver:
         """Every variant once, but no compound as a stop word (``W.H.O.``: ``who``), and no known word in two of which
         the first is a stop word (``upon``: ``up on``).
         """
+        own = [
+            variant
+            for variant in expansion.variants
+            if term.kind is not TermKind.COMPOUND or len(variant.terms) > 1 or variant.terms[0] not in self.stop_words
+        ]
         best: dict[tuple[str, ...], TermVariant] = {}
-        for variant in (*expansion.variants, *others):
+        for variant in (*own, *others):
             known = best.get(variant.terms)
             if known is None or variant.boost > known.boost:
                 best[variant.terms] = variant
         split = expansion.split
         if split is not None and split[0] in self.stop_words and len(best) > 1:
             del best[split]
-        if term.kind is TermKind.COMPOUND and (concatenated := "".join(term.terms)) in self.stop_words:
-            best.pop((concatenated,), None)
         return list(best.values())
 
     def _synonyms(
