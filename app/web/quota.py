@@ -78,7 +78,7 @@ def out_of_searches(outcome: ConsumeOutcome, limits: PlanLimits) -> ApiError:
     """The 429 of a day whose searches are used up."""
     window = quota_window(outcome, limits.searches_per_day or 0)
     return rate_limited(
-        f"The plan allows {counted(window.limit, 'search')} a day; there are no more until 00:00 UTC.",
+        f"The plan allows {counted(window.limit, 'search')} per day; none are left until 00:00 UTC.",
         window.retry_after(now().timestamp()),
         window,
     )
