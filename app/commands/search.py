@@ -73,7 +73,8 @@ def move(site_id: int | None, as_json: bool) -> None:
     done = _rebuild_all(part, waiting, target, keep_old=True, quiet=as_json)
     text = (
         f"{counted(len(done), 'site')} moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL, and "
-        "restart the service. Old indexes are kept until you run `search drop-old` with SEARCH_NEXT_URL set to the old engine."
+        "restart the service. Old indexes are kept until you run `search drop-old` with SEARCH_NEXT_URL set to the "
+        "old engine."
     )
     click.echo(orjson.dumps({"moved": done}).decode() if as_json else text)
 

@@ -38,7 +38,7 @@ def test_a_customer_registers_indexes_finds_reads_the_analytics_pauses_and_leave
     assert ann.texts(".hits mark") == ["lighthouse"]
     ann.fill(q="zeppelin")
     ann.press("Search")
-    ann.sees("Nothing matches “zeppelin”")
+    ann.sees("No results for “zeppelin”")
 
     def analytics_know() -> bool:
         ann.go(f"/api/analytics?site_id={site.rpartition('/')[2]}")
@@ -47,11 +47,11 @@ def test_a_customer_registers_indexes_finds_reads_the_analytics_pauses_and_leave
     ann.wait(analytics_know, "the searches never reached the analytics")
     assert ann.texts("section[aria-labelledby=zero-title] tbody th") == ["zeppelin"]
     ann.go("/dashboard")
-    ann.sees("2 searches in 30 days, 1 of them without a result")
+    ann.sees("2 searches in 30 days, 1 of them without results")
 
     ann.go(site)
     ann.press("Pause the site")
-    ann.sees("The site is paused")
+    ann.sees("Site paused")
     refused = requests.get(
         f"{server.base_url}/v1/search", {"q": "hours"}, headers={"Authorization": f"Bearer {token}"}, timeout=30
     )
@@ -63,11 +63,11 @@ def test_a_customer_registers_indexes_finds_reads_the_analytics_pauses_and_leave
     ann.press("Delete my account…", "summary")
     ann.fill(reason="Only a test")
     ann.find("#delete-password").send_keys("not the password")
-    ann.press("Delete my account and everything in it")
-    ann.sees("Password is not correct")
+    ann.press("Delete my account and all its data")
+    ann.sees("Password is incorrect")
     ann.find("#delete-password").send_keys(PASSWORD)
-    ann.press("Delete my account and everything in it")
-    ann.sees("Your account is deleted")
+    ann.press("Delete my account and all its data")
+    ann.sees("Your account and all its data have been deleted")
     ended = requests.get(f"{server.base_url}/sites", headers={"Authorization": f"Bearer {token}"}, timeout=30)
     assert ended.status_code == 401
     ann.go("/dashboard")
