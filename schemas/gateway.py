@@ -104,7 +104,7 @@ class EngineSearchSchema(BodySchema):
     highlightPreTag = Text(load_default="<em>", max_length=MAX_TAG_LENGTH)
     highlightPostTag = Text(load_default="</em>", max_length=MAX_TAG_LENGTH)
     attributesToCrop = Names(
-        load_default=[], alone="*", metadata={"description": "Such as `content`, `content:20` or `*`."}
+        load_default=[], alone="*", metadata={"description": "For example `content`, `content:20`, or `*`."}
     )
     cropLength = WholeNumber(
         load_default=10, metadata={"description": "Length of a crop in words; 0 disables cropping."}

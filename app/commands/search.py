@@ -53,7 +53,7 @@ def _rebuild_all(
 @click.option("--site", "site_id", type=int, help="Only this site.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def reindex(site_id: int | None, as_json: bool) -> None:
-    """Rebuild indexes from the stored documents, without interrupting searches."""
+    """Rebuild indexes from the stored documents. Searches continue meanwhile."""
     done = _rebuild_all(runtime(), _sites(site_id), None, keep_old=False, quiet=as_json)
     click.echo(orjson.dumps({"reindexed": done}).decode() if as_json else f"{counted(len(done), 'index')} rebuilt.")
 
@@ -62,7 +62,7 @@ def reindex(site_id: int | None, as_json: bool) -> None:
 @click.option("--site", "site_id", type=int, help="Only this site.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def move(site_id: int | None, as_json: bool) -> None:
-    """Move sites to the engine of SEARCH_NEXT_URL, without interrupting searches. Safe to interrupt and repeat."""
+    """Move sites to the engine of SEARCH_NEXT_URL. Searches continue meanwhile; safe to interrupt and repeat."""
     part = runtime()
     target = part.engines.upcoming
     if target is None:

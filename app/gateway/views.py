@@ -41,7 +41,7 @@ blp = ApiBlueprint(
     "engine",
     __name__,
     description="The gateway: Meilisearch's search API, for its clients and widgets, with engine keys from "
-    "client-info. Highlights are not HTML-escaped here; the widgets escape.",
+    "client-info. Highlights are not HTML-escaped; the widgets escape them.",
 )
 
 _OPEN_ERRORS = {

@@ -80,7 +80,7 @@ class Person:
         self.go("/dashboard")
         self.press("Add a site", "a")
         self.fill(name=name, url=url)
-        self.press("Add the site")
+        self.press("Add site")
         self.sees("Next: create a key, and your pages")
         return str(self.driver.current_url).removeprefix(self.base_url).partition("?")[0]
 
@@ -88,6 +88,6 @@ class Person:
         """Make a key; gives its token, which the page shows this once."""
         self.go(f"/api{site}/keys")
         self.fill(name=name, type=kind)
-        self.press("Create the key")
+        self.press("Create key")
         self.sees("It will not be shown again")
         return str(self.find(".fresh code").text)

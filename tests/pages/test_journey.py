@@ -14,12 +14,12 @@ def test_from_the_front_page_to_leaving_without_a_line_of_javascript(app: Flask)
     ann = register_person(app, "ann@example.com")
     assert "Make your first site searchable" in ann.page.text
     ann.follow("Add a site")
-    ann.press("Add the site", name="Museum", url="https://museum.example.com")
+    ann.press("Add site", name="Museum", url="https://museum.example.com")
     site = ann.path.partition("?")[0]
     ann.go("/dashboard")
     assert "Next: create a key" in ann.page.text
     ann.follow("Create a key")
-    ann.press("Create the key", name="Server", type="private")
+    ann.press("Create key", name="Server", type="private")
     token = re.search(r"svc_prv_\w{38}", ann.page.text)
     assert token is not None
     ann.go("/dashboard")
@@ -45,7 +45,7 @@ def test_from_the_front_page_to_leaving_without_a_line_of_javascript(app: Flask)
     assert "2 searches in 7 days, 1 of them without results" in ann.page.text
 
     ann.go(site)
-    ann.press("Pause the site")
+    ann.press("Pause site")
     assert program.get("/v1/search?q=content").get_json()["error"] == "site_inactive"
     ann.go("/profile/edit")
     ann.press("Delete my account and all its data", password=PASSWORD, reason="Only a test")

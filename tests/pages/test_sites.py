@@ -15,7 +15,7 @@ from tests.pages.people import Person, register_person
 def test_a_new_site_says_what_to_do_next(app: Flask) -> None:
     ann = register_person(app, "ann@example.com")
     ann.follow("Add a site")
-    response = ann.send("Add the site", name=" Museum ", url="https://Museum.Example.com/start")
+    response = ann.send("Add site", name=" Museum ", url="https://Museum.Example.com/start")
     assert response.status_code == 303
     ann.go(response.headers["Location"])
     assert ann.notice.startswith("Site added.")
@@ -30,12 +30,12 @@ def test_a_new_site_says_what_to_do_next(app: Flask) -> None:
 
 def test_a_site_with_a_mistake_is_shown_again(person: Person) -> None:
     person.go("/sites/create")
-    response = person.send("Add the site", name="Museum", url="museum")
+    response = person.send("Add site", name="Museum", url="museum")
     assert response.status_code == 400
     assert person.problem_of("url") == "Address must be an absolute http or https URL."
     assert person.page.one("input", name="name").attributes["value"] == "Museum"
     assert person.page.one("input", name="url").attributes["value"] == "museum"
-    person.press("Add the site", url="https://museum.example.com")
+    person.press("Add site", url="https://museum.example.com")
     assert person.notice.startswith("Site added.")
 
 
@@ -53,7 +53,7 @@ def test_a_site_with_a_mistake_is_shown_again(person: Person) -> None:
 def test_an_address_may_be_typed_without_https(person: Person, tenant: Tenant, typed: str, url: str) -> None:
     person.go("/sites/create")
     assert person.page.one("input", name="url").attributes["type"] == "text", "a browser would refuse it as a URL"
-    person.press("Add the site", name="Digital", url=typed)
+    person.press("Add site", name="Digital", url=typed)
     assert person.notice.startswith("Site added.")
     assert tenant.browser.get("/sites").get_json()["sites"][-1]["url"] == url
     path = person.path.partition("?")[0]
@@ -70,7 +70,7 @@ def test_an_address_may_be_typed_without_https(person: Person, tenant: Tenant, t
 )  # fmt: skip
 def test_what_is_no_address_is_not_made_one(person: Person, typed: str) -> None:
     person.go("/sites/create")
-    assert person.send("Add the site", name="Digital", url=typed).status_code == 400
+    assert person.send("Add site", name="Digital", url=typed).status_code == 400
     assert person.problem_of("url") == "Address must be an absolute http or https URL."
     assert person.page.one("input", name="url").attributes["value"] == typed
 
@@ -83,7 +83,7 @@ def test_whoever_filled_in_the_form_while_the_limit_was_reached_keeps_what_they_
 ) -> None:
     person.go("/sites/create")
     tenant.set_plan("free")
-    response = person.send("Add the site", name="Second", url="https://second.example.com")
+    response = person.send("Add site", name="Second", url="https://second.example.com")
     assert response.status_code == 403
     assert person.alerts == ["The plan allows 1 site; delete one or change the plan."]
     assert person.page.one("input", name="name").attributes["value"] == "Second"
@@ -151,17 +151,17 @@ def test_an_unchecked_box_pauses(person: Person, tenant: Tenant) -> None:
 
 def test_pausing_stops_the_search_and_resuming_brings_it_back(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}")
-    person.press("Pause the site")
+    person.press("Pause site")
     assert "Site paused" in person.notice
     assert tenant.search.get("/v1/search?q=x").get_json()["error"] == "site_inactive"
-    person.press("Resume the site")
+    person.press("Resume site")
     assert person.notice == "Site resumed."
     assert tenant.search.get("/v1/search?q=x").status_code == 200
 
 
 def test_deleting_a_site(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}")
-    person.press("Delete the site")
+    person.press("Delete site")
     assert person.path == "/sites?notice=site-deleted"
     assert "No sites yet" in person.page.text
     assert tenant.search.get("/v1/search?q=x").status_code == 401
@@ -187,7 +187,7 @@ def test_public_url_stands_in_what_is_pasted(tmp_path: Path) -> None:
     try:
         ann = register_person(app, "ann@example.com")
         ann.go("/sites/create")
-        ann.press("Add the site", name="Museum", url="https://museum.example.com")
+        ann.press("Add site", name="Museum", url="https://museum.example.com")
         assert 'src="https://search.example.org/widget.js"' in ann.page.text
         assert "http://localhost" not in ann.page.text
     finally:
