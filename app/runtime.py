@@ -83,7 +83,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
     indexer = Indexer(database, locks, counters, engines)
     plans = PlanTable(settings.plans_file or SHIPPED_PLANS)
     if settings.default_plan not in plans:
-        raise ConfigurationError(f"DEFAULT_PLAN {settings.default_plan!r} is not in the plans file.")
+        raise ConfigurationError(f"DEFAULT_PLAN {settings.default_plan!r} is not defined in the plans file.")
     events = EventRecorder(
         settings.data_path / "events",
         database,

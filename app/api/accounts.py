@@ -33,7 +33,7 @@ def register_account(fields: dict[str, Any]) -> Response:
 @blp.arguments(LoginSchema)
 @blp.response(200, LoginAnswerSchema)
 def login(fields: dict[str, Any]) -> Response:
-    """Log in; sets the session cookie."""
+    """Log in and set the session cookie."""
     return _logged_in(*log_in(**fields), status=200)
 
 

@@ -22,7 +22,7 @@ from schemas.documents import (
     SiteChoiceSchema,
 )
 
-blp = ApiBlueprint("documents", __name__, description="Adding, replacing and removing documents.")
+blp = ApiBlueprint("documents", __name__, description="Add, replace, and remove documents.")
 
 _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_ENGINE_UNAVAILABLE)
 
@@ -38,7 +38,7 @@ _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_E
 @blp.arguments(SiteChoiceSchema, location="query")
 @blp.response(200, BulkAnswerSchema, example=examples.BULK_ANSWER)
 def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
-    """Add documents, or replace those whose id is known. All or none; searchable when this answers."""
+    """Add or replace documents, all or nothing. They are durable and searchable once the request returns."""
     caller = current_caller()
     site_id = choose_written_site(caller, query["site_id"], body["site_id"])
     sent = body["documents"]
@@ -51,7 +51,7 @@ def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
     }
     if sent.sent_count > RECOMMENDED_BATCH:
         answer["warnings"] = [
-            {"code": "batch_above_recommended", "message": f"Send up to {RECOMMENDED_BATCH} documents at a time."}
+            {"code": "batch_above_recommended", "message": f"Send at most {RECOMMENDED_BATCH} documents per request."}
         ]
     return answer
 
@@ -62,7 +62,7 @@ def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
 @blp.arguments(DestroyQuerySchema, location="query")
 @blp.response(200, DestroyAnswerSchema, example=examples.DESTROY_ANSWER)
 def delete_document(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
-    """Remove the document whose id is in the body, or in `?id=`."""
+    """Remove a document. Its id is in the body or in `?id=`."""
     caller = current_caller()
     document_id = _document_id(query["id"], body["id"])
     site_id = choose_written_site(caller, query["site_id"], body["site_id"])

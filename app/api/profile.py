@@ -22,14 +22,14 @@ from schemas.accounts import AccountDeleteSchema, ProfileUpdateSchema, UserAnswe
 from schemas.forms import UserFormAnswerSchema
 from schemas.sites import SuccessSchema
 
-blp = ApiBlueprint("profile", __name__, description="Name, e-mail and password; the end of an account.")
+blp = ApiBlueprint("profile", __name__, description="Name, e-mail, and password; account deletion.")
 
 
 @blp.route("/profile/edit", methods=["GET"])
 @blp.operation("showProfileEditForm", OperationPolicy(MANAGING))
 @blp.response(200, UserFormAnswerSchema)
 def show_edit_form() -> dict[str, Any]:
-    """The form that edits the profile, filled in."""
+    """Get the form for editing the profile, filled in."""
     caller = current_caller()
     with runtime().database.read() as session:
         account = get_account(session, caller.account.id)
@@ -41,7 +41,7 @@ def show_edit_form() -> dict[str, Any]:
 @blp.arguments(ProfileUpdateSchema)
 @blp.response(200, UserAnswerSchema)
 def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
-    """Change name, e-mail or password; a new password ends the other sessions."""
+    """Change the name, e-mail, or password. A new password ends all other sessions."""
     return {"success": True, "user": user_answer(update_own_profile(current_caller(), changes))}
 
 
@@ -50,6 +50,6 @@ def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
 @blp.arguments(AccountDeleteSchema)
 @blp.response(200, SuccessSchema)
 def delete_account(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Delete the account with everything it has."""
+    """Delete the account and all its data."""
     delete_own_account(current_caller(), **fields)
     return {"success": True}, 200, {"Set-Cookie": cookie_header(request, None)}

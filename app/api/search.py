@@ -50,7 +50,7 @@ def search(parameters: dict[str, Any]) -> Response:
 @blp.arguments(SearchBodySchema, example=examples.SEARCH)
 @blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
 def search_by_body(parameters: dict[str, Any]) -> Response:
-    """Search a site's documents; the parameters are a JSON body."""
+    """Search a site's documents, with the parameters in a JSON body."""
     return run_search(parameters)
 
 

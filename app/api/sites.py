@@ -26,7 +26,7 @@ from schemas.sites import (
     SuccessSchema,
 )
 
-blp = ApiBlueprint("sites", __name__, description="A customer's sites; each has its own index and keys.")
+blp = ApiBlueprint("sites", __name__, description="Sites of the account. Each has its own index and keys.")
 
 
 @blp.route("/sites", methods=["GET"])
@@ -34,7 +34,7 @@ blp = ApiBlueprint("sites", __name__, description="A customer's sites; each has 
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, SiteListSchema)
 def list_sites(page: dict[str, Any]) -> dict[str, Any]:
-    """The account's sites, oldest first."""
+    """List the account's sites, oldest first."""
     caller = current_caller()
     with runtime().database.read() as session:
         found, total = sites.list_sites(session, caller.account.id, **page)
@@ -46,7 +46,7 @@ def list_sites(page: dict[str, Any]) -> dict[str, Any]:
 @blp.arguments(SiteCreateSchema, example=examples.SITE)
 @blp.response(201, SiteAnswerSchema)
 def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Add a site."""
+    """Create a site."""
     caller = current_caller()
     site = actions.create_site(caller, fields)
     return {"success": True, "site": site_answer(site, caller)}, 201, {"Location": f"/sites/{site.id}"}
@@ -56,7 +56,7 @@ def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, 
 @blp.operation("showSiteCreateForm", OperationPolicy(MANAGING))
 @blp.response(200, FormAnswerSchema)
 def show_create_form() -> dict[str, Any]:
-    """The form that creates a site."""
+    """Get the form for creating a site."""
     return {"form": site_form(current_caller(), None)}
 
 
@@ -64,7 +64,7 @@ def show_create_form() -> dict[str, Any]:
 @blp.operation("showSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SiteShowSchema)
 def show_site(site_id: int) -> dict[str, Any]:
-    """One site."""
+    """Get a site."""
     caller = current_caller()
     with runtime().database.read() as session:
         return {"site": site_answer(sites.get_site(session, caller.account.id, site_id), caller)}
@@ -74,7 +74,7 @@ def show_site(site_id: int) -> dict[str, Any]:
 @blp.operation("showSiteEditForm", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SiteFormAnswerSchema)
 def show_edit_form(site_id: int) -> dict[str, Any]:
-    """The form that edits a site, filled in."""
+    """Get the form for editing a site, filled in."""
     caller = current_caller()
     with runtime().database.read() as session:
         site = sites.get_site(session, caller.account.id, site_id)
@@ -91,7 +91,7 @@ def _update(site_id: int, changes: dict[str, Any]) -> dict[str, Any]:
 @blp.arguments(SiteUpdateSchema)
 @blp.response(200, SiteAnswerSchema)
 def update_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Change a site; omitted fields stay. `active: false` pauses it."""
+    """Change a site. Omitted fields stay unchanged; `active: false` pauses it."""
     return _update(site_id, changes)
 
 
@@ -100,7 +100,7 @@ def update_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.arguments(SiteUpdateSchema)
 @blp.response(200, SiteAnswerSchema)
 def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """The same as PUT."""
+    """Same as PUT."""
     return _update(site_id, changes)
 
 
@@ -108,6 +108,6 @@ def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.operation("deleteSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SuccessSchema)
 def delete_site(site_id: int) -> dict[str, Any]:
-    """Remove a site with its keys, documents, events and index."""
+    """Delete a site with its keys, documents, events, and index."""
     actions.delete_site(current_caller(), site_id)
     return {"success": True}

@@ -41,8 +41,8 @@ T = TypeVar("T")
 blp = ApiBlueprint(
     "engine",
     __name__,
-    description="The gateway: the search part of Meilisearch's API, for its clients and widgets, with the keys of "
-    "client-info. Highlights are not HTML-escaped here; the widgets escape.",
+    description="The gateway: Meilisearch's search API, for its clients and widgets, with engine keys from "
+    "client-info. Highlights are not HTML-escaped; the widgets escape them.",
 )
 
 _OPEN_ERRORS = {
@@ -177,7 +177,7 @@ def search_index(uid: str) -> Response:
 @blp.doc(parameters=query_parameters())
 @blp.response(200, EngineAnswerSchema)
 def search_index_by_query(uid: str) -> Response:
-    """Search the key's index; the parameters are in the query string."""
+    """Search the key's index, with the parameters in the query string."""
     site = _covered_site(uid)
     check_query_string(request)
     return _search(site, _load(EngineSearchSchema(), read_query_string(request.args.to_dict())))
@@ -194,7 +194,7 @@ def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
 @blp.doc(requestBody=_json_body(EngineMultiSearchSchema))
 @blp.response(200, EngineMultiAnswerSchema)
 def multi_search() -> Response:
-    """Run up to ten searches; if one cannot be run, none is answered."""
+    """Run up to ten searches. If one fails, the whole request fails."""
     queries = _load(EngineMultiSearchSchema(), _body())["queries"]
     covered = [_inside(at, _covered_site, query["indexUid"]) for at, query in enumerate(queries)]
     pairs = enumerate(zip(queries, covered, strict=True))
@@ -221,7 +221,7 @@ def _inside(at: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
 @blp.doc(requestBody=_json_body(EngineFacetSearchSchema))
 @blp.response(200, EngineFacetAnswerSchema)
 def search_facet(uid: str) -> Response:
-    """Search among the values of one facet of the matching documents."""
+    """Search the values of one facet of the matching documents."""
     site = _covered_site(uid)
     parameters = _load(EngineFacetSearchSchema(), _body())
     query = make_facet_query(parameters, site)
@@ -246,5 +246,5 @@ def search_facet(uid: str) -> Response:
 @_operation("engineHealth", OPEN, _OPEN_ERRORS)
 @blp.response(200, EngineHealthSchema)
 def show_health() -> dict[str, str]:
-    """Whether the gateway is there."""
+    """Check the gateway's health."""
     return {"status": "available"}

@@ -85,6 +85,6 @@ def _summary(series: Sequence[DayCount]) -> str:
     busiest = max(series, key=lambda day: day.searches)
     empty = sum(day.zero_results for day in series)
     return (
-        f"{counted(total, 'search')} in {counted(len(series), 'day')}, {number(empty)} of them without a result; "
+        f"{counted(total, 'search')} in {counted(len(series), 'day')}, {number(empty)} of them without results; "
         f"the busiest day was {day_text(busiest.date)} with {number(busiest.searches)}."
     )

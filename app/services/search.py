@@ -191,7 +191,7 @@ def parse_sort(text: str) -> tuple[SortKey, ...]:
             )
         keys.append(SortKey(match[1], (match[2] or "asc").lower() == "desc"))
     if len(keys) > MAX_SORT_KEYS:
-        raise rejected(BackendRejected("sort", f"sort takes at most {MAX_SORT_KEYS} fields."))
+        raise rejected(BackendRejected("sort", f"sort accepts at most {MAX_SORT_KEYS} fields."))
     if len({key.field for key in keys}) < len(keys):
         raise rejected(BackendRejected("sort", "sort names a field twice."))
     return tuple(keys)

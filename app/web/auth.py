@@ -87,7 +87,7 @@ def missing_key() -> ApiError:
 
 def invalid_key() -> ApiError:
     """The 401 for a key that is none of ours."""
-    return ApiError(ErrorCode.INVALID_API_KEY, "The API key is not valid.")
+    return ApiError(ErrorCode.INVALID_API_KEY, "The API key is invalid.")
 
 
 def identify_token(

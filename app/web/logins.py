@@ -72,7 +72,7 @@ def log_in(email: str, password: str) -> tuple[Account, str, str]:
 
 
 def _wrong_credentials() -> ApiError:
-    return ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or the password is not correct.")
+    return ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or password is incorrect.")
 
 
 def _failure_windows(part: Runtime, email: str) -> list[WindowRequest]:

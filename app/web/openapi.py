@@ -32,24 +32,24 @@ SECURITY_SCHEMES = {
     "privateKey": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A private key, `svc_prv_…`: acts for the whole account.",
+        "description": "A private key, `svc_prv_…`. It has full access to the account.",
     },
     "session": {
         "type": "apiKey",
         "in": "cookie",
         "name": "session",
-        "description": "A login.",
+        "description": "Session cookie, set by `POST /login`.",
     },
     "csrfToken": {
         "type": "apiKey",
         "in": "header",
         "name": "X-CSRF-Token",
-        "description": "A login's `csrf_token`; writes with a session need it.",
+        "description": "The session's `csrf_token`, required for writes with a session.",
     },
     "engineKey": {
         "type": "http",
         "scheme": "bearer",
-        "description": "`engine_key` or `engine_public_key` of client-info.",
+        "description": "`engine_key` or `engine_public_key` from `GET /v1/client-info`.",
     },
 }
 
@@ -61,23 +61,23 @@ _COUNTED = (
 )
 _KEY_ERRORS = (ErrorCode.MISSING_API_KEY, ErrorCode.INVALID_API_KEY, ErrorCode.KEY_DISABLED, ErrorCode.KEY_EXPIRED)
 _DESCRIPTIONS = {
-    400: "Invalid parameters or malformed body",
-    401: "Missing or invalid API key",
-    403: "Known, but not allowed",
-    404: "Resource does not exist",
+    400: "Invalid parameters or malformed request body",
+    401: "Missing or invalid credentials",
+    403: "Authenticated, but not permitted",
+    404: "Resource not found",
     405: "Method not allowed",
-    408: "Body sent too slowly",
-    413: "Body too large",
-    415: "Body of another content type",
-    429: "Rate or daily quota exceeded",
+    408: "Request body sent too slowly",
+    413: "Request body too large",
+    415: "Unsupported content type",
+    429: "Rate limit or daily quota exceeded",
     500: "Internal error",
-    503: "A part of the service is away or busy; try again",
+    503: "A component is temporarily unavailable; retry after `Retry-After` seconds",
 }
 _HEADERS = {
     "X-RateLimit-Limit": {"schema": {"type": "integer"}, "description": "Requests allowed in the window."},
     "X-RateLimit-Remaining": {"schema": {"type": "integer"}, "description": "Requests left in the window."},
-    "X-RateLimit-Reset": {"schema": {"type": "integer"}, "description": "When the window ends, in Unix seconds."},
-    "X-Request-Id": {"schema": {"type": "string"}, "description": "Names this request in the logs."},
+    "X-RateLimit-Reset": {"schema": {"type": "integer"}, "description": "End of the window, in Unix seconds."},
+    "X-Request-Id": {"schema": {"type": "string"}, "description": "Identifies this request in the logs."},
 }
 _RETRY_HEADER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
 
@@ -206,7 +206,7 @@ def create_api(app: Flask) -> Api:
     for name, scheme in SECURITY_SCHEMES.items():
         api.spec.components.security_scheme(name, scheme)
     api.spec.options["info"] = {
-        "description": "Hosted site search: send documents in bulk, search them, read analytics.",
+        "description": "Hosted site search: index documents in bulk, search them, and read search statistics.",
     }
     return api
 

@@ -28,7 +28,7 @@ def read_body(req: Request) -> bytes:
     """
     if req.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
         raise ApiError(
-            ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Encoded bodies are not accepted; send it without Content-Encoding."
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Encoded bodies are not accepted; send the body without Content-Encoding."
         )
     limit = current_app.config["BODY_LIMITS"].get(req.endpoint, current_app.config["MAX_BODY_BYTES"])
     with _reading(req, limit, ErrorCode.INVALID_JSON):
@@ -117,12 +117,12 @@ def _reading(req: Request, limit: int, broken: ErrorCode) -> Iterator[None]:
         raise too_large(limit) from error
     except TimeoutError as error:
         raise ApiError(
-            ErrorCode.REQUEST_TIMEOUT, "The body came too slowly.", headers={"Connection": "close"}
+            ErrorCode.REQUEST_TIMEOUT, "The body was sent too slowly.", headers={"Connection": "close"}
         ) from error
     except (ParseException, OSError) as error:
         raise ApiError(
             broken,
-            "The body could not be read: its chunks are malformed or it is cut off.",
+            "The body could not be read: it is truncated, or its chunks are malformed.",
             headers={"Connection": "close"},
         ) from error
     if more:

@@ -80,7 +80,7 @@ def out_of_searches(outcome: ConsumeOutcome, limits: PlanLimits) -> ApiError:
     limit = limits.searches_per_day or 0
     window = quota_window(outcome, limit)
     return rate_limited(
-        f"The plan allows {counted(limit, 'search')} a day; there are no more until 00:00 UTC.",
+        f"The plan allows {counted(limit, 'search')} per day; none are left until 00:00 UTC.",
         window.retry_after(now().timestamp()),
         window,
     )

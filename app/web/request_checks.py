@@ -249,7 +249,7 @@ def check_csrf(caller: Caller) -> None:
         sent = read_form_body(request).get("csrf_token", "")
     if not hmac.compare_digest(sent.encode(), caller.csrf_token.encode()):
         raise ApiError(
-            ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (a form: in the field csrf_token)."
+            ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."
         )
 
 
@@ -261,7 +261,7 @@ def forbidden(caller: Caller) -> ApiError:
             "directly, or use a search key."
         )
     else:
-        message = f"A {caller.kind} key may not do this; use a private key."
+        message = f"A {caller.kind} key cannot do this; use a private key."
     return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
 
 
