@@ -29,41 +29,45 @@ def _setting(default: Any, help: str) -> Any:
 class Settings:
     """The service's settings. Field names in upper case are the environment variables' names."""
 
-    data_dir: str = _setting("var", "Folder of the database, the index, counters and journals.")
+    data_dir: str = _setting("var", "Folder for the database, indexes, counters, and journals.")
     secret_key: str = _setting(
         "",
-        "Secret of at least 32 characters that keys and sessions are hashed with. "
-        "Empty: one is made once and kept in DATA_DIR/secret_key.",
+        "Secret used to hash keys and sessions, at least 32 characters. "
+        "Empty: generated once and stored in DATA_DIR/secret_key.",
     )
     database_url: str = _setting("", "SQLite file or PostgreSQL (postgresql://…). Empty: DATA_DIR/service.db.")
-    database_timeout_seconds: float = _setting(5.0, "How long a request waits for a locked or unreachable database.")
+    database_timeout_seconds: float = _setting(5.0, "Seconds a request waits for a locked or unreachable database.")
     search_url: str = _setting(
         "",
-        "Search engine: tantivy:///folder, memory://, typesense://:key@host:8108 or "
-        "meilisearch://:key@host:7700. Empty: tantivy in DATA_DIR/indexes.",
+        "Search engine: tantivy:///folder, memory://, typesense://:key@host:8108, or "
+        "meilisearch://:key@host:7700. Empty: embedded, in DATA_DIR/indexes.",
     )
-    search_next_url: str = _setting("", "The engine that `search move` moves the sites to, while both are in use.")
+    search_next_url: str = _setting(
+        "", "Engine to which `search move` moves the sites; both are in use until the move is complete."
+    )
     search_public_url: str = _setting(
-        "", "Address at which browsers reach the engine itself. Empty: they use the gateway."
+        "", "URL at which browsers reach the engine directly. Empty: they use the gateway."
     )
     limits_url: str = _setting(
-        "", "Counter store: sqlite:///file, redis://… or memory:// (one process only). Empty: DATA_DIR/counters.db."
+        "", "Counter store: sqlite:///file, redis://…, or memory:// (one process only). Empty: DATA_DIR/counters.db."
     )
-    limits_timeout_seconds: float = _setting(1.0, "How long a request waits for the counter store.")
-    public_url: str = _setting("", "Address of this service as its users see it. Empty: taken from each request.")
-    trusted_proxies: int = _setting(0, "How many proxies in front set X-Forwarded-For and X-Forwarded-Proto.")
-    plans_file: str = _setting("", "TOML file that replaces the shipped table of plans.")
-    default_plan: str = _setting("free", "Plan of a newly registered account.")
-    registration: bool = _setting(True, "Whether anybody can register an account.")
-    max_body_bytes: int = _setting(1_048_576, "Largest request body.")
-    max_bulk_body_bytes: int = _setting(16_777_216, "Largest request body of the bulk endpoint.")
+    limits_timeout_seconds: float = _setting(1.0, "Seconds a request waits for the counter store.")
+    public_url: str = _setting("", "Base URL of this service as users see it. Empty: taken from each request.")
+    trusted_proxies: int = _setting(0, "Number of proxies in front that set X-Forwarded-For and X-Forwarded-Proto.")
+    plans_file: str = _setting("", "TOML file that replaces the default plans.")
+    default_plan: str = _setting("free", "Plan of newly registered accounts.")
+    registration: bool = _setting(True, "Whether anyone can register an account.")
+    max_body_bytes: int = _setting(1_048_576, "Maximum size of a request body, in bytes.")
+    max_bulk_body_bytes: int = _setting(16_777_216, "Maximum size of a bulk request body, in bytes.")
     max_answer_bytes: int = _setting(
-        16_777_216, "Most bytes of documents in one answer of a search, formatted copies included."
+        16_777_216, "Maximum bytes of documents in one search response, highlighted copies included."
     )
-    max_site_fields: int = _setting(400, "Most distinct further fields that a site's documents may have.")
-    event_retention_days: int = _setting(400, "Days after which search events and their roll-ups are deleted.")
-    metrics_token: str = _setting("", "Bearer token for /metrics from elsewhere than loopback, or through a proxy.")
-    log_level: str = _setting("INFO", "DEBUG, INFO, WARNING or ERROR.")
+    max_site_fields: int = _setting(400, "Maximum number of distinct additional fields per site.")
+    event_retention_days: int = _setting(
+        400, "Days after which search events and their roll-ups are deleted; at least 91."
+    )
+    metrics_token: str = _setting("", "Bearer token for /metrics; not needed for direct loopback connections.")
+    log_level: str = _setting("INFO", "DEBUG, INFO, WARNING, or ERROR.")
 
     # Filled in from DATA_DIR where left empty; see load_settings.
 
@@ -77,9 +81,9 @@ SETTINGS: dict[str, Any] = {f.name.upper(): f for f in fields(Settings)}
 """Environment variable to its field: default, type and help."""
 
 SERVER_SETTINGS = {
-    "HOST": ("127.0.0.1", "Address that `make demo`, `make run` and gunicorn bind to."),
-    "PORT": ("8000", "Port that they bind to."),
-    "WEB_CONCURRENCY": ("one per core", "Worker processes of gunicorn."),
+    "HOST": ("127.0.0.1", "Address that `make demo`, `make run`, and gunicorn listen on."),
+    "PORT": ("8000", "Port that they listen on."),
+    "WEB_CONCURRENCY": ("one per core", "Number of gunicorn worker processes."),
     "WEB_THREADS": ("8", "Threads per worker process."),
 }
 """Settings that gunicorn.conf.py and the Makefile read."""
@@ -131,7 +135,7 @@ def _check(settings: Settings) -> None:
         value = getattr(settings, name)
         parts = urlsplit(value)
         if value and (parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment):
-            raise ConfigurationError(f"{name.upper()} must be an http or https address.")
+            raise ConfigurationError(f"{name.upper()} must be an http or https URL.")
     for name in ("trusted_proxies",):
         if getattr(settings, name) < 0:
             raise ConfigurationError(f"{name.upper()} must not be negative.")
@@ -145,18 +149,18 @@ def _check(settings: Settings) -> None:
         "limits_timeout_seconds",
     ):
         if not 0 < getattr(settings, name) < math.inf:
-            raise ConfigurationError(f"{name.upper()} must be a number greater than zero.")
+            raise ConfigurationError(f"{name.upper()} must be greater than zero.")
     if settings.event_retention_days < 91:
-        raise ConfigurationError("EVENT_RETENTION_DAYS must be at least 91: analytics look 90 days back.")
+        raise ConfigurationError("EVENT_RETENTION_DAYS must be at least 91: analytics cover 90 days.")
     if settings.log_level not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
-        raise ConfigurationError("LOG_LEVEL must be DEBUG, INFO, WARNING or ERROR.")
+        raise ConfigurationError("LOG_LEVEL must be DEBUG, INFO, WARNING, or ERROR.")
     if settings.secret_key and len(settings.secret_key) < 32:
         raise ConfigurationError("SECRET_KEY must have at least 32 characters.")
     shared = settings.database_url and not settings.database_url.startswith("sqlite")
     if shared and not settings.secret_key:
-        raise ConfigurationError("SECRET_KEY must be set with PostgreSQL: every machine needs the same one.")
+        raise ConfigurationError("SECRET_KEY is required with PostgreSQL: every machine needs the same one.")
     if settings.search_public_url and not (settings.search_url.startswith(("typesense", "meilisearch"))):
-        raise ConfigurationError("SEARCH_PUBLIC_URL needs an engine of its own: typesense or meilisearch.")
+        raise ConfigurationError("SEARCH_PUBLIC_URL requires a search server: typesense or meilisearch.")
 
 
 def _complete(settings: Settings) -> Settings:
@@ -168,7 +172,7 @@ def _complete(settings: Settings) -> Settings:
         secret_key = settings.secret_key or _kept_secret(folder / "secret_key")
     except OSError as error:
         raise ConfigurationError(
-            f"DATA_DIR {folder} must be a folder the service can write to: {error.strerror}."
+            f"DATA_DIR {folder} must be a folder that the service can write to: {error.strerror}."
         ) from error
     filled = {f.name: getattr(settings, f.name) for f in fields(Settings)}
     filled["secret_key"] = secret_key
@@ -197,5 +201,5 @@ def _kept_secret(path: Path) -> str:
             fresh.unlink()
     secret = path.read_text().strip()
     if len(secret) < 32:
-        raise ConfigurationError(f"{path} does not hold a secret of at least 32 characters.")
+        raise ConfigurationError(f"{path} does not contain a secret of at least 32 characters.")
     return secret

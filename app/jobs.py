@@ -43,7 +43,7 @@ class Job:
 
     name: str
     every_seconds: float
-    run: Callable[[], None]
+    run: Callable[[], object]
     apart: bool = False
     due_at: float = 0.0
 

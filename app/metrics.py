@@ -18,6 +18,7 @@ from app.runtime import runtime
 from app.services.analytics.events import LOST_EVENTS
 from app.web.auth import bearer_token, invalid_key, missing_key
 from app.web.client_ip import is_forwarded, is_loopback
+from app.web.policy import OperationPolicy, set_policy
 
 REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "endpoint", "status"])
 DURATION = Histogram(
@@ -33,6 +34,7 @@ def register(app: Flask) -> None:
     """Count every request of ``app`` and serve ``/metrics``."""
     app.after_request(_observe)
     app.add_url_rule("/metrics", "metrics", _show, methods=["GET"])
+    set_policy(app, "metrics", OperationPolicy(uncounted=True))
 
 
 def _observe(response: Response) -> Response:
@@ -62,11 +64,8 @@ def _show() -> Response:
             raise invalid_key()
     registry = CollectorRegistry()
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        multiprocess.MultiProcessCollector(registry)
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # It has no types.
     else:
         for metric in (REQUESTS, DURATION, LOST_EVENTS):
             registry.register(metric)
     return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
-
-
-_show.uncounted = True  # type: ignore[attr-defined]

@@ -70,7 +70,7 @@ class PlanTable(Mapping[str, PlanLimits]):
             ConfigurationError: The plan is no longer in the file.
         """
         if plan not in self._plans:
-            raise ConfigurationError(f"An account has the plan {plan!r}, which is not in the plans file.")
+            raise ConfigurationError(f"An account is on plan {plan!r}, which the plans file does not define.")
         return self._plans[plan].with_overrides(overrides)
 
 
@@ -82,10 +82,10 @@ def _read(path: Path) -> dict[str, PlanLimits]:
     plans: dict[str, PlanLimits] = {}
     for name, table in tables.items():
         if not isinstance(table, dict) or set(table) != set(LIMIT_NAMES):
-            raise ConfigurationError(f"Plan {name!r} in {path} must have exactly: {', '.join(LIMIT_NAMES)}.")
+            raise ConfigurationError(f"Plan {name!r} in {path} must define exactly: {', '.join(LIMIT_NAMES)}.")
         plans[name] = PlanLimits(**{key: parse_limit(value, f"{name}.{key}") for key, value in table.items()})
     if not plans:
-        raise ConfigurationError(f"The plans file {path} has no plan.")
+        raise ConfigurationError(f"The plans file {path} defines no plans.")
     return plans
 
 
@@ -100,5 +100,5 @@ def parse_limit(value: object, name: str) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < UNLIMITED:
-        raise ConfigurationError(f"{name} must be a whole number from 0 to {UNLIMITED - 1}, or unlimited.")
+        raise ConfigurationError(f"{name} must be an integer from 0 to {UNLIMITED - 1}, or unlimited.")
     return value

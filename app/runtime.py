@@ -83,7 +83,13 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
     indexer = Indexer(database, locks, counters, engines)
     plans = PlanTable(settings.plans_file or SHIPPED_PLANS)
     if settings.default_plan not in plans:
-        raise ConfigurationError(f"DEFAULT_PLAN {settings.default_plan!r} is not in the plans file.")
+        raise ConfigurationError(f"DEFAULT_PLAN {settings.default_plan!r} is not defined in the plans file.")
+    events = EventRecorder(
+        settings.data_path / "events",
+        database,
+        retention_days=settings.event_retention_days,
+        background=background,
+    )
     return Runtime(
         settings=settings,
         plans=plans,
@@ -92,14 +98,9 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         counters=counters,
         limiter=RequestLimiter(counters),
         engines=engines,
-        events=EventRecorder(
-            settings.data_path / "events",
-            database,
-            retention_days=settings.event_retention_days,
-            background=background,
-        ),
+        events=events,
         indexer=indexer,
-        searcher=Searcher(engines, indexer, settings.max_answer_bytes),
+        searcher=Searcher(engines, indexer, events, settings.max_answer_bytes),
         writer=DocumentWriter(database, counters, indexer, settings.max_site_fields),
         rebuilder=Rebuilder(database, locks, engines, indexer),
         key_use=KeyUse(database),

@@ -51,7 +51,7 @@ class ThreadShares:
                 if patience <= 0:
                     raise ApiError(
                         ErrorCode.SERVER_BUSY,
-                        "Slow requests of yours take up your share of this server; try again when they are done.",
+                        "Your slow requests use all of your share of this server; try again when they have finished.",
                         retry_after=RETRY_SECONDS,
                     )
                 self._waiting += 1

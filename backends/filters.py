@@ -140,8 +140,8 @@ def _tokens(text: str) -> list[_Token]:
                 tokens.append(_Token("end", "", len(text)))
                 return tokens
             if rest[0] in "\"'":
-                raise _reject("A quote is never closed.", position)
-            raise _reject(f"{rest[0]!r} cannot stand here; values with such characters need quotes.", position)
+                raise _reject("A quote is not closed.", position)
+            raise _reject(f"Unexpected {rest[0]!r}; quote values that contain such characters.", position)
         group = match.lastgroup or ""
         raw, position = match[group], match.start(group)
         if group == "quoted":
@@ -167,7 +167,7 @@ class _Parser:
         result = self.disjunction()
         token = self.peek()
         if token.kind != "end":
-            hint = " Keywords are written in capitals." if token.text.upper() in _KEYWORDS else ""
+            hint = " Write keywords in capitals." if token.text.upper() in _KEYWORDS else ""
             raise _reject(f"AND or OR was expected before {token.text!r}.{hint}", token.position)
         return result
 
@@ -211,7 +211,7 @@ class _Parser:
             return Comparison(name.text, operator, self.value("A value").text, name.position)
         if token.kind == "value":
             if not self.accept("TO"):
-                raise _reject("An operator was expected: =, !=, >, >=, <, <=, TO, IN, EXISTS or IS.", token.position)
+                raise _reject("An operator was expected: =, !=, >, >=, <, <=, TO, IN, EXISTS, or IS.", token.position)
             return Between(name.text, token.text, self.value("A value").text, name.position)
         if token.kind == "keyword":
             negated = token.text == "NOT"
@@ -233,7 +233,7 @@ class _Parser:
                     raise _reject("NULL or EMPTY was expected after IS.", token.position)
             if result is not None:
                 return Not(result) if negated else result
-        raise _reject("An operator was expected: =, !=, >, >=, <, <=, TO, IN, EXISTS or IS.", token.position)
+        raise _reject("An operator was expected: =, !=, >, >=, <, <=, TO, IN, EXISTS, or IS.", token.position)
 
     def values(self) -> tuple[str, ...]:
         self.expect_mark("[")
@@ -249,7 +249,7 @@ class _Parser:
     def value(self, what: str) -> _Token:
         token = self.next()
         if token.kind == "keyword":
-            raise _reject(f"{what} was expected; the keyword {token.text} must be quoted to be one.", token.position)
+            raise _reject(f"{what} was expected; quote the keyword {token.text} to use it as one.", token.position)
         if token.kind != "value":
             raise _reject(f"{what} was expected.", token.position)
         return token

@@ -170,6 +170,10 @@ def compounds(m: Material, chance: random.Random) -> SearchQuery:
     return search(filled(endless(lambda: "_".join(chance.choices(m.frequent, k=4)))))
 
 
+def mistyped_compounds(m: Material, chance: random.Random) -> SearchQuery:
+    return search(filled(endless(lambda: f"{chance.choice(m.frequent)}_{misspell(chance.choice(m.usual), chance)}")))
+
+
 def one_address(m: Material, chance: random.Random) -> SearchQuery:
     return search("https://" + filled(endless(lambda: chance.choice(m.frequent)), "/", MOST_BYTES - 8))
 
@@ -293,6 +297,7 @@ FAMILIES = (
     Family("exclusions, 512 bytes", PLAIN, exclusions),
     Family("excluded phrases only, 512 bytes", PLAIN, only_exclusions),
     Family("compounds, 512 bytes", PLAIN, compounds),
+    Family("mistyped compounds, 512 bytes", PLAIN, mistyped_compounds),
     Family("one address of 512 bytes", PLAIN, one_address),
     Family("script without spaces, 512 bytes", PLAIN, unspaced),
     Family("characters of such, 512 bytes", PLAIN, unspaced_letters),

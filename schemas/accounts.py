@@ -85,7 +85,7 @@ class LoginAnswerSchema(Schema):
 
     success = fields.Boolean(required=True)
     user = fields.Nested(UserSchema, required=True)
-    csrf_token = fields.String(required=True, metadata={"description": "For `X-CSRF-Token` on writes."})
+    csrf_token = fields.String(required=True, metadata={"description": "Value of `X-CSRF-Token` for writes."})
 
 
 class ProfileUpdateSchema(UpdateSchema):

@@ -15,8 +15,15 @@ PERIODS = {"7d": 7, "30d": 30, "90d": 90}
 class AnalyticsQuerySchema(QuerySchema):
     """Which searches."""
 
-    period = Text(load_default="30d", choices=tuple(PERIODS))
-    site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
+    period = Text(
+        load_default="30d", choices=tuple(PERIODS), metadata={"description": "Number of UTC days, including today."}
+    )
+    site_id = QueryWholeNumber(
+        low=-MAX_INT64 - 1,
+        high=MAX_INT64,
+        load_default=None,
+        metadata={"description": "The site. Default: all sites of the account."},
+    )
 
 
 class QueryCountSchema(Schema):

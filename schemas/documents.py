@@ -27,7 +27,9 @@ MAX_FURTHER_FIELDS = 100
 
 _STANDARD = frozenset(STANDARD_FIELDS)
 _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
-_INVALID_NAME = Problem("is not a field name: a letter, then letters, digits, _ and -, at most 64", "invalid_name")
+_INVALID_NAME = Problem(
+    "is not a field name: use a letter, then letters, digits, _, and -, at most 64 characters", "invalid_name"
+)
 _INT64 = range(-(2**63), 2**63)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PLAIN_URL = re.compile(r"(?:https?://[A-Za-z0-9.-]+)?/(?![/\\])[!-~]*", re.ASCII)
@@ -106,7 +108,7 @@ def read_document(raw: Any, position: int = 0) -> ValidDocument:
             raise DocumentProblems(problems)
     problems.extend(_standard_problems(document))
     if further > MAX_FURTHER_FIELDS:
-        problems.append(("", Problem(f"must have at most {MAX_FURTHER_FIELDS} further fields", "too_many_fields")))
+        problems.append(("", Problem(f"must have at most {MAX_FURTHER_FIELDS} additional fields", "too_many_fields")))
     if problems:
         raise DocumentProblems(problems)
     try:
@@ -204,7 +206,11 @@ def _further_value(value: Any) -> tuple[FieldKind | None, Any, Problem | None]:
             problems = (_number_problem(member) for member in value)
             return FieldKind.NUMBER_LIST, value, next((p for p in problems if p is not None), None)
         return None, value, Problem("must be a list of strings or a list of numbers", "type")
-    return None, value, Problem("must be a string, a number, a boolean, or a list of strings or of numbers", "type")
+    return (
+        None,
+        value,
+        Problem("must be a string, a number, a boolean, a list of strings, or a list of numbers", "type"),
+    )
 
 
 def _number_problem(value: int | float) -> Problem | None:
@@ -233,9 +239,9 @@ class DocumentsField(fields.Field[Batch]):
         if not isinstance(value, list):
             raise ValidationError([Problem("must be a list of documents", "type")])
         if not value:
-            raise ValidationError([Problem("must hold at least one document", "too_short")])
+            raise ValidationError([Problem("must contain at least one document", "too_short")])
         if len(value) > MAX_BATCH:
-            raise ValidationError([Problem(f"must hold at most {MAX_BATCH} documents", "batch_too_large")])
+            raise ValidationError([Problem(f"must contain at most {MAX_BATCH} documents", "batch_too_large")])
         errors: dict[Any, Any] = {}
         count = ProblemCount()
         documents: dict[str, ValidDocument] = {}
@@ -284,7 +290,7 @@ class DocumentSchema(Schema):
         metadata={
             "minLength": 1,
             "maxLength": MAX_URL_LENGTH,
-            "description": "An http(s) URL, or a path that starts with one `/`.",
+            "description": "An http or https URL, or a path that starts with one `/`.",
         },
     )
     excerpt = fields.String()
@@ -306,7 +312,7 @@ class SiteChoiceSchema(QuerySchema):
         low=-MAX_INT64 - 1,
         high=MAX_INT64,
         load_default=None,
-        metadata={"description": "The site; the key's own when absent."},
+        metadata={"description": "The site. Default: the key's site."},
     )
 
 
@@ -321,7 +327,7 @@ class BulkAnswerSchema(Schema):
     """The batch is durable and searchable."""
 
     success = fields.Boolean(required=True)
-    indexed = fields.Integer(required=True, metadata={"description": "Distinct ids written."})
+    indexed = fields.Integer(required=True, metadata={"description": "Number of distinct ids written."})
     created = fields.Integer(required=True)
     updated = fields.Integer(required=True)
     warnings = fields.List(fields.Nested(WarningSchema))
@@ -341,9 +347,7 @@ class DestroySchema(BodySchema):
         load_default=None,
         min_length=1,
         max_length=MAX_ID_LENGTH,
-        metadata={
-            "description": "The document's id; an integer is taken as its string. Required, unless it is in the query."
-        },
+        metadata={"description": "The document's id; an integer is read as a string. Required unless `?id=` is given."},
     )
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
 

@@ -8,20 +8,22 @@ from marshmallow import Schema, fields
 class ErrorDetailSchema(Schema):
     """One problem of a request."""
 
-    field = fields.String(required=True, metadata={"description": "A parameter's name or a path into the body."})
+    field = fields.String(required=True, metadata={"description": "Name of the parameter, or path into the body."})
     code = fields.String(required=True, metadata={"description": "Stable code of the problem."})
     message = fields.String(required=True)
-    index = fields.Integer(metadata={"description": "Position of a bad document in the batch."})
-    id = fields.String(metadata={"description": "Identifier of a bad document, where it has one."})
-    position = fields.Integer(metadata={"description": "Where a bad filter goes wrong, in characters from 0."})
+    index = fields.Integer(metadata={"description": "Position of the invalid document in the batch, from 0."})
+    id = fields.String(metadata={"description": "Id of the invalid document, if it has one."})
+    position = fields.Integer(metadata={"description": "Position of the error in a filter, in characters from 0."})
 
 
 class ErrorSchema(Schema):
     """What every error answers."""
 
     error = fields.String(required=True, metadata={"description": "Stable error code."})
-    message = fields.String(required=True, metadata={"description": "Human-readable text."})
-    details = fields.List(fields.Nested(ErrorDetailSchema), metadata={"description": "On 400 only."})
+    message = fields.String(required=True, metadata={"description": "Human-readable message."})
+    details = fields.List(
+        fields.Nested(ErrorDetailSchema), metadata={"description": "Individual problems; on 400 only."}
+    )
     retry_after = fields.Integer(metadata={"description": "Seconds to wait; on 429 and 503 only."})
 
 
@@ -29,5 +31,5 @@ class RateLimitErrorSchema(Schema):
     """What a 429 answers."""
 
     error = fields.String(required=True, metadata={"enum": ["rate_limit_exceeded"]})
-    message = fields.String(required=True, metadata={"description": "Human-readable text."})
+    message = fields.String(required=True, metadata={"description": "Human-readable message."})
     retry_after = fields.Integer(required=True, metadata={"minimum": 1, "description": "Seconds to wait."})

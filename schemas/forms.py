@@ -24,7 +24,7 @@ class FormFieldSchema(Schema):
     required = fields.Boolean(required=True)
     max_length = fields.Integer(required=True, allow_none=True)
     value = fields.Raw(required=True, allow_none=True)
-    options = fields.List(fields.String(), metadata={"description": "Of a select."})
+    options = fields.List(fields.String(), metadata={"description": "Options of a select field."})
 
 
 class FormSchema(Schema):
@@ -33,7 +33,7 @@ class FormSchema(Schema):
     method = fields.String(required=True)
     action = fields.String(required=True)
     fields_ = fields.List(fields.Nested(FormFieldSchema), required=True, data_key="fields", attribute="fields")
-    csrf_token = fields.String(metadata={"description": "For session callers."})
+    csrf_token = fields.String(metadata={"description": "For callers with a session."})
 
 
 class FormAnswerSchema(Schema):

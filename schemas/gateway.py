@@ -88,32 +88,41 @@ class EngineSearchSchema(BodySchema):
     q = Text(
         load_default="",
         max_bytes=MAX_QUERY_BYTES,
-        metadata={"description": "What is searched for; empty for every document."},
+        metadata={"description": "Search query; empty matches every document."},
     )
-    limit = WholeNumber(high=MAX_HITS, load_default=20, metadata={"description": "Most hits."})
-    offset = WholeNumber(load_default=0, metadata={"description": "Hits passed over."})
+    limit = WholeNumber(high=MAX_HITS, load_default=20, metadata={"description": "Maximum number of hits."})
+    offset = WholeNumber(load_default=0, metadata={"description": "Number of hits to skip."})
     page = WholeNumber(load_default=None, metadata={"description": "Page number, from 1."})
-    hitsPerPage = WholeNumber(high=MAX_HITS, load_default=None, metadata={"description": "Hits of a page."})
+    hitsPerPage = WholeNumber(high=MAX_HITS, load_default=None, metadata={"description": "Hits per page."})
     filter = FilterField(load_default="")
-    facets = Names(load_default=None, alone="*", metadata={"description": "Fields to count values of, or `*`."})
-    sort = Names(load_default=[], metadata={"description": "At most three of `field:asc` or `field:desc`."})
+    facets = Names(
+        load_default=None, alone="*", metadata={"description": "Fields whose values to count, or `*` for all."}
+    )
+    sort = Names(load_default=[], metadata={"description": "Up to three of `field:asc` or `field:desc`."})
     attributesToRetrieve = Names(load_default=["*"], alone="*")
     attributesToHighlight = Names(load_default=[], alone="*")
     highlightPreTag = Text(load_default="<em>", max_length=MAX_TAG_LENGTH)
     highlightPostTag = Text(load_default="</em>", max_length=MAX_TAG_LENGTH)
     attributesToCrop = Names(
-        load_default=[], alone="*", metadata={"description": "Such as `content`, `content:20` or `*`."}
+        load_default=[], alone="*", metadata={"description": "For example `content`, `content:20`, or `*`."}
     )
-    cropLength = WholeNumber(load_default=10, metadata={"description": "Length of a crop in words; 0 for no crop."})
+    cropLength = WholeNumber(
+        load_default=10, metadata={"description": "Length of a crop in words; 0 disables cropping."}
+    )
     cropMarker = Text(load_default="…", max_length=MAX_TAG_LENGTH)
     attributesToSearchOn = Names(load_default=[], alone="*")
     matchingStrategy = Text(
         load_default="last",
         choices=("last", "all"),
-        metadata={"description": "Whether documents that lack some of the words follow those that have all."},
+        metadata={
+            "description": "`last`: documents with some of the words follow those with all. `all`: only the latter."
+        },
     )
     showMatchesPosition = Flag(load_default=False)
-    showRankingScore = Flag(load_default=False, metadata={"enum": [False], "description": "Scores are not given."})
+    showRankingScore = Flag(
+        load_default=False,
+        metadata={"enum": [False], "description": "Must be false: ranking scores are not supported."},
+    )
 
     @pre_load
     def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
@@ -159,7 +168,7 @@ class EngineFacetSearchSchema(LenientBodySchema):
     facetQuery = Text(
         load_default=None,
         max_bytes=MAX_QUERY_BYTES,
-        metadata={"description": "Beginning of a word of the values; without it, the most frequent values."},
+        metadata={"description": "Prefix of a word in the values. Default: the most frequent values."},
     )
     q = Text(load_default="", max_bytes=MAX_QUERY_BYTES)
     filter = FilterField(load_default="")

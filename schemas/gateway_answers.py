@@ -35,11 +35,13 @@ class EngineHitSchema(HitSchema):
     content = fields.String()
     formatted = fields.Dict(
         data_key="_formatted",
-        metadata={"description": "The fields as strings, matches marked, long ones cropped. **Not escaped.**"},
+        metadata={
+            "description": "The fields as strings, matches highlighted, cropped as requested. **Not HTML-escaped.**"
+        },
     )
     matchesPosition = fields.Dict(
         data_key="_matchesPosition",
-        metadata={"description": "Field to the matches in it: `start` and `length` in bytes, `indices` in a list."},
+        metadata={"description": "Matches in each field: `start` and `length` in bytes, and `indices` for lists."},
     )
 
 

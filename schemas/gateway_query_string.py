@@ -49,7 +49,7 @@ def query_parameters() -> list[dict[str, Any]]:
         elif isinstance(field, Flag):
             shape = {"type": "boolean", **{key: field.metadata[key] for key in ("enum",) if key in field.metadata}}
         elif isinstance(field, Names):
-            note = f"{note} Names separated by commas.".strip()
+            note = f"{note} Separate names with commas.".strip()
         elif isinstance(field, FilterField):
             note = "An expression, or a JSON array of them."
         elif isinstance(field, Text):

@@ -50,12 +50,12 @@ class SearchQuerySchema(QuerySchema):
         low=-MAX_INT64 - 1,
         high=MAX_INT64,
         load_default=None,
-        metadata={"description": "The site to search; the key's own when absent."},
+        metadata={"description": "The site to search. Default: the key's site."},
     )
     limit = QueryWholeNumber(low=1, high=100, load_default=20, metadata={"description": "Results per page."})
-    offset = QueryWholeNumber(load_default=0, metadata={"description": "Results passed over."})
+    offset = QueryWholeNumber(load_default=0, metadata={"description": "Number of results to skip."})
     page = QueryWholeNumber(
-        low=1, load_default=1, metadata={"description": "Page number; above 1 it wins over `offset`."}
+        low=1, load_default=1, metadata={"description": "Page number; above 1 it takes precedence over `offset`."}
     )
     filters = Text(
         load_default="",
@@ -67,12 +67,12 @@ class SearchQuerySchema(QuerySchema):
     sort = Text(
         load_default="",
         max_length=MAX_NAMES_LENGTH,
-        metadata={"description": "At most three fields with a direction: `date:desc,title:asc`."},
+        metadata={"description": "Up to three fields, each with a direction: `date:desc,title:asc`."},
     )
     facets = Text(
         load_default="",
         max_length=MAX_NAMES_LENGTH,
-        metadata={"description": "Fields whose values are counted: `author,category`, or `*`."},
+        metadata={"description": "Fields whose values to count: `author,category`, or `*` for all."},
     )
     fields_ = Text(
         data_key="fields",
@@ -80,14 +80,15 @@ class SearchQuerySchema(QuerySchema):
         load_default="",
         max_length=MAX_NAMES_LENGTH,
         metadata={
-            "description": "Fields that hits have beside `id`: `title,url`; all when absent. Unknown names are ignored."
+            "description": "Fields of the hits: `title,url`. Default: all. `id` is always included; unknown names "
+            "are ignored."
         },
     )
-    highlight = QueryFlag(load_default=False, metadata={"description": "Whether hits carry `_formatted`."})
+    highlight = QueryFlag(load_default=False, metadata={"description": "Whether hits include `_formatted`."})
     session_id = Text(
         load_default=None,
         max_length=64,
-        metadata={"description": "The visitor's session: keystrokes of one session merge in analytics."},
+        metadata={"description": "The visitor's session. Keystrokes of one session are merged in analytics."},
     )
 
 
@@ -145,7 +146,7 @@ class HitSchema(Schema):
     date = fields.String()
     formatted = fields.Dict(
         data_key="_formatted",
-        metadata={"description": "The fields with matches in `<em>`, everything else HTML-escaped."},
+        metadata={"description": "The same fields with matches in `<em>`, everything else HTML-escaped."},
     )
 
 
@@ -160,7 +161,7 @@ class SearchWarningSchema(Schema):
     """Something worth knowing that was no error."""
 
     code = fields.String(required=True, metadata={"enum": ["unknown_parameter"]})
-    field = fields.String(required=True, metadata={"description": "The parameter that a search does not know."})
+    field = fields.String(required=True, metadata={"description": "Name of the unknown parameter."})
 
 
 class SearchResultsSchema(Schema):
@@ -175,11 +176,12 @@ class SearchResultsSchema(Schema):
     facetDistribution = fields.Dict(
         keys=fields.String(),
         values=fields.Dict(keys=fields.String(), values=fields.Integer()),
-        metadata={"description": "Field to value to number of matches; when facets were asked for."},
+        metadata={"description": "Number of matches per value of each field; present if facets were requested."},
     )
     facetStats = fields.Dict(keys=fields.String(), values=fields.Nested(FacetStatsSchema))
     warnings = fields.List(
-        fields.Nested(SearchWarningSchema), metadata={"description": "Of query parameters; absent when there is none."}
+        fields.Nested(SearchWarningSchema),
+        metadata={"description": "Unknown query parameters; absent if there are none."},
     )
 
 

@@ -111,7 +111,7 @@ class SearchSettingsSchema(BodySchema):
         load_default=None,
         allow_none=True,
         choices=LANGUAGES,
-        metadata={"title": "Language", "description": "ISO 639-1 code; null recognises it per document."},
+        metadata={"title": "Language", "description": "ISO 639-1 code; null detects the language of each document."},
     )
     synonyms = ItemList(
         ItemList(_word(), low=2, high=MAX_GROUP_WORDS),
@@ -124,13 +124,13 @@ class SearchSettingsSchema(BodySchema):
         high=MAX_STOP_WORDS,
         load_default=None,
         allow_none=True,
-        metadata={"title": "Stop words", "description": "Words that need not match; null for the language's own."},
+        metadata={"title": "Stop words", "description": "Words that need not match; null uses the language's list."},
     )
     pinned = ItemList(
         fields.Nested(PinnedSchema),
         high=MAX_PINNED_QUERIES,
         load_default=list,
-        metadata={"title": "Pinned results", "description": "Documents that come first for a query, in order."},
+        metadata={"title": "Pinned results", "description": "Documents to show first for a query, in order."},
     )
     weights = fields.Nested(
         WeightsSchema,

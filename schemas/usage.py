@@ -24,7 +24,7 @@ class UsageReportAnswerSchema(Schema):
     """The report was counted, or was a repeat."""
 
     success = fields.Boolean(required=True)
-    duplicate = fields.Boolean(metadata={"description": "Present and true when this Idempotency-Key was seen before."})
+    duplicate = fields.Boolean(metadata={"description": "Present and true if this Idempotency-Key was used before."})
 
 
 class SearchLogSchema(LenientBodySchema):
@@ -48,8 +48,8 @@ class ClientInfoSchema(Schema):
     """How a client reaches the search engine, and what it may use."""
 
     engine_host = fields.String(required=True, metadata={"format": "uri"})
-    engine_key = fields.String(required=True, metadata={"description": "A secret that can search this one index."})
-    engine_public_key = fields.String(metadata={"description": "Safe in a browser; may be absent."})
+    engine_key = fields.String(required=True, metadata={"description": "Secret key that can search only this index."})
+    engine_public_key = fields.String(metadata={"description": "Key that is safe to use in a browser; may be absent."})
     active = fields.Boolean(required=True)
     index = fields.String(required=True)
     domain = fields.String(required=True)
@@ -65,7 +65,9 @@ class DashboardUsageSchema(Schema):
     indexed_pages = fields.Integer(required=True)
     indexing_operations_this_month = fields.Integer(
         required=True,
-        metadata={"description": "Documents written (distinct ids of a batch) and removed, and operations reported."},
+        metadata={
+            "description": "Documents written (each distinct id of a batch once) and removed, and reported operations."
+        },
     )
 
 

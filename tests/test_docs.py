@@ -97,7 +97,8 @@ QUERIES: list[tuple[str, str, set[str]]] = [
     ('"opening hours" cathedral', "hours", {"hours"}), ('"hours opening" museum', "", set()),
     ('when does "museum opening" begin today', "museum", {"museum", "shop", "hours"}),
     ("museum -shop", "museum", {"museum"}), ('museum -"gift shop"', "museum", {"museum"}),
-    ("node.js", "node", {"node", "parts"}), ("file_name", "name", {"name"}), ("3.11.7", "", set()),
+    ("node.js", "node", {"node", "parts"}), ("nodde.js", "node", {"node"}), ("file_name", "name", {"name"}),
+    ("3.11.7", "", set()),
     ("ann@example.com", "mail", {"mail"}), ("https://example.com/start", "link", {"link"}),
     ('-"gift shop"', "", {"both", "one", "hours", "museum", "node", "parts", "version", "mail", "name", "link"}),
 ]  # fmt: skip

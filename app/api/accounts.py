@@ -10,6 +10,7 @@ from app.api.views import user_answer
 from app.errors import ErrorCode
 from app.web.logins import cookie_header, log_in, log_out, register
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.responses import json_answer
 from schemas.accounts import LoginAnswerSchema, LoginSchema, RegisterSchema, UserSchema
 from schemas.base import NothingSchema
@@ -19,7 +20,7 @@ blp = ApiBlueprint("accounts", __name__, description="Registration and login.")
 
 
 @blp.route("/register", methods=["POST"])
-@blp.operation("register", errors=(ErrorCode.INSUFFICIENT_PERMISSION,), body=True, opens_session=True)
+@blp.operation("register", OperationPolicy(opens_session=True), errors=(ErrorCode.INSUFFICIENT_PERMISSION,), body=True)
 @blp.arguments(RegisterSchema)
 @blp.response(201, LoginAnswerSchema)
 def register_account(fields: dict[str, Any]) -> Response:
@@ -28,11 +29,11 @@ def register_account(fields: dict[str, Any]) -> Response:
 
 
 @blp.route("/login", methods=["POST"])
-@blp.operation("login", errors=(ErrorCode.INVALID_CREDENTIALS,), body=True, opens_session=True)
+@blp.operation("login", OperationPolicy(opens_session=True), errors=(ErrorCode.INVALID_CREDENTIALS,), body=True)
 @blp.arguments(LoginSchema)
 @blp.response(200, LoginAnswerSchema)
 def login(fields: dict[str, Any]) -> Response:
-    """Log in; sets the session cookie."""
+    """Log in and set the session cookie."""
     return _logged_in(*log_in(**fields), status=200)
 
 

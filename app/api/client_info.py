@@ -11,19 +11,20 @@ from app.services.access.engine_keys import CredentialsStopped, direct_keys, gat
 from app.web.auth import ANY_KEY
 from app.web.hosts import base_url
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller, used_today
 from app.web.site_selection import own_site
 from backends.errors import BackendUnavailable
 from schemas.usage import ClientInfoSchema
 
-blp = ApiBlueprint("client-info", __name__, description="How a client reaches the search engine, and what it may use.")
+blp = ApiBlueprint("client-info", __name__, description="Connection details for search clients.")
 
 
 @blp.route("/v1/client-info", methods=["GET"])
-@blp.operation("showClientInfo", access=ANY_KEY, errors=(ErrorCode.SEARCH_ENGINE_UNAVAILABLE,))
+@blp.operation("showClientInfo", OperationPolicy(ANY_KEY), errors=(ErrorCode.SEARCH_ENGINE_UNAVAILABLE,))
 @blp.response(200, ClientInfoSchema)
 def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
-    """The engine's address and keys for this key's site, its state and the plan's limits."""
+    """Get the engine's URL and keys for this key's site, the site's state, and the plan's limits."""
     part = runtime()
     caller = current_caller()
     key = caller.key

@@ -7,17 +7,18 @@ from app.runtime import runtime
 from app.services.dashboard import Dashboard, get_dashboard
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.usage import DashboardSchema
 
-blp = ApiBlueprint("dashboard", __name__, description="The account at a glance.")
+blp = ApiBlueprint("dashboard", __name__, description="Counts, usage, and limits of the account.")
 
 
 @blp.route("/dashboard", methods=["GET"])
-@blp.operation("showDashboard", access=MANAGING)
+@blp.operation("showDashboard", OperationPolicy(MANAGING))
 @blp.response(200, DashboardSchema)
 def show_dashboard() -> Dashboard:
-    """Counts, usage and limits of the account."""
+    """Get counts, usage, and limits of the account."""
     caller = current_caller()
     part = runtime()
     with part.database.read() as session:

@@ -9,6 +9,7 @@ from app.errors import ErrorCode, field_error
 from app.runtime import runtime
 from app.web.auth import INDEXING
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from app.web.site_selection import choose_written_site
 from schemas.documents import (
@@ -21,7 +22,7 @@ from schemas.documents import (
     SiteChoiceSchema,
 )
 
-blp = ApiBlueprint("documents", __name__, description="Adding, replacing and removing documents.")
+blp = ApiBlueprint("documents", __name__, description="Add, replace, and remove documents.")
 
 _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_ENGINE_UNAVAILABLE)
 
@@ -29,7 +30,7 @@ _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_E
 @blp.route("/api/v1/index/bulk", methods=["POST"])
 @blp.operation(
     "indexDocuments",
-    access=INDEXING,
+    OperationPolicy(INDEXING),
     errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.DOCUMENT_LIMIT_REACHED),
     body=True,
 )
@@ -37,7 +38,7 @@ _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_E
 @blp.arguments(SiteChoiceSchema, location="query")
 @blp.response(200, BulkAnswerSchema, example=examples.BULK_ANSWER)
 def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
-    """Add documents, or replace those whose id is known. All or none; searchable when this answers."""
+    """Add or replace documents, all or nothing. They are durable and searchable once the request returns."""
     caller = current_caller()
     site_id = choose_written_site(caller, query["site_id"], body["site_id"])
     sent = body["documents"]
@@ -50,18 +51,18 @@ def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
     }
     if sent.sent_count > RECOMMENDED_BATCH:
         answer["warnings"] = [
-            {"code": "batch_above_recommended", "message": f"Send up to {RECOMMENDED_BATCH} documents at a time."}
+            {"code": "batch_above_recommended", "message": f"Send at most {RECOMMENDED_BATCH} documents per request."}
         ]
     return answer
 
 
 @blp.route("/api/v1/index/destroy", methods=["DELETE"])
-@blp.operation("deleteDocument", access=INDEXING, errors=(*_ERRORS, ErrorCode.DOCUMENT_NOT_FOUND), body=True)
+@blp.operation("deleteDocument", OperationPolicy(INDEXING), errors=(*_ERRORS, ErrorCode.DOCUMENT_NOT_FOUND), body=True)
 @blp.arguments(DestroySchema, location="json_optional", required=False, example=examples.DESTROY)
 @blp.arguments(DestroyQuerySchema, location="query")
 @blp.response(200, DestroyAnswerSchema, example=examples.DESTROY_ANSWER)
 def delete_document(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
-    """Remove the document whose id is in the body, or in `?id=`."""
+    """Remove a document. Its id is in the body or in `?id=`."""
     caller = current_caller()
     document_id = _document_id(query["id"], body["id"])
     site_id = choose_written_site(caller, query["site_id"], body["site_id"])

@@ -8,28 +8,29 @@ from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services.readiness import check_readiness
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from schemas.health import HealthSchema, ReadinessSchema
 
-blp = ApiBlueprint("health", __name__, description="Health of the service.")
+blp = ApiBlueprint("health", __name__, description="Health and readiness of the service.")
 
 
 @blp.route("/healthz", methods=["GET"])
-@blp.operation("showHealth", uncounted=True)
+@blp.operation("showHealth", OperationPolicy(uncounted=True))
 @blp.response(200, HealthSchema)
 def show_health() -> dict[str, Any]:
-    """Whether the process answers."""
+    """Check that the process responds."""
     return {"status": "ok"}
 
 
 @blp.route("/readyz", methods=["GET"])
 @blp.operation(
     "showReadiness",
+    OperationPolicy(uncounted=True),
     errors=(ErrorCode.DATABASE_UNAVAILABLE, ErrorCode.COUNTERS_UNAVAILABLE, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
-    uncounted=True,
 )
 @blp.response(200, ReadinessSchema)
 def show_readiness() -> dict[str, Any]:
-    """Whether database, counters and search engine can work."""
+    """Check that the database, the counter store, and the search engine are ready."""
     part = runtime()
     check_readiness(part.database, part.counters, part.engines)
     return {"status": "ok", "checks": {"database": "ok", "counters": "ok", "search": "ok"}}

@@ -12,6 +12,7 @@ from app.web import actions
 from app.web.auth import MANAGING
 from app.web.forms import key_form
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.forms import KeyFormAnswerSchema
 from schemas.keys import (
@@ -34,42 +35,44 @@ _NO_STORE = {"Cache-Control": "no-store"}
 
 
 @blp.route(SITE_KEYS, methods=["GET"])
-@blp.operation("listKeys", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("listKeys", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, KeyListSchema)
 def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """A site's keys, oldest first."""
+    """List a site's keys, oldest first."""
     with runtime().database.read() as session:
         found, total = keys.list_keys(session, current_caller().account.id, site_id, **page)
         return {"keys": [keys.view(key) for key in found], "total": total, **page}
 
 
 @blp.route(SITE_KEYS, methods=["POST"])
-@blp.operation("createKey", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_LIMIT_REACHED), body=True)
+@blp.operation(
+    "createKey", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_LIMIT_REACHED), body=True
+)
 @blp.arguments(KeyCreateSchema, example=examples.KEY)
 @blp.response(201, KeyTokenAnswerSchema)
 def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Add a key. Its token is in `api_key`, this once."""
+    """Create a key. Its token is in `api_key`, and is never shown again."""
     key, token = actions.create_key(current_caller(), site_id, fields)
     answer = {"success": True, "key": key, "api_key": token}
     return answer, 201, {**_NO_STORE, "Location": f"/api/sites/{site_id}/keys/{key.id}"}
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["GET"])
-@blp.operation("showKey", access=MANAGING, errors=_ERRORS)
+@blp.operation("showKey", OperationPolicy(MANAGING), errors=_ERRORS)
 @blp.response(200, KeyShowSchema)
 def show_key(site_id: int, key_id: str) -> dict[str, Any]:
-    """One key, without its token."""
+    """Get a key, without its token."""
     with runtime().database.read() as session:
         key = keys.get_key(session, current_caller().account.id, key_id, site_id=site_id)
         return {"key": keys.view(key)}
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/edit", methods=["GET"])
-@blp.operation("showKeyEditForm", access=MANAGING, errors=_ERRORS)
+@blp.operation("showKeyEditForm", OperationPolicy(MANAGING), errors=_ERRORS)
 @blp.response(200, KeyFormAnswerSchema)
 def show_edit_form(site_id: int, key_id: str) -> dict[str, Any]:
-    """The form that edits a key, filled in."""
+    """Get the form for editing a key, filled in."""
     caller = current_caller()
     with runtime().database.read() as session:
         key = keys.get_key(session, caller.account.id, key_id, site_id=site_id)
@@ -81,46 +84,46 @@ def _update(site_id: int, key_id: str, changes: dict[str, Any]) -> dict[str, Any
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["PUT"])
-@blp.operation("updateKey", access=MANAGING, errors=_ERRORS, body=True)
+@blp.operation("updateKey", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
 @blp.arguments(KeyUpdateSchema)
 @blp.response(200, KeyAnswerSchema)
 def update_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, Any]:
-    """Change a key's name or expiry; omitted fields stay."""
+    """Change a key's name or expiry. Omitted fields stay unchanged."""
     return _update(site_id, key_id, changes)
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["PATCH"])
-@blp.operation("patchKey", access=MANAGING, errors=_ERRORS, body=True)
+@blp.operation("patchKey", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
 @blp.arguments(KeyUpdateSchema)
 @blp.response(200, KeyAnswerSchema)
 def patch_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, Any]:
-    """The same as PUT."""
+    """Same as PUT."""
     return _update(site_id, key_id, changes)
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["DELETE"])
-@blp.operation("deleteKey", access=MANAGING, errors=_ERRORS)
+@blp.operation("deleteKey", OperationPolicy(MANAGING), errors=_ERRORS)
 @blp.response(200, SuccessSchema)
 def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
-    """Remove a key; it stops at once."""
+    """Delete a key. It stops working immediately."""
     actions.delete_key(current_caller(), site_id, key_id)
     return {"success": True}
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/rotate", methods=["POST"])
-@blp.operation("rotateKey", access=MANAGING, errors=_ERRORS, body=True)
+@blp.operation("rotateKey", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
 @blp.arguments(KeyRotateSchema, location="json_optional", required=False)
 @blp.response(200, KeyTokenAnswerSchema)
 def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Give a key a new token; the old one stops at once, or after `overlap_seconds`."""
+    """Replace a key's token. The old one stops working immediately, or after `overlap_seconds`."""
     key, token = actions.rotate_key(current_caller(), site_id, key_id, fields)
     return {"success": True, "key": key, "api_key": token}, 200, _NO_STORE
 
 
 @blp.route("/api/keys/<string:key_id>/toggle", methods=["POST"])
-@blp.operation("toggleKey", access=MANAGING, errors=(ErrorCode.KEY_NOT_FOUND,), body=True)
+@blp.operation("toggleKey", OperationPolicy(MANAGING), errors=(ErrorCode.KEY_NOT_FOUND,), body=True)
 @blp.arguments(KeyToggleSchema, location="json_optional", required=False)
 @blp.response(200, KeyAnswerSchema)
 def toggle_key(fields: dict[str, Any], key_id: str) -> dict[str, Any]:
-    """Disable an active key or enable a disabled one; `active` in the body sets which."""
+    """Disable an active key, or enable a disabled one. `active` in the body sets the state explicitly."""
     return {"success": True, "key": actions.toggle_key(current_caller(), key_id, fields["active"])}

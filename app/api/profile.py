@@ -16,19 +16,20 @@ from app.web.auth import MANAGING
 from app.web.forms import profile_form
 from app.web.logins import cookie_header
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.accounts import AccountDeleteSchema, ProfileUpdateSchema, UserAnswerSchema
 from schemas.forms import UserFormAnswerSchema
 from schemas.sites import SuccessSchema
 
-blp = ApiBlueprint("profile", __name__, description="Name, e-mail and password; the end of an account.")
+blp = ApiBlueprint("profile", __name__, description="Name, e-mail, and password; account deletion.")
 
 
 @blp.route("/profile/edit", methods=["GET"])
-@blp.operation("showProfileEditForm", access=MANAGING)
+@blp.operation("showProfileEditForm", OperationPolicy(MANAGING))
 @blp.response(200, UserFormAnswerSchema)
 def show_edit_form() -> dict[str, Any]:
-    """The form that edits the profile, filled in."""
+    """Get the form for editing the profile, filled in."""
     caller = current_caller()
     with runtime().database.read() as session:
         account = get_account(session, caller.account.id)
@@ -36,19 +37,19 @@ def show_edit_form() -> dict[str, Any]:
 
 
 @blp.route("/profile", methods=["PUT"])
-@blp.operation("updateProfile", access=MANAGING, errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
+@blp.operation("updateProfile", OperationPolicy(MANAGING), errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
 @blp.arguments(ProfileUpdateSchema)
 @blp.response(200, UserAnswerSchema)
 def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
-    """Change name, e-mail or password; a new password ends the other sessions."""
+    """Change the name, e-mail, or password. A new password ends all other sessions."""
     return {"success": True, "user": user_answer(update_own_profile(current_caller(), changes))}
 
 
 @blp.route("/profile", methods=["DELETE"])
-@blp.operation("deleteAccount", access=MANAGING, errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
+@blp.operation("deleteAccount", OperationPolicy(MANAGING), errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
 @blp.arguments(AccountDeleteSchema)
 @blp.response(200, SuccessSchema)
 def delete_account(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Delete the account with everything it has."""
+    """Delete the account and all its data."""
     delete_own_account(current_caller(), **fields)
     return {"success": True}, 200, {"Set-Cookie": cookie_header(request, None)}

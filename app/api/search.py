@@ -15,6 +15,7 @@ from app.services.search import encode_results, make_query, parse_shown
 from app.web.actions import search_site
 from app.web.auth import SEARCHING
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller, used_today
 from app.web.responses import json_answer
 from app.web.site_selection import choose_searched_site
@@ -36,7 +37,7 @@ ERRORS = (
 
 
 @blp.route("/v1/search", methods=["GET"])
-@blp.operation("search", access=SEARCHING, errors=ERRORS, charges_search=True, searches=True)
+@blp.operation("search", OperationPolicy(SEARCHING, charges_search=True, searches=True), errors=ERRORS)
 @blp.arguments(SearchQuerySchema, location="query")
 @blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
 def search(parameters: dict[str, Any]) -> Response:
@@ -45,11 +46,11 @@ def search(parameters: dict[str, Any]) -> Response:
 
 
 @blp.route("/v1/search", methods=["POST"])
-@blp.operation("searchByBody", access=SEARCHING, errors=ERRORS, body=True, charges_search=True, searches=True)
+@blp.operation("searchByBody", OperationPolicy(SEARCHING, charges_search=True, searches=True), errors=ERRORS, body=True)
 @blp.arguments(SearchBodySchema, example=examples.SEARCH)
 @blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
 def search_by_body(parameters: dict[str, Any]) -> Response:
-    """Search a site's documents; the parameters are a JSON body."""
+    """Search a site's documents, with the parameters in a JSON body."""
     return run_search(parameters)
 
 

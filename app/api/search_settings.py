@@ -11,32 +11,33 @@ from app.services.sites import get_site
 from app.web.actions import changing
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.search_settings import SearchSettingsAnswerSchema, SearchSettingsSchema, SearchSettingsWrittenSchema
 
 blp = ApiBlueprint(
-    "search-settings", __name__, description="Synonyms, stop words, pinned results and weights of a site."
+    "search-settings", __name__, description="A site's synonyms, stop words, pinned results, and field weights."
 )
 
 PATH = "/sites/<int(signed=True):site_id>/search-settings"
 
 
 @blp.route(PATH, methods=["GET"])
-@blp.operation("showSearchSettings", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("showSearchSettings", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SearchSettingsAnswerSchema)
 def show_search_settings(site_id: int) -> dict[str, Any]:
-    """The settings, with the defaults filled in."""
+    """Get the settings, with defaults filled in."""
     with runtime().database.read() as session:
         site = get_site(session, current_caller().account.id, site_id)
     return {"settings": shown_settings(site.search_settings)}
 
 
 @blp.route(PATH, methods=["PUT"])
-@blp.operation("updateSearchSettings", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.operation("updateSearchSettings", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
 @blp.arguments(SearchSettingsSchema)
 @blp.response(200, SearchSettingsWrittenSchema)
 def update_search_settings(settings: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Replace the settings; they hold from the next search on, without indexing anew."""
+    """Replace all settings. They take effect with the next search; nothing is reindexed."""
     caller = current_caller()
     with changing(caller) as session:
         site = change_settings(session, caller.account.id, site_id, settings)

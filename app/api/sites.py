@@ -13,6 +13,7 @@ from app.web import actions
 from app.web.auth import MANAGING
 from app.web.forms import site_form
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.forms import FormAnswerSchema, SiteFormAnswerSchema
 from schemas.sites import (
@@ -25,15 +26,15 @@ from schemas.sites import (
     SuccessSchema,
 )
 
-blp = ApiBlueprint("sites", __name__, description="A customer's sites; each has its own index and keys.")
+blp = ApiBlueprint("sites", __name__, description="Sites of the account. Each has its own index and keys.")
 
 
 @blp.route("/sites", methods=["GET"])
-@blp.operation("listSites", access=MANAGING)
+@blp.operation("listSites", OperationPolicy(MANAGING))
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, SiteListSchema)
 def list_sites(page: dict[str, Any]) -> dict[str, Any]:
-    """The account's sites, oldest first."""
+    """List the account's sites, oldest first."""
     caller = current_caller()
     with runtime().database.read() as session:
         found, total = sites.list_sites(session, caller.account.id, **page)
@@ -41,39 +42,39 @@ def list_sites(page: dict[str, Any]) -> dict[str, Any]:
 
 
 @blp.route("/sites", methods=["POST"])
-@blp.operation("createSite", access=MANAGING, errors=(ErrorCode.SITE_LIMIT_REACHED,), body=True)
+@blp.operation("createSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_LIMIT_REACHED,), body=True)
 @blp.arguments(SiteCreateSchema, example=examples.SITE)
 @blp.response(201, SiteAnswerSchema)
 def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Add a site."""
+    """Create a site."""
     caller = current_caller()
     site = actions.create_site(caller, fields)
     return {"success": True, "site": site_answer(site, caller)}, 201, {"Location": f"/sites/{site.id}"}
 
 
 @blp.route("/sites/create", methods=["GET"])
-@blp.operation("showSiteCreateForm", access=MANAGING)
+@blp.operation("showSiteCreateForm", OperationPolicy(MANAGING))
 @blp.response(200, FormAnswerSchema)
 def show_create_form() -> dict[str, Any]:
-    """The form that creates a site."""
+    """Get the form for creating a site."""
     return {"form": site_form(current_caller(), None)}
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["GET"])
-@blp.operation("showSite", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("showSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SiteShowSchema)
 def show_site(site_id: int) -> dict[str, Any]:
-    """One site."""
+    """Get a site."""
     caller = current_caller()
     with runtime().database.read() as session:
         return {"site": site_answer(sites.get_site(session, caller.account.id, site_id), caller)}
 
 
 @blp.route("/sites/<int(signed=True):site_id>/edit", methods=["GET"])
-@blp.operation("showSiteEditForm", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("showSiteEditForm", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SiteFormAnswerSchema)
 def show_edit_form(site_id: int) -> dict[str, Any]:
-    """The form that edits a site, filled in."""
+    """Get the form for editing a site, filled in."""
     caller = current_caller()
     with runtime().database.read() as session:
         site = sites.get_site(session, caller.account.id, site_id)
@@ -86,27 +87,27 @@ def _update(site_id: int, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["PUT"])
-@blp.operation("updateSite", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.operation("updateSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
 @blp.arguments(SiteUpdateSchema)
 @blp.response(200, SiteAnswerSchema)
 def update_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Change a site; omitted fields stay. `active: false` pauses it."""
+    """Change a site. Omitted fields stay unchanged; `active: false` pauses it."""
     return _update(site_id, changes)
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["PATCH"])
-@blp.operation("patchSite", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.operation("patchSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
 @blp.arguments(SiteUpdateSchema)
 @blp.response(200, SiteAnswerSchema)
 def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """The same as PUT."""
+    """Same as PUT."""
     return _update(site_id, changes)
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["DELETE"])
-@blp.operation("deleteSite", access=MANAGING, errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("deleteSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SuccessSchema)
 def delete_site(site_id: int) -> dict[str, Any]:
-    """Remove a site with its keys, documents, events and index."""
+    """Delete a site with its keys, documents, events, and index."""
     actions.delete_site(current_caller(), site_id)
     return {"success": True}

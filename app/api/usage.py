@@ -19,12 +19,17 @@ from app.services.analytics.events import SearchEvent
 from app.services.usage import find_index
 from app.web.auth import ANY_KEY, Caller
 from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from backends.base import MATCH_ALL
 from schemas.sites import SuccessSchema
 from schemas.usage import SearchLogSchema, UsageReportAnswerSchema, UsageReportSchema
 
-blp = ApiBlueprint("usage", __name__, description="For clients that search the engine directly.")
+blp = ApiBlueprint(
+    "usage",
+    __name__,
+    description="Usage reports and the search log, for clients that search the gateway or the engine directly.",
+)
 
 _REPORT_LIMITS = {"public": 10, "search": 100}
 _IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}", re.ASCII)
@@ -33,21 +38,23 @@ _BACK = timedelta(days=30)
 
 
 @blp.route("/v1/report-usage", methods=["POST"])
-@blp.operation("reportUsage", access=ANY_KEY, errors=(ErrorCode.INDEX_NOT_FOUND,), body=True, reports_usage=True)
+@blp.operation(
+    "reportUsage", OperationPolicy(ANY_KEY, reports_usage=True), errors=(ErrorCode.INDEX_NOT_FOUND,), body=True
+)
 @blp.doc(
     parameters=[
         {
             "in": "header",
             "name": "Idempotency-Key",
             "schema": {"type": "string", "minLength": 1, "maxLength": 255},
-            "description": "Makes repeating the report within 24 hours harmless.",
+            "description": "Unique name of the report; repeating it within 24 hours has no effect.",
         }
     ]
 )
 @blp.arguments(UsageReportSchema, example=examples.REPORT)
 @blp.response(200, UsageReportAnswerSchema)
 def report_usage(report: dict[str, Any]) -> dict[str, Any]:
-    """Add operations to the day's usage."""
+    """Report searches or indexing operations that ran outside this API."""
     caller = current_caller()
     part = runtime()
     idempotency = _idempotency_key(report)
@@ -64,7 +71,7 @@ def report_usage(report: dict[str, Any]) -> dict[str, Any]:
         now=now().timestamp(),
     )
     if outcome.status is ReportStatus.CONFLICT:
-        raise field_error("Idempotency-Key", "conflict", "was used with another body in the last 24 hours")
+        raise field_error("Idempotency-Key", "conflict", "was used with a different body in the last 24 hours")
     if outcome.status is ReportStatus.DUPLICATE:
         return {"success": True, "duplicate": True}
     return {"success": True}
@@ -89,25 +96,25 @@ def _refuse_beyond_kind(caller: Caller, report: dict[str, Any], site_id: int) ->
     if report["operation"] != "search" or report["count"] > most or site_id != caller.key.site_id:
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION,
-            f"A {caller.kind} key reports up to {most} searches of its own index at a time; use a private key.",
+            f"A {caller.kind} key can report at most {most} searches of its own index per request; use a private key.",
         )
 
 
 @blp.route("/api/v1/search-log", methods=["POST"])
-@blp.operation("logSearch", access=ANY_KEY, body=True)
+@blp.operation("logSearch", OperationPolicy(ANY_KEY), body=True)
 @blp.arguments(SearchLogSchema, example=examples.SEARCH_LOG)
 @blp.response(200, SuccessSchema)
 def log_search(entry: dict[str, Any]) -> dict[str, Any]:
-    """Add a search that the client ran to the analytics."""
+    """Log a search that ran outside `/v1/search`, for analytics."""
     caller = current_caller()
     key = caller.key
     assert key is not None
     moment = now()
     occurred_at = entry["timestamp"] or moment
     if occurred_at > moment + _AHEAD:
-        raise field_error("timestamp", "out_of_range", "must be at most 5 minutes ahead")
+        raise field_error("timestamp", "out_of_range", "must be at most 5 minutes in the future")
     if occurred_at < moment - _BACK:
-        raise field_error("timestamp", "out_of_range", "must be at most 30 days back")
+        raise field_error("timestamp", "out_of_range", "must be at most 30 days in the past")
     if entry["query"].strip() != MATCH_ALL:
         runtime().events.record(
             SearchEvent(

@@ -32,8 +32,8 @@ def register(app: Flask) -> None:
     app.cli.add_command(setup.openapi)
 
 
-account_group = AppGroup("account", help="Accounts: create, change the plan, reset the password, list, delete.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+account_group = AppGroup("account", help="Create, list, change, and delete accounts.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def show(as_json: bool, value: Any, text: str) -> None:
@@ -56,18 +56,18 @@ def _get(email: str) -> Account:
     with runtime().database.read() as session:
         account = accounts.find_account(session, email)
     if account is None:
-        raise click.ClickException(f"There is no account with the e-mail {email}.")
+        raise click.ClickException(f"No account has the e-mail address {email}.")
     return account
 
 
 def _check_plan(plan: str) -> None:
     if plan not in runtime().plans:
-        raise click.ClickException(f"There is no plan {plan!r}; the plans are {', '.join(runtime().plans)}.")
+        raise click.ClickException(f"Unknown plan {plan!r}. The plans are {', '.join(runtime().plans)}.")
 
 
 def _check_password(password: str) -> None:
     if not MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
-        raise click.ClickException(f"A password has {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters.")
+        raise click.ClickException(f"The password must have {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters.")
 
 
 password_option = click.option(
@@ -76,7 +76,7 @@ password_option = click.option(
     prompt=True,
     hide_input=True,
     confirmation_prompt=True,
-    help="Asked for if not given; better in the environment as ACCOUNT_PASSWORD than on the command line.",
+    help="Prompted for if omitted. Prefer the environment variable ACCOUNT_PASSWORD to the command line.",
 )
 
 
@@ -84,7 +84,7 @@ password_option = click.option(
 @click.option("--email", required=True)
 @click.option("--name", required=True)
 @password_option
-@click.option("--plan", default=None, help="DEFAULT_PLAN if not given.")
+@click.option("--plan", default=None, help="Default: the setting DEFAULT_PLAN.")
 @json_option
 def create(email: str, name: str, password: str, plan: str | None, as_json: bool) -> None:
     """Create an account."""
@@ -93,9 +93,9 @@ def create(email: str, name: str, password: str, plan: str | None, as_json: bool
     _check_plan(plan)
     _check_password(password)
     if not is_email(email.strip()):
-        raise click.ClickException(f"{email} is not an e-mail address.")
+        raise click.ClickException(f"{email} is not a valid e-mail address.")
     if not 1 <= len(name.strip()) <= 100:
-        raise click.ClickException("A name has 1 to 100 characters.")
+        raise click.ClickException("The name must have 1 to 100 characters.")
     password_hash = accounts.hash_password(password)
     try:
         with part.database.write() as session:
@@ -119,7 +119,7 @@ def _override_options(command: Any) -> Any:
 @_override_options
 @json_option
 def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
-    """Put an account on a plan, with limits of its own where given; earlier ones are cleared."""
+    """Change an account's plan. Limits given here override the plan's; earlier overrides are removed."""
     part = runtime()
     _check_plan(plan)
     try:
@@ -133,7 +133,7 @@ def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
     account = _get(email)
     with credential_change(part.database, part.counters, account.id) as session:
         account = accounts.set_plan(session, account.id, plan, overrides)
-    show(as_json, _shown(account), f"{account.email} is on plan {plan}{' with own limits' if overrides else ''}.")
+    show(as_json, _shown(account), f"{account.email} is on plan {plan}{' with overrides' if overrides else ''}.")
 
 
 @account_group.command("reset-password")
@@ -147,7 +147,7 @@ def reset_password(email: str, password: str, as_json: bool) -> None:
     password_hash = accounts.hash_password(password)
     with runtime().database.write() as session:
         accounts.update_profile(session, account.id, {"password_hash": password_hash})
-    show(as_json, _shown(account), f"{account.email} has a new password; all sessions are ended.")
+    show(as_json, _shown(account), f"{account.email} has a new password. All sessions have ended.")
 
 
 @account_group.command("list")
@@ -157,19 +157,19 @@ def list_all(as_json: bool) -> None:
     with runtime().database.read() as session:
         found = [_shown(account) for account in accounts.list_accounts(session)]
     lines = [f"{a['id']:>6}  {a['plan']:<12} {a['email']:<40} {a['name']}" for a in found]
-    show(as_json, found, "\n".join(lines) or "There is no account yet.")
+    show(as_json, found, "\n".join(lines) or "No accounts.")
 
 
 @account_group.command("delete")
 @click.argument("email")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def delete(email: str, yes: bool, as_json: bool) -> None:
-    """Delete an account with everything it has."""
+    """Delete an account and all its data."""
     part = runtime()
     account = _get(email)
     if not yes:
-        click.confirm(f"Delete {account.email} with all sites, keys, documents and analytics?", abort=True)
+        click.confirm(f"Delete {account.email} with all its sites, keys, documents, and analytics?", abort=True)
     with credential_change(part.database, part.counters, account.id) as session:
         accounts.delete_account(session, account.id)
     part.counters.forget_account(account.id, now=now().timestamp())

@@ -112,7 +112,7 @@ def _sections(page: str, file: Path) -> list[ValidDocument]:
                     "content": content,
                     "excerpt": next((line for line in content.splitlines() if line[:1].isalpha()), "")[:200],
                     "url": f"/docs/{page}#{anchor}" if page else f"/docs#{anchor}",
-                    "author": "The product's own documentation",
+                    "author": "Site Search documentation",
                     "section": file.stem,
                 }
             )
@@ -129,7 +129,7 @@ The demo is ready: {count} sections of the documentation are indexed.
   Search key   {tokens["search"]}
   Public key   {tokens["public"]}
 
-  Paste a search:
+  Try a search:
     curl '{base_url}/v1/search?q=quota&highlight=true' -H 'Authorization: Bearer {tokens["search"]}'
 
   Dashboard    {base_url}/dashboard

@@ -15,31 +15,31 @@ from app.errors import ApiError
 from app.models import Site
 from app.plans import PlanLimits
 from app.runtime import runtime
-from app.services.indexing.site_fields import TooManySiteFields
+from app.services.site_fields import TooManySiteFields
 from app.services.sites import get_account
 from app.wording import counted
 from backends.errors import BackendError
 from schemas.documents import RECOMMENDED_BATCH, DocumentProblems, ValidDocument, read_document
 
-group = AppGroup("documents", help="Documents: import a file.")
+group = AppGroup("documents", help="Import documents from a file.")
 
 MAX_SHOWN = 20
 
 
 @group.command("import")
-@click.option("--site", "site_id", type=int, required=True, help="The site they are for.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.option("--site", "site_id", type=int, required=True, help="ID of the site to import into.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_documents(site_id: int, as_json: bool, file: Path) -> None:
-    """Import documents from JSON lines, a JSON array or CSV (by the file's ending or its first character).
+    """Import documents from JSON lines, a JSON array, or CSV, detected from the extension or the first character.
 
-    A bad line is named by its number and does not keep the rest from being imported.
+    Invalid lines are skipped and reported with their line numbers.
     """
     part = runtime()
     with part.database.read() as session:
         site = session.get(Site, site_id)
     if site is None:
-        raise click.ClickException(f"There is no site {site_id}.")
+        raise click.ClickException(f"Site {site_id} does not exist.")
     problems: list[dict[str, Any]] = []
     imported = created = 0
     batch: dict[str, ValidDocument] = {}
@@ -80,9 +80,13 @@ def import_documents(site_id: int, as_json: bool, file: Path) -> None:
                     send()
             send()
     except ApiError as error:
-        raise click.ClickException(f"{error.message} Imported before that: {counted(imported, 'document')}.") from error
+        raise click.ClickException(
+            f"{error.message} Imported before the error: {counted(imported, 'document')}."
+        ) from error
     except BackendError as error:
-        raise click.ClickException(f"{error} The documents so far are stored and will be searchable.") from error
+        raise click.ClickException(
+            f"{error} The documents imported so far are stored and will become searchable."
+        ) from error
     problems.sort(key=lambda problem: problem["line"])
     _report(as_json, imported, created, problems)
     if problems:
@@ -104,7 +108,7 @@ def _report(as_json: bool, imported: int, created: int, problems: list[dict[str,
     for problem in problems[:MAX_SHOWN]:
         click.echo(f"line {problem['line']}: {'; '.join(problem['problems'])}", err=True)
     if len(problems) > MAX_SHOWN:
-        click.echo(f"and {counted(len(problems) - MAX_SHOWN, 'more bad line')}", err=True)
+        click.echo(f"and {counted(len(problems) - MAX_SHOWN, 'more invalid line')}", err=True)
 
 
 class _Unreadable(str):
@@ -130,7 +134,7 @@ def _line_rows(file: Path) -> Iterator[tuple[int, Any, int]]:
             try:
                 yield number, orjson.loads(text), len(line)
             except orjson.JSONDecodeError as error:
-                yield number, _Unreadable(f"is not JSON: {error}"), len(line)
+                yield number, _Unreadable(f"is not valid JSON: {error}"), len(line)
 
 
 def _array_rows(file: Path) -> Iterator[tuple[int, Any, int]]:
@@ -138,7 +142,7 @@ def _array_rows(file: Path) -> Iterator[tuple[int, Any, int]]:
     try:
         rows = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        raise click.ClickException(f"{file} is not JSON: {error}") from error
+        raise click.ClickException(f"{file} is not valid JSON: {error}") from error
     for number, row in enumerate(rows, 1):
         yield number, row, len(content) // len(rows)
 
@@ -149,7 +153,7 @@ def _csv_rows(file: Path) -> Iterator[tuple[int, Any, int]]:
             reader = csv.DictReader(stream)
             for row in reader:
                 if None in row or None in row.values():
-                    yield reader.line_num, _Unreadable("has more or fewer cells than the first line"), 0
+                    yield reader.line_num, _Unreadable("has a different number of cells than the first line"), 0
                     continue
                 yield (
                     reader.line_num,

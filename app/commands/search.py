@@ -15,7 +15,7 @@ from app.wording import counted
 from backends.base import SearchBackend
 from backends.errors import BackendError
 
-group = AppGroup("search", help="Indexes: build them anew, move them to another engine.")
+group = AppGroup("search", help="Indexes: rebuild them, or move them to another engine.")
 
 
 def _sites(site_id: int | None) -> list[Site]:
@@ -25,7 +25,7 @@ def _sites(site_id: int | None) -> list[Site]:
             query = query.where(Site.id == site_id)
         sites = list(session.scalars(query))
     if site_id is not None and not sites:
-        raise click.ClickException(f"There is no site {site_id}.")
+        raise click.ClickException(f"Site {site_id} does not exist.")
     return sites
 
 
@@ -40,10 +40,10 @@ def _rebuild_all(
             try:
                 part.rebuilder.rebuild(site.id, target, keep_old=keep_old, progress=bar.update)
             except RebuildUnderWay as error:
-                raise click.ClickException(f"Another process is building the index of site {site.id}.") from error
+                raise click.ClickException(f"Another process is rebuilding the index of site {site.id}.") from error
             except BackendError as error:
                 raise click.ClickException(
-                    f"Site {site.id}: {error} The old index stays in use; run this again."
+                    f"Site {site.id}: {error} The old index stays in use; run the command again."
                 ) from error
             done.append(site.id)
     return done
@@ -51,38 +51,40 @@ def _rebuild_all(
 
 @group.command("reindex")
 @click.option("--site", "site_id", type=int, help="Only this site.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def reindex(site_id: int | None, as_json: bool) -> None:
-    """Build indexes anew from the stored documents, while searches go on."""
+    """Rebuild indexes from the stored documents. Searches continue meanwhile."""
     done = _rebuild_all(runtime(), _sites(site_id), None, keep_old=False, quiet=as_json)
-    click.echo(orjson.dumps({"reindexed": done}).decode() if as_json else f"Built anew: {counted(len(done), 'index')}.")
+    click.echo(orjson.dumps({"reindexed": done}).decode() if as_json else f"{counted(len(done), 'index')} rebuilt.")
 
 
 @group.command("move")
 @click.option("--site", "site_id", type=int, help="Only this site.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def move(site_id: int | None, as_json: bool) -> None:
-    """Move sites to the engine of SEARCH_NEXT_URL, while searches go on. Safe to interrupt and repeat."""
+    """Move sites to the engine of SEARCH_NEXT_URL. Searches continue meanwhile; safe to interrupt and repeat."""
     part = runtime()
     target = part.engines.upcoming
     if target is None:
-        raise click.ClickException("Set SEARCH_NEXT_URL, here and for the running service, and start it again first.")
+        raise click.ClickException(
+            "Set SEARCH_NEXT_URL here and for the running service, and restart the service first."
+        )
     waiting = [site for site in _sites(site_id) if site.engine != target.identity]
     done = _rebuild_all(part, waiting, target, keep_old=True, quiet=as_json)
     text = (
-        f"{counted(len(done), 'site')} moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL, restart "
-        "the service. The old indexes are kept until `search drop-old`, which needs the old engine as SEARCH_NEXT_URL."
+        f"{counted(len(done), 'site')} moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL, and "
+        "restart the service. Old indexes are kept until you run `search drop-old` with SEARCH_NEXT_URL set to the "
+        "old engine."
     )
     click.echo(orjson.dumps({"moved": done}).decode() if as_json else text)
 
 
 @group.command("drop-old")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def drop_old(as_json: bool) -> None:
-    """Delete the indexes that `search move` kept."""
+    """Delete the old indexes that `search move` kept."""
     with runtime().database.write() as session:
         dropped = drop_kept_indexes(session)
     current_app.extensions["jobs"].run_all()
-    click.echo(
-        orjson.dumps({"dropped": dropped}).decode() if as_json else f"Given up: {counted(dropped, 'old index')}."
-    )
+    text = f"{counted(dropped, 'old index')} scheduled for deletion."
+    click.echo(orjson.dumps({"dropped": dropped}).decode() if as_json else text)

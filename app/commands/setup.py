@@ -14,19 +14,19 @@ from app.runtime import runtime
 from app.storage.migrate import upgrade
 from app.web.openapi import document_at
 
-database_group = AppGroup("database", help="The SQL database.")
+database_group = AppGroup("database", help="Manage the SQL database.")
 
 
 @database_group.command("upgrade")
 def upgrade_database() -> None:
-    """Create the tables or bring them up to date."""
+    """Create or update the tables."""
     upgrade(runtime().database)
     click.echo("The database is up to date.")
 
 
 @click.command("demo")
 @with_appcontext
-@click.option("--base-url", default="http://127.0.0.1:8000", help="Where the service will answer.")
+@click.option("--base-url", default="http://127.0.0.1:8000", help="URL at which the service will run.")
 def demo(base_url: str) -> None:
     """Set up the demo account, its site, keys and documents, and print how to use them."""
     upgrade(runtime().database)
@@ -45,4 +45,4 @@ def openapi(file: Path | None) -> None:
         click.echo(text, nl=False)
     else:
         file.write_text(text)
-        file.chmod(0o644)  # For everybody, unlike what else the service writes.
+        file.chmod(0o644)  # For everyone, unlike what else the service writes.

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import flask
 from flask_limiter import Limit, Limiter, RateLimitExceeded, RequestLimit
-from limits import RateLimitItem, WindowStats
+from limits import RateLimitItem, WindowStats, parse
 
 from app.counters.base import (
     ConsumeOutcome,
@@ -66,7 +66,7 @@ class RequestLimitExceeded(RateLimitExceeded):
         (limit,) = Limit(_limit_text(window), key_function=lambda: window.key, shared=True)
         super().__init__(limit)
         self.window = window
-        self.retry_after = window.retry_after(now)
+        self.retry_after: int = window.retry_after(now)
         self.outcome = outcome
 
 
@@ -109,7 +109,7 @@ class RequestLimiter(Limiter):
     @property
     def context(self) -> Any:
         """Flask-Limiter's knowledge of the current request; looked up once a request, not five times."""
-        state = flask.g._get_current_object()  # type: ignore[attr-defined]
+        state = flask.g._get_current_object()
         context = state.get("limiter_context")
         if context is None:
             context = state.limiter_context = super().context
@@ -182,9 +182,4 @@ def _limit_text(window: WindowState) -> str:
 
 @lru_cache(maxsize=256)
 def _limit_item(text: str) -> RateLimitItem:
-    (limit,) = Limit(text, key_function=_no_key)
-    return cast(Any, limit).limit  # type: ignore[no-any-return]
-
-
-def _no_key() -> str:
-    return ""
+    return parse(text)

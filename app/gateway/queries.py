@@ -75,7 +75,9 @@ def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> Engin
         ApiError: 400 for what does not fit the site, or is not supported.
     """
     if parameters["showRankingScore"]:
-        raise GatewayError("invalid_search_show_ranking_score", "Scores are not given; leave showRankingScore out.")
+        raise GatewayError(
+            "invalid_search_show_ranking_score", "Ranking scores are not supported; omit showRankingScore."
+        )
     shape = HitShape.of(parameters, site.kinds)
     page, size, offset = _window(parameters)
     query = SearchQuery(
@@ -167,7 +169,7 @@ def _window(parameters: Mapping[str, Any]) -> tuple[int | None, int, int]:
     size = _DEFAULT_PAGE if size is None else size
     offset = max(0, page - 1) * size
     if offset > MAX_OFFSET:
-        raise GatewayError("invalid_search_page", f"Invalid value at `.page`: it begins after hit {MAX_OFFSET}.")
+        raise GatewayError("invalid_search_page", f"Invalid value at `.page`: it starts after hit {MAX_OFFSET}.")
     return page, size, offset
 
 
@@ -180,7 +182,9 @@ def _sort(wanted: Sequence[str]) -> tuple[SortKey, ...]:
             raise GatewayError("invalid_search_sort", message)
         keys.setdefault(match[1], SortKey(match[1], match[2] == "desc"))
     if len(keys) > MAX_SORT_KEYS:
-        raise GatewayError("invalid_search_sort", f"Invalid value at `.sort`: it takes at most {MAX_SORT_KEYS} fields.")
+        raise GatewayError(
+            "invalid_search_sort", f"Invalid value at `.sort`: it accepts at most {MAX_SORT_KEYS} fields."
+        )
     return tuple(keys.values())
 
 
@@ -191,6 +195,6 @@ def _searched(wanted: Sequence[str]) -> tuple[str, ...]:
         if name not in SEARCHABLE:
             raise GatewayError(
                 "invalid_search_attributes_to_search_on",
-                f"Invalid value at `.attributesToSearchOn`: {name[:80]!r} is none of {', '.join(SEARCHABLE)}.",
+                f"Invalid value at `.attributesToSearchOn`: {name[:80]!r} is not one of {', '.join(SEARCHABLE)}.",
             )
     return tuple(dict.fromkeys(wanted))

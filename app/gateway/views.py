@@ -16,11 +16,12 @@ from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.answer_room import AnswerRoom
 from app.services.search import encode_hit
-from app.web.auth import ANYONE, GATEWAY, Access
+from app.web.auth import GATEWAY
 from app.web.gateway_errors import GatewayError, gateway_error_body, inside, invalid_engine_key, is_gateway_path
 from app.web.hosts import base_url
-from app.web.openapi import ApiBlueprint, View, described_errors, security_of
+from app.web.openapi import ApiBlueprint, View, described_errors
 from app.web.parsing import check_query_string, read_json
+from app.web.policy import OPEN, OperationPolicy
 from app.web.request_checks import current_caller, require_search
 from app.web.responses import json_answer
 from schemas.gateway import EngineFacetSearchSchema, EngineMultiSearchSchema, EngineSearchSchema
@@ -40,8 +41,8 @@ T = TypeVar("T")
 blp = ApiBlueprint(
     "engine",
     __name__,
-    description="The gateway: the search part of Meilisearch's API, for its clients and widgets, with the keys of "
-    "client-info. Highlights are not HTML-escaped here; the widgets escape.",
+    description="The gateway: Meilisearch's search API, for its clients and widgets, with engine keys from "
+    "client-info. Highlights are not HTML-escaped; the widgets escape them.",
 )
 
 _OPEN_ERRORS = {
@@ -77,19 +78,10 @@ def respond(error: ApiError) -> Response | None:
 
 
 def _operation(
-    operation_id: str, errors: dict[int, tuple[str, ...]], *, access: Access = GATEWAY, **marks: Any
+    operation_id: str, policy: OperationPolicy, errors: dict[int, tuple[str, ...]]
 ) -> Callable[[View], View]:
-    """Say whom an operation is for and what it may answer, in the gateway's words."""
-
-    def decorate(view: View) -> View:
-        responses = described_errors(errors, EngineErrorSchema)
-        documented = blp.doc(operationId=operation_id, security=security_of(access), responses=responses)(view)
-        documented.access = access
-        for name, value in marks.items():
-            setattr(documented, name, value)
-        return documented
-
-    return decorate
+    """Say what holds for an operation and what it may answer, in the gateway's words."""
+    return blp.declare(operation_id, policy, described_errors(errors, EngineErrorSchema))
 
 
 def _json_body(schema: type[Schema]) -> dict[str, Any]:
@@ -110,9 +102,9 @@ def _body() -> Any:
             g.engine_body = (read_json(request), None)
         except ApiError as error:
             g.engine_body = (None, error)
-    body, error = g.engine_body
-    if error is not None:
-        raise error
+    body, failure = g.engine_body
+    if failure is not None:
+        raise failure
     return body
 
 
@@ -133,7 +125,7 @@ def holds_query() -> bool:
     return any(isinstance(text, str) and text.strip() for text in texts)
 
 
-_SEARCHES = {"searches": True, "charges_search": holds_query}
+_SEARCHES = OperationPolicy(GATEWAY, searches=True, charges_search=holds_query)
 
 
 def _covered_site(index: str) -> SiteRecord:
@@ -171,7 +163,7 @@ def _require_search() -> None:
 
 
 @blp.route("/engine/indexes/<uid>/search", methods=["POST"])
-@_operation("engineSearch", _BODY_ERRORS, **_SEARCHES)
+@_operation("engineSearch", _SEARCHES, _BODY_ERRORS)
 @blp.doc(requestBody=_json_body(EngineSearchSchema))
 @blp.response(200, EngineAnswerSchema)
 def search_index(uid: str) -> Response:
@@ -181,11 +173,11 @@ def search_index(uid: str) -> Response:
 
 
 @blp.route("/engine/indexes/<uid>/search", methods=["GET"])
-@_operation("engineSearchByQuery", _SEARCH_ERRORS, **_SEARCHES)
+@_operation("engineSearchByQuery", _SEARCHES, _SEARCH_ERRORS)
 @blp.doc(parameters=query_parameters())
 @blp.response(200, EngineAnswerSchema)
 def search_index_by_query(uid: str) -> Response:
-    """Search the key's index; the parameters are in the query string."""
+    """Search the key's index, with the parameters in the query string."""
     site = _covered_site(uid)
     check_query_string(request)
     return _search(site, _load(EngineSearchSchema(), read_query_string(request.args.to_dict())))
@@ -198,11 +190,11 @@ def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
 
 
 @blp.route("/engine/multi-search", methods=["POST"])
-@_operation("engineMultiSearch", _BODY_ERRORS, **_SEARCHES)
+@_operation("engineMultiSearch", _SEARCHES, _BODY_ERRORS)
 @blp.doc(requestBody=_json_body(EngineMultiSearchSchema))
 @blp.response(200, EngineMultiAnswerSchema)
 def multi_search() -> Response:
-    """Run up to ten searches; if one cannot be run, none is answered."""
+    """Run up to ten searches. If one fails, the whole request fails."""
     queries = _load(EngineMultiSearchSchema(), _body())["queries"]
     covered = [_inside(at, _covered_site, query["indexUid"]) for at, query in enumerate(queries)]
     pairs = enumerate(zip(queries, covered, strict=True))
@@ -225,11 +217,11 @@ def _inside(at: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
 
 
 @blp.route("/engine/indexes/<uid>/facet-search", methods=["POST"])
-@_operation("engineFacetSearch", _BODY_ERRORS, **_SEARCHES)
+@_operation("engineFacetSearch", _SEARCHES, _BODY_ERRORS)
 @blp.doc(requestBody=_json_body(EngineFacetSearchSchema))
 @blp.response(200, EngineFacetAnswerSchema)
 def search_facet(uid: str) -> Response:
-    """Search among the values of one facet of the matching documents."""
+    """Search the values of one facet of the matching documents."""
     site = _covered_site(uid)
     parameters = _load(EngineFacetSearchSchema(), _body())
     query = make_facet_query(parameters, site)
@@ -251,8 +243,8 @@ def search_facet(uid: str) -> Response:
 
 
 @blp.route("/engine/health", methods=["GET"])
-@_operation("engineHealth", _OPEN_ERRORS, access=ANYONE)
+@_operation("engineHealth", OPEN, _OPEN_ERRORS)
 @blp.response(200, EngineHealthSchema)
 def show_health() -> dict[str, str]:
-    """Whether the gateway is there."""
+    """Check the gateway's health."""
     return {"status": "available"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from alembic import context
 from sqlalchemy import text
@@ -18,7 +18,7 @@ if database is None:
     database = Database(settings.database_url)
 
 
-def _render_plain_types(kind: str, item: Any, _context: Any) -> str | bool:
+def _render_plain_types(kind: str, item: Any, _context: Any) -> str | Literal[False]:
     """Migrations name SQL's own types, so that they go on working when ours change."""
     return "sa.BigInteger()" if kind == "type" and isinstance(item, UtcDateTime) else False
 

@@ -97,7 +97,7 @@ def _ranking(column: str, *, only_positive: bool) -> Index:
     return Index(
         f"ix_query_windows_{column}",
         "scope",
-        desc(text(column)),
+        desc(text(column)),  # type: ignore[arg-type]  # SQLAlchemy's types know no expressions here.
         "query",
         sqlite_where=condition,
         postgresql_where=condition,

@@ -20,10 +20,12 @@ from app.pages import (
     widget,
 )
 from app.pages.method_override import MethodOverride
-from app.pages.negotiation import add_page, note_choice
+from app.pages.negotiation import View, add_page, note_choice
+from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
+from app.web.policy import OperationPolicy, set_policy
 
-PAGES = {
+PAGES: dict[str, View] = {
     "accounts.register_account": accounts.enter,
     "accounts.login": accounts.enter,
     "accounts.logout": accounts.leave,
@@ -52,15 +54,22 @@ PAGES = {
 }
 """Endpoint of the API to the view that answers people there."""
 
-OWN_PAGES = {
-    "/": home.show_home,
-    "/login": accounts.show_entrance,
-    "/register": accounts.show_entrance,
-    "/sites/<int(signed=True):site_id>/try": search_preview.show_trial,
-    "/docs": docs.show_docs,
-    "/docs/<string:name>": docs.show_docs_page,
-}
-"""Addresses that only pages have."""
+_PAGE = OperationPolicy(has_page=True)
+_GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
+_PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=search_preview.has_query)
+
+OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
+    ("/", "pages.show_home", home.show_home, _PAGE),
+    ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
+    ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
+    ("/sites/<int(signed=True):site_id>/try", "pages.show_trial", search_preview.show_trial, _PREVIEW),
+    ("/docs", "pages.show_docs", docs.show_docs, _GUIDE),
+    ("/docs/<string:name>", "pages.show_docs_page", docs.show_docs_page, _GUIDE),
+    (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(reflects_nothing=True)),
+    ("/widget.js", "widget", widget.show_widget, OperationPolicy(uncounted=True, reflects_nothing=True)),
+    ("/docs/images/<string:name>", "docs_image", docs.show_docs_image, OperationPolicy(uncounted=True)),
+)
+"""Addresses that only pages have: rule, endpoint, view, policy."""
 
 
 def register(app: Flask, api: Api) -> None:
@@ -68,12 +77,9 @@ def register(app: Flask, api: Api) -> None:
     layout.register(app)
     for endpoint, page in PAGES.items():
         add_page(app, endpoint, page)
-    for rule, view in OWN_PAGES.items():
-        view.has_page = True  # type: ignore[attr-defined]
-        app.add_url_rule(rule, f"pages.{view.__name__}{'.register' if rule == '/register' else ''}", view)
-    app.add_url_rule(API_DOCUMENT, "openapi", home.show_document)
-    app.add_url_rule("/widget.js", "widget", widget.show_widget)
-    app.add_url_rule("/docs/images/<string:name>", "docs_image", docs.show_docs_image)
+    for rule, endpoint, view, policy in OWN_PAGES:
+        app.add_url_rule(rule, endpoint, view)
+        set_policy(app, endpoint, policy)
     app.after_request(note_choice)
     app.extensions["error_responders"].append(errors.answer_person)
     app.wsgi_app = MethodOverride(app.wsgi_app, app.config["MAX_BODY_BYTES"])  # type: ignore[method-assign]

@@ -71,7 +71,7 @@ def nice_ceiling(most: int) -> int:
     """The next of 4, 5, 6, 8, 10, 20, 30, 40, 50, … that is not below ``most``: it reads well as the top of an axis."""
     if most <= 4:
         return 4
-    magnitude = 10 ** int(log10(most))
+    magnitude: int = 10 ** int(log10(most))
     for step in (1, 2, 3, 4, 5, 6, 8, 10):
         if most <= step * magnitude:
             return step * magnitude
@@ -85,6 +85,6 @@ def _summary(series: Sequence[DayCount]) -> str:
     busiest = max(series, key=lambda day: day.searches)
     empty = sum(day.zero_results for day in series)
     return (
-        f"{counted(total, 'search')} in {counted(len(series), 'day')}, {number(empty)} of them without a result; "
+        f"{counted(total, 'search')} in {counted(len(series), 'day')}, {number(empty)} of them without results; "
         f"the busiest day was {day_text(busiest.date)} with {number(busiest.searches)}."
     )

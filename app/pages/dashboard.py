@@ -62,13 +62,13 @@ def show_dashboard() -> str:
             "Searches today",
             used_today,
             limits.searches_per_day,
-            note="Begins anew at 00:00 UTC.",
-            full="Used up until 00:00 UTC: searches are refused.",
+            note="Resets at 00:00 UTC.",
+            full="Used up: searches are refused until 00:00 UTC.",
         ),
         Meter("Searches this month", searches_this_month, per_month(limits.searches_per_day), note="Calendar month."),
-        quota_meter("Indexed pages", pages, limits.documents, full="All used: new pages are refused."),
+        quota_meter("Indexed pages", pages, limits.documents, full="Limit reached: new pages are refused."),
         Meter("Sites", board.siteCount, limits.sites),
-        Meter("API keys", board.apiKeyCount, limits.keys, note="Disabled ones count too."),
+        Meter("API keys", board.apiKeyCount, limits.keys, note="Includes disabled keys."),
     )
     return render(
         "dashboard.html",

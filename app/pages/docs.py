@@ -29,9 +29,6 @@ def show_docs() -> str:
     )
 
 
-show_docs.reflects_nothing = True  # type: ignore[attr-defined]
-
-
 def show_docs_page(name: str) -> str:
     """Another page of the documentation.
 
@@ -40,11 +37,8 @@ def show_docs_page(name: str) -> str:
     """
     guide = _guide(name) if name else None
     if guide is None:
-        raise ApiError(ErrorCode.NOT_FOUND, "There is no such page in the documentation.")
+        raise ApiError(ErrorCode.NOT_FOUND, "No such page in the documentation.")
     return render("docs_page.html", guide=guide, name=name, groups=_groups())
-
-
-show_docs_page.reflects_nothing = True  # type: ignore[attr-defined]
 
 
 def show_docs_image(name: str) -> Response:
@@ -55,13 +49,10 @@ def show_docs_image(name: str) -> Response:
     """
     file = documentation_image(name)
     if file is None:
-        raise ApiError(ErrorCode.NOT_FOUND, "There is no such picture in the documentation.")
+        raise ApiError(ErrorCode.NOT_FOUND, "No such image in the documentation.")
     response = Response(file.read_bytes(), content_type="image/png")
     response.cache_control.max_age = IMAGE_MAX_AGE_SECONDS
     return response
-
-
-show_docs_image.uncounted = True  # type: ignore[attr-defined]
 
 
 def _groups() -> dict[str, dict[str, str]]:

@@ -19,17 +19,17 @@ SHOWN_AT = {"/profile": "/profile/edit"}
 """Where somebody goes who looks at an address to which a form was sent, as after one that failed."""
 
 TITLES = {
-    400: "That request was not understood",
+    400: "Invalid request",
     401: "Please log in",
-    403: "That is not allowed",
-    404: "There is nothing here",
-    405: "That does not work here",
-    408: "That came too slowly",
-    413: "That was too large",
-    415: "That was not understood",
+    403: "Not allowed",
+    404: "Page not found",
+    405: "Method not allowed",
+    408: "Request timed out",
+    413: "Request too large",
+    415: "Unsupported content type",
     429: "Too many requests",
     500: "Something went wrong",
-    503: "Not available at the moment",
+    503: "Temporarily unavailable",
 }
 
 

@@ -91,7 +91,7 @@ def field_problems(error: ApiError | None) -> dict[str, str]:
     if error is None:
         return {}
     if error.code is ErrorCode.PASSWORD_INCORRECT:
-        return {"password": "is not correct", "current_password": "is not correct"}
+        return {"password": "is incorrect", "current_password": "is incorrect"}
     return {detail.field: detail.message.removeprefix(detail.field).strip() for detail in reversed(error.details)}
 
 

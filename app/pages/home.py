@@ -32,6 +32,3 @@ def show_home() -> str | Response:
 def show_document() -> Response:
     """The OpenAPI document."""
     return json_answer(document_at(base_url()))
-
-
-show_document.reflects_nothing = True  # type: ignore[attr-defined]

@@ -12,23 +12,24 @@ from markupsafe import Markup, escape
 
 from app.clock import isoformat
 from app.web.auth import SESSION_COOKIE
+from app.web.policy import OperationPolicy, set_policy
 from app.wording import counted, day_text, duration, moment_text, number
 
 NOTICES = {
-    "site-created": "The site is there. Next: a key, and your pages.",
-    "site-updated": "The site is saved.",
-    "search-settings-updated": "The search settings are saved; the next search follows them.",
-    "site-paused": "The site is paused: it cannot be searched or indexed until you resume it.",
-    "site-resumed": "The site is active again.",
-    "site-deleted": "The site is deleted, with its keys, documents and statistics.",
-    "key-updated": "The key is saved.",
-    "key-disabled": "The key is disabled. It stopped working everywhere.",
-    "key-enabled": "The key is enabled. Its token works as before.",
-    "key-deleted": "The key is deleted. It stopped working everywhere.",
-    "profile-updated": "Your profile is saved.",
-    "password-changed": "Your password is changed. Other sessions were logged out.",
+    "site-created": "Site added. Next: create a key and send your pages.",
+    "site-updated": "Site saved.",
+    "search-settings-updated": "Search settings saved. They take effect with the next search.",
+    "site-paused": "Site paused. It cannot be searched or indexed until you resume it.",
+    "site-resumed": "Site resumed.",
+    "site-deleted": "Site deleted, with all its keys, documents, and statistics.",
+    "key-updated": "Key saved.",
+    "key-disabled": "Key disabled. It no longer works.",
+    "key-enabled": "Key enabled. Its token works again.",
+    "key-deleted": "Key deleted. It no longer works.",
+    "profile-updated": "Profile saved.",
+    "password-changed": "Password changed. Your other sessions were logged out.",
     "logged-out": "You are logged out.",
-    "account-deleted": "Your account is deleted, with everything that belonged to it.",
+    "account-deleted": "Your account and all its data have been deleted.",
 }
 """Name in ``?notice=`` to what it says."""
 
@@ -37,8 +38,7 @@ def register(app: Flask) -> None:
     """Give templates what they use."""
     versions = _asset_versions(Path(app.static_folder or ""))
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 86_400
-    static: Any = app.view_functions["static"]
-    static.uncounted = static.without_rate_headers = static.reflects_nothing = True
+    set_policy(app, "static", OperationPolicy(uncounted=True, without_rate_headers=True, reflects_nothing=True))
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         number=number,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
-from flask import Flask, Response, current_app, request
+from flask import Flask, Response, request
 
 from app.web.auth import bearer_token
+from app.web.policy import policies, policy_of, set_policy
 from app.web.request_checks import FORM_TYPES, SAFE_METHODS
 
 View = Callable[..., Any]
@@ -42,19 +44,19 @@ def add_page(app: Flask, endpoint: str, page: View) -> None:
     def either(**path: Any) -> Any:
         return page(**path) if wants_page() else answer(**path)
 
-    either.has_page = True  # type: ignore[attr-defined]
     app.view_functions[endpoint] = either
+    set_policy(app, endpoint, replace(policies(app)[endpoint], has_page=True))
 
 
 def is_page_request() -> bool:
     """Whether an error of this request is to be shown as a page."""
     if request.endpoint is not None:
-        return getattr(current_app.view_functions[request.endpoint], "has_page", False) and wants_page()
+        return policy_of(request.endpoint).has_page and wants_page()
     return not request.path.startswith(_NEVER_PAGES) and wants_page()
 
 
 def note_choice(response: Response) -> Response:
     """Tell caches that the answer depends on who asks and for what."""
-    if getattr(current_app.view_functions.get(request.endpoint or ""), "has_page", False):
+    if policy_of(request.endpoint).has_page:
         response.vary.update(("Accept", "Cookie"))
     return response

@@ -15,7 +15,7 @@ CALLERS = {
     "publicKey": "a public key",
     "searchKey": "a search key",
     "privateKey": "a private key",
-    "session": "a login",
+    "session": "a session",
     "engineKey": "an engine key",
 }
 _VERBS = ("get", "post", "put", "patch", "delete")

@@ -8,6 +8,7 @@ from flask import Response, request
 from marshmallow import ValidationError
 
 from app.errors import ApiError
+from app.models import Site
 from app.pages.facets import chosen_facets, filter_of, groups_of, search_address
 from app.pages.forms import REFILLED, refill_on_error
 from app.pages.hits import show_hits
@@ -18,9 +19,8 @@ from app.runtime import runtime
 from app.services.access.credentials import site_record
 from app.services.indexing.documents import site_inactive
 from app.services.search import encode_results, make_query, parse_shown
-from app.services.sites import Site, get_site
+from app.services.sites import get_site
 from app.web import actions
-from app.web.auth import MANAGING
 from app.web.parsing import check_query_string, invalid
 from app.web.request_checks import current_caller, used_today
 from app.web.responses import json_answer
@@ -44,11 +44,6 @@ def show_trial(site_id: int) -> str | Response:
         return _as_json(site)
     refill_on_error(lambda error: _page(site, problem=error), {*REFILLED, 503} - {401})
     return _page(site, found=_search(site, _parameters() | {"fields": ""}) if has_query() else None)
-
-
-show_trial.access = MANAGING  # type: ignore[attr-defined]
-show_trial.searches = True  # type: ignore[attr-defined]
-show_trial.charges_search = has_query  # type: ignore[attr-defined]
 
 
 def _search(site: Site, parameters: dict[str, Any]) -> actions.Found:

@@ -23,20 +23,20 @@ from schemas.search_settings import WEIGHTED_FIELDS, SearchSettingsSchema
 
 _FIELDS = (
     ("language", "select", "Language", ""),
-    ("synonyms", "textarea", "Synonyms", "One group a line, its words separated by commas: car, automobile."),
+    ("synonyms", "textarea", "Synonyms", "One group per line, words separated by commas: car, automobile."),
     (
         "stop_words",
         "textarea",
         "Stop words",
-        "Words that need not match, separated by commas. Empty: those of the language.",
+        "Words that need not match, separated by commas. Default: the language’s own.",
     ),
     (
         "pinned",
         "textarea",
         "Pinned results",
-        f"One query a line, then {ARROW} and the ids that come first: opening hours {ARROW} 12, 7.",
+        f"One query per line, then {ARROW} and the ids to show first: opening hours {ARROW} 12, 7.",
     ),
-    *((f"weight_{name}", "text", f"Weight of the {name}", "From 0 to 10; 1 when empty.") for name in WEIGHTED_FIELDS),
+    *((f"weight_{name}", "text", f"Weight of the {name}", "From 0 to 10. Default: 1.") for name in WEIGHTED_FIELDS),
 )
 
 
@@ -81,7 +81,7 @@ def _form(site_id: int, error: ApiError | None = None) -> str:
         "search_settings.html",
         site=site,
         fields=fields,
-        labels={"": "Recognised for each page", **LANGUAGE_NAMES},
+        labels={"": "Detect automatically for each page", **LANGUAGE_NAMES},
         banner=banner_of(error, fields),
     )
 

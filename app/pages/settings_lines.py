@@ -92,17 +92,17 @@ def _explain(name: str, position: int | None, detail: Detail, form: Form) -> str
         explain = _explain_group if name == "synonyms" else _explain_pinned
         return f"Line {line.number} {explain(line.text, detail)}"
     if name == "language":
-        return "This language is not known here; choose one of the list."
+        return "This language is not supported; choose one from the list."
     return f"This must be a number from 0 to {MAX_WEIGHT:g}, such as 0.5."
 
 
 def _explain_group(text: str, detail: Detail) -> str:
     words = _words(text)
     if len(words) < 2:
-        return "has only one word; write at least two that mean the same, with a comma between them."
+        return "has only one word; enter at least two synonyms, separated by commas."
     if len(words) > MAX_GROUP_WORDS:
         return f"has {counted(len(words), 'word')}; at most {MAX_GROUP_WORDS} are allowed."
-    return f"has a word that cannot be taken: it {_predicate(detail)}."
+    return f"has an invalid word: it {_predicate(detail)}."
 
 
 def _explain_pinned(text: str, detail: Detail) -> str:
@@ -115,15 +115,15 @@ def _explain_pinned(text: str, detail: Detail) -> str:
         return f"has no id after {ARROW}."
     if len(entry["ids"]) > MAX_PINNED_IDS:
         return f"has {counted(len(entry['ids']), 'id')}; at most {MAX_PINNED_IDS} are allowed."
-    part = "a query" if detail.field.endswith("].query") else "an id"
-    return f"has {part} that cannot be taken: it {_predicate(detail)}."
+    part = "query" if detail.field.endswith("].query") else "id"
+    return f"has an invalid {part}: it {_predicate(detail)}."
 
 
 def _explain_stop_words(position: int | None, detail: Detail, form: Form) -> str:
     words = _stop_words(form)
     if position is None:
         return f"There are {counted(len(words), 'word')}; at most {number(MAX_STOP_WORDS)} are allowed."
-    return f"The word “{words[position][:30]}…” cannot be taken: it {_predicate(detail)}."
+    return f"The word “{words[position][:30]}…” is invalid: it {_predicate(detail)}."
 
 
 def _predicate(detail: Detail) -> str:
@@ -134,7 +134,7 @@ def _predicate(detail: Detail) -> str:
 def _bounded(sentences: Sequence[str]) -> Iterator[str]:
     yield from sentences[:MAX_SHOWN]
     if len(sentences) > MAX_SHOWN:
-        yield "There are more; these come first."
+        yield "There are more problems; only the first ones are listed."
 
 
 def _pinned(line: str) -> dict[str, Any]:

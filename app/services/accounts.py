@@ -120,7 +120,7 @@ def list_accounts(session: Session) -> Sequence[Account]:
 
 def password_incorrect() -> ApiError:
     """The 403 for a wrong password of somebody already known."""
-    return ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is not correct.")
+    return ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is incorrect.")
 
 
 def _flush_email(session: Session) -> None:

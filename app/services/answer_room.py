@@ -29,8 +29,8 @@ class AnswerRoom:
         """The 400 for documents that do not fit."""
         return ApiError(
             ErrorCode.ANSWER_TOO_LARGE,
-            f"The documents of this answer have more than {self._most} bytes: "
-            "ask for fewer hits, or name the fields you need.",
+            f"The response would contain more than {self._most} bytes of documents: "
+            "request fewer hits, or select the fields you need.",
         )
 
     def take(self, size: int) -> None:

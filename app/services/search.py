@@ -10,12 +10,14 @@ from typing import Any
 
 import orjson
 
+from app.clock import now
 from app.errors import ApiError, Detail, ErrorCode
 from app.services.access.credentials import SiteRecord
+from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.answer_room import AnswerRoom
 from app.services.engines import Engines
 from app.services.indexing.indexer import Indexer
-from backends.base import Highlight, Hit, SearchQuery, SearchResult, SortKey
+from backends.base import MATCH_ALL, Highlight, Hit, SearchQuery, SearchResult, SortKey
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
 
 MAX_SORT_KEYS = 3
@@ -46,29 +48,65 @@ class TimedResult:
     took_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who searches, as analytics know them.
+
+    Attributes:
+        session_id: Their session, in which keystrokes merge, if the client names one.
+    """
+
+    session_id: str | None
+
+
 class Searcher:
     """Runs searches on whichever engine holds a site's index."""
 
-    def __init__(self, engines: Engines, indexer: Indexer, max_answer_bytes: int):
+    def __init__(self, engines: Engines, indexer: Indexer, events: EventRecorder, max_answer_bytes: int):
         self._engines = engines
         self._indexer = indexer
+        self._events = events
         self._max_answer_bytes = max_answer_bytes
 
     def new_room(self) -> AnswerRoom:
         """The room of one answer, which may take the hits of several searches."""
         return AnswerRoom(self._max_answer_bytes)
 
-    def run(self, site: SiteRecord, query: SearchQuery, encode: EncodeHit, room: AnswerRoom) -> TimedResult:
-        """Search one site.
+    def run(
+        self,
+        site: SiteRecord,
+        query: SearchQuery,
+        encode: EncodeHit,
+        room: AnswerRoom,
+        *,
+        record_for: Visitor | None = None,
+    ) -> TimedResult:
+        """Search one site, and record the search for analytics. Its charge was reserved before.
 
         Args:
             encode: Makes the JSON of a hit.
             room: What the hits must fit into.
+            record_for: Who searched; ``None`` if it is not to be recorded, as a search without words never is.
 
         Raises:
             ApiError: 400 for what the query got wrong, or for hits that do not fit.
             BackendUnavailable: The engine cannot answer now.
         """
+        timed = self._search(site, query, encode, room)
+        if record_for is not None and query.text != MATCH_ALL:
+            self._events.record_if_possible(
+                SearchEvent(
+                    site_id=site.id,
+                    query=query.text,
+                    results_count=timed.result.total,
+                    session_id=record_for.session_id,
+                    occurred_at=now(),
+                    response_ms=timed.took_ms,
+                )
+            )
+        return timed
+
+    def _search(self, site: SiteRecord, query: SearchQuery, encode: EncodeHit, room: AnswerRoom) -> TimedResult:
         started = time.perf_counter()
         hits: list[bytes] = []
 
@@ -153,7 +191,7 @@ def parse_sort(text: str) -> tuple[SortKey, ...]:
             )
         keys.append(SortKey(match[1], (match[2] or "asc").lower() == "desc"))
     if len(keys) > MAX_SORT_KEYS:
-        raise rejected(BackendRejected("sort", f"sort takes at most {MAX_SORT_KEYS} fields."))
+        raise rejected(BackendRejected("sort", f"sort accepts at most {MAX_SORT_KEYS} fields."))
     if len({key.field for key in keys}) < len(keys):
         raise rejected(BackendRejected("sort", "sort names a field twice."))
     return tuple(keys)

@@ -22,7 +22,7 @@ MAX_INT64 = 2**63 - 1
 
 def site_not_found() -> ApiError:
     """The 404 for a site that does not exist or is another account's."""
-    return ApiError(ErrorCode.SITE_NOT_FOUND, "There is no such site.")
+    return ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found.")
 
 
 def get_site(session: Session, account_id: int, site_id: int, *, lock: bool = False) -> Site:

@@ -25,4 +25,4 @@ def find_index(session: Session, account_id: int, index: str) -> int:
         site = session.scalar(select(Site).where(Site.id == site_id, Site.account_id == account_id))
         if site is not None and index in (site.index, site.engine_index):
             return site.id
-    raise ApiError(ErrorCode.INDEX_NOT_FOUND, "There is no such index.")
+    raise ApiError(ErrorCode.INDEX_NOT_FOUND, "Index not found.")

@@ -18,12 +18,11 @@ from app.services import accounts, sites
 from app.services.access import keys
 from app.services.access.credentials import SiteRecord, credential_change
 from app.services.access.keys import KeyView
-from app.services.analytics.events import SearchEvent
-from app.services.search import TimedResult, encode_hit, for_site
+from app.services.search import TimedResult, Visitor, encode_hit, for_site
 from app.web.auth import Caller
 from app.web.logins import check_own_password
 from app.web.request_checks import current_session, require_search
-from backends.base import MATCH_ALL, SearchQuery
+from backends.base import SearchQuery
 
 
 def changing(caller: Caller) -> AbstractContextManager[Session]:
@@ -180,16 +179,5 @@ def search_site(site: SiteRecord, wanted: SearchQuery, session_id: str | None, s
     query = for_site(wanted, site)
     require_search()
     encode = encode_hit if shown is None else partial(encode_hit, shown=shown)
-    timed = part.searcher.run(site, query, encode, part.searcher.new_room())
-    if query.text != MATCH_ALL and request.method != "HEAD":
-        part.events.record_if_possible(
-            SearchEvent(
-                site_id=site.id,
-                query=query.text,
-                results_count=timed.result.total,
-                session_id=session_id,
-                occurred_at=now(),
-                response_ms=timed.took_ms,
-            )
-        )
-    return Found(query, timed)
+    visitor = None if request.method == "HEAD" else Visitor(session_id)
+    return Found(query, part.searcher.run(site, query, encode, part.searcher.new_room(), record_for=visitor))

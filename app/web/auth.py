@@ -87,7 +87,7 @@ def missing_key() -> ApiError:
 
 def invalid_key() -> ApiError:
     """The 401 for a key that is none of ours."""
-    return ApiError(ErrorCode.INVALID_API_KEY, "The API key is not valid.")
+    return ApiError(ErrorCode.INVALID_API_KEY, "The API key is invalid.")
 
 
 def identify_token(
@@ -208,9 +208,3 @@ def session_caller(runtime: Runtime, login: Session) -> Caller:
         csrf_token=login.csrf_token,
         session_hash=login.token_hash,
     )
-
-
-def access_of(view: object) -> Access:
-    """Whom a view is for; those that do not say are for anyone."""
-    access: Access = getattr(view, "access", ANYONE)
-    return access

@@ -4,8 +4,8 @@ Who sees only lengths on the wire can guess a secret that is compressed together
 BREACH): they make a victim's browser ask with one guess after another, and the shortest answer is right. A page for
 somebody who is known holds secrets (the session's CSRF token, their own data), and many such pages repeat what the
 address or strangers say: a query, the searches of visitors. So these pages are not compressed at all, which also
-protects what no masking of the token would. Pages for nobody in particular hold no secret; and views marked
-``reflects_nothing`` hold no text that anybody else can choose, whoever asks.
+protects what no masking of the token would. Pages for nobody in particular hold no secret; and operations whose
+policy is ``reflects_nothing`` hold no text that anybody else can choose, whoever asks.
 
 Answers of the API are left as they are: most are small, and a search would take longer.
 """
@@ -15,7 +15,9 @@ from __future__ import annotations
 import gzip
 from functools import lru_cache
 
-from flask import Flask, Response, current_app, g, request
+from flask import Flask, Response, g, request
+
+from app.web.policy import policy_of
 
 TYPES = frozenset({"text/html", "text/css", "text/javascript", "image/svg+xml", "application/json"})
 LEAST_BYTES = 1024
@@ -34,7 +36,7 @@ def compress(response: Response) -> Response:
     """The answer, compressed if it may be and the client prefers that."""
     if response.content_type == "application/json" and request.path != API_DOCUMENT:
         return response  # The way out of searches, where nothing more is to be paid.
-    reflects_nothing = getattr(current_app.view_functions.get(request.endpoint or ""), "reflects_nothing", False)
+    reflects_nothing = policy_of(request.endpoint).reflects_nothing
     if not reflects_nothing and (response.mimetype != "text/html" or g.get("caller") is not None):
         return response
     if response.mimetype not in TYPES or "Content-Encoding" in response.headers:
@@ -54,7 +56,9 @@ def compress(response: Response) -> Response:
     response.headers["Content-Encoding"] = "gzip"
     is_for_all = reflects_nothing and g.get("caller") is None
     response.set_data((_kept_gzip if is_for_all else _gzip)(content))
-    return response.make_conditional(request) if tag is not None else response
+    if tag is not None:
+        response.make_conditional(request)
+    return response
 
 
 def _gzip(content: bytes) -> bytes:

@@ -58,18 +58,18 @@ def translate_http(error: HTTPException) -> ApiError:
     if isinstance(error, RequestLimitExceeded):
         return ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, refusal(error.window), retry_after=error.retry_after)
     if isinstance(error, RequestRedirect):
-        return ApiError(ErrorCode.NOT_FOUND, "There is no such address.")
+        return ApiError(ErrorCode.NOT_FOUND, "This address does not exist.")
     if isinstance(error, RequestEntityTooLarge):
         return too_large(request.max_content_length or 0)
     if isinstance(error, MethodNotAllowed):
         allowed = ", ".join(sorted(error.valid_methods or ()))
         return ApiError(
             ErrorCode.METHOD_NOT_ALLOWED,
-            f"This address takes {allowed}, not {request.method}.",
+            f"This address supports {allowed}, not {request.method}.",
             headers={"Allow": allowed},
         )
     if error.code == 404:
-        return ApiError(ErrorCode.NOT_FOUND, "There is no such address.")
+        return ApiError(ErrorCode.NOT_FOUND, "This address does not exist.")
     if error.code is not None and 400 <= error.code < 500:
         return ApiError(ErrorCode.VALIDATION_FAILED, "The request is malformed.")
     return _internal(error)
@@ -95,7 +95,9 @@ def translate(error: Exception) -> ApiError:
     if isinstance(error, CountersUnavailable):
         log.error("the counter store is unavailable: %s", error)
         return ApiError(
-            ErrorCode.COUNTERS_UNAVAILABLE, "Usage cannot be counted now; try again.", retry_after=error.retry_after
+            ErrorCode.COUNTERS_UNAVAILABLE,
+            "The counter store is unavailable; try again.",
+            retry_after=error.retry_after,
         )
     if isinstance(error, EventJournalUnavailable) or is_unavailable(error):
         log.error("the database is unavailable: %s", error, exc_info=error)
@@ -105,4 +107,6 @@ def translate(error: Exception) -> ApiError:
 
 def _internal(error: Exception) -> ApiError:
     log.error("unexpected error at %s %s", request.method, request.path, exc_info=error)
-    return ApiError(ErrorCode.INTERNAL_ERROR, "Something went wrong here; the log knows more under this request's id.")
+    return ApiError(
+        ErrorCode.INTERNAL_ERROR, "Internal error. For details, search the service's log for this X-Request-Id."
+    )

@@ -57,7 +57,7 @@ def is_gateway_path(path: str) -> bool:
 
 
 def invalid_engine_key(
-    message: str = "The key is not valid here, or no longer; GET /v1/client-info gives fresh ones.",
+    message: str = "The key is invalid or has expired; GET /v1/client-info issues a new one.",
 ) -> GatewayError:
     """The 403 for a key that may not search what was asked for."""
     return GatewayError("invalid_api_key", message, code=ErrorCode.INSUFFICIENT_PERMISSION)

@@ -74,7 +74,7 @@ def refuse_foreign_form(req: Request) -> None:
     origin = req.headers.get("Origin")
     foreign = origin is not None and not _is_own_origin(req, origin)
     if foreign or req.headers.get("Sec-Fetch-Site") == "cross-site":
-        raise ApiError(ErrorCode.CSRF_FAILED, "This was sent by another site; use the form here.")
+        raise ApiError(ErrorCode.CSRF_FAILED, "The form was submitted from another site; use the form on this site.")
 
 
 def _is_own_origin(req: Request, origin: str) -> bool:

@@ -8,7 +8,7 @@ from flask import Request
 from werkzeug.http import dump_cookie
 
 from app.clock import now
-from app.counters.base import WindowRequest
+from app.counters.base import WindowRequest, WindowState
 from app.errors import ApiError, ErrorCode
 from app.models import Account
 from app.runtime import Runtime, runtime
@@ -72,7 +72,7 @@ def log_in(email: str, password: str) -> tuple[Account, str, str]:
 
 
 def _wrong_credentials() -> ApiError:
-    return ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or the password is not correct.")
+    return ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or password is incorrect.")
 
 
 def _failure_windows(part: Runtime, email: str) -> list[WindowRequest]:
@@ -101,7 +101,7 @@ def check_own_password(account_id: int, password: str) -> None:
     part.counters.refund(windows=counted, now=now().timestamp())
 
 
-def _count(part: Runtime, windows: Sequence[WindowRequest], what: str) -> tuple:  # type: ignore[type-arg]
+def _count(part: Runtime, windows: Sequence[WindowRequest], what: str) -> tuple[WindowState, ...]:
     """Count an attempt as if it failed; who succeeds gives it back, so that racing guesses are all counted."""
     moment = now().timestamp()
     outcome = part.counters.consume(windows, now=moment)

@@ -16,8 +16,9 @@ from flask_smorest import Blueprint as SmorestBlueprint
 from marshmallow import Schema
 
 from app.errors import STATUS, ErrorCode
-from app.web.auth import ANYONE, Access
+from app.web.auth import Access
 from app.web.parsing import StrictParser
+from app.web.policy import OPEN, OperationPolicy, set_policy
 from schemas.documents import DocumentsField
 from schemas.errors import ErrorSchema, RateLimitErrorSchema
 from schemas.search import NamesOrList
@@ -31,24 +32,24 @@ SECURITY_SCHEMES = {
     "privateKey": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A private key, `svc_prv_…`: acts for the whole account.",
+        "description": "A private key, `svc_prv_…`. It has full access to the account.",
     },
     "session": {
         "type": "apiKey",
         "in": "cookie",
         "name": "session",
-        "description": "A login.",
+        "description": "Session cookie, set by `POST /login`.",
     },
     "csrfToken": {
         "type": "apiKey",
         "in": "header",
         "name": "X-CSRF-Token",
-        "description": "A login's `csrf_token`; writes with a session need it.",
+        "description": "The session's `csrf_token`, required for writes with a session.",
     },
     "engineKey": {
         "type": "http",
         "scheme": "bearer",
-        "description": "`engine_key` or `engine_public_key` of client-info.",
+        "description": "`engine_key` or `engine_public_key` from `GET /v1/client-info`.",
     },
 }
 
@@ -60,23 +61,23 @@ _COUNTED = (
 )
 _KEY_ERRORS = (ErrorCode.MISSING_API_KEY, ErrorCode.INVALID_API_KEY, ErrorCode.KEY_DISABLED, ErrorCode.KEY_EXPIRED)
 _DESCRIPTIONS = {
-    400: "Invalid parameters or malformed body",
-    401: "Missing or invalid API key",
-    403: "Known, but not allowed",
-    404: "Resource does not exist",
+    400: "Invalid parameters or malformed request body",
+    401: "Missing or invalid credentials",
+    403: "Authenticated, but not permitted",
+    404: "Resource not found",
     405: "Method not allowed",
-    408: "Body sent too slowly",
-    413: "Body too large",
-    415: "Body of another content type",
-    429: "Rate or daily quota exceeded",
+    408: "Request body sent too slowly",
+    413: "Request body too large",
+    415: "Unsupported content type",
+    429: "Rate limit or daily quota exceeded",
     500: "Internal error",
-    503: "A part of the service is away or busy; try again",
+    503: "A component is temporarily unavailable; retry after `Retry-After` seconds",
 }
 _HEADERS = {
     "X-RateLimit-Limit": {"schema": {"type": "integer"}, "description": "Requests allowed in the window."},
     "X-RateLimit-Remaining": {"schema": {"type": "integer"}, "description": "Requests left in the window."},
-    "X-RateLimit-Reset": {"schema": {"type": "integer"}, "description": "When the window ends, in Unix seconds."},
-    "X-Request-Id": {"schema": {"type": "string"}, "description": "Names this request in the logs."},
+    "X-RateLimit-Reset": {"schema": {"type": "integer"}, "description": "End of the window, in Unix seconds."},
+    "X-Request-Id": {"schema": {"type": "string"}, "description": "Identifies this request in the logs."},
 }
 _RETRY_HEADER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
 
@@ -102,30 +103,27 @@ class ApiBlueprint(SmorestBlueprint):
     def operation(
         self,
         operation_id: str,
+        policy: OperationPolicy = OPEN,
         *,
-        access: Access = ANYONE,
         errors: tuple[ErrorCode, ...] = (),
         body: bool = False,
-        **marks: bool,
     ) -> Callable[[View], View]:
         """Say whom an operation is for and what it may answer; goes below ``route`` and above the rest.
 
         Args:
             operation_id: Name of the operation in generated clients.
-            access: Which callers it is for.
+            policy: What holds for every request of it.
             errors: Error codes of its own; those of keys, limits and bodies follow from the rest, and any request may
                 be malformed.
             body: Whether it reads a JSON body.
-            marks: Attributes of the view that :mod:`app.web.request_checks` looks at: ``charges_search``, ``searches``,
-                ``reports_usage``, ``opens_session``, ``uncounted``.
         """
         codes = {*errors, ErrorCode.VALIDATION_FAILED, ErrorCode.INTERNAL_ERROR}
-        if not marks.get("uncounted"):
+        if not policy.uncounted:
             codes.update(_COUNTED)
-        if not access.anyone:
+        if not policy.access.anyone:
             codes.update(_KEY_ERRORS)
             codes.add(ErrorCode.INSUFFICIENT_PERMISSION)
-        if access.session or marks.get("opens_session"):
+        if policy.access.session or policy.opens_session:
             codes.add(ErrorCode.CSRF_FAILED)
         if body:
             codes.update(
@@ -137,15 +135,16 @@ class ApiBlueprint(SmorestBlueprint):
                 )
             )
 
+        return self.declare(operation_id, policy, error_responses(codes))
+
+    def declare(self, operation_id: str, policy: OperationPolicy, responses: dict[str, Any]) -> Callable[[View], View]:
+        """Give a view its policy, and describe it with these responses; goes where ``operation`` goes."""
+
         def decorate(view: View) -> View:
-            documented = self.doc(
-                operationId=operation_id,
-                security=security_of(access),
-                responses=error_responses(codes),
+            self.record_once(lambda state: set_policy(state.app, f"{self.name}.{view.__name__}", policy))
+            documented: View = self.doc(
+                operationId=operation_id, security=security_of(policy.access), responses=responses
             )(view)
-            documented.access = access
-            for name, value in marks.items():
-                setattr(documented, name, value)
             return documented
 
         return decorate
@@ -207,7 +206,7 @@ def create_api(app: Flask) -> Api:
     for name, scheme in SECURITY_SCHEMES.items():
         api.spec.components.security_scheme(name, scheme)
     api.spec.options["info"] = {
-        "description": "Hosted site search: send documents in bulk, search them, read analytics.",
+        "description": "Hosted site search: index documents in bulk, search them, and read search statistics.",
     }
     return api
 

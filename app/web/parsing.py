@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NoReturn
@@ -28,7 +28,7 @@ def read_body(req: Request) -> bytes:
     """
     if req.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
         raise ApiError(
-            ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Encoded bodies are not accepted; send it without Content-Encoding."
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Encoded bodies are not accepted; send the body without Content-Encoding."
         )
     limit = current_app.config["BODY_LIMITS"].get(req.endpoint, current_app.config["MAX_BODY_BYTES"])
     with _reading(req, limit, ErrorCode.INVALID_JSON):
@@ -117,12 +117,12 @@ def _reading(req: Request, limit: int, broken: ErrorCode) -> Iterator[None]:
         raise too_large(limit) from error
     except TimeoutError as error:
         raise ApiError(
-            ErrorCode.REQUEST_TIMEOUT, "The body came too slowly.", headers={"Connection": "close"}
+            ErrorCode.REQUEST_TIMEOUT, "The body was sent too slowly.", headers={"Connection": "close"}
         ) from error
     except (ParseException, OSError) as error:
         raise ApiError(
             broken,
-            "The body could not be read: its chunks are malformed or it is cut off.",
+            "The body could not be read: it is truncated, or its chunks are malformed.",
             headers={"Connection": "close"},
         ) from error
     if more:
@@ -164,7 +164,10 @@ class StrictParser(FlaskParser):
 
     DEFAULT_VALIDATION_STATUS = 400
     DEFAULT_UNKNOWN_BY_LOCATION: dict[str, str | None] = {"json": None, "query": None, "json_optional": None}  # noqa: RUF012
-    __location_map__: dict[str, str] = {**FlaskParser.__location_map__, "json_optional": "load_json_optional"}  # noqa: RUF012
+    __location_map__: dict[str, str | Callable[..., Any]] = {  # noqa: RUF012
+        **FlaskParser.__location_map__,
+        "json_optional": "load_json_optional",
+    }
 
     def load_json(self, req: Request, schema: Any) -> Any:
         return read_json(req)
@@ -179,5 +182,5 @@ class StrictParser(FlaskParser):
 
     def handle_error(self, error: ValidationError, req: Any, schema: Any, **kwargs: Any) -> NoReturn:
         # webargs puts the messages under the name of the location: json or query.
-        (messages,) = error.normalized_messages().values()
+        (messages,) = error.normalized_messages().values()  # type: ignore[no-untyped-call]  # marshmallow's has no types.
         raise invalid(ValidationError(messages)) from error

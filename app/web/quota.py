@@ -56,6 +56,7 @@ def _account_windows(bucket: str, account_id: int, limits: PlanLimits) -> list[W
 
 def refusal(window: WindowState) -> str:
     """What the 429 of a request limit says."""
+    assert window.limit is not None  # A window without a limit refuses nothing.
     unit = {MINUTE_SECONDS: "minute", DAY_SECONDS: "day"}.get(window.seconds, f"{window.seconds} seconds")
     wait = duration(window.retry_after(now().timestamp()))
     return f"More than {counted(window.limit, 'request')} per {unit}; try again in {wait}."
@@ -76,9 +77,10 @@ def rate_limited(message: str, wait: float, window: WindowState) -> RateLimited:
 
 def out_of_searches(outcome: ConsumeOutcome, limits: PlanLimits) -> ApiError:
     """The 429 of a day whose searches are used up."""
-    window = quota_window(outcome, limits.searches_per_day or 0)
+    limit = limits.searches_per_day or 0
+    window = quota_window(outcome, limit)
     return rate_limited(
-        f"The plan allows {counted(window.limit, 'search')} a day; there are no more until 00:00 UTC.",
+        f"The plan allows {counted(limit, 'search')} per day; none are left until 00:00 UTC.",
         window.retry_after(now().timestamp()),
         window,
     )

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Callable
-from typing import Any
 
-from flask import Flask, Request, Response, current_app, g, request
+from flask import Flask, Request, Response, g, request
 
 from app.clock import now
 from app.counters.base import ConsumeOutcome, CountersUnavailable, CredentialVersion, UsageReservation
@@ -22,7 +20,6 @@ from app.runtime import Runtime, runtime
 from app.web.auth import (
     SESSION_COOKIE,
     Caller,
-    access_of,
     bearer_token,
     identify_session,
     identify_token,
@@ -31,6 +28,7 @@ from app.web.auth import (
 from app.web.client_ip import address_key, client_address
 from app.web.hosts import refuse_foreign_form
 from app.web.parsing import read_form_body
+from app.web.policy import OperationPolicy, policy_of
 from app.web.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
@@ -73,19 +71,18 @@ def address() -> str:
 def _check() -> None:
     # Every look through a proxy of Flask's costs; this runs before every answer.
     req: Request = request._get_current_object()  # type: ignore[attr-defined]
-    state = g._get_current_object()  # type: ignore[attr-defined]
+    state = g._get_current_object()
     state.caller = None
     state.outcome = None
-    view = _view(req.endpoint)
-    if getattr(view, "uncounted", False):
+    policy = policy_of(req.endpoint)
+    if policy.uncounted:
         return
     part = runtime()
-    access = access_of(view)
+    access = policy.access
     token = bearer_token(req)
     caller, failure = _identify(part, req, token)
     if caller is not None and caller.kind == "session" and not (access.session or access.anyone):
         caller, failure = None, missing_key()
-    opens_session = getattr(view, "opens_session", False)
     who = address() if caller is None else caller.account.id
     state.share = who, part.shares.enter(who)
     if caller is None:
@@ -94,12 +91,12 @@ def _check() -> None:
             raise req.routing_exception
         if not access.anyone:
             raise failure or missing_key()
-        if opens_session:
+        if policy.opens_session:
             refuse_foreign_form(req)
         return
     state.caller = caller  # Whatever ends the request from here on, its answer is for them.
     try:
-        caller, state.outcome = _count(part, req, view, caller, token)
+        caller, state.outcome = _count(part, req, policy, caller, token)
     except ApiError as error:
         # What they were known as has ended: they are nobody.
         state.caller = None
@@ -111,7 +108,7 @@ def _check() -> None:
         part.key_use.note(caller.key.id)
     if req.routing_exception is not None:
         raise req.routing_exception
-    if opens_session:
+    if policy.opens_session:
         refuse_foreign_form(req)
     elif caller.kind == "session" and req.method not in SAFE_METHODS:
         check_csrf(caller)
@@ -136,12 +133,8 @@ def _identify(part: Runtime, req: Request, token: str | None) -> tuple[Caller | 
         return None, error
 
 
-def _view(endpoint: str | None) -> Any:
-    return current_app.view_functions.get(endpoint or "")
-
-
 def _count(
-    part: Runtime, req: Request, view: Any, caller: Caller, token: str | None
+    part: Runtime, req: Request, policy: OperationPolicy, caller: Caller, token: str | None
 ) -> tuple[Caller, ConsumeOutcome | None]:
     """Count the request in its caller's windows.
 
@@ -149,7 +142,7 @@ def _count(
         The caller as they are known to be at this moment, and what was counted; ``None`` without counters.
     """
     try:
-        outcome = _consume_for(part, req, view, caller)
+        outcome = _consume_for(part, req, policy, caller)
     except CountersUnavailable as error:
         _refuse_write(error)
         return (caller if token is None else identify_token(part, req.path, token, _UNSETTLED)), None
@@ -166,7 +159,7 @@ def _count(
             raise
         if outcome.refused is not None or caller.account.limits != known.account.limits:
             _undo(part, outcome)
-            outcome = _consume_for(part, req, view, caller)
+            outcome = _consume_for(part, req, policy, caller)
     return caller, outcome
 
 
@@ -181,10 +174,10 @@ def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> boo
     )
 
 
-def _consume_for(part: Runtime, req: Request, view: Any, caller: Caller) -> ConsumeOutcome:
-    windows = caller_windows(caller, address, reports=getattr(view, "reports_usage", False))
+def _consume_for(part: Runtime, req: Request, policy: OperationPolicy, caller: Caller) -> ConsumeOutcome:
+    windows = caller_windows(caller, address, reports=policy.reports_usage)
     reserve = None
-    if _charges(req, view) and access_of(view).allows(caller):
+    if _charges(req, policy) and policy.access.allows(caller):
         gateway_site_id = None if caller.site is None else caller.site.id
         reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
     return part.limiter.check_request_limits(
@@ -198,9 +191,9 @@ def _consume_for(part: Runtime, req: Request, view: Any, caller: Caller) -> Cons
     )
 
 
-def _charges(req: Request, view: Any) -> bool:
-    """Whether the request is a search to be charged: all of a view's are, or those it recognises itself."""
-    charges: bool | Callable[[], bool] = getattr(view, "charges_search", False)
+def _charges(req: Request, policy: OperationPolicy) -> bool:
+    """Whether the request is a search to be charged: all of an operation's are, or those it recognises itself."""
+    charges = policy.charges_search
     return req.method not in ("HEAD", "OPTIONS") and (charges() if callable(charges) else charges)
 
 
@@ -222,7 +215,7 @@ def _refuse_write(error: CountersUnavailable) -> None:
     log.error("the counter store is unavailable: %s", error)
     g.counters_away = True
     writes = request.method not in SAFE_METHODS and request.routing_exception is None
-    if writes and not getattr(_view(request.endpoint), "searches", False):
+    if writes and not policy_of(request.endpoint).searches:
         raise error
 
 
@@ -256,19 +249,19 @@ def check_csrf(caller: Caller) -> None:
         sent = read_form_body(request).get("csrf_token", "")
     if not hmac.compare_digest(sent.encode(), caller.csrf_token.encode()):
         raise ApiError(
-            ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (a form: in the field csrf_token)."
+            ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."
         )
 
 
 def forbidden(caller: Caller) -> ApiError:
     """The 403 for a key of the wrong kind, with what to do instead."""
-    if getattr(_view(request.endpoint), "searches", False):
+    if policy_of(request.endpoint).searches:
         message = (
             "A public key cannot search here. Call GET /v1/client-info with it and search the engine it names "
             "directly, or use a search key."
         )
     else:
-        message = f"A {caller.kind} key may not do this; use a private key."
+        message = f"A {caller.kind} key cannot do this; use a private key."
     return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
 
 
@@ -286,7 +279,7 @@ def _refund_failed(response: Response) -> Response:
 
 def _complete_rate_headers(response: Response) -> Response:
     """Headers for answers that came before any limit was looked at: those of an untouched window."""
-    if getattr(_view(request.endpoint), "without_rate_headers", False) or g.get("preflight", False):
+    if policy_of(request.endpoint).without_rate_headers or g.get("preflight", False):
         return response
     if "X-RateLimit-Limit" not in response.headers:
         response.headers["X-RateLimit-Limit"] = str(ADDRESS_LIMIT)

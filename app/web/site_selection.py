@@ -24,7 +24,7 @@ def choose_searched_site(caller: Caller, site_id: int | None) -> SiteRecord:
     if wanted != key.site_id and key.type != "private":
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION,
-            "A search key searches its own site alone; use that site's key or a private key.",
+            "A search key can search only its own site; use that site's key or a private key.",
         )
     if not site.active:
         raise site_inactive()

@@ -202,7 +202,7 @@ class Socket(socket.socket):
             raise TimeoutError(errno.ETIMEDOUT, "the client is too slow")
 
 
-class Connection(TConn):
+class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
     """A client's connection and how much of its next request is there.
 
     Attributes:
@@ -293,7 +293,7 @@ class Connection(TConn):
                     self.sock.flush()
 
 
-class Worker(ThreadWorker):
+class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
     """A worker process with one event loop and ``threads`` threads."""
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -474,10 +474,12 @@ class Worker(ThreadWorker):
             self._watched.add(conn)
 
     def _refuse_slow(self, conn: Connection) -> None:
-        self._refuse(conn, ApiError(ErrorCode.REQUEST_TIMEOUT, "The request came too slowly."))
+        self._refuse(conn, ApiError(ErrorCode.REQUEST_TIMEOUT, "The request was sent too slowly."))
 
     def _refuse_busy(self, conn: Connection) -> None:
-        self._refuse(conn, ApiError(ErrorCode.SERVER_BUSY, "Too many large bodies at once; try again.", retry_after=5))
+        self._refuse(
+            conn, ApiError(ErrorCode.SERVER_BUSY, "Too many large requests at once; try again.", retry_after=5)
+        )
 
     def _refuse(self, conn: Connection, error: ApiError) -> None:
         """Answer in the application's place."""

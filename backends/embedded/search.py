@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 
@@ -46,6 +46,7 @@ class _Answer:
         relaxation: Name of the relaxation that made it; ``""`` for :data:`MATCH_ALL`.
         highlights: Makes what is highlighted.
         offset, ranked: The first hits from that place on, best first, if they were asked for.
+        first: What comes before all else that is found, by relevance, however that scores.
     """
 
     query: tantivy.Query
@@ -53,6 +54,12 @@ class _Answer:
     highlights: Callable[[], HighlightTerms] = HighlightTerms
     offset: int = 0
     ranked: tantivy.SearchResult | None = None
+    first: _Answer | None = None
+
+    def but_for(self, query: tantivy.Query) -> _Answer:
+        """The same without what a query matches."""
+        others = _Query.boolean_query([(Must, self.query), (MustNot, query)])
+        return _Answer(others, first=None if self.first is None else self.first.but_for(query))
 
     @property
     def found(self) -> int | None:
@@ -101,23 +108,28 @@ class _Search:
         if not searched or parsed.is_empty:
             return None
         answer = self._relax(parsed)
-        if answer.found == 0 and is_quoted_name(parsed, self.ranking):
-            answer = self._relax(parse_query(self.query.text, with_phrases=False))
-        return answer
+        if answer.found is None or answer.found >= self._enough or not is_quoted_name(parsed, self.ranking):
+            return answer
+        others = self._relax(parse_query(self.query.text, with_phrases=False))
+        return others if answer.found == 0 else _one_after_the_other(answer, others)
 
-    def _relax(self, parsed: ParsedQuery) -> _Answer:
-        """The first relaxation that finds enough, or the last one.
+    @property
+    def _enough(self) -> int:
+        """With how many matches nothing less is looked for.
 
         With a sort of the caller's own, any match is enough: the best would not come first.
         """
+        return 1 if self.query.sort else self.ranking.min_hits_before_relaxing
+
+    def _relax(self, parsed: ParsedQuery) -> _Answer:
+        """The first relaxation that finds enough, or the last one."""
         query = self.query
         resolved = resolve_query(parsed, query.text, self.snapshot, query.settings, query.fields, self.ranking)
         clauses = Clauses.of(resolved)
-        enough = 1 if query.sort else self.ranking.min_hits_before_relaxing
         tried: list[Relaxation] = []
         answer: _Answer | None = None
         for relaxation in RELAXATIONS:
-            if answer is not None and (answer.found or 0) >= (1 if relaxation.only_if_none else enough):
+            if answer is not None and (answer.found or 0) >= (1 if relaxation.only_if_none else self._enough):
                 continue
             built = relaxation.build(resolved, clauses)
             if built is None:
@@ -150,7 +162,7 @@ class _Search:
             return addresses, total, answer.query
         by_id = _Query.term_set_query(self.snapshot.schema, ID, [id for id, _ in pinned])
         everything = _Query.boolean_query([(Should, answer.query), (Should, by_id)])
-        others = _Answer(_Query.boolean_query([(Must, answer.query), (MustNot, by_id)]))
+        others = answer.but_for(by_id)
         found = [address for _, address in pinned[offset : offset + limit]]
         rest, total = self._listed(others, max(0, offset - len(pinned)), limit - len(found))
         return found + rest, total + len(pinned), everything
@@ -160,6 +172,11 @@ class _Search:
         if limit <= 0 or offset >= total:
             return [], self.snapshot.count(answer.query)
         match_all = self.query.text == MATCH_ALL
+        if self.by_relevance and answer.first is not None:
+            addresses, count = self._by_relevance(answer.first, offset, limit)
+            others = _Answer(answer.query).but_for(answer.first.query)
+            rest, total = self._listed(others, max(0, offset - count), limit - len(addresses))
+            return addresses + rest, count + total
         if self.by_relevance:
             return self._by_relevance(answer, offset, limit)
         keys = (*self.query.sort, *_NEWEST_FIRST) if match_all else self.query.sort
@@ -239,6 +256,13 @@ def _condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
     for part in parts:
         check_fields(part, query.kinds)
     return _Query.const_score_query(snapshot.filters.compile(expression), 0.0)
+
+
+def _one_after_the_other(first: _Answer, others: _Answer) -> _Answer:
+    """What two answers find, with all that the first does before the rest."""
+    return replace(
+        others, query=_Query.boolean_query([(Should, first.query), (Should, others.query)]), ranked=None, first=first
+    )
 
 
 def _with(query: tantivy.Query, condition: tantivy.Query | None) -> tantivy.Query:

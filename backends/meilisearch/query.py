@@ -161,11 +161,11 @@ def _bound(field: str, value: str, position: int) -> str:
     if field == "date":
         instant = parse_filter_instant(value)
         if instant is None:
-            raise BackendRejected("filters", f"{value!r} is no date.", position=position)
+            raise BackendRejected("filters", f"{value!r} is not a date.", position=position)
         return quoted(repr(seconds_of(instant)))
     number = parse_number(value)
     if number is None:
-        raise BackendRejected("filters", f"{value!r} is no number of at most 64 bits.", position=position)
+        raise BackendRejected("filters", f"{value!r} is not a number of at most 64 bits.", position=position)
     return quoted(repr(number))  # An exponent is no word of its syntax.
 
 

@@ -93,11 +93,11 @@ class FilterCompiler:
         if field == "date":
             instant = parse_filter_instant(value)
             if instant is None:
-                raise BackendRejected("filters", f"{value!r} is no date.", position=position)
+                raise BackendRejected("filters", f"{value!r} is not a date.", position=position)
             return instant
         number = parse_number(value)
         if number is None:
-            raise BackendRejected("filters", f"{value!r} is no number of at most 64 bits.", position=position)
+            raise BackendRejected("filters", f"{value!r} is not a number of at most 64 bits.", position=position)
         return ordered_number(number)
 
     def _compare(self, node: Comparison, negated: bool) -> str:

@@ -39,4 +39,4 @@ def rejection_of(error: RefusedByTypesense, query: SearchQuery) -> BackendError:
         return BackendRejected("filters", message, position=position if position >= 0 else None)
     if error.status == 408:
         return BackendUnavailable("The search took too long.")
-    return BackendUnavailable("The search engine refused a request of ours.")
+    return BackendUnavailable("The search engine rejected a request.")

@@ -72,7 +72,7 @@ class Person:
         self.go("/")
         self.press("Create an account", "a")
         self.fill(name="Ann", email=email, password=PASSWORD)
-        self.press("Create the account")
+        self.press("Create account")
         self.sees("Make your first site searchable")
 
     def add_site(self, name: str, url: str) -> str:
@@ -80,14 +80,14 @@ class Person:
         self.go("/dashboard")
         self.press("Add a site", "a")
         self.fill(name=name, url=url)
-        self.press("Add the site")
-        self.sees("Next: a key, and your pages")
+        self.press("Add site")
+        self.sees("Next: create a key, and your pages")
         return str(self.driver.current_url).removeprefix(self.base_url).partition("?")[0]
 
     def make_key(self, site: str, name: str, kind: str) -> str:
         """Make a key; gives its token, which the page shows this once."""
         self.go(f"/api{site}/keys")
         self.fill(name=name, type=kind)
-        self.press("Make the key")
+        self.press("Create key")
         self.sees("It will not be shown again")
         return str(self.find(".fresh code").text)

@@ -38,7 +38,7 @@ def test_a_customer_registers_indexes_finds_reads_the_analytics_pauses_and_leave
     assert ann.texts(".hits mark") == ["lighthouse"]
     ann.fill(q="zeppelin")
     ann.press("Search")
-    ann.sees("Nothing matches “zeppelin”")
+    ann.sees("No results for “zeppelin”")
 
     def analytics_know() -> bool:
         ann.go(f"/api/analytics?site_id={site.rpartition('/')[2]}")
@@ -47,11 +47,11 @@ def test_a_customer_registers_indexes_finds_reads_the_analytics_pauses_and_leave
     ann.wait(analytics_know, "the searches never reached the analytics")
     assert ann.texts("section[aria-labelledby=zero-title] tbody th") == ["zeppelin"]
     ann.go("/dashboard")
-    ann.sees("2 searches in 30 days, 1 of them without a result")
+    ann.sees("2 searches in 30 days, 1 of them without results")
 
     ann.go(site)
-    ann.press("Pause the site")
-    ann.sees("The site is paused")
+    ann.press("Pause site")
+    ann.sees("Site paused")
     refused = requests.get(
         f"{server.base_url}/v1/search", {"q": "hours"}, headers={"Authorization": f"Bearer {token}"}, timeout=30
     )
@@ -63,11 +63,11 @@ def test_a_customer_registers_indexes_finds_reads_the_analytics_pauses_and_leave
     ann.press("Delete my account…", "summary")
     ann.fill(reason="Only a test")
     ann.find("#delete-password").send_keys("not the password")
-    ann.press("Delete my account and everything in it")
-    ann.sees("Password is not correct")
+    ann.press("Delete my account and all its data")
+    ann.sees("Password is incorrect")
     ann.find("#delete-password").send_keys(PASSWORD)
-    ann.press("Delete my account and everything in it")
-    ann.sees("Your account is deleted")
+    ann.press("Delete my account and all its data")
+    ann.sees("Your account and all its data have been deleted")
     ended = requests.get(f"{server.base_url}/sites", headers={"Authorization": f"Bearer {token}"}, timeout=30)
     assert ended.status_code == 401
     ann.go("/dashboard")
@@ -84,6 +84,22 @@ def test_the_keyboard_is_enough(server: Server, browser: Any) -> None:
     kim = Person(browser, server.base_url)
     kim.go("/register")
     type_keys(Keys.TAB)
-    assert browser.switch_to.active_element.text == "Skip to the content"
+    assert browser.switch_to.active_element.text == "Skip to content"
     type_keys(Keys.ENTER, Keys.TAB, "Kim", Keys.TAB, "kim@example.com", Keys.TAB, PASSWORD, Keys.ENTER)
     kim.sees("Make your first site searchable")
+
+
+@pytest.mark.parametrize(("width", "folded"), [(360, True), (1200, False)], ids=["phone", "desktop"])
+def test_the_contents_of_the_documentation_are_folded_on_a_phone_alone(
+    server: Server, browser: Any, width: int, folded: bool
+) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    reader = Person(browser, server.base_url)
+    reader.go("/docs/search")
+
+    assert reader.find(".side > ul").is_displayed() is not folded
+    assert reader.find(".side summary").is_displayed() is folded
+    if folded:
+        reader.press("Contents", "summary")
+        assert reader.find(".side > ul").is_displayed()

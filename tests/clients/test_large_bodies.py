@@ -88,5 +88,5 @@ def test_a_client_that_announces_more_than_it_sends_holds_up_nobody(customer: Cu
         )
         answer = connection.recv(65_536)
 
-    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert answer.startswith(b"HTTP/1.1 408 "), "what it announced is looked at when enough of it is there"
     assert customer.call("search", "GET", "/v1/search?q=x").status_code == 200

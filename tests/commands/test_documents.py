@@ -110,9 +110,9 @@ def test_what_cannot_be_imported_is_said(tenant: Tenant, folder: Path) -> None:
     nowhere = run_import(tenant, file, site=999)
 
     assert broken.exit_code == 1
-    assert "is not JSON" in broken.output
+    assert "is not valid JSON" in broken.output
     assert nowhere.exit_code == 1
-    assert "There is no site 999." in nowhere.output
+    assert "Site 999 does not exist." in nowhere.output
 
 
 def test_the_plans_documents_hold_for_imports(tenant: Tenant, folder: Path) -> None:
@@ -123,5 +123,5 @@ def test_the_plans_documents_hold_for_imports(tenant: Tenant, folder: Path) -> N
     result = run_import(tenant, file)
 
     assert result.exit_code == 1
-    assert "The plan allows 1 document; the account has 0, and this batch brings 3 new documents." in result.output
+    assert "The plan allows 1 document; the account has 0, and this batch adds 3 new documents." in result.output
     assert tenant.found_ids("page") == []

@@ -130,5 +130,5 @@ def register_person(app: Flask, email: str) -> Person:
     """Register through the form."""
     person = Person(app)
     person.go("/register")
-    person.press("Create the account", name="Ann", email=email, password=PASSWORD)
+    person.press("Create account", name="Ann", email=email, password=PASSWORD)
     return person

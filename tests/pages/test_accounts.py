@@ -83,7 +83,7 @@ def test_next_leads_to_any_page_here(shared_app: Flask, ann: Tenant, target: str
 def test_registering_logs_in(app: Flask) -> None:
     ann = Person(app)
     ann.go("/register")
-    response = ann.send("Create the account", name="Ann", email="ann@example.com", password=PASSWORD)
+    response = ann.send("Create account", name="Ann", email="ann@example.com", password=PASSWORD)
     assert (response.status_code, response.headers["Location"]) == (303, "/dashboard")
     cookie = response.headers["Set-Cookie"]
     assert "HttpOnly" in cookie
@@ -106,7 +106,7 @@ def test_a_registration_with_a_mistake_is_shown_again_with_what_was_typed(
 ) -> None:
     passer_by.go("/register?next=/sites")
     values = {"name": "Ann", "email": "ann@example.com", "password": PASSWORD, field: value}
-    response = passer_by.send("Create the account", **values)
+    response = passer_by.send("Create account", **values)
     assert response.status_code == 400
     assert passer_by.problem_of(field) == problem
     assert problem in passer_by.alerts[0]
@@ -119,7 +119,7 @@ def test_a_registration_with_a_mistake_is_shown_again_with_what_was_typed(
 def test_a_taken_e_mail_is_said_beside_the_field(app: Flask, tenant: Tenant) -> None:
     visitor = Person(app)
     visitor.go("/register")
-    response = visitor.send("Create the account", name="Eve", email=tenant.email.upper(), password=PASSWORD)
+    response = visitor.send("Create account", name="Eve", email=tenant.email.upper(), password=PASSWORD)
     assert response.status_code == 400
     assert visitor.problem_of("email") == "E-mail is already in use."
 
@@ -131,7 +131,7 @@ def test_a_wrong_login_says_neither_which_nor_the_password(app: Flask, tenant: T
         visitor.go("/login")
         response = visitor.send("Log in", email=email, password="a wrong password")
         assert response.status_code == 401
-        assert visitor.alerts == ["The e-mail or the password is not correct."]
+        assert visitor.alerts == ["The e-mail or password is incorrect."]
         assert "a wrong password" not in response.get_data(as_text=True)
         assert visitor.page.one("input", name="email").attributes["value"] == email
         answers.append(response.get_data(as_text=True).replace(email, ""))
@@ -241,4 +241,4 @@ def test_a_registered_person_sees_only_their_own(app: Flask, tenant: Tenant) -> 
     bo = register_person(app, "bo@example.com")
     bo.go("/sites")
     assert tenant.site["name"] not in bo.page.text
-    assert "No site yet" in bo.page.text
+    assert "No sites yet" in bo.page.text

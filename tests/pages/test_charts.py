@@ -45,5 +45,5 @@ def test_the_top_is_a_round_number_not_far_above_the_most(most: int) -> None:
 def test_the_chart_says_what_it_shows() -> None:
     assert draw_chart(series((0, 0), (0, 0))).summary == "No searches in the last 2 days."
     assert draw_chart(series((3, 1), (1200, 20), (0, 0))).summary == (
-        "1,203 searches in 3 days, 21 of them without a result; the busiest day was 2 May 2024 with 1,200."
+        "1,203 searches in 3 days, 21 of them without results; the busiest day was 2 May 2024 with 1,200."
     )

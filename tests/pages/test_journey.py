@@ -14,16 +14,16 @@ def test_from_the_front_page_to_leaving_without_a_line_of_javascript(app: Flask)
     ann = register_person(app, "ann@example.com")
     assert "Make your first site searchable" in ann.page.text
     ann.follow("Add a site")
-    ann.press("Add the site", name="Museum", url="https://museum.example.com")
+    ann.press("Add site", name="Museum", url="https://museum.example.com")
     site = ann.path.partition("?")[0]
     ann.go("/dashboard")
-    assert "Next: a key" in ann.page.text
-    ann.follow("Make a key")
-    ann.press("Make the key", name="Server", type="private")
+    assert "Next: create a key" in ann.page.text
+    ann.follow("Create a key")
+    ann.press("Create key", name="Server", type="private")
     token = re.search(r"svc_prv_\w{38}", ann.page.text)
     assert token is not None
     ann.go("/dashboard")
-    assert "Next: your pages" in ann.page.text
+    assert "Next: send your pages" in ann.page.text
 
     program = ApiClient(app, token[0])
     assert program.post("/api/v1/index/bulk", json={"documents": [page(1), page(2)]}).status_code == 200
@@ -32,22 +32,22 @@ def test_from_the_front_page_to_leaving_without_a_line_of_javascript(app: Flask)
     ann.press("Search", q="content")
     assert "2 results" in ann.page.text
     ann.press("Search", q="zeppelin")
-    assert "Nothing matches" in ann.page.text
+    assert "No results for" in ann.page.text
 
     app.extensions["runtime"].events.flush()
     ann.go(site)
-    ann.follow("See the analytics")
+    ann.follow("View analytics")
     assert [row.text for row in ann.page.one("section", aria_labelledby="zero-title").one("tbody").all("tr")] == [
         "zeppelin1"
     ]
     ann.press("Show", site_id="", period="7d")
     assert len(ann.page.one("figure").one("tbody").all("tr")) == 7
-    assert "2 searches in 7 days, 1 of them without a result" in ann.page.text
+    assert "2 searches in 7 days, 1 of them without results" in ann.page.text
 
     ann.go(site)
-    ann.press("Pause the site")
+    ann.press("Pause site")
     assert program.get("/v1/search?q=content").get_json()["error"] == "site_inactive"
     ann.go("/profile/edit")
-    ann.press("Delete my account and everything in it", password=PASSWORD, reason="Only a test")
-    assert ann.notice.startswith("Your account is deleted")
+    ann.press("Delete my account and all its data", password=PASSWORD, reason="Only a test")
+    assert ann.notice.startswith("Your account and all its data have been deleted")
     assert program.get("/sites").status_code == 401

@@ -33,7 +33,7 @@ def _path(tenant: Tenant) -> str:
 @pytest.mark.parametrize("kind", ["public", "search", "private"])
 def test_a_new_key_is_shown_once_with_what_to_do_with_it(app: Flask, person: Person, tenant: Tenant, kind: str) -> None:
     person.go(_path(tenant))
-    response = person.send("Make the key", name="Shop", type=kind)
+    response = person.send("Create key", name="Shop", type=kind)
     assert (response.status_code, response.headers["Location"]) == (303, _path(tenant))
     cookie = response.headers["Set-Cookie"]
     for promise in ("HttpOnly", "SameSite=Strict", "Max-Age=120", f"Path={_path(tenant)}"):
@@ -59,25 +59,25 @@ def test_no_page_shows_a_token_that_is_not_the_keys_own(person: Person, tenant: 
 
 def test_a_key_with_a_mistake_is_shown_again(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
-    response = person.send("Make the key", name="Old", type="public", expires_at="2001-01-01T10:00")
+    response = person.send("Create key", name="Old", type="public", expires_at="2001-01-01T10:00")
     assert response.status_code == 400
     assert person.problem_of("expires_at") == "Expires at must be in the future."
     chosen = [option for option in person.page.all("option") if "selected" in option.attributes]
     assert [option.attributes["value"] for option in chosen] == ["public"]
     assert person.page.one("input", name="expires_at").attributes["value"] == "2001-01-01T10:00"
-    response = person.send("Make the key", name=" ", expires_at="")
+    response = person.send("Create key", name=" ", expires_at="")
     assert person.problem_of("name") == "Name must not be empty."
 
 
 def test_the_expiry_is_utc_and_can_be_taken_away(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
-    person.press("Make the key", name="Timed", expires_at="2999-05-04T10:30")
+    person.press("Create key", name="Timed", expires_at="2999-05-04T10:30")
     key = tenant.browser.get(_path(tenant)).get_json()["keys"][-1]
     assert key["expires_at"] == "2999-05-04T10:30:00.000Z"
     person.go(f"{_path(tenant)}/{key['id']}/edit")
     assert person.page.one("input", name="expires_at").attributes["value"] == "2999-05-04T10:30"
     person.press("Save", expires_at="")
-    assert person.notice == "The key is saved."
+    assert person.notice == "Key saved."
     assert tenant.browser.get(_path(tenant)).get_json()["keys"][-1]["expires_at"] is None
 
 
@@ -86,12 +86,12 @@ def test_an_expired_key_can_be_renamed_without_touching_its_expiry(person: Perso
         person.go("/login")
         person.press("Log in", email=tenant.email, password="correct horse battery")
         person.go(_path(tenant))
-        person.press("Make the key", name="Timed", expires_at="2030-01-02T10:30")
+        person.press("Create key", name="Timed", expires_at="2030-01-02T10:30")
         key = tenant.browser.get(_path(tenant)).get_json()["keys"][-1]
         clock.move_to(datetime(2030, 1, 3, tzinfo=UTC))
         person.go(f"{_path(tenant)}/{key['id']}/edit")
         person.press("Save", name="Renamed")
-        assert person.notice == "The key is saved."
+        assert person.notice == "Key saved."
         assert "Expired" in person.page.text
         assert "Renamed" in person.page.text
 
@@ -109,7 +109,7 @@ def test_disabling_stops_a_key_and_enabling_brings_it_back(person: Person, tenan
     assert _key(tenant, "search")["status"] == "disabled"
     person.go(_path(tenant))
     person.press("Enable")
-    assert person.notice.startswith("The key is enabled.")
+    assert person.notice.startswith("Key enabled.")
     assert tenant.search.get("/v1/search?q=x").status_code == 200
 
 
@@ -140,9 +140,9 @@ def test_deleting_a_key(person: Person, tenant: Tenant) -> None:
 
 def test_the_plans_limit_is_said(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
-    assert "Your sites have 3 keys of the 10 that the plan allows." in person.page.text
+    assert "Your sites have 3 of the 10 keys your plan allows." in person.page.text
     tenant.set_plan("pro", keys=1)
-    assert person.send("Make the key", name="Fourth").status_code == 403
+    assert person.send("Create key", name="Fourth").status_code == 403
     assert person.alerts == ["The plan allows 1 key; delete one or change the plan."]
     assert person.page.one("input", name="name").attributes["value"] == "Fourth"
 
@@ -152,10 +152,10 @@ def test_at_the_plans_limit_no_form_is_offered_but_what_to_do_instead(person: Pe
     person.go(_path(tenant))
     section = person.page.one("section", aria_labelledby="create-title")
     assert section.text == (
-        "Make a key The plan allows no more keys. To make another, delete one, or ask the operator of this service "
+        "Create a key Your plan allows no more keys. To create another, delete one or ask the operator of this service "
         "for a larger plan."
     )
-    assert "Your sites have 3 keys, more than the 2 that the plan allows." in person.page.text
+    assert "Your sites have 3 keys, more than the 2 your plan allows." in person.page.text
     assert section.all("form") == []
 
 
@@ -164,7 +164,7 @@ def test_times_can_be_read_by_people_and_by_programs(person: Person, tenant: Ten
         person.go("/login")
         person.press("Log in", email=tenant.email, password="correct horse battery")
         person.go(_path(tenant))
-        person.press("Make the key", name="Timed", expires_at="2030-02-03T10:30")
+        person.press("Create key", name="Timed", expires_at="2030-02-03T10:30")
         row = person.page.one("ul", class_="rows").all("li")[-1]
     times = {found.attributes["datetime"]: found.text for found in row.all("time")}
     assert times == {

@@ -182,7 +182,7 @@ def test_errors_are_small_pages_for_people_and_json_for_programs(person: Person,
 def test_an_error_page_knows_who_is_logged_in(person: Person, passer_by: Person, path: str) -> None:
     person.call("GET", path)
     assert _menu(person) == ["Dashboard", "Sites", "Analytics", "Docs", "Profile", "Log out"]
-    assert person.page.first("a", "To the dashboard")
+    assert person.page.first("a", "Go to the dashboard")
     passer_by.call("GET", "/nope")
     assert _menu(passer_by) == ["Docs", "Log in"]
 

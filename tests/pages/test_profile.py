@@ -13,7 +13,7 @@ NEW_PASSWORD = "another good password"
 def test_name_and_e_mail_are_changed(person: Person, tenant: Tenant) -> None:
     person.go("/profile/edit")
     person.press("Save", name="Anna", email="anna@example.com")
-    assert person.notice == "Your profile is saved."
+    assert person.notice == "Profile saved."
     user = tenant.browser.get("/profile/edit").get_json()["user"]
     assert (user["name"], user["email"]) == ("Anna", "anna@example.com")
 
@@ -35,8 +35,8 @@ def test_a_new_password_logs_other_sessions_out(app: Flask, person: Person, tena
     other.go("/login")
     other.press("Log in", email=tenant.email, password=PASSWORD)
     person.go("/profile/edit")
-    person.press("Change the password", current_password=PASSWORD, new_password=NEW_PASSWORD)
-    assert person.notice.startswith("Your password is changed.")
+    person.press("Change password", current_password=PASSWORD, new_password=NEW_PASSWORD)
+    assert person.notice.startswith("Password changed.")
     assert other.call("GET", "/dashboard").status_code == 302
     other.go("/login")
     other.press("Log in", email=tenant.email, password=NEW_PASSWORD)
@@ -45,22 +45,22 @@ def test_a_new_password_logs_other_sessions_out(app: Flask, person: Person, tena
 
 def test_a_wrong_current_password_changes_nothing_and_is_not_echoed(person: Person) -> None:
     person.go("/profile/edit")
-    response = person.send("Change the password", current_password="not the password", new_password=NEW_PASSWORD)
+    response = person.send("Change password", current_password="not the password", new_password=NEW_PASSWORD)
     assert response.status_code == 403
-    assert person.problem_of("current_password") == "Current password is not correct."
+    assert person.problem_of("current_password") == "Current password is incorrect."
     text = response.get_data(as_text=True)
     assert "not the password" not in text
     assert NEW_PASSWORD not in text
-    assert person.send("Change the password", current_password=PASSWORD, new_password="short").status_code == 400
+    assert person.send("Change password", current_password=PASSWORD, new_password="short").status_code == 400
     assert person.problem_of("new_password") == "New password must have at least 10 characters."
 
 
 def test_deleting_the_account_needs_the_password_and_keeps_what_was_typed(person: Person, tenant: Tenant) -> None:
     person.go("/profile/edit")
-    button = "Delete my account and everything in it"
+    button = "Delete my account and all its data"
     response = person.send(button, password="not the password", reason="Too\nexpensive")
     assert response.status_code == 403
-    assert person.problem_of("password") == "Password is not correct."
+    assert person.problem_of("password") == "Password is incorrect."
     assert person.page.one("textarea", name="reason").raw_text == "\nToo\nexpensive"
     assert "open" in person.page.one("section", class_="danger").one("details").attributes
     assert tenant.private.get("/sites").status_code == 200
@@ -75,7 +75,7 @@ def test_deleting_the_account_needs_the_password_and_keeps_what_was_typed(person
 
 def test_after_five_wrong_passwords_the_right_one_has_to_wait(person: Person) -> None:
     person.go("/profile/edit")
-    button = "Delete my account and everything in it"
+    button = "Delete my account and all its data"
     for _ in range(5):
         assert person.send(button, password="not the password").status_code == 403
     assert person.send(button, password=PASSWORD).status_code == 429

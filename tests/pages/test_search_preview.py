@@ -87,7 +87,7 @@ def test_results_have_pages(person: Person, harbour: Tenant) -> None:
             person.go(f"/sites/{harbour.site_id}/try" + person.page.first("a", "Next").attributes["href"])
     assert sorted(titles) == sorted(f"Harbour {number}" for number in range(25))
     person.go(f"/sites/{harbour.site_id}/try?q=harbour&page=9")
-    assert "There are no more results." in person.page.text
+    assert "No more results." in person.page.text
 
 
 def test_results_are_narrowed_down_and_widened_again(person: Person, harbour: Tenant) -> None:
@@ -110,13 +110,13 @@ def test_results_are_narrowed_down_and_widened_again(person: Person, harbour: Te
 
 def test_nothing_found_says_what_to_do(person: Person, harbour: Tenant) -> None:
     person.go(f"/sites/{harbour.site_id}/try?q=zeppelin")
-    assert "Nothing matches “zeppelin”" in person.page.text
+    assert "No results for “zeppelin”" in person.page.text
     assert _used(harbour) == 1
 
 
 def test_a_site_without_pages_says_so(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}/try")
-    assert "Nothing to find yet" in person.page.text
+    assert "No pages yet" in person.page.text
 
 
 def test_a_paused_site_says_so_and_charges_nothing(person: Person, harbour: Tenant) -> None:
@@ -134,7 +134,7 @@ def test_when_the_searches_are_used_up_the_page_says_so(app: Flask, person: Pers
     response = person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour")
     assert response.status_code == 429
     assert int(response.headers["Retry-After"]) > 0
-    assert "No more searches for now" in person.page.text
+    assert "Search limit reached" in person.page.text
     assert person.call("GET", f"/sites/{harbour.site_id}/try").status_code == 200
     assert _used(harbour) == 1
 
@@ -142,13 +142,13 @@ def test_when_the_searches_are_used_up_the_page_says_so(app: Flask, person: Pers
 def test_when_the_engine_is_away_the_page_says_so_and_charges_nothing(
     app: Flask, person: Person, harbour: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*args: object) -> None:
+    def away(*args: object, **kwargs: object) -> None:
         raise BackendUnavailable("away", retry_after=3)
 
     monkeypatch.setattr(app.extensions["runtime"].searcher, "run", away)
     response = person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour")
     assert (response.status_code, response.headers["Retry-After"]) == (503, "3")
-    assert "The search engine is away" in person.page.text
+    assert "The search engine is unavailable" in person.page.text
     assert _used(harbour) == 0
 
 
@@ -159,7 +159,7 @@ def test_when_the_engine_is_away_the_page_says_so_and_charges_nothing(
 def test_what_cannot_be_searched_is_explained_and_charged_not(person: Person, harbour: Tenant, address: str) -> None:
     response = person.call("GET", f"/sites/{harbour.site_id}/try{address}")
     assert response.status_code == 400
-    assert "This could not be searched" in person.page.text
+    assert "The search failed" in person.page.text
     assert _used(harbour) == 0
 
 

@@ -24,7 +24,7 @@ def test_settings_are_saved_and_the_next_search_follows_them(person: Person, ten
         weight_title="2",
     )
 
-    assert person.notice.startswith("The search settings are saved")
+    assert person.notice.startswith("Search settings saved")
     settings = tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()["settings"]
     assert settings == {
         "language": "en",
@@ -58,9 +58,9 @@ MISTAKES = {
     "synonyms": (
         "\n\ncar, automobile\n \nalone\ntv, television\nlonely,\na, " + LONG + "\n" + ", ".join("abcdefghijk" * 5),
         [
-            "Line 5 has only one word; write at least two that mean the same, with a comma between them.",
-            "Line 7 has only one word; write at least two that mean the same, with a comma between them.",
-            "Line 8 has a word that cannot be taken: it must have at most 100 characters.",
+            "Line 5 has only one word; enter at least two synonyms, separated by commas.",
+            "Line 7 has only one word; enter at least two synonyms, separated by commas.",
+            "Line 8 has an invalid word: it must have at most 100 characters.",
             "Line 9 has 55 words; at most 50 are allowed.",
         ],
     ),
@@ -70,14 +70,14 @@ MISTAKES = {
             "Line 3 has no => between the query and the ids.",
             "Line 5 has no query before =>.",
             "Line 6 has no id after =>.",
-            "Line 7 has a query that cannot be taken: it must have at most 512 bytes.",
-            "Line 8 has an id that cannot be taken: it must have at most 512 characters.",
+            "Line 7 has an invalid query: it must have at most 512 bytes.",
+            "Line 8 has an invalid id: it must have at most 512 characters.",
         ],
     ),
-    "stop_words": (f"the, {LONG}", [f"The word “{'x' * 30}…” cannot be taken: it must have at most 100 characters."]),
+    "stop_words": (f"the, {LONG}", [f"The word “{'x' * 30}…” is invalid: it must have at most 100 characters."]),
     "weight_title": ("eleven", ["This must be a number from 0 to 10, such as 0.5."]),
     "weight_content": ("11", ["This must be a number from 0 to 10, such as 0.5."]),
-    "language": ("xx", ["This language is not known here; choose one of the list."]),
+    "language": ("xx", ["This language is not supported; choose one from the list."]),
 }
 
 
@@ -107,7 +107,7 @@ def test_of_very_many_mistakes_the_first_are_told(person: Person, tenant: Tenant
     shown = person.problem_of("synonyms")
     assert shown.count("has only one word") == 10
     assert "Line 10 has" in shown
-    assert shown.endswith("There are more; these come first.")
+    assert shown.endswith("There are more problems; only the first ones are listed.")
     person.send("Save", synonyms="a, b\n" * 501)
     assert person.problem_of("synonyms") == "There are 501 lines; at most 500 are allowed."
 
@@ -117,5 +117,5 @@ def test_languages_are_called_by_their_names(person: Person, tenant: Tenant) -> 
     tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"language": "de"})
     person.go(f"/sites/{tenant.site_id}/search-settings")
     options = person.page.one("select", name="language").all("option")
-    assert [found.text for found in options] == ["Recognised for each page", *sorted(LANGUAGE_NAMES.values())]
+    assert [found.text for found in options] == ["Detect automatically for each page", *sorted(LANGUAGE_NAMES.values())]
     assert [found.text for found in options if "selected" in found.attributes] == ["German"]

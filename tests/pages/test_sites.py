@@ -15,28 +15,28 @@ from tests.pages.people import Person, register_person
 def test_a_new_site_says_what_to_do_next(app: Flask) -> None:
     ann = register_person(app, "ann@example.com")
     ann.follow("Add a site")
-    response = ann.send("Add the site", name=" Museum ", url="https://Museum.Example.com/start")
+    response = ann.send("Add site", name=" Museum ", url="https://Museum.Example.com/start")
     assert response.status_code == 303
     ann.go(response.headers["Location"])
-    assert ann.notice.startswith("The site is there.")
+    assert ann.notice.startswith("Site added.")
     assert ann.page.one("h1").text == "Museum Active"
     commands = [found.raw_text for found in ann.page.all("code")]
     assert any(text.startswith('curl "http://localhost/api/v1/index/bulk?site_id=') for text in commands)
     script = '<script src="http://localhost/widget.js" data-key="svc_pub_…" async></script>'
     assert f'<div id="site-search"></div>\n{script}' in commands
-    ann.follow("Make a key")
-    assert "No key yet" in ann.page.text
+    ann.follow("Create a key")
+    assert "No keys yet" in ann.page.text
 
 
 def test_a_site_with_a_mistake_is_shown_again(person: Person) -> None:
     person.go("/sites/create")
-    response = person.send("Add the site", name="Museum", url="museum")
+    response = person.send("Add site", name="Museum", url="museum")
     assert response.status_code == 400
     assert person.problem_of("url") == "Address must be an absolute http or https URL."
     assert person.page.one("input", name="name").attributes["value"] == "Museum"
     assert person.page.one("input", name="url").attributes["value"] == "museum"
-    person.press("Add the site", url="https://museum.example.com")
-    assert person.notice.startswith("The site is there.")
+    person.press("Add site", url="https://museum.example.com")
+    assert person.notice.startswith("Site added.")
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_a_site_with_a_mistake_is_shown_again(person: Person) -> None:
 def test_an_address_may_be_typed_without_https(person: Person, tenant: Tenant, typed: str, url: str) -> None:
     person.go("/sites/create")
     assert person.page.one("input", name="url").attributes["type"] == "text", "a browser would refuse it as a URL"
-    person.press("Add the site", name="Digital", url=typed)
-    assert person.notice.startswith("The site is there.")
+    person.press("Add site", name="Digital", url=typed)
+    assert person.notice.startswith("Site added.")
     assert tenant.browser.get("/sites").get_json()["sites"][-1]["url"] == url
     path = person.path.partition("?")[0]
     person.go(f"{path}/edit")
@@ -70,12 +70,12 @@ def test_an_address_may_be_typed_without_https(person: Person, tenant: Tenant, t
 )  # fmt: skip
 def test_what_is_no_address_is_not_made_one(person: Person, typed: str) -> None:
     person.go("/sites/create")
-    assert person.send("Add the site", name="Digital", url=typed).status_code == 400
+    assert person.send("Add site", name="Digital", url=typed).status_code == 400
     assert person.problem_of("url") == "Address must be an absolute http or https URL."
     assert person.page.one("input", name="url").attributes["value"] == typed
 
 
-WAY_OUT = "To add another, delete one, or ask the operator of this service for a larger plan."
+WAY_OUT = "To add another, delete one or ask the operator of this service for a larger plan."
 
 
 def test_whoever_filled_in_the_form_while_the_limit_was_reached_keeps_what_they_typed(
@@ -83,7 +83,7 @@ def test_whoever_filled_in_the_form_while_the_limit_was_reached_keeps_what_they_
 ) -> None:
     person.go("/sites/create")
     tenant.set_plan("free")
-    response = person.send("Add the site", name="Second", url="https://second.example.com")
+    response = person.send("Add site", name="Second", url="https://second.example.com")
     assert response.status_code == 403
     assert person.alerts == ["The plan allows 1 site; delete one or change the plan."]
     assert person.page.one("input", name="name").attributes["value"] == "Second"
@@ -91,23 +91,23 @@ def test_whoever_filled_in_the_form_while_the_limit_was_reached_keeps_what_they_
 
 def test_at_the_plans_limit_no_form_is_offered_but_what_to_do_instead(tenant: Tenant, person: Person) -> None:
     person.go("/sites")
-    assert "You have 1 site of the 10 that the plan allows." in person.page.text
+    assert "You have 1 of the 10 sites your plan allows." in person.page.text
     assert person.page.first("a", "Add a site").attributes["href"] == "/sites/create"
 
     tenant.set_plan("free")
 
     person.go("/sites")
-    assert f"You have 1 site, as many as the plan allows. {WAY_OUT}" in person.page.text
+    assert f"You have 1 site, the maximum your plan allows. {WAY_OUT}" in person.page.text
     assert "/sites/create" not in {found.attributes["href"] for found in person.page.all("a")}
     person.go("/sites/create")
-    assert f"You have 1 site, as many as the plan allows. {WAY_OUT}" in person.page.text
+    assert f"You have 1 site, the maximum your plan allows. {WAY_OUT}" in person.page.text
     assert person.page.one("main").all("form") == []
 
 
 def test_without_a_limit_none_is_spoken_of(tenant: Tenant, person: Person) -> None:
     tenant.set_plan("business")
     person.go("/sites")
-    assert "You have 1 site; the plan sets no limit." in person.page.text
+    assert "You have 1 site; your plan sets no limit." in person.page.text
     person.go("/dashboard")
     meters = [found.text for found in person.page.all("div", class_="meter")]
     assert meters[3].startswith("Sites 1, no limit")
@@ -126,13 +126,13 @@ def test_to_have_all_sites_and_keys_of_the_plan_is_no_alarm_to_have_no_searches_
     assert bars == {
         "Searches today": "full", "Searches this month": "", "Indexed pages": "full", "Sites": "", "API keys": "",
     }  # fmt: skip
-    assert "Used up until 00:00 UTC: searches are refused." in person.page.text
+    assert "Used up: searches are refused until 00:00 UTC." in person.page.text
 
 
 def test_editing_keeps_what_is_not_changed(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}/edit")
     person.press("Save", name="Renamed")
-    assert person.notice == "The site is saved."
+    assert person.notice == "Site saved."
     site = tenant.browser.get(f"/sites/{tenant.site_id}").get_json()["site"]
     assert (site["name"], site["url"], site["active"]) == ("Renamed", tenant.site["url"], True)
 
@@ -151,19 +151,19 @@ def test_an_unchecked_box_pauses(person: Person, tenant: Tenant) -> None:
 
 def test_pausing_stops_the_search_and_resuming_brings_it_back(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}")
-    person.press("Pause the site")
-    assert "The site is paused" in person.notice
+    person.press("Pause site")
+    assert "Site paused" in person.notice
     assert tenant.search.get("/v1/search?q=x").get_json()["error"] == "site_inactive"
-    person.press("Resume the site")
-    assert person.notice == "The site is active again."
+    person.press("Resume site")
+    assert person.notice == "Site resumed."
     assert tenant.search.get("/v1/search?q=x").status_code == 200
 
 
 def test_deleting_a_site(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}")
-    person.press("Delete the site")
+    person.press("Delete site")
     assert person.path == "/sites?notice=site-deleted"
-    assert "No site yet" in person.page.text
+    assert "No sites yet" in person.page.text
     assert tenant.search.get("/v1/search?q=x").status_code == 401
 
 
@@ -187,7 +187,7 @@ def test_public_url_stands_in_what_is_pasted(tmp_path: Path) -> None:
     try:
         ann = register_person(app, "ann@example.com")
         ann.go("/sites/create")
-        ann.press("Add the site", name="Museum", url="https://museum.example.com")
+        ann.press("Add site", name="Museum", url="https://museum.example.com")
         assert 'src="https://search.example.org/widget.js"' in ann.page.text
         assert "http://localhost" not in ann.page.text
     finally:

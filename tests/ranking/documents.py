@@ -107,7 +107,10 @@ SPELLINGS = (
     page("node-parts", "Graphs", "Every node of the graph has a js file next to it."),
     page("node-one", "Trees", "A node of the tree has two children and a parent."),
     page("project", "Packaging", "What pip reads stands in pyproject.toml and nowhere else."),
+    page("agency", "Agency", "Two agents of the FBI came by."),
     page("embassy", "Embassy", "A visa of the U.S. takes a month."),
+    page("health", "Vaccines", "The W.H.O. writes about them."),
+    page("who", "Names", "Ask them who was there."),
     page("letters", "Alphabet", "The letter U stands far behind, not next to S."),
     page("tale", "Fairy tales", "Once upon a time there was a king."),
     page("roof", "The roof", "Climb up on the tiles and look around."),
@@ -120,6 +123,9 @@ SPELLINGS = (
     page("memory-apart", "Card", "A memory card of 256 GB for the camera."),
     page("memory-joined", "Stick", "A memory stick of 256gb for the car."),
     page("version", "Release", "What is new in v2.0.1 and what was mended."),
+    page("ledger-name", "Reference", "Call ledger.reconcile when the day is over."),
+    page("ledger-words", "Bookkeeping", "A ledger is hard to reconcile when the day is over."),
+    page("clerk", "The clerk", "Write to clerk@counting.example about it."),
 )  # fmt: skip
 
 # --- dates
@@ -188,6 +194,8 @@ BOUNDS = (
     page("kiosk", "Kiosk", "Magazines with ads for everybody."),
     page("quoted-phrase", "Rules", "No dogs allowed, and no bikes. Cats are welcome."),
     page("quoted-words", "Rules", "Allowed are cats and dogs on a leash. Bikes are welcome."),
+    page("moth-phrase", "Insects", "A velvet moth sits in a drawer."),
+    page("moth-words", "Photographing antennae", "Photographing a moth with antennae of velvet."),
     page("post-first", "Post office", "Stamps and parcels until six."),
     page("post-second", "Office for post", "Stamps and letters until six."),
     page("post-third", "Letters", "The post takes them to the office."),
@@ -226,6 +234,7 @@ VILLAGES = (
     page("zebra", "Stripes", "Those of a zebra."),
     page("rhymes", "Rhymes", "The words are eight, fight, light, might, night, right, sight and tight."),
     page("rhyme-ninth", "A rhyme", "And there is wight."),
+    page("kiln-name", "Reference", "Write oven.kilnmaster before the colon."),
     page("kiln-rare", "Pottery", "The kilnzz31 is a kind that only one potter has."),
 )  # fmt: skip
 

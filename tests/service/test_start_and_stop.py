@@ -145,7 +145,7 @@ def test_a_data_directory_that_cannot_be_used_is_named_at_the_start(tmp_path: Pa
     file = tmp_path / "file"
     file.write_text("no folder")
 
-    with pytest.raises(RuntimeError, match=rf"DATA_DIR {file}/data must be a folder the service can write to"):
+    with pytest.raises(RuntimeError, match=rf"DATA_DIR {file}/data must be a folder that the service can write to"):
         _refused(file / "data", tmp_path)
 
 

@@ -136,7 +136,7 @@ class TestAnswers:
         body = assert_error(owner.search.get("/v1/search?q=page&limit=3"), 400, "answer_too_large")
 
         assert len(fitting["hits"]) == 2
-        assert "ask for fewer hits, or name the fields you need" in body["message"]
+        assert "request fewer hits, or select the fields you need" in body["message"]
         assert len(owner.find("page", fields="title,url")["hits"]) == 5
         assert used_today(owner) == 2
 
@@ -194,7 +194,7 @@ class TestAnswers:
         answer = owner.browser.get(f"/sites/{owner.site_id}/try?q=page", headers={"Accept": "text/html"})
 
         assert answer.status_code == 400
-        assert "ask for fewer hits" in answer.text
+        assert "request fewer hits" in answer.text
 
 
 class TestGateway:

@@ -372,7 +372,7 @@ class TestRequestIds:
 class BrokenSearcher(Searcher):
     """Fails in a way nobody foresaw."""
 
-    def run(self, *args: Any) -> Any:
+    def run(self, *args: Any, **kwargs: Any) -> Any:
         raise ZeroDivisionError("SELECT password FROM accounts -- tantivy said no")
 
 
@@ -381,7 +381,7 @@ def test_what_nobody_foresaw_is_a_500_that_tells_nothing(
 ) -> None:
     part = app.extensions["runtime"]
     working = part.searcher
-    part.searcher = BrokenSearcher(part.engines, part.indexer, MIB)
+    part.searcher = BrokenSearcher(part.engines, part.indexer, part.events, MIB)
 
     response = tenant.search.get("/v1/search?q=x", headers={"X-Request-Id": "find-me"})
 

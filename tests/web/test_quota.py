@@ -174,6 +174,7 @@ class TestAddresses:
         with time_machine.travel(NOON, tick=False):
             assert left("6.6.6.6, 10.0.0.1, 192.168.0.1") == 299
             assert left("7.7.7.7, 10.0.0.1, 192.168.0.1") == 298, "what a visitor claims changes nothing"
+            assert left('"6.6.6.6, 10.0.0.1, 192.168.0.1') == 297, "nor does a quotation that never ends"
             assert left("10.0.0.2, 192.168.0.1") == 299
         close_app(app)
 

@@ -21,8 +21,8 @@ from app.clock import now
 from app.counters.base import CounterStore, CredentialVersion
 from app.models import Account, Key, Site
 from app.plans import PlanLimits, PlanTable
-from app.services.indexing.site_fields import kinds_of
 from app.services.search_settings import read_settings
+from app.services.site_fields import kinds_of
 from app.storage.database import Database
 from backends.base import FieldKinds, SearchSettings
 

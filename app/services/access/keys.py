@@ -66,7 +66,7 @@ def status_of(key: Key) -> str:
 
 def key_not_found() -> ApiError:
     """The 404 for a key that does not exist or is another account's."""
-    return ApiError(ErrorCode.KEY_NOT_FOUND, "There is no such key.")
+    return ApiError(ErrorCode.KEY_NOT_FOUND, "Key not found.")
 
 
 def get_key(session: Session, account_id: int, key_id: str, *, site_id: int | None = None, lock: bool = False) -> Key:
@@ -169,7 +169,7 @@ def update_key(session: Session, account_id: int, site_id: int, key_id: str, cha
     _refuse_past(changes.get("expires_at"))
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
     if changes.get("type", key.type) != key.type:
-        raise field_error("type", "immutable", "cannot be changed; create another key")
+        raise field_error("type", "immutable", "cannot be changed; create a new key")
     if "expires_at" in changes:
         if _is_earlier(changes["expires_at"], key.expires_at):
             _end_engine_credentials(session, key)
@@ -247,4 +247,4 @@ def _refuse_past(expires_at: datetime | None) -> None:
 
 def _refuse_expired(key: Key, what: str) -> None:
     if status_of(key) == "expired":
-        raise field_error("key", "expired", f"is expired and cannot be {what}; change expires_at first")
+        raise field_error("key", "expired", f"has expired and cannot be {what}; change expires_at first")

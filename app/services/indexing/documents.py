@@ -20,7 +20,7 @@ from app.plans import PlanLimits
 from app.services.daily_usage import count_changed, discount_changed
 from app.services.indexing.group_commit import GroupCommit, Written
 from app.services.indexing.indexer import Indexer
-from app.services.indexing.site_fields import (
+from app.services.site_fields import (
     SeenKinds,
     TooManySiteFields,
     find_surplus,
@@ -120,7 +120,7 @@ class DocumentWriter:
             site = get_writable_site(session, account_id, site_id)
             document = session.get(StoredDocument, (site.id, document_id))
             if document is None or document.source is None:
-                raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "There is no such document.")
+                raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "Document not found.")
             site.revision += 1
             site.document_count -= 1
             document.source = None
@@ -216,13 +216,13 @@ def get_writable_site(session: Session, account_id: int, site_id: int) -> Site:
 
 def site_inactive() -> ApiError:
     """The 403 for a paused site."""
-    return ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; activate it to search or index.")
+    return ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to search or index.")
 
 
 def _over_quota(limit: int, have: int, created: int) -> ApiError:
     return ApiError(
         ErrorCode.DOCUMENT_LIMIT_REACHED,
-        f"The plan allows {counted(limit, 'document')}; the account has {number(have)}, and this batch brings "
+        f"The plan allows {counted(limit, 'document')}; the account has {number(have)}, and this batch adds "
         f"{counted(created, 'new document')}. Nothing was indexed.",
     )
 

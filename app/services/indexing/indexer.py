@@ -25,7 +25,7 @@ from app.models import Site, StoredDocument
 from app.services import outbox
 from app.services.access.credentials import credential_change
 from app.services.engines import Engines
-from app.services.indexing.site_fields import SeenKinds, kinds_of, remember
+from app.services.site_fields import SeenKinds, kinds_of, remember
 from app.services.sites import end_engine_credentials
 from app.storage.database import ROW_LOCK, Database
 from app.storage.locks import Locks

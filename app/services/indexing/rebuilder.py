@@ -19,7 +19,7 @@ from app.models import EngineTask, Site, StoredDocument
 from app.models.base import from_microseconds
 from app.services.engines import Engines
 from app.services.indexing.indexer import STEP, Indexer
-from app.services.indexing.site_fields import SeenKinds
+from app.services.site_fields import SeenKinds
 from app.storage.database import Database
 from app.storage.locks import Locks
 from backends.base import SearchBackend

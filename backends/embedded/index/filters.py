@@ -143,7 +143,7 @@ class FilterCompiler:
         instant = parse_filter_instant(value)
         if instant is None:
             raise BackendRejected(
-                "filters", f"{value!r} is no ISO 8601 date; write 2024-05-31 or '2024-05-31T12:00:00Z'.",
+                "filters", f"{value!r} is not an ISO 8601 date; write 2024-05-31 or '2024-05-31T12:00:00Z'.",
                 position=position,
             )  # fmt: skip
         return max(-_I64, min(_I64, instant))
@@ -151,7 +151,7 @@ class FilterCompiler:
     def _number(self, name: str, value: str, position: int) -> float:
         number = parse_number(value)
         if number is None:
-            message = f"{name!r} can be compared with a number of at most 64 bits only, and {value!r} is none."
+            message = f"{name!r} can only be compared with numbers of at most 64 bits; {value!r} is not one."
             raise BackendRejected("filters", message, position=position)
         return float(number)
 

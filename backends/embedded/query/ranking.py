@@ -27,8 +27,8 @@ class Ranking:
         min_hits_before_relaxing: With fewer documents that have every word, those with some words follow; so many can
             be asked for at once.
         sentence_terms: Queries of so many words with two stop words or more may find documents by stop words alone,
-            last; those with quoted words among them may find documents without the phrase, if none has it. Two pairs
-            of characters of a script without spaces count as a word.
+            last; in those with quoted words among them, documents without the phrase may follow. Two pairs of
+            characters of a script without spaces count as a word.
         recency_boost: Largest bonus for recency, as a share of the score.
         half_life_days: Age at which half of it is left.
         typo_max_doc_freq: A word that so many documents have is not looked at as a typing error.

@@ -154,7 +154,7 @@ RELAXATIONS = (
     ),
     Relaxation("phrases_only", phrases_only, only_if_none=True),
 )
-"""From the most demanding on. Where all find nothing in a sentence with quotes, it is searched without them."""
+"""From the most demanding on. Where all find too little in a sentence with quotes, it is searched without them, too."""
 
 
 def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) -> HighlightTerms:

@@ -171,7 +171,7 @@ class _Resolver:
     def _resolved(
         self, term: QueryTerm, expansion: Expansion, required: bool, others: list[TermVariant]
     ) -> ResolvedTerm:
-        variants = self._best_variants(expansion, others)
+        variants = self._best_variants(term, expansion, others)
         toned = self.queries.toned(term.surface) if self.tonal and term.kind is TermKind.WORD else None
         frequency = expansion.frequency if toned is None else min(expansion.frequency, toned.most)
         idf = self.snapshot.idf(frequency)
@@ -185,10 +185,17 @@ class _Resolver:
         prefix = expansion.completed if term.kind is TermKind.WORD else None
         return ResolvedTerm(term, tuple(variants), required, idf, query, as_typed, toned, prefix)
 
-    def _best_variants(self, expansion: Expansion, others: list[TermVariant]) -> list[TermVariant]:
-        """Every variant once, without a known word in two of which the first is a stop word (``upon``: ``up on``)."""
+    def _best_variants(self, term: QueryTerm, expansion: Expansion, others: list[TermVariant]) -> list[TermVariant]:
+        """Every variant once, but no compound as a stop word (``W.H.O.``: ``who``), and no known word in two of which
+        the first is a stop word (``upon``: ``up on``).
+        """
+        own = [
+            variant
+            for variant in expansion.variants
+            if term.kind is not TermKind.COMPOUND or len(variant.terms) > 1 or variant.terms[0] not in self.stop_words
+        ]
         best: dict[tuple[str, ...], TermVariant] = {}
-        for variant in (*expansion.variants, *others):
+        for variant in (*own, *others):
             known = best.get(variant.terms)
             if known is None or variant.boost > known.boost:
                 best[variant.terms] = variant

@@ -19,7 +19,6 @@ from backends.embedded.index.snapshots import Snapshot, keep_most
 ONE_ERROR_FROM = 5
 TWO_ERRORS_FROM = 9
 LONGEST_CHECKED = 40
-_MOST_FOUND = 8
 _MOST_SCANNED = 4000
 _MOST_SCANNED_AGAIN = 1000
 _MOST_COMPLETED = 3
@@ -217,4 +216,4 @@ def _automaton(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[s
 
 def _most_frequent(found: dict[str, int]) -> list[str]:
     """The same ones in every process, whatever order they were found in."""
-    return sorted(found, key=lambda term: (-found[term], term))[:_MOST_FOUND]
+    return sorted(found, key=lambda term: (-found[term], term))

@@ -10,6 +10,8 @@ from itertools import islice
 from operator import itemgetter
 from os.path import commonprefix
 
+import tantivy
+
 from backends.embedded.analysis.languages import PREFIXES, sharing_stem, stem, stems
 from backends.embedded.index.snapshots import Snapshot, keep_most
 from backends.embedded.query.parser import QueryTerm, TermKind
@@ -17,6 +19,7 @@ from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.typos import corrections, errors_allowed, known_start
 
 _MOST_LOOKED_AT = 200
+_MOST_CORRECTIONS = 8
 _FEW = 3
 _SHORTEST_CONCATENATED = 5
 """Letters of two words written together from which longer words are looked for: there are too many for fewer."""
@@ -132,7 +135,7 @@ def _expand(
             add(term, ranking.prefix, 1)
     known = sum(counts.values())
     if allow_expensive and known < ranking.typo_max_doc_freq and errors_allowed(word):
-        for term, errors in corrections(snapshot, fields, word, is_last):
+        for term, errors in corrections(snapshot, fields, word, is_last)[:_MOST_CORRECTIONS]:
             add(term, ranking.typo if errors == 1 else ranking.far_typo, 1 + errors)
     variants = list(found.values())
     expensive = not variants or variants[0].errors > 1
@@ -202,7 +205,7 @@ def _expand_compound(
     allow_expensive: bool,
     ranking: Ranking,
 ) -> Expansion:
-    """A compound is found as written, or as one word; its last part may not be finished."""
+    """A compound is found as written, or as one word; its last part may not be finished, or one part mistyped."""
     variants = [TermVariant(query_term.terms, 1.0)]
     version = _VERSION.fullmatch(query_term.term)
     if version is not None:
@@ -211,16 +214,52 @@ def _expand_compound(
             variants.append(TermVariant(number, ranking.synonym))
     known = min(snapshot.max_doc_frequency(fields, term) for term in query_term.terms)
     if is_last:
-        head, tail = query_term.terms[:-1], query_term.terms[-1]
-        for term in _completions(listed, tail, fields, ranking)[:10]:
-            variants.append(TermVariant((*head, term), ranking.prefix, 1))
+        *head, tail = query_term.terms
+        longer = ((*head, term) for term in listed(fields if len(tail) > 1 else fields[:1], tail) if term != tail)
+        following = (terms for terms in longer if _follow_each_other(snapshot, terms, fields))
+        variants += [TermVariant(terms, ranking.prefix, 1) for terms in islice(following, ranking.max_completions // 3)]
     concatenated = "".join(query_term.terms)
     if snapshot.max_doc_frequency(fields, concatenated):
         variants.append(TermVariant((concatenated,), ranking.synonym))
     parts = _letters_and_digits(snapshot, query_term, fields) if allow_expensive else None
     if parts is not None:
         variants.append(TermVariant(parts, ranking.concatenated, 1))
-    return Expansion(tuple(variants), known, query_term.terms[-1] if is_last else None, expensive=parts is not None)
+    expensive = parts is not None
+    mistyped = _mistyped_part(snapshot, query_term, fields, ranking) if allow_expensive and len(variants) == 1 else None
+    if mistyped is not None:
+        corrected = _corrected(snapshot, query_term, fields, mistyped, is_last, ranking)
+        known = known or min(snapshot.total, sum(_most_together(snapshot, each.terms, fields) for each in corrected))
+        variants += corrected
+        expensive = True
+    return Expansion(tuple(variants), known, query_term.terms[-1] if is_last else None, expensive=expensive)
+
+
+def _mistyped_part(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], ranking: Ranking) -> int | None:
+    """Which part of a compound may be mistyped: the rarest, if the others are known and none has it as written."""
+    if query_term.strict:
+        return None
+    terms = query_term.terms
+    counts = [snapshot.max_doc_frequency(fields, term) for term in terms]
+    rare = [at for at, count in enumerate(counts) if count < ranking.typo_max_doc_freq and errors_allowed(terms[at])]
+    if not rare:
+        return None
+    rarest = min(rare, key=counts.__getitem__)
+    others_known = all(count for at, count in enumerate(counts) if at != rarest)
+    return rarest if others_known and not _follow_each_other(snapshot, terms, fields) else None
+
+
+def _corrected(
+    snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], mistyped: int, is_last: bool, ranking: Ranking
+) -> list[TermVariant]:
+    """A compound with other terms for a mistyped part: those that stand between its other parts somewhere."""
+    before, word, after = query_term.terms[:mistyped], query_term.terms[mistyped], query_term.terms[mistyped + 1 :]
+    candidates = corrections(snapshot, fields, word, is_last and not after)[:_MOST_LOOKED_AT]
+    found = (
+        TermVariant((*before, term, *after), ranking.typo if errors == 1 else ranking.far_typo, 1 + errors)
+        for term, errors in candidates
+        if _follow_each_other(snapshot, (*before, term, *after), fields)
+    )
+    return list(islice(found, ranking.max_completions // 3))
 
 
 def _letters_and_digits(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -233,7 +272,21 @@ def _letters_and_digits(snapshot: Snapshot, query_term: QueryTerm, fields: tuple
 
 def _are_together(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> bool:
     """Whether a field has all of some terms."""
-    return any(min([snapshot.frequency(field, term) for term in terms]) for field in fields)
+    return _most_together(snapshot, terms, fields) > 0
+
+
+def _most_together(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> int:
+    """In how many documents one field may have all of some terms."""
+    return max([min([snapshot.frequency(field, term) for term in terms]) for field in fields])
+
+
+def _follow_each_other(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> bool:
+    """Whether some terms follow each other in a field of a document."""
+    return any(
+        snapshot.count(tantivy.Query.phrase_query(snapshot.schema, field, list(terms)))
+        for field in fields
+        if min([snapshot.frequency(field, term) for term in terms])
+    )
 
 
 def _split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], shortest: int) -> tuple[str, str] | None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from backends.base import Highlight
+import pytest
+
+from backends.base import Highlight, SearchSettings
 from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
 
 
-def test_quotes_in_a_sentence_are_only_a_name_where_no_page_has_the_phrase() -> None:
+def test_quotes_in_a_sentence_are_only_a_name() -> None:
     case = index_of(
         page("doctor", "Television", "The doctor travels through time and has been played by many actors"),
         page("exact", "Television", "Doctor Who travels alone"),
         page("other", "Gardens", "Roses and tulips"),
     )
-    assert case.ids('how often does "Doctor Who" travel alone') == ["exact"]
+    assert case.ids('how often does "Doctor Who" travel through time') == ["exact", "doctor"]
+    assert case.ids('how often does "Doctor Who" travel', all_words=True) == []
     assert case.ids('how often does "Doctor Whom" travel through time')[0] == "doctor"
     assert "other" not in case.ids('how often does "Doctor Whom" travel through time -"roses and"')
     assert case.ids('how often does "Doctor Whom" travel', all_words=True) == []
@@ -23,9 +26,25 @@ def test_quotes_in_a_sentence_are_only_a_name_where_no_page_has_the_phrase() -> 
 
 def test_a_phrase_that_a_page_has_is_kept_though_no_other_word_is_there() -> None:
     case = index_of(page("phrase", "TV", "Doctor Who has been on for years"), page("other", "Doctor", "Doctor, doctor"))
-    for words in ('how expensive tickets "Doctor Who" cost', '"Doctor Who" nedir?', '"Doctor Who" -tickets cost'):
+    assert case.ids('how expensive tickets "Doctor Who" cost') == ["phrase", "other"]
+    for words in ('"Doctor Who" nedir?', '"Doctor Who" -tickets cost'):
         assert case.ids(words) == ["phrase"]
     assert case.ids('"Doctor Who" cost -years') == case.ids('"Doctor Who" cost', all_words=True) == []
+
+
+@pytest.mark.parametrize("pinned", [{}, {'how often does "doctor who" travel': ("words-070", "phrase-1")}])
+@pytest.mark.parametrize("size", [7, 50, 101])
+def test_pages_with_and_without_a_quoted_name_are_one_list(size: int, pinned: dict[str, tuple[str, ...]]) -> None:
+    case = index_of(
+        *(page(f"words-{at:03}", "Doctor travels often", "Who else, how often? The doctor.") for at in range(120)),
+        *(page(f"phrase-{at}", "Television", "Doctor Who was on for years") for at in range(3)),
+    )
+    text, settings = 'how often does "Doctor Who" travel', SearchSettings(pinned=pinned)
+    ids = [id for at in range(0, 150, size) for id in case.ids(text, offset=at, limit=size, settings=settings)]
+    assert len(ids) == len(set(ids)) == 123
+    first = [*pinned.get(text.lower(), ()), "phrase-0", "phrase-1", "phrase-2"]
+    assert set(ids[: len(set(first))]) == set(first)
+    assert case.search(text, limit=0, settings=settings).total == 123
 
 
 def test_two_words_of_a_script_without_spaces_are_no_sentence() -> None:

@@ -89,7 +89,7 @@ class TooManySiteFields(ApiError):
     @staticmethod
     def predicate(surplus: Surplus, most: int) -> str:
         """What is wrong, to follow the name of the document."""
-        return f"has the further field {surplus.field!r}, and the site's documents may have {most} different ones"
+        return f"has the new field {surplus.field!r}, but a site can have at most {most} distinct additional fields"
 
 
 def find_surplus(documents: Iterable[ValidDocument], known: Iterable[str], most: int) -> list[Surplus]:

@@ -1,0 +1,79 @@
+"""What holds for every operation: a new route needs its line here."""
+
+from __future__ import annotations
+
+from flask import Flask
+
+from app.gateway.views import holds_query
+from app.pages.search_preview import has_query
+from app.web.auth import ANY_KEY, GATEWAY, INDEXING, MANAGING, SEARCHING
+from app.web.policy import OPEN, OperationPolicy, policies, policy_of
+
+TABLE = {
+    "accounts.login": OperationPolicy(opens_session=True, has_page=True),
+    "accounts.register_account": OperationPolicy(opens_session=True, has_page=True),
+    "accounts.logout": OperationPolicy(has_page=True),
+    "pages.show_entrance": OperationPolicy(has_page=True),
+    "pages.show_entrance.register": OperationPolicy(has_page=True),
+    "pages.show_home": OperationPolicy(has_page=True),
+    "analytics.show_analytics": OperationPolicy(MANAGING, has_page=True),
+    "dashboard.show_dashboard": OperationPolicy(MANAGING, has_page=True),
+    "keys.create_key": OperationPolicy(MANAGING, has_page=True),
+    "keys.delete_key": OperationPolicy(MANAGING, has_page=True),
+    "keys.list_keys": OperationPolicy(MANAGING, has_page=True),
+    "keys.rotate_key": OperationPolicy(MANAGING, has_page=True),
+    "keys.show_edit_form": OperationPolicy(MANAGING, has_page=True),
+    "keys.show_key": OperationPolicy(MANAGING, has_page=True),
+    "keys.toggle_key": OperationPolicy(MANAGING, has_page=True),
+    "keys.update_key": OperationPolicy(MANAGING, has_page=True),
+    "profile.delete_account": OperationPolicy(MANAGING, has_page=True),
+    "profile.show_edit_form": OperationPolicy(MANAGING, has_page=True),
+    "profile.update_profile": OperationPolicy(MANAGING, has_page=True),
+    "search-settings.show_search_settings": OperationPolicy(MANAGING, has_page=True),
+    "search-settings.update_search_settings": OperationPolicy(MANAGING, has_page=True),
+    "sites.create_site": OperationPolicy(MANAGING, has_page=True),
+    "sites.delete_site": OperationPolicy(MANAGING, has_page=True),
+    "sites.list_sites": OperationPolicy(MANAGING, has_page=True),
+    "sites.show_create_form": OperationPolicy(MANAGING, has_page=True),
+    "sites.show_edit_form": OperationPolicy(MANAGING, has_page=True),
+    "sites.show_site": OperationPolicy(MANAGING, has_page=True),
+    "sites.update_site": OperationPolicy(MANAGING, has_page=True),
+    "client-info.show_client_info": OperationPolicy(ANY_KEY),
+    "usage.log_search": OperationPolicy(ANY_KEY),
+    "docs_image": OperationPolicy(uncounted=True),
+    "health.show_health": OperationPolicy(uncounted=True),
+    "health.show_readiness": OperationPolicy(uncounted=True),
+    "metrics": OperationPolicy(uncounted=True),
+    "documents.delete_document": OperationPolicy(INDEXING),
+    "documents.index_documents": OperationPolicy(INDEXING),
+    "engine.multi_search": OperationPolicy(GATEWAY, searches=True, charges_search=holds_query),
+    "engine.search_facet": OperationPolicy(GATEWAY, searches=True, charges_search=holds_query),
+    "engine.search_index": OperationPolicy(GATEWAY, searches=True, charges_search=holds_query),
+    "engine.search_index_by_query": OperationPolicy(GATEWAY, searches=True, charges_search=holds_query),
+    "engine.show_health": OPEN,
+    "keys.patch_key": OperationPolicy(MANAGING),
+    "sites.patch_site": OperationPolicy(MANAGING),
+    "openapi": OperationPolicy(reflects_nothing=True),
+    "pages.show_docs": OperationPolicy(reflects_nothing=True, has_page=True),
+    "pages.show_docs_page": OperationPolicy(reflects_nothing=True, has_page=True),
+    "pages.show_trial": OperationPolicy(MANAGING, searches=True, charges_search=has_query, has_page=True),
+    "search.search": OperationPolicy(SEARCHING, searches=True, charges_search=True),
+    "search.search_by_body": OperationPolicy(SEARCHING, searches=True, charges_search=True),
+    "static": OperationPolicy(uncounted=True, without_rate_headers=True, reflects_nothing=True),
+    "usage.report_usage": OperationPolicy(ANY_KEY, reports_usage=True),
+    "widget": OperationPolicy(uncounted=True, reflects_nothing=True),
+}
+
+
+def test_the_table_of_policies(shared_app: Flask) -> None:
+    with shared_app.app_context():
+        assert {endpoint: policy_of(endpoint) for endpoint in shared_app.view_functions} == TABLE
+
+
+def test_each_policy_belongs_to_a_route(shared_app: Flask) -> None:
+    assert policies(shared_app).keys() <= shared_app.view_functions.keys()
+
+
+def test_what_no_route_fits_is_open_to_anyone_and_counted(shared_app: Flask) -> None:
+    with shared_app.app_context():
+        assert policy_of(None) == policy_of("no such operation") == OPEN
