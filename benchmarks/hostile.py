@@ -174,6 +174,10 @@ def mistyped_compounds(m: Material, chance: random.Random) -> SearchQuery:
     return search(filled(endless(lambda: f"{chance.choice(m.frequent)}_{misspell(chance.choice(m.usual), chance)}")))
 
 
+def unfinished_compound(m: Material, chance: random.Random) -> SearchQuery:
+    return search(f"{'_'.join(chance.choices(m.frequent, k=40))}_{chance.choice(LETTERS)}{chance.choice('aeiou')}")
+
+
 def one_address(m: Material, chance: random.Random) -> SearchQuery:
     return search("https://" + filled(endless(lambda: chance.choice(m.frequent)), "/", MOST_BYTES - 8))
 
@@ -298,6 +302,7 @@ FAMILIES = (
     Family("excluded phrases only, 512 bytes", PLAIN, only_exclusions),
     Family("compounds, 512 bytes", PLAIN, compounds),
     Family("mistyped compounds, 512 bytes", PLAIN, mistyped_compounds),
+    Family("one unfinished compound of 40 parts", PLAIN, unfinished_compound),
     Family("one address of 512 bytes", PLAIN, one_address),
     Family("script without spaces, 512 bytes", PLAIN, unspaced),
     Family("characters of such, 512 bytes", PLAIN, unspaced_letters),

@@ -215,9 +215,11 @@ def _expand_compound(
     known = min(snapshot.max_doc_frequency(fields, term) for term in query_term.terms)
     if is_last:
         *head, tail = query_term.terms
-        longer = ((*head, term) for term in listed(fields if len(tail) > 1 else fields[:1], tail) if term != tail)
-        following = (terms for terms in longer if _follow_each_other(snapshot, terms, fields))
-        variants += [TermVariant(terms, ranking.prefix, 1) for terms in islice(following, ranking.max_completions // 3)]
+        longer = (term for term in listed(fields if len(tail) > 1 else fields[:1], tail) if term != tail)
+        # The end of the head tells nearly as much as all of it, which may have forty parts.
+        following = (term for term in longer if _follow_each_other(snapshot, (*head[-2:], term), fields))
+        most = ranking.max_completions // 3
+        variants += [TermVariant((*head, term), ranking.prefix, 1) for term in islice(following, most)]
     concatenated = "".join(query_term.terms)
     if snapshot.max_doc_frequency(fields, concatenated):
         variants.append(TermVariant((concatenated,), ranking.synonym))
