@@ -101,7 +101,7 @@ def test_a_move_and_a_reindex_under_load_fail_no_search_and_lose_no_document(
         servers[0].flask("search", "move", "--json")
         searches.wait_for(20)
         writes.wait_for(5)
-    check_index(servers, customer, "/second")
+    check_index(servers, customer, ":second")
 
     engine = servers[0].environment["SEARCH_NEXT_URL"]
     for server in servers:
@@ -109,7 +109,7 @@ def test_a_move_and_a_reindex_under_load_fail_no_search_and_lose_no_document(
         server.environment["SEARCH_URL"] = engine
         del server.environment["SEARCH_NEXT_URL"]
         server.start()
-    check_index(servers, customer, "/second")
+    check_index(servers, customer, ":second")
     assert customer.private.index(page("last")).status == 200
     assert customer.private.found_ids("last") >= {"page-last"}
 
@@ -126,7 +126,7 @@ def test_a_move_that_is_killed_at_any_moment_can_be_repeated(servers: list[Serve
 
             def has_begun(command: subprocess.Popen[bytes] = command) -> None:
                 ((rebuilding, engine),) = rows(servers[0], "SELECT rebuilding, engine FROM sites")
-                assert rebuilding or engine.endswith("/second") or command.poll() is not None
+                assert rebuilding or engine.endswith(":second") or command.poll() is not None
 
             eventually(has_begun, seconds=60)
             time.sleep(moments.uniform(0, 0.4))
@@ -136,4 +136,4 @@ def test_a_move_that_is_killed_at_any_moment_can_be_repeated(servers: list[Serve
         servers[0].flask("search", "move", "--json")
         writes.wait_for(5)
 
-    check_index(servers, customer, "/second")
+    check_index(servers, customer, ":second")
