@@ -6,16 +6,16 @@ import os
 import time
 
 from app import create_app
-from backends.base import SearchQuery, SearchResult
+from backends.base import SearchQuery, SearchResult, TakeHit
 from backends.embedded.backend import TantivyBackend
 
 _search = TantivyBackend.search
 
 
-def _search_slowly(self: TantivyBackend, index: str, query: SearchQuery) -> SearchResult:
+def _search_slowly(self: TantivyBackend, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
     if os.environ["SLOW_WORD"] in query.text:
         time.sleep(float(os.environ["SLOW_SECONDS"]))
-    return _search(self, index, query)
+    return _search(self, index, query, take)
 
 
 TantivyBackend.search = _search_slowly  # type: ignore[method-assign]
