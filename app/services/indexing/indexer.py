@@ -121,7 +121,6 @@ class Indexer:
                 seen = SeenKinds(kinds_of(site))
                 applied = self.send(engine, site.id, site.engine_index, site.applied_revision, seen)
         except IndexNotFound:
-            log.info("index %s is missing and is built from the stored documents", site.engine_index)
             return self._rebuild(engine, site)
         self._note_applied(site, applied)
         return applied
@@ -166,6 +165,7 @@ class Indexer:
         Nobody searches a part of what was searchable before: unless it is the site's first, the index gets a name of
         its own, and the site is pointed to it when it has everything.
         """
+        log.info("index %s is missing and is built from the stored documents", site.engine_index)
         if not site.applied_revision:
             engine.create_index(site.engine_index)
             applied = self.send(engine, site.id, site.engine_index, 0, SeenKinds(kinds_of(site)))
@@ -269,7 +269,6 @@ class Indexer:
         try:
             engine.count(site.engine_index)
         except IndexNotFound:
-            log.info("index %s is missing and is built from the stored documents", site.engine_index)
             self._rebuild(engine, site)
             return self._load(site_id)
         return site
