@@ -26,6 +26,7 @@ COVERED_BY = {
     "app/counters/sqlite/housekeeper.py": "tests/counters/sqlite/test_store.py",
     "app/counters/sqlite/steps.py": "tests/counters/test_model.py",
     "app/documentation.py": "tests/test_docs.py",
+    "app/crawler/values.py": "tests/crawler/test_reading.py",
     "app/errors.py": "tests/web/test_error_handlers.py",
     "app/gateway/hits.py": "tests/gateway/test_views.py",
     "app/gateway/queries.py": "tests/gateway/test_views.py",

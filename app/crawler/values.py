@@ -1,0 +1,107 @@
+"""The values that pass between the steps of a crawl: fetch, read, decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Reason(StrEnum):
+    """Why an address was not indexed. Other HTTP statuses are ``http_<status>``, see :func:`http_reason`."""
+
+    ROBOTS = "robots"
+    NOINDEX = "noindex"
+    CANONICAL = "canonical"
+    DUPLICATE = "duplicate"
+    TOO_LARGE = "too_large"
+    NOT_TEXT = "not_text"
+    TIMEOUT = "timeout"
+    REDIRECT_LOOP = "redirect_loop"
+    PRIVATE_ADDRESS = "private_address"
+    OTHER_HOST = "other_host"
+    EXCLUDED = "excluded"
+    TRAP = "trap"
+    QUOTA = "quota"
+    EMPTY = "empty"
+    CERTIFICATE = "certificate"
+    UNREACHABLE = "unreachable"
+    SOFT_404 = "soft_404"
+    CANCELLED = "cancelled"
+    BAD_SOURCE = "bad_source"
+
+
+def http_reason(status: int) -> str:
+    """The reason of an answer with an HTTP status that is no success."""
+    return f"http_{status}"
+
+
+class NotIndexed(Exception):
+    """An address that gives no document.
+
+    Attributes:
+        reason: A :class:`Reason` or ``http_<status>``.
+        message: One sentence for the site's owner.
+    """
+
+    def __init__(self, reason: str, message: str):
+        super().__init__(f"{reason}: {message}")
+        self.reason = str(reason)
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An answer to a request, after redirects.
+
+    Attributes:
+        url: The address that answered, normalized.
+        status: 200, or 304 where a condition was sent and nothing changed.
+        headers: With names in lower case.
+        body: Unpacked; empty with 304.
+        redirects: The addresses that led here, first to last, without ``url``.
+    """
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    redirects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as read, before it becomes a document.
+
+    Attributes:
+        id: The id that the page names itself with ``site-search:id``, if any.
+        canonical: The canonical address that the page names, absolute and normalized, if any.
+        links: The addresses that may be followed, absolute and normalized, each once, in the page's order.
+        noindex: Whether the page asks not to be indexed.
+        title: As the page has it; the suffix that a site's pages share is taken off later.
+        content: The main text, blocks apart by blank lines.
+        excerpt, author, date, lang: As the page says, or ``None``.
+        fields: Further fields, from ``<meta name="site-search:…">``.
+    """
+
+    title: str
+    content: str
+    id: str | None = None
+    canonical: str | None = None
+    links: tuple[str, ...] = ()
+    noindex: bool = False
+    excerpt: str | None = None
+    author: str | None = None
+    date: str | None = None
+    lang: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Selectors:
+    """CSS selectors of a source: where a page's content and title are, and what to leave out of it."""
+
+    content: str | None = None
+    title: str | None = None
+    remove: str | None = None
