@@ -41,14 +41,14 @@ class ValidDocument:
 
     Attributes:
         id: Its identifier, as a string.
-        source: The document as stored: JSON without null fields.
+        body: The document as stored: JSON without null fields.
         fields: The same, decoded.
         kinds: Its further fields and what each holds.
         position: Where it stands in what was sent: from 0 in a batch, the line in a file.
     """
 
     id: str
-    source: bytes
+    body: bytes
     fields: dict[str, Any]
     kinds: dict[str, FieldKind]
     position: int = 0
@@ -112,12 +112,12 @@ def read_document(raw: Any, position: int = 0) -> ValidDocument:
     if problems:
         raise DocumentProblems(problems)
     try:
-        source = orjson.dumps(document)
+        body = orjson.dumps(document)
     except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
         raise DocumentProblems([("", Problem("must not contain lone surrogates", "invalid"))]) from error
-    if len(source) > MAX_DOCUMENT_BYTES:
+    if len(body) > MAX_DOCUMENT_BYTES:
         raise DocumentProblems([("", Problem(f"must have at most {MAX_DOCUMENT_BYTES} bytes", "too_large"))])
-    if b"\\u0000" in source:
+    if b"\\u0000" in body:
         problems = [
             (name, Problem("must not contain the NUL character", "invalid"))
             for name, value in document.items()
@@ -125,7 +125,7 @@ def read_document(raw: Any, position: int = 0) -> ValidDocument:
         ]
         if problems:
             raise DocumentProblems(problems)
-    return ValidDocument(document["id"], source, document, kinds, position)
+    return ValidDocument(document["id"], body, document, kinds, position)
 
 
 def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]]:

@@ -2,7 +2,7 @@
 
 from app.models.accounts import Account, DepartureReason, Session
 from app.models.base import Base
-from app.models.documents import StoredDocument
+from app.models.documents import API_SOURCE, StoredDocument, Sync
 from app.models.events import (
     EventJournal,
     EventRemoval,
@@ -15,9 +15,11 @@ from app.models.events import (
 )
 from app.models.keys import EngineCredential, Key
 from app.models.sites import EngineTask, Site
+from app.models.sources import RunPage, Source, SourcePage, SourceRun
 from app.models.usage import UsageDay
 
 __all__ = [
+    "API_SOURCE",
     "Account",
     "Base",
     "DepartureReason",
@@ -28,12 +30,17 @@ __all__ = [
     "Key",
     "QueryDay",
     "QueryWindow",
+    "RunPage",
     "ScopeDay",
     "ScopeWindow",
     "SearchEvent",
     "Session",
     "Site",
+    "Source",
+    "SourcePage",
+    "SourceRun",
     "StoredDocument",
+    "Sync",
     "UsageDay",
     "WindowStart",
 ]

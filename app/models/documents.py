@@ -1,11 +1,16 @@
-"""Documents: the source of truth that every index is derived from."""
+"""Documents: the truth that every index is derived from, and the syncs that sweep them."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from sqlalchemy import Index, LargeBinary, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
+
+API_SOURCE = "api"
+"""The source of documents that were sent without naming one."""
 
 
 class StoredDocument(Base):
@@ -18,8 +23,16 @@ class StoredDocument(Base):
             "ix_documents_deleted",
             "site_id",
             "revision",
-            sqlite_where=text("source IS NULL"),
-            postgresql_where=text("source IS NULL"),
+            sqlite_where=text("body IS NULL"),
+            postgresql_where=text("body IS NULL"),
+        ),
+        Index(
+            "ix_documents_source",
+            "site_id",
+            "source",
+            "revision",
+            sqlite_where=text("source <> 'api'"),
+            postgresql_where=text("source <> 'api'"),
         ),
     )
 
@@ -30,5 +43,43 @@ class StoredDocument(Base):
     """The site's revision that wrote it."""
     changed_at: Mapped[int] = mapped_column(BigId)
     """Microseconds since the Unix epoch."""
-    source: Mapped[bytes | None] = mapped_column(LargeBinary)
+    body: Mapped[bytes | None] = mapped_column(LargeBinary)
     """The document as a JSON object; ``NULL`` when it was deleted."""
+    source: Mapped[str] = mapped_column(String(64), default=API_SOURCE, server_default=text("'api'"))
+    """Who wrote it last: ``api``, the name a sync gave, or the id of a :class:`~app.models.sources.Source`."""
+    seen_by: Mapped[int | None] = mapped_column(BigId)
+    """Number of the :class:`Sync` that saw it last."""
+
+
+class Sync(Base):
+    """A pass over all documents of one source, after which those it did not see are removed."""
+
+    __tablename__ = "syncs"
+    __table_args__ = (
+        Index(
+            "ix_syncs_running",
+            "site_id",
+            "source",
+            unique=True,
+            sqlite_where=text("status = 'running'"),
+            postgresql_where=text("status = 'running'"),
+        ),
+        Index(None, "status", "called_at"),
+        {"sqlite_autoincrement": True},
+    )
+
+    number: Mapped[int] = mapped_column(BigId, primary_key=True)
+    """What documents are marked with."""
+    id: Mapped[str] = mapped_column(String(32), unique=True)
+    """``sync_…``, as clients know it."""
+    site_id: Mapped[int] = mapped_column(BigId)
+    source: Mapped[str] = mapped_column(String(64))
+    status: Mapped[str] = mapped_column(String(16))
+    """``running``, ``finished``, ``abandoned`` or ``lapsed``."""
+    seen: Mapped[int] = mapped_column(default=0)
+    """How many distinct documents it has seen."""
+    removed: Mapped[int | None]
+    started_at: Mapped[datetime]
+    called_at: Mapped[datetime]
+    """The last call of its client; it lapses 24 hours later."""
+    ended_at: Mapped[datetime | None]

@@ -71,7 +71,7 @@ def test_the_demos_search_results_lead_to_their_sections(passer_by: Person) -> N
     sections = documentation()
     assert len(sections) > 10
     ids: dict[str, set[str]] = {}
-    for section in (orjson.loads(valid.source) for valid in sections):
+    for section in (orjson.loads(valid.body) for valid in sections):
         path, _, anchor = section["url"].partition("#")
         if path not in ids:
             shown = passer_by.go(path)
@@ -109,7 +109,7 @@ def test_other_pictures_are_404(passer_by: Person, name: str) -> None:
 
 
 def test_the_demo_indexes_what_customers_and_operators_read() -> None:
-    sections = {orjson.loads(valid.source)["section"] for valid in documentation()}
+    sections = {orjson.loads(valid.body)["section"] for valid in documentation()}
     assert sections == {"README"} | (set(documentation_files()) - FOR_DEVELOPERS - {""})
 
 

@@ -80,7 +80,7 @@ def load(customer: Customer) -> Iterator[tuple[Crowd, Crowd]]:
 
 def check_index(servers: list[Server], customer: Customer, engine: str) -> None:
     """The index is on ``engine`` and has exactly the documents that are stored."""
-    stored = {row.id for row in rows(servers[0], "SELECT id FROM documents WHERE source IS NOT NULL")}
+    stored = {row.id for row in rows(servers[0], "SELECT id FROM documents WHERE body IS NOT NULL")}
     found: set[str] = set()
     for offset in range(0, len(stored) + 100, 100):
         results = customer.private.must("GET", f"/v1/search?q=*&limit=100&offset={offset}")["results"]

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.clock import now, today
 from app.counters.base import CounterStore
 from app.errors import ApiError, ErrorCode
-from app.models import Site, StoredDocument
+from app.models import API_SOURCE, Site, StoredDocument
 from app.models.base import to_microseconds
 from app.plans import PlanLimits
 from app.services.daily_usage import count_changed, discount_changed
@@ -38,9 +38,9 @@ from schemas.documents import ValidDocument
 LOOKUP_STEP = 500
 
 _UPSERT = """
-INSERT INTO documents (site_id, id, revision, changed_at, source) VALUES ({0}, {0}, {0}, {0}, {0})
+INSERT INTO documents (site_id, id, revision, changed_at, body, source) VALUES ({0}, {0}, {0}, {0}, {0}, {0})
 ON CONFLICT (site_id, id) DO UPDATE
-SET revision = excluded.revision, changed_at = excluded.changed_at, source = excluded.source
+SET revision = excluded.revision, changed_at = excluded.changed_at, body = excluded.body, source = excluded.source
 """
 
 
@@ -119,11 +119,11 @@ class DocumentWriter:
             get_account(session, account_id, lock=True)
             site = get_writable_site(session, account_id, site_id)
             document = session.get(StoredDocument, (site.id, document_id))
-            if document is None or document.source is None:
+            if document is None or document.body is None:
                 raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "Document not found.")
             site.revision += 1
             site.document_count -= 1
-            document.source = None
+            document.body = None
             document.revision = site.revision
             document.changed_at = to_microseconds(now())
             forgot_fields = forget_if_empty(site)
@@ -234,7 +234,7 @@ def known_ids(session: Session, site_id: int, ids: Sequence[str]) -> set[str]:
         known.update(
             session.scalars(
                 select(StoredDocument.id).where(
-                    StoredDocument.site_id == site_id, StoredDocument.id.in_(step), StoredDocument.source.is_not(None)
+                    StoredDocument.site_id == site_id, StoredDocument.id.in_(step), StoredDocument.body.is_not(None)
                 )
             )
         )
@@ -253,6 +253,6 @@ def store(session: Session, site_id: int, revision: int, documents: Sequence[Val
         # A compiled statement would look at every value of every row.
         connection = session.connection()
         mark = "?" if connection.dialect.name == "sqlite" else "%s"
-        rows = [(site_id, document.id, revision, changed_at, document.source) for document in documents]
+        rows = [(site_id, document.id, revision, changed_at, document.body, API_SOURCE) for document in documents]
         connection.exec_driver_sql(_UPSERT.format(mark), rows)
     return changed_at

@@ -147,8 +147,8 @@ class Indexer:
                 rows = _changes(session, site_id, reached, last_id)
             if not rows:
                 return reached
-            written = [Document(row.id, orjson.loads(row.source), row.changed_at) for row in rows if row.source]
-            removed = [row.id for row in rows if row.source is None]
+            written = [Document(row.id, orjson.loads(row.body), row.changed_at) for row in rows if row.body]
+            removed = [row.id for row in rows if row.body is None]
             if written:
                 seen.add_stored(document.fields for document in written)
                 engine.upsert(index, written, seen.kinds)
@@ -239,7 +239,7 @@ class Indexer:
                 delete(StoredDocument).where(
                     StoredDocument.site_id == site.id,
                     StoredDocument.revision <= revision,
-                    StoredDocument.source.is_(None),
+                    StoredDocument.body.is_(None),
                 )
             )
 
@@ -301,12 +301,12 @@ class Indexer:
 def _forget_unseen(session: Session, site: Site, seen: SeenKinds) -> None:
     """Keep of a site's fields those of the documents in its new index and of those written since."""
     # What was written meanwhile is applied by its writers, and must be known.
-    query = select(StoredDocument.source).where(
+    query = select(StoredDocument.body).where(
         StoredDocument.site_id == site.id,
         StoredDocument.revision > site.applied_revision,
-        StoredDocument.source.is_not(None),
+        StoredDocument.body.is_not(None),
     )
-    seen.add_stored(orjson.loads(source) for source in session.scalars(query) if source is not None)
+    seen.add_stored(orjson.loads(body) for body in session.scalars(query) if body is not None)
     # Of what was seen, some may have been removed since, and forgotten with the last document.
     known = kinds_of(site)
     remember(site, {name: kinds & known[name] for name, kinds in seen.kinds.items() if name in known})
@@ -330,7 +330,7 @@ def _changes(session: Session, site_id: int, revision: int, last_id: str) -> Seq
         (StoredDocument.revision == revision) & (StoredDocument.id > last_id) if last_id else False
     )
     return session.execute(
-        select(StoredDocument.id, StoredDocument.revision, StoredDocument.changed_at, StoredDocument.source)
+        select(StoredDocument.id, StoredDocument.revision, StoredDocument.changed_at, StoredDocument.body)
         .where(StoredDocument.site_id == site_id, after)
         .order_by(StoredDocument.revision, StoredDocument.id)
         .limit(STEP)

@@ -115,12 +115,12 @@ class Rebuilder:
         while True:
             with self._database.read() as session:
                 rows = session.execute(
-                    select(StoredDocument.id, StoredDocument.source)
+                    select(StoredDocument.id, StoredDocument.body)
                     .where(StoredDocument.site_id == site_id, StoredDocument.id > last_id)
                     .order_by(StoredDocument.id)
                     .limit(STEP)
                 ).all()
-            seen.add_stored(orjson.loads(row.source) for row in rows if row.source is not None)
+            seen.add_stored(orjson.loads(row.body) for row in rows if row.body is not None)
             if len(rows) < STEP:
                 return
             last_id = rows[-1].id

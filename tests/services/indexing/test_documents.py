@@ -43,8 +43,8 @@ def created(outcomes: list[object]) -> list[int | str]:
 
 def stored_sources(app: Flask) -> dict[str, bytes]:
     with app.extensions["runtime"].database.read() as session:
-        rows = session.execute(select(StoredDocument.id, StoredDocument.source))
-        return {row.id: row.source for row in rows}
+        rows = session.execute(select(StoredDocument.id, StoredDocument.body))
+        return {row.id: row.body for row in rows}
 
 
 def test_an_id_that_two_batches_have_is_new_in_the_first_and_as_the_last_says(

@@ -1,0 +1,112 @@
+"""Sources: where a site's pages are crawled, the runs that do it, and what is known of each page."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import JSON, ForeignKey, Index, LargeBinary, String, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.models.base import Base, BigId
+
+_OPEN = text("status IN ('queued', 'running')")
+
+
+class Source(Base):
+    """Where pages of a site are: a web site, a sitemap, a feed or a WordPress blog."""
+
+    __tablename__ = "sources"
+    __table_args__ = (UniqueConstraint("site_id", "kind", "url"), Index(None, "next_run_at"))
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    """``src_…``; also the source of its documents."""
+    site_id: Mapped[int] = mapped_column(BigId, ForeignKey("sites.id", ondelete="CASCADE"))
+    kind: Mapped[str] = mapped_column(String(16))
+    """``website``, ``sitemap``, ``feed`` or ``wordpress``."""
+    url: Mapped[str] = mapped_column(String(2048))
+    schedule: Mapped[str] = mapped_column(String(16))
+    """``none``, ``hourly``, ``daily`` or ``weekly``."""
+    include: Mapped[list[str]] = mapped_column(JSON, default=list)
+    exclude: Mapped[list[str]] = mapped_column(JSON, default=list)
+    selectors: Mapped[dict[str, str]] = mapped_column(JSON, default=dict)
+    headers: Mapped[dict[str, str]] = mapped_column(JSON, default=dict)
+    """Sent to the source's host alone; never shown."""
+    max_pages: Mapped[int | None]
+    max_depth: Mapped[int | None]
+    next_run_at: Mapped[datetime | None]
+    """When the schedule wants the next run; ``NULL`` without one."""
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class SourceRun(Base):
+    """One crawl of a source: the entry in the queue, then the report."""
+
+    __tablename__ = "source_runs"
+    __table_args__ = (
+        Index("ix_source_runs_open", "source_id", unique=True, sqlite_where=_OPEN, postgresql_where=_OPEN),
+        Index(None, "source_id", "queued_at"),
+        Index(None, "status", "lease_until"),
+    )
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    """``run_…``."""
+    source_id: Mapped[str] = mapped_column(ForeignKey("sources.id", ondelete="CASCADE"))
+    status: Mapped[str] = mapped_column(String(16))
+    """``queued``, ``running``, ``finished``, ``failed`` or ``cancelled``."""
+    options: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    """What was asked for this run alone: ``urls``, ``max_removed_percent``."""
+    error: Mapped[dict[str, str] | None] = mapped_column(JSON)
+    """``code`` and ``message`` of why it failed."""
+    queued_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    lease_until: Mapped[datetime | None]
+    """Until when the process that works on it has it; after that, another continues it."""
+    cancelled: Mapped[bool] = mapped_column(default=False)
+    """Whether somebody asked that it stop."""
+    sync_id: Mapped[str | None] = mapped_column(String(32))
+    found: Mapped[int] = mapped_column(default=0)
+    indexed: Mapped[int] = mapped_column(default=0)
+    unchanged: Mapped[int] = mapped_column(default=0)
+    removed: Mapped[int] = mapped_column(default=0)
+    failed: Mapped[int] = mapped_column(default=0)
+    skipped: Mapped[int] = mapped_column(default=0)
+
+
+class RunPage(Base):
+    """An address that a run found: waiting, or with what became of it."""
+
+    __tablename__ = "run_pages"
+    __table_args__ = (Index(None, "run_id", "status", "position"),)
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("source_runs.id", ondelete="CASCADE"), primary_key=True)
+    url: Mapped[str] = mapped_column(String(2048), primary_key=True)
+    position: Mapped[int] = mapped_column(BigId)
+    """In the order in which they were found."""
+    depth: Mapped[int]
+    """Links from the start page."""
+    status: Mapped[str] = mapped_column(String(16))
+    """``waiting``, ``indexed``, ``unchanged``, ``skipped`` or ``failed``."""
+    reason: Mapped[str | None] = mapped_column(String(32))
+
+
+class SourcePage(Base):
+    """What a source's next run must know of a page: enough to ask whether it changed, and to do without its body."""
+
+    __tablename__ = "source_pages"
+
+    source_id: Mapped[str] = mapped_column(ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True)
+    url: Mapped[str] = mapped_column(String(2048), primary_key=True)
+    document_id: Mapped[str | None] = mapped_column(String(512))
+    """The document that it became; ``NULL`` if none."""
+    etag: Mapped[str | None] = mapped_column(String(512))
+    last_modified: Mapped[str | None] = mapped_column(String(64))
+    digest: Mapped[bytes | None] = mapped_column(LargeBinary)
+    """Of what was read from it: an unchanged page is not written again."""
+    title: Mapped[str | None] = mapped_column(String(1024))
+    """As the page has it, with what the site's titles share."""
+    links: Mapped[bytes | None] = mapped_column(LargeBinary)
+    """Where it leads, compressed: an unchanged page has no body to find them in."""
+    fetched_at: Mapped[datetime]
