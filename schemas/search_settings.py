@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
+from backends.field_rules import TEXT_FIELDS
 from backends.text import normal_form
 from schemas.base import BodySchema
 from schemas.fields import Text
@@ -26,7 +27,7 @@ MAX_WORD_LENGTH = 100
 MAX_PINNED_QUERIES = 500
 MAX_PINNED_IDS = 50
 MAX_WEIGHT = 10.0
-WEIGHTED_FIELDS = ("title", "excerpt", "content")
+WEIGHTED_FIELDS = TEXT_FIELDS
 
 
 class ItemList(fields.Field[list[Any]]):

@@ -100,6 +100,7 @@ COVERED_BY = {
     "backends/meilisearch/schema.py": "tests/backends/meilisearch/test_backend.py",
     "backends/meilisearch/transport.py": "tests/backends/meilisearch/test_backend.py",
     "backends/registry.py": "tests/backends/embedded/test_backend.py",
+    "backends/servers/backend.py": "tests/backends/contract/__init__.py",
     "backends/servers/latin.py": "tests/backends/contract/letters.py",
     "backends/typesense/filters.py": "tests/backends/contract/filters.py",
     "backends/typesense/keys.py": "tests/backends/typesense/promises.py",

@@ -15,9 +15,8 @@ from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.index.documents import LONGEST_INDEXED_TEXT
 from backends.embedded.index.schema import SOURCE
 from backends.embedded.index.snapshots import Snapshot, keep_most
+from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM
 
-ONE_ERROR_FROM = 5
-TWO_ERRORS_FROM = 9
 LONGEST_CHECKED = 40
 _MOST_SCANNED = 4000
 _MOST_SCANNED_AGAIN = 1000
