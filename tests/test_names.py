@@ -46,7 +46,6 @@ COVERED_BY = {
     "app/pages/errors.py": "tests/pages/test_negotiation.py",
     "app/pages/forms.py": "tests/pages/test_sites.py",
     "app/pages/home.py": "tests/pages/test_accounts.py",
-    "app/pages/languages.py": "tests/pages/test_search_settings.py",
     "app/pages/layout.py": "tests/pages/test_every_page.py",
     "app/pages/method_override.py": "tests/pages/test_negotiation.py",
     "app/pages/redirects.py": "tests/pages/test_accounts.py",
