@@ -15,7 +15,7 @@ from app.counters.registry import create_counters
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
-from app.services.access.key_last_used import KeyUse
+from app.services.access.key_last_used import KeysLastUsed
 from app.services.analytics.events import EventRecorder
 from app.services.daily_usage import UsageCopies
 from app.services.engines import Engines
@@ -47,7 +47,7 @@ class Runtime:
     searcher: Searcher
     writer: DocumentWriter
     rebuilder: Rebuilder
-    key_use: KeyUse
+    keys_last_used: KeysLastUsed
     usage_copies: UsageCopies
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
@@ -103,7 +103,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         searcher=Searcher(engines, indexer, events, settings.max_answer_bytes),
         writer=DocumentWriter(database, counters, indexer, settings.max_site_fields),
         rebuilder=Rebuilder(database, locks, engines, indexer),
-        key_use=KeyUse(database),
+        keys_last_used=KeysLastUsed(database),
         usage_copies=UsageCopies(database, counters),
     )
 

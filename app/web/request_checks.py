@@ -105,7 +105,7 @@ def _check() -> None:
     state.caller = caller
     part.usage_copies.note(caller.account.id)
     if caller.key is not None:
-        part.key_use.note(caller.key.id)
+        part.keys_last_used.note(caller.key.id)
     if req.routing_exception is not None:
         raise req.routing_exception
     if policy.opens_session:
@@ -164,7 +164,7 @@ def _count(
 
 
 _UNSETTLED = CredentialVersion(1, 0)
-"""An epoch that equals none that is kept, so that everything is read anew and nothing is kept."""
+"""A credential version that equals none that is kept, so that everything is read anew and nothing is kept."""
 
 
 def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> bool:

@@ -51,7 +51,7 @@ HIT = (
     + """
 -- KEYS: windows..., day, sites, epoch
 -- ARGV: counting (1 or 0), now, reserving (1 or 0), reading usage (1 or 0), daily limit, gateway site or '',
---       reading epoch (1 or 0), how long days are kept, then limit, length and cost of every window
+--       reading the version (1 or 0), how long days are kept, then limit, length and cost of every window
 -- returns: refused, reserved, used or -1, started, finished, then hits and reset of every window
 local now, kept_ms = tonumber(ARGV[2]), ARGV[8]
 local windows = #KEYS - 3
@@ -206,7 +206,7 @@ return {started, finished}
 )
 
 HEAL = """
--- KEYS: open changes     ARGV: begun before, prefix of epochs     returns: accounts healed
+-- KEYS: open changes     ARGV: begun before, prefix of versions     returns: accounts healed
 local open = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. ARGV[1])
 for _, account in ipairs(open) do
   local epoch = ARGV[2] .. account

@@ -2,7 +2,7 @@
 
 A gateway token says whose it is and until when, signed with the server's secret. It stops with the
 service key's ``token_version`` or the site's ``public_epoch``, both read from SQL under the account's
-credential epoch.
+credential version.
 """
 
 from __future__ import annotations
