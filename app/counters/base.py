@@ -355,8 +355,8 @@ class CounterStore(ABC):
     def forget_account(self, account_id: int, *, now: float) -> None:
         """Remove usage and idempotency keys of an account.
 
-        Its credential version moves on instead of going, so that keys cached anywhere are loaded, and found missing, at the
-        next request. Windows go by :meth:`reset` or end by themselves.
+        Its credential version moves on instead of going, so that keys cached anywhere are loaded, and found missing, at
+        the next request. Windows go by :meth:`reset` or end by themselves.
         """
 
     @abstractmethod

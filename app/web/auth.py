@@ -39,7 +39,7 @@ class Caller:
         key: The key, or the one an engine key belongs to; none for a session and a site's public engine key.
         site: The one site an engine key searches.
         csrf_token, session_hash: The session's, unless it is a key.
-        credential_version: The account's credential version all this was loaded under; ``None`` if it was read just now.
+        credential_version: The account's, under which all this was loaded; ``None`` if it was read just now.
     """
 
     kind: CallerKind
