@@ -11,7 +11,7 @@ from flask import Response, request
 from app.api import examples
 from app.errors import ErrorCode
 from app.plans import shown
-from app.services.search import encode_results, make_query, parse_shown
+from app.services.search import Visitor, encode_results, make_query, parse_shown
 from app.web.actions import search_site
 from app.web.auth import SEARCHING
 from app.web.openapi import ApiBlueprint
@@ -65,7 +65,7 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
     caller = current_caller()
     query = make_query(parameters)
     site = choose_searched_site(caller, parameters["site_id"])
-    found = search_site(site, query, parameters["session_id"], parse_shown(parameters["fields"]))
+    found = search_site(site, query, Visitor(parameters["session_id"]), parse_shown(parameters["fields"]))
     results = encode_results(found.query, parameters["q"], found.timed)
     if warnings:
         results["warnings"] = warnings

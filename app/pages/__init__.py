@@ -56,7 +56,7 @@ PAGES: dict[str, View] = {
 
 _PAGE = OperationPolicy(has_page=True)
 _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
-_PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=search_preview.has_query)
+_PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=search_preview.charges_search)
 
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/", "pages.show_home", home.show_home, _PAGE),

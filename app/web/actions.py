@@ -162,12 +162,12 @@ class Found:
     timed: TimedResult
 
 
-def search_site(site: SiteRecord, wanted: SearchQuery, session_id: str | None, shown: Set[str] | None = None) -> Found:
+def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, shown: Set[str] | None = None) -> Found:
     """Search a site and write the search down for analytics. The charge was reserved by :mod:`app.web.request_checks`.
 
     Args:
         wanted: What ``make_query`` gives; the site's own settings are added here.
-        session_id: The visitor's session, in which keystrokes merge.
+        visitor: Who searches; ``None`` leaves the search out of analytics.
         shown: The fields of a hit; ``None`` for all.
 
     Raises:
@@ -179,5 +179,5 @@ def search_site(site: SiteRecord, wanted: SearchQuery, session_id: str | None, s
     query = for_site(wanted, site)
     require_search()
     encode = encode_hit if shown is None else partial(encode_hit, shown=shown)
-    visitor = None if request.method == "HEAD" else Visitor(session_id)
-    return Found(query, part.searcher.run(site, query, encode, part.searcher.new_room(), record_for=visitor))
+    counted = None if request.method == "HEAD" else visitor
+    return Found(query, part.searcher.run(site, query, encode, part.searcher.new_room(), record_for=counted))
