@@ -22,7 +22,7 @@ from app.services.search import Visitor, encode_results, make_query, parse_shown
 from app.services.sites import get_site
 from app.web import actions
 from app.web.parsing import check_query_string, invalid
-from app.web.request_checks import count_preview, current_caller, used_today
+from app.web.request_checks import count_preview, current_caller, require_search, used_today
 from app.web.responses import json_answer
 from schemas.search import SearchQuerySchema
 
@@ -60,6 +60,8 @@ def _search(site: Site, parameters: dict[str, Any]) -> actions.Found:
     if current_caller().kind == "session":
         count_preview()
         visitor = None
+    else:
+        require_search()
     return actions.search_site(site_record(site), query, visitor, shown_fields)
 
 
@@ -92,8 +94,6 @@ def _page(site: Site, *, found: actions.Found | None = None, problem: ApiError |
             page=query.offset // query.limit + 1,
             page_address=lambda number: search_address(chosen_facets(), number),
             pages=min(LAST_PAGE, -(-result.total // query.limit)),
-            used_today=used_today(),
-            daily_limit=current_caller().account.limits.searches_per_day,
         )
     return render("search_preview.html", **values)
 

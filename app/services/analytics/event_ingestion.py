@@ -112,9 +112,6 @@ def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event
             if event.id is not None and (following is None or following.id is not None):
                 continue
             counted = following is None or not _replaces(following, event)
-            if following is not None and not counted and following.id is None and following.query == event.query:
-                # The log of a search that the service ran is the same search, and took as long.
-                following.response_ms = event.response_ms if following.response_ms is None else following.response_ms
             if event.id is not None and counted != event.counted:
                 flipped.append(event)
             event.counted = counted
