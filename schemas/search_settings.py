@@ -12,7 +12,7 @@ from backends.text import normal_form
 from schemas.base import BodySchema
 from schemas.fields import Text
 from schemas.search import MAX_QUERY_BYTES
-from validation.problems import Problem, ProblemCount
+from schemas.validation.problems import Problem, ProblemCount
 
 MAX_GROUPS = 500
 MAX_GROUP_WORDS = 50
