@@ -136,7 +136,7 @@ class Jobs:
                     job.due_at = time.monotonic() + job.every_seconds
 
     def _attempt(self, job: Job) -> bool:
-        """Whether it went well; if not, it is logged."""
+        """Tell whether it went well; if not, it is logged."""
         try:
             job.run()
         except Exception as error:

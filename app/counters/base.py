@@ -107,7 +107,7 @@ class WindowState(NamedTuple):
 
     @property
     def has_room(self) -> bool:
-        """Whether one more hit of the same cost would be counted."""
+        """Tell whether one more hit of the same cost would be counted."""
         return self.limit is None or self.hits + self.cost <= self.limit
 
     @property
@@ -189,7 +189,7 @@ class CredentialVersion(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """Whether no change is under way; what is loaded now may be kept with this version."""
+        """Tell whether no change is under way; what is loaded now may be kept with this version."""
         return self.started == self.finished
 
 
@@ -220,7 +220,7 @@ class ConsumeOutcome(NamedTuple):
 
     @property
     def allowed(self) -> bool:
-        """Whether every window had room."""
+        """Tell whether every window had room."""
         return self.refused is None
 
 

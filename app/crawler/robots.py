@@ -37,7 +37,7 @@ class Rules:
         """Seconds from one request to the next."""
 
     def allows(self, url: str) -> bool:
-        """Whether a page may be fetched."""
+        """Tell whether a page may be fetched."""
         return self._parser.can_fetch(url, PRODUCT_TOKEN)
 
     def sitemaps(self, base: str) -> tuple[str, ...]:

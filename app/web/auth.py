@@ -174,7 +174,7 @@ def _identify_engine_key(runtime: Runtime, token: str, credential_version: Crede
 
 
 def _stands(claims: engine_keys.EngineClaims, credentials: Credentials) -> bool:
-    """Whether what an engine key was made for still is as it was then."""
+    """Tell whether what an engine key was made for still is as it was then."""
     site = credentials.account.sites[claims.site_id]
     if not site.active:
         return False

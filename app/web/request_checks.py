@@ -200,7 +200,7 @@ _UNSETTLED = CredentialVersion(1, 0)
 
 
 def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> bool:
-    """Whether the caller's account may have changed since it was loaded. Sessions are read with every request."""
+    """Tell whether the caller's account may have changed since it was loaded. Sessions are read with every request."""
     return token is not None and (
         caller.credential_version is None or caller.credential_version != outcome.credential_version
     )
@@ -232,7 +232,7 @@ def _consume_for(part: Runtime, req: Request, policy: OperationPolicy, caller: C
 
 
 def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, str]:
-    """Whether the request is a search to be charged, and the text of the intent that it is charged with, if any."""
+    """Tell whether the request is a search to be charged, and the text of the intent it is charged with, if any."""
     if req.method in ("HEAD", "OPTIONS"):
         return False, ""
     if policy.searched_text is not None:

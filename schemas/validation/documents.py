@@ -52,7 +52,7 @@ class ValidDocument:
 
 
 class DocumentProblems(Exception):
-    """What is wrong with one document: field name (or ``""``) and problem. Looking stops at more than can be listed."""
+    """Problems of one document: field name (or ``""``) and problem. Looking stops at more than can be listed."""
 
     def __init__(self, problems: list[tuple[str, Problem]]):
         super().__init__(problems)

@@ -28,7 +28,7 @@ PHRASE = re.compile(
 
 
 def is_soft_404(title: str, content: str) -> bool:
-    """Whether a page is a message that there is no page: its title or first line says just that, and little follows."""
+    """Tell whether a page is a message that there is no page: its title or first line says just that, and little follows."""
     if len(content) > MAX_CHARACTERS:
         return False
     first_line = content.partition("\n")[0]

@@ -112,7 +112,7 @@ class OpenIndex:
 
 
 class Maintenance(Protocol):
-    """What keeps the indexes of a store quick to search."""
+    """Upkeep that keeps the indexes of a store quick to search."""
 
     def look(self) -> None:
         """Begin, in the background, what is due."""

@@ -1,4 +1,4 @@
-"""What the stores of indexes, on disk and in memory, have in common."""
+"""The common part of the stores of indexes, on disk and in memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def heap_for(characters: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is known of an index beside its documents.
+    """Facts about an index beside its documents.
 
     Attributes:
         generation: Name of the directory the documents are in; a rebuild makes a new one.
