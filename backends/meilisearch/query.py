@@ -63,6 +63,8 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
     if query.filter is not None:
         check_filter(query.filter, query.kinds)
         filters.append(compile_filter(query.filter, query, filterable))
+    if query.hidden:
+        filters.append(with_ids(query.hidden, without=True))
     searched = searched_fields(query)
     if folded:
         searched = tuple(each for name in searched for each in (name, FOLDED_FIELDS[name]))

@@ -96,6 +96,8 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
     if query.filter is not None:
         check_filter(query.filter, query.kinds)
         filters.append(FilterCompiler(query.kinds, types).compile(query.filter))
+    if query.hidden:
+        filters.append(f"id:!=[{','.join(encode_id(each) for each in query.hidden)}]")
     common = {"collection": index, "include_fields": "_doc,_id", "highlight_fields": "none"}
     if query.text == MATCH_ALL:
         common["q"] = "*"
