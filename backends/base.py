@@ -24,7 +24,7 @@ from typing import Any
 
 import orjson
 
-from backends.filters import Filter
+from backends.filters import And, Filter, Not, OneOf
 from backends.text import normal_form
 
 STANDARD_FIELDS = ("id", "title", "content", "url", "excerpt", "author", "date")
@@ -166,6 +166,15 @@ class SearchQuery:
         hidden = self.hidden
         pinned = dict.fromkeys(self.settings.pinned.get(normal_form(self.text), ()))
         return tuple(id for id in pinned if id not in hidden)
+
+    @property
+    def condition(self) -> Filter | None:
+        """What every document found fulfils beside ``filters``: ``filter``, and that it is not hidden."""
+        hidden = self.hidden
+        if not hidden:
+            return self.filter
+        shown = Not(OneOf("id", hidden))
+        return shown if self.filter is None else And((self.filter, shown))
 
     @property
     def hidden(self) -> tuple[str, ...]:

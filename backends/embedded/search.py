@@ -245,22 +245,15 @@ class _Search:
 
 
 def _condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
-    parts: list[Filter] = [] if query.filter is None else [query.filter]
+    parts: list[Filter] = [] if query.condition is None else [query.condition]
     if query.filters.strip():
         parts.append(parse_filter(query.filters))
+    if not parts:
+        return None
+    expression = parts[0] if len(parts) == 1 else And(tuple(parts))
     for part in parts:
         check_filter(part, query.kinds)
-    hidden = query.hidden
-    if not parts and not hidden:
-        return None
-    if not parts:
-        condition = _Query.all_query()
-    else:
-        condition = snapshot.filters.compile(parts[0] if len(parts) == 1 else And(tuple(parts)))
-    if hidden:
-        by_id = _Query.term_set_query(snapshot.schema, ID, list(hidden))
-        condition = _Query.boolean_query([(Must, condition), (MustNot, by_id)])
-    return _Query.const_score_query(condition, 0.0)
+    return _Query.const_score_query(snapshot.filters.compile(expression), 0.0)
 
 
 def _one_after_the_other(first: _Answer, others: _Answer) -> _Answer:
