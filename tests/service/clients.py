@@ -209,6 +209,8 @@ class Customer:
     tokens: dict[str, str]
     keys: dict[str, str]
     """Kind of key to its public id."""
+    callers: dict[str, Caller] = field(default_factory=dict)
+    """Token to who calls with it, at the servers in turn."""
 
     @property
     def search(self) -> Caller:
@@ -220,7 +222,8 @@ class Customer:
 
     def with_key(self, kind: str) -> Caller:
         """A program with the key of this kind."""
-        return Caller(self.session.servers, self.tokens[kind])
+        token = self.tokens[kind]
+        return self.callers.setdefault(token, Caller(self.session.servers, token))
 
     def used_today(self) -> int:
         """Searches charged to the account, which is new."""

@@ -29,7 +29,7 @@ UNAVAILABLE = ("database_unavailable", "search_engine_unavailable", "counters_un
 
 def start_at_once(stack: ExitStack, folders: list[Path], **settings: str) -> list[Server]:
     def start(folder: Path) -> Server:
-        return stack.enter_context(running_server(folder, workers=1, **{**COMMON, **settings}))
+        return stack.enter_context(running_server(folder, workers=1, own_process=True, **{**COMMON, **settings}))
 
     with ThreadPoolExecutor(len(folders)) as pool:
         return list(pool.map(start, folders))
@@ -150,7 +150,7 @@ def test_a_data_directory_that_cannot_be_used_is_named_at_the_start(tmp_path: Pa
 
 
 def _refused(folder: Path, cwd: Path) -> None:
-    with running_server(cwd / "good", workers=1, data_dir=str(folder)):
+    with running_server(cwd / "good", workers=1, own_process=True, data_dir=str(folder)):
         pass
 
 
