@@ -21,7 +21,7 @@ from app import create_app
 from app.config import load_settings
 
 PROJECT = Path(__file__).resolve().parent.parent
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 STOP_SECONDS = 40.0
 SECRET = "a secret of the tests that is long enough"
 _random = random.SystemRandom()  # Processes of tests choose differently, also where a test has set the seed.
@@ -60,7 +60,7 @@ class Server:
         """Start gunicorn and return when the service is ready and has all its workers.
 
         Raises:
-            RuntimeError: It ended, or is not ready within a minute; with the end of its log.
+            RuntimeError: It ended, or is not ready within two minutes; with the end of its log.
         """
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(

@@ -347,7 +347,7 @@ def crowd(clients: int, do: Callable[[int], Answer], *, pause_seconds: float = 0
         raise made.failures[0]
 
 
-def eventually(check: Callable[[], T], *, seconds: float = 30) -> T:
+def eventually(check: Callable[[], T], *, seconds: float = 60) -> T:
     """Run ``check`` until it raises no AssertionError; its last one after so many seconds."""
     deadline = time.monotonic() + seconds
     while True:

@@ -134,7 +134,7 @@ def test_workers_that_are_replaced_one_by_one_under_load_fail_no_request(machine
             assert len(now) == 4
             assert not now & old
 
-        eventually(all_are_new, seconds=40)
+        eventually(all_are_new)
         searches.wait_for(50)
 
     assert not searches.unanswered
@@ -205,7 +205,7 @@ def test_on_a_full_disk_writes_say_so_searches_go_on_and_nothing_acknowledged_is
         def works_again() -> None:
             assert customer.private.index(page("after")).status == 200
 
-        eventually(works_again, seconds=20)
+        eventually(works_again)
         found = {
             hit["id"]
             for offset in range(0, len(taken) + 100, 100)
