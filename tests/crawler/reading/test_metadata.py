@@ -60,7 +60,7 @@ MODIFIED = '<meta property="article:modified_time" content="2024-04-05">'
             json_ld({"@graph": [{"@type": "WebSite"}, {"datePublished": "2024-01-02T03:04:05Z"}]}),
             "2024-01-02T03:04:05+00:00",
         ),
-        (json_ld([{"mainEntity": {"dateModified": "2024-01-02"}}]) + PUBLISHED, "2024-01-02"),
+        (json_ld([{"mainEntity": {"dateModified": "2024-01-02"}}]) + MODIFIED, "2024-01-02"),
         (MODIFIED + PUBLISHED, "2024-03-02T10:00:00+01:00"),
         (MODIFIED + "<time datetime=2024-01-01>", "2024-04-05"),
         ('<time datetime="P3D"></time><time datetime="2024-05-06 07:08">May</time>', "2024-05-06T07:08:00"),
