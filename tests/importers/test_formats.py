@@ -45,7 +45,8 @@ EXPORTS: list[tuple[str, Any, dict[str, Any]]] = [
     ("algolia", {"hits": [ALGOLIA], "cursor": "abc", "nbHits": 1}, ALGOLIA_READ),
     ("algolia", DOCSEARCH, {
         "id": "g-1", "url": "/1#on-linux", "title": "Install › On Linux", "content": "", "version": "1.0",
-        "type": "lvl2", "url_without_anchor": "/1", "anchor": "on-linux", "hierarchy_lvl0": "Guide", "hierarchy_lvl1": "Install",
+        "type": "lvl2", "url_without_anchor": "/1", "anchor": "on-linux",
+        "hierarchy_lvl0": "Guide", "hierarchy_lvl1": "Install",
         "hierarchy_lvl2": "On Linux", "hierarchy_radio_lvl2": "On Linux", "weight_pageRank": 0, "weight_level": 70,
         "weight_position": 3,
     }),

@@ -65,7 +65,8 @@ def test_only_what_visitors_can_read_is_taken() -> None:
     items = [
         wxr_item(1), wxr_item(2, kind="post"), wxr_item(3, status="draft"), wxr_item(4, status="private"),
         wxr_item(5, password="secret"),
-        wxr_item(6, kind="attachment", status="inherit"), wxr_item(7, kind="nav_menu_item"), wxr_item(8, status="trash"), wxr_item(9, status="future"), wxr_item(10, kind="revision"),
+        wxr_item(6, kind="attachment", status="inherit"), wxr_item(7, kind="nav_menu_item"),
+        wxr_item(8, status="trash"), wxr_item(9, status="future"), wxr_item(10, kind="revision"),
     ]  # fmt: skip
 
     assert [document["post_id"] for document in documents(wxr(*items))] == [1, 2]
