@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.importers.records import UnreadableFile
-from schemas.documents import FIELD_NAME
-from schemas.problems import Problem, shown_name
+from schemas.validation.documents import FIELD_NAME
+from schemas.validation.problems import Problem, shown_name
 
 _NEXT_PAIR = re.compile(r"\n|,(?=\s*(?:[A-Za-z][A-Za-z0-9_-]*)?\s*=)", re.ASCII)
 

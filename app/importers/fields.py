@@ -13,8 +13,8 @@ import orjson
 from app.importers.column_map import ColumnMap
 from app.importers.records import UnreadableFile
 from backends.base import STANDARD_FIELDS
-from schemas.documents import FIELD_NAME, REQUIRED_FIELDS
-from schemas.problems import Problem, shown_name
+from schemas.validation.documents import FIELD_NAME, REQUIRED_FIELDS
+from schemas.validation.problems import Problem, shown_name
 
 _OWN = "_"
 """What begins so is the other engine's own: scores, highlights, vectors."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from app.importers.json_lines import parse_json, read_json_lines
 from app.importers.records import BOM, MAX_RECORD_BYTES, TOO_LONG, BadLine, ByteStream, Read
-from schemas.problems import Problem
+from schemas.validation.problems import Problem
 
 CHUNK_BYTES = 65_536
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.importers.column_map import ColumnMap
 from app.importers.fields import field_name, fields_of_columns, finish, flatten, to_document
 from app.importers.records import UnreadableFile
-from schemas.documents import read_document
+from schemas.validation.documents import read_document
 
 PAGE = {"id": "1", "title": "Title", "content": "Text", "url": "/"}
 

@@ -11,7 +11,7 @@ import pytest
 from app.importers.column_map import ColumnMap
 from app.importers.formats import FORMATS, guess_format, read_file
 from app.importers.records import Record
-from schemas.documents import read_document
+from schemas.validation.documents import read_document
 from tests.importers.exports import wxr, wxr_item
 
 PAGE = {"id": "1", "title": "Title", "content": "Text", "url": "/1"}

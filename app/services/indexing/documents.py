@@ -33,7 +33,7 @@ from app.storage.database import Database
 from app.wording import counted, number
 from backends.base import Document
 from backends.errors import BackendUnavailable
-from schemas.documents import ValidDocument
+from schemas.validation.documents import ValidDocument
 
 LOOKUP_STEP = 500
 
