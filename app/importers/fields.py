@@ -191,6 +191,4 @@ def fields_of_columns(names: Sequence[str], column_map: ColumnMap) -> list[list[
 def _no_column(missing: Sequence[str], names: Sequence[str], shown: str) -> Problem:
     if len(names) == 1 and any(separator in names[0] for separator in ";\t|"):
         return Problem("must have its columns separated by commas", "invalid_csv")
-    return Problem(
-        f"has no column for {', '.join(missing)}; say which one it is with a map. Its columns are: {shown}", "required"
-    )
+    return Problem(f"has no column for {', '.join(missing)}; map columns to them. Its columns are: {shown}", "required")

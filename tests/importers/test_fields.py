@@ -176,7 +176,7 @@ def test_columns_are_known_by_their_names_whatever_the_case_and_by_the_map() -> 
     ("names", "columns", "field", "problem"),
     [
         (["id", "title"], {}, "file",
-         "has no column for content, url; say which one it is with a map. Its columns are: id, title"),
+         "has no column for content, url; map columns to them. Its columns are: id, title"),
         (["id;title;url;content"], {}, "file", "must have its columns separated by commas"),
         (["id", "name"], {"title": "Name"}, "map", "names the column 'Name', but the columns are: id, name"),
     ],
