@@ -152,7 +152,7 @@ def test_a_script_of_the_documentation_is_the_one_that_is_tested(file: Path) -> 
 
 
 def curl_examples() -> list[str]:
-    blocks = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
+    blocks = re.findall(r"```sh\n(.*?)```", DOCS.replace("\\\n", " "), re.DOTALL)
     return [
         match for block in blocks for match in re.findall(r"^curl .*?(?=^curl |\Z)", block, re.DOTALL | re.MULTILINE)
     ]
