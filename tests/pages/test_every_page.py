@@ -20,6 +20,7 @@ MINE = [
     "/sites/create",
     "/sites/{site}",
     "/sites/{site}/edit",
+    "/sites/{site}/import",
     "/sites/{site}/try",
     "/sites/{site}/try?q=page",
     "/sites/{site}/try?q=zeppelin",
