@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
@@ -55,6 +55,29 @@ class ValidDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """Fields of a document that are to be replaced or removed, each valid on its own.
+
+    Attributes:
+        fields: Name to new value.
+        removed: Fields that it is not to have any more.
+        position: Where the change stands in what was sent, from 0.
+    """
+
+    id: str
+    fields: dict[str, Any]
+    removed: frozenset[str]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableDocument:
+    """What stands in a batch where a document should, and cannot be read."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Valid documents with distinct ids, and how many were sent."""
 
@@ -83,7 +106,8 @@ def read_document(raw: Any, position: int = 0) -> ValidDocument:
         DocumentProblems: It is not valid.
     """
     if not isinstance(raw, dict):
-        raise DocumentProblems([("", Problem("must be a JSON object", "type"))])
+        unreadable = isinstance(raw, UnreadableDocument)
+        raise DocumentProblems([("", raw.problem if unreadable else Problem("must be a JSON object", "type"))])
     problems: list[tuple[str, Problem]] = []
     document: dict[str, Any] = {}
     kinds: dict[str, FieldKind] = {}
@@ -126,6 +150,25 @@ def read_document(raw: Any, position: int = 0) -> ValidDocument:
         if problems:
             raise DocumentProblems(problems)
     return ValidDocument(document["id"], body, document, kinds, position)
+
+
+_UNCHANGED = {"title": "", "content": "", "url": "/"}
+"""Stands for the required fields that a change does not name."""
+
+
+def read_change(raw: Any, position: int = 0) -> DocumentChange:
+    """Check one change of a document, as far as that goes without the document.
+
+    Raises:
+        DocumentProblems: No document could have this.
+    """
+    document = read_document({**_UNCHANGED, **raw} if isinstance(raw, dict) else raw, position)
+    return DocumentChange(
+        document.id,
+        {name: document.fields[name] for name, value in raw.items() if value is not None},
+        frozenset(name for name, value in raw.items() if value is None),
+        position,
+    )
 
 
 def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]]:
@@ -227,38 +270,55 @@ def _has_nul(value: Any) -> bool:
     return isinstance(value, list) and any(_has_nul(member) for member in value)
 
 
-class DocumentsField(fields.Field[Batch]):
-    """A batch of documents. The problems of all documents are reported, as many as an answer lists.
+Read = TypeVar("Read", ValidDocument, DocumentChange)
 
-    Duplicates of an id: the last one wins.
+
+def _read_all(raws: Any, read: Callable[[Any, int], Read]) -> Iterator[Read]:
+    """Read the members of a list; the problems of all are reported, as many as an answer lists.
+
+    Raises:
+        ValidationError: At the end, or where looking stops.
     """
+    if not isinstance(raws, list):
+        raise ValidationError([Problem("must be a list of documents", "type")])
+    if not raws:
+        raise ValidationError([Problem("must contain at least one document", "too_short")])
+    if len(raws) > MAX_BATCH:
+        raise ValidationError([Problem(f"must contain at most {MAX_BATCH} documents", "batch_too_large")])
+    errors: dict[Any, Any] = {}
+    count = ProblemCount()
+    for position, raw in enumerate(raws):
+        try:
+            yield read(raw, position)
+        except DocumentProblems as problems:
+            errors[position] = _located(problems, position, raw)
+            count.add(errors[position])
+            if count.is_full:
+                break
+    if errors:
+        raise ValidationError(errors)
+
+
+class DocumentsField(fields.Field[Batch]):
+    """A batch of documents. Duplicates of an id: the last one wins."""
 
     default_error_messages = Text.default_error_messages
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Batch:
-        if not isinstance(value, list):
-            raise ValidationError([Problem("must be a list of documents", "type")])
-        if not value:
-            raise ValidationError([Problem("must contain at least one document", "too_short")])
-        if len(value) > MAX_BATCH:
-            raise ValidationError([Problem(f"must contain at most {MAX_BATCH} documents", "batch_too_large")])
-        errors: dict[Any, Any] = {}
-        count = ProblemCount()
         documents: dict[str, ValidDocument] = {}
-        for position, raw in enumerate(value):
-            try:
-                document = read_document(raw, position)
-            except DocumentProblems as problems:
-                errors[position] = _located(problems, position, raw)
-                count.add(errors[position])
-                if count.is_full:
-                    break
-            else:
-                documents.pop(document.id, None)
-                documents[document.id] = document
-        if errors:
-            raise ValidationError(errors)
+        for document in _read_all(value, read_document):
+            documents.pop(document.id, None)
+            documents[document.id] = document
         return Batch(list(documents.values()), len(value))
+
+
+class ChangesField(fields.Field[list[DocumentChange]]):
+    """Changes of documents, in order."""
+
+    default_error_messages = Text.default_error_messages
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[DocumentChange]:
+        return list(_read_all(value, read_change))
 
 
 def _located(error: DocumentProblems, position: int, raw: Any) -> dict[str, list[Problem]]:
