@@ -16,6 +16,7 @@ from app.api import (
     search,
     search_settings,
     sites,
+    syncs,
     usage,
 )
 
@@ -23,6 +24,7 @@ BLUEPRINTS = (
     search.blp,
     client_info.blp,
     documents.blp,
+    syncs.blp,
     usage.blp,
     analytics.blp,
     sites.blp,

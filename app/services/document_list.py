@@ -211,6 +211,21 @@ def walk(
         before = rows[-1][0]
 
 
+def walk_ids(database: Database, selection: Selection) -> Iterator[str]:
+    """The ids of a selection; without a filter, no body is read."""
+    if selection.matches is not None:
+        yield from (document.id for document in walk(database, selection))
+        return
+    before = None
+    while True:
+        with database.read() as session:
+            rows = newest_rows(session, selection.site_id, selection.source, selection.ids, before, STEP)
+        yield from (place.id for place, _ in rows)
+        if len(rows) < STEP:
+            return
+        before = rows[-1][0]
+
+
 def encode(document: StoredBody, shown: Set[str] | None = None) -> bytes:
     """A document as JSON, with where it came from and when; decoded only if some of its fields are not shown."""
     about = {"_source": document.origin.source, "_updated_at": isoformat(from_microseconds(document.changed_at))}
