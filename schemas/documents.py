@@ -11,7 +11,7 @@ from marshmallow import INCLUDE, Schema, ValidationError, fields, validates_sche
 from schemas.base import BodySchema, QuerySchema
 from schemas.fields import Flag, QueryWholeNumber, Text, WholeNumber
 from schemas.search import MAX_INT64
-from validation.documents import (
+from schemas.validation.documents import (
     MAX_BATCH,
     MAX_ID_LENGTH,
     MAX_URL_LENGTH,
@@ -22,7 +22,7 @@ from validation.documents import (
     read_change,
     read_document,
 )
-from validation.problems import MAX_PROBLEMS, Problem, ProblemCount, shown_name
+from schemas.validation.problems import MAX_PROBLEMS, Problem, ProblemCount, shown_name
 
 MAX_LISTED_IDS = 100
 MAX_NAME_LENGTH = 64

@@ -10,7 +10,7 @@ from marshmallow import Schema, ValidationError, fields
 from schemas.base import BodySchema
 from schemas.fields import Flag, Instant, Text, WholeNumber
 from schemas.search import MAX_INT64
-from validation.problems import Problem
+from schemas.validation.problems import Problem
 
 CRAWLED_PREFIX = "src_"
 """How the ids of crawled sources begin, which are the names of theirs."""

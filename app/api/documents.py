@@ -36,7 +36,7 @@ from schemas.documents import (
     DocumentListSchema,
     SiteChoiceSchema,
 )
-from validation.documents import RECOMMENDED_BATCH
+from schemas.validation.documents import RECOMMENDED_BATCH
 
 blp = ApiBlueprint("documents", __name__, description="Add, list, change, and remove documents.")
 

@@ -21,7 +21,7 @@ from app.importers.records import (
 )
 from app.wording import counted
 from backends.base import STANDARD_FIELDS
-from validation.problems import Problem
+from schemas.validation.problems import Problem
 
 csv.field_size_limit(MAX_RECORD_BYTES)  # One setting for the process; 128 KiB are too few for the text of a page.
 

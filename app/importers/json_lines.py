@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import orjson
 
 from app.importers.records import TOO_LONG, BadLine, ByteStream, Read, Record, read_lines
-from validation.problems import Problem
+from schemas.validation.problems import Problem
 
 
 def read_json_lines(stream: ByteStream) -> Iterator[Read]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from validation.problems import Problem
+from schemas.validation.problems import Problem
 
 MAX_RECORD_BYTES = 16 * 1024 * 1024
 """Longest record that is read; a longer one is named and left out, so that memory stays bounded."""

@@ -23,7 +23,7 @@ from schemas.documents import DocumentSchema, DocumentsField
 from schemas.errors import ErrorSchema, RateLimitErrorSchema
 from schemas.search import NamesOrList
 from schemas.search_settings import ItemList
-from validation.documents import MAX_BATCH
+from schemas.validation.documents import MAX_BATCH
 
 View = TypeVar("View", bound=Callable[..., Any])
 

@@ -22,8 +22,8 @@ from app.importers.csv import read_csv
 from app.importers.json_lines import read_json_lines
 from app.importers.records import BadLine, Read, UnreadableFile
 from app.text_formats import html_to_text, markdown_to_text
-from validation.documents import MAX_BATCH, UnreadableDocument
-from validation.problems import MAX_PROBLEMS, Problem, walk
+from schemas.validation.documents import MAX_BATCH, UnreadableDocument
+from schemas.validation.problems import MAX_PROBLEMS, Problem, walk
 
 
 def read_body(req: Request) -> bytes:

@@ -413,9 +413,7 @@ def test_a_list_is_read_page_by_page(owner: Tenant) -> None:
     ({"id": ["page-3", "page-1"], "source": "shop"}, ["page-3"]), ({"source": ""}, ["page-1", "page-2", "page-3"]),
     ({"source": "elsewhere"}, []), ({"limit": 1, "id": ["page-1", "page-2"]}, ["page-1", "page-2"]),
 ])  # fmt: skip
-def test_documents_are_chosen_on_every_engine_alike(
-    owner: Tenant, query: dict[str, Any], expected: list[str]
-) -> None:
+def test_documents_are_chosen_on_every_engine_alike(owner: Tenant, query: dict[str, Any], expected: list[str]) -> None:
     owner.index(page(1, price=5, section="a"), page(2, price=6, section="b"))
     sync = owner.private.post("/api/v1/sync", json={"source": "shop"}).get_json()["sync"]["id"]
     sent = owner.private.post(f"/api/v1/index/bulk?sync={sync}", json={"documents": [page(3)]})

@@ -19,8 +19,8 @@ from app.services import outbox, syncs
 from app.services.indexing.documents import _Batch, _put, _Stored
 from app.services.syncs import Syncs
 from backends.errors import BackendUnavailable
+from schemas.validation.documents import ValidDocument, read_document
 from tests.callers import Tenant, page, register_tenant
-from validation.documents import ValidDocument, read_document
 
 START = datetime(2024, 5, 14, 9, 30, tzinfo=UTC)
 

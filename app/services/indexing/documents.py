@@ -43,8 +43,8 @@ from app.storage.database import Database
 from app.wording import counted, number
 from backends.base import Document
 from backends.errors import BackendUnavailable
-from validation.documents import DocumentChange, DocumentProblems, ValidDocument, read_document
-from validation.problems import MAX_PROBLEMS
+from schemas.validation.documents import DocumentChange, DocumentProblems, ValidDocument, read_document
+from schemas.validation.problems import MAX_PROBLEMS
 
 
 @dataclass(frozen=True, slots=True)
