@@ -12,7 +12,16 @@ from flask import Response, request, stream_with_context
 from app.api import examples
 from app.errors import ErrorCode, field_error
 from app.runtime import runtime
-from app.services.document_list import Cursor, Selection, encode, read_page, select_documents, walk, walk_ids
+from app.services.document_list import (
+    Cursor,
+    Selection,
+    encode,
+    encode_into,
+    read_page,
+    select_documents,
+    walk,
+    walk_ids,
+)
 from app.services.search import parse_shown
 from app.services.sites import get_site
 from app.web.auth import INDEXING, MANAGING
@@ -134,9 +143,11 @@ def list_documents(query: dict[str, Any]) -> Response:
     if prefers_json_lines(request):
         answer = Response(stream_with_context(_lines(selection, cursor, shown)), content_type=JSON_LINES)
     else:
-        page = read_page(part.database, site, selection, cursor, query["limit"], part.searcher.new_room(), shown)
-        documents = [orjson.Fragment(document) for document in page.documents]
-        answer = json_answer({"documents": documents, "total": page.total, "next_cursor": page.next_cursor})
+        documents: list[bytes] = []
+        take = encode_into(documents, part.searcher.new_room(), shown, may_end_early=ids is None)
+        page = read_page(part.database, site, selection, cursor, query["limit"], take)
+        found = [orjson.Fragment(document) for document in documents]
+        answer = json_answer({"documents": found, "total": page.total, "next_cursor": page.next_cursor})
     answer.vary.add("Accept")
     return answer
 

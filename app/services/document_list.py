@@ -9,14 +9,15 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import orjson
+from sqlalchemy.orm import Session
 
 from app.clock import isoformat
 from app.errors import ApiError, field_error
-from app.models import Site
+from app.models import API_SOURCE, Site
 from app.models.base import from_microseconds
 from app.services.answer_room import AnswerRoom
 from app.services.indexing.stored_documents import (
@@ -24,6 +25,7 @@ from app.services.indexing.stored_documents import (
     StoredBody,
     count_from,
     newest_rows,
+    next_source,
     parts_by_size,
     read_bodies,
 )
@@ -33,6 +35,8 @@ from app.storage.database import Database
 from backends.errors import BackendRejected
 from backends.filters import parse_filter
 from backends.matching import Matches, compile_matching
+
+MOST_SOURCES = 100
 
 STEP = 500
 """Rows that are looked at in one transaction."""
@@ -106,17 +110,19 @@ def _digest(selection: Selection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some documents of a list.
+    """What is said of a page of a list, beside its documents.
 
     Attributes:
-        documents: As JSON.
-        total: How many the list had when its first page was read.
+        total: How many documents the list had when its first page was read.
         next_cursor: Where the list goes on; ``None`` at its end.
     """
 
-    documents: Sequence[bytes]
     total: int
     next_cursor: str | None
+
+
+Take = Callable[[StoredBody], bool]
+"""Takes a document of a page; gives whether it did, or no more fits."""
 
 
 def select_documents(
@@ -137,47 +143,57 @@ def select_documents(
 
 
 def read_page(
-    database: Database,
-    site: Site,
-    selection: Selection,
-    cursor: Cursor | None,
-    limit: int,
-    room: AnswerRoom,
-    shown: Set[str] | None,
-) -> Page:
-    """One page of a list. It ends early if no more documents fit.
+    database: Database, site: Site, selection: Selection, cursor: Cursor | None, limit: int, take: Take
+) -> Page:  # fmt: skip
+    """Read one page of a list.
 
     Args:
         site: As it was read just now.
         limit: Most documents of the page; those that are asked for by their ids are all on one.
-        room: What the documents must fit into.
-        shown: Their fields; ``None`` for all.
-
-    Raises:
-        ApiError: 400 ``answer_too_large`` if not even one fits, or not all that were asked for by their ids.
     """
-    documents: list[bytes] = []
+    taken = matched = 0
     last: Place | None = None
     is_full = False
-    matched = 0
+    limit = limit if selection.ids is None else len(selection.ids)
     counts_matches = cursor is None and (selection.matches is not None or selection.ids is not None)
     rows_at_once = STEP if selection.matches is not None else min(limit + 1, STEP)
     for document in walk(database, selection, None if cursor is None else cursor.place, rows_at_once):
         matched += 1
+        is_full = is_full or taken == limit or not take(document)
         if not is_full:
-            encoded = encode(document, shown)
-            is_full = selection.ids is None and bool(documents) and not room.fits(len(encoded))
-            is_full |= selection.ids is None and len(documents) == limit
-        if not is_full:
-            room.take(len(encoded))
-            documents.append(encoded)
+            taken += 1
             last = Place(document.revision, document.id)
         elif not counts_matches:
             break
     if cursor is None:
         cursor = Cursor(matched if counts_matches else _count(database, site, selection), Place(0, ""))
     next_cursor = Cursor(cursor.total, last).encode(selection) if is_full and last is not None else None
-    return Page(documents, cursor.total, next_cursor)
+    return Page(cursor.total, next_cursor)
+
+
+def encode_into(
+    documents: list[bytes], room: AnswerRoom, shown: Set[str] | None, *, may_end_early: bool
+) -> Take:  # fmt: skip
+    """What puts documents into an answer, as JSON.
+
+    Args:
+        room: What they must fit into.
+        shown: Their fields; ``None`` for all.
+        may_end_early: Whether the page ends where no more fits; at least one must fit.
+
+    Raises:
+        ApiError: 400 ``answer_too_large``, by what is returned.
+    """
+
+    def take(document: StoredBody) -> bool:
+        encoded = encode(document, shown)
+        if documents and may_end_early and not room.fits(len(encoded)):
+            return False
+        room.take(len(encoded))
+        documents.append(encoded)
+        return True
+
+    return take
 
 
 def _count(database: Database, site: Site, selection: Selection) -> int:
@@ -233,3 +249,14 @@ def encode(document: StoredBody, shown: Set[str] | None = None) -> bytes:
         fields = {name: value for name, value in orjson.loads(document.body).items() if name in shown}
         return orjson.dumps({**fields, **about})
     return document.body[:-1] + b"," + orjson.dumps(about)[1:]
+
+
+def list_source_names(session: Session, site_id: int) -> list[str]:
+    """The sources that documents of a site may have, ``api`` first, at most :data:`MOST_SOURCES`."""
+    names = [API_SOURCE]
+    while len(names) < MOST_SOURCES:
+        name = next_source(session, site_id, names[-1] if len(names) > 1 else "")
+        if name is None:
+            break
+        names.append(name)
+    return names

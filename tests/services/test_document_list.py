@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import tracemalloc
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pytest
@@ -17,11 +17,19 @@ from app.models import Site
 from app.runtime import Runtime
 from app.services import document_list
 from app.services.answer_room import AnswerRoom
-from app.services.document_list import Cursor, Page, Selection, encode, read_page, select_documents, walk
+from app.services.document_list import Cursor, Selection, encode, encode_into, read_page, select_documents, walk
 from app.services.indexing.stored_documents import Place
 from tests.callers import Tenant, page
 from tests.conftest import close_app, make_app, make_settings
 from tests.services.test_syncs import Sender, documents
+
+
+class Read(NamedTuple):
+    """A page that was read."""
+
+    documents: list[bytes]
+    total: int
+    next_cursor: str | None
 
 
 def part_of(app: Flask) -> Runtime:
@@ -31,16 +39,19 @@ def part_of(app: Flask) -> Runtime:
 
 def read(
     app: Flask, tenant: Tenant, text: str | None = None, *, limit: int = 3, room: int = 10**6, **wanted: Any
-) -> Page:
+) -> Read:
     part = part_of(app)
     with part.database.read() as session:
         site = session.get_one(Site, tenant.site_id)
     selection = select_documents(site, **wanted)
     cursor = None if text is None else Cursor.decode(text, selection)
-    return read_page(part.database, site, selection, cursor, limit, AnswerRoom(room), None)
+    documents: list[bytes] = []
+    take = encode_into(documents, AnswerRoom(room), None, may_end_early="ids" not in wanted)
+    page = read_page(part.database, site, selection, cursor, limit, take)
+    return Read(documents, page.total, page.next_cursor)
 
 
-def ids(page: Page) -> list[str]:
+def ids(page: Read) -> list[str]:
     return [orjson.loads(document)["id"] for document in page.documents]
 
 

@@ -178,6 +178,16 @@ def count_from(session: Session, site_id: int, source: str) -> int:
     return session.scalar(query) or 0
 
 
+def next_source(session: Session, site_id: int, after: str) -> str | None:
+    """The source whose name follows ``after``, of those that are not ``api``: found in the index, without a scan."""
+    query = select(func.min(StoredDocument.source)).where(
+        StoredDocument.site_id == site_id,
+        StoredDocument.source != literal_column(f"'{API_SOURCE}'"),
+        StoredDocument.source > after,
+    )
+    return session.scalar(query)
+
+
 def store(session: Session, site_id: int, revision: int, written: Iterable[tuple[ValidDocument, Origin]]) -> int:
     """Write documents under ``revision``; gives the time of their change, in microseconds."""
     changed_at = to_microseconds(now())
