@@ -6,7 +6,7 @@ from marshmallow import Schema, fields
 
 from schemas.base import LenientBodySchema
 from schemas.fields import Instant, Text, WholeNumber
-from schemas.search import QueryText, RemainingQuotaSchema
+from schemas.search import MAX_SESSION_LENGTH, QueryText, RemainingQuotaSchema
 
 OPERATIONS = ("search", "indexing")
 MAX_REPORT_COUNT = 10_000
@@ -32,7 +32,7 @@ class SearchLogSchema(LenientBodySchema):
 
     query = QueryText(required=True)
     results_count = WholeNumber(required=True)
-    session_id = Text(load_default=None, max_length=64, allow_none=True)
+    session_id = Text(load_default=None, max_length=MAX_SESSION_LENGTH, allow_none=True)
     timestamp = Instant(load_default=None, allow_none=True, date_alone=False)
 
 
@@ -68,6 +68,10 @@ class DashboardUsageSchema(Schema):
         metadata={
             "description": "Documents written (each distinct id of a batch once) and removed, and reported operations."
         },
+    )
+    refused_searches_this_month = fields.Integer(
+        required=True,
+        metadata={"description": "Searches that the plan's searches per day or request limits refused."},
     )
 
 
