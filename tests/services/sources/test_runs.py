@@ -234,9 +234,7 @@ def test_a_report_lists_what_was_left_out_in_the_order_it_was_found(database: Da
     found = [("indexed", None), ("skipped", "robots"), ("failed", "timeout"), ("skipped", "robots"), ("waiting", None)]
     with database.write() as session:
         session.add_all(
-            RunPage(
-                run_id=run_id, url=f"https://example.com/{9 - n}", position=n, depth=1, status=status, reason=reason
-            )
+            RunPage(run_id=run_id, url=f"https://example.com/{9 - n}", position=n, depth=1, status=state, reason=reason)
             for n, (state, reason) in enumerate(found)
         )
 
