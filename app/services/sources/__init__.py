@@ -1,1 +1,1 @@
-"""Sources: where a site's pages are, and the runs that crawl them."""
+"""Sources: crawling a site's pages into its documents."""
