@@ -45,7 +45,7 @@ def list_sources(page: dict[str, Any], site_id: int) -> dict[str, Any]:
     """List a site's sources, oldest first."""
     with runtime().database.read() as session:
         found, total = sources.list_sources(session, current_caller().account.id, site_id, **page)
-        newest = sources.last_runs(session, [source.id for source in found])
+        newest = runs.newest_runs(session, [source.id for source in found])
         views = [sources.view(source, newest.get(source.id)) for source in found]
     return {"sources": views, "total": total, **page}
 
@@ -88,7 +88,7 @@ def show_source(site_id: int, source_id: str) -> dict[str, Any]:
     """Get a source with its newest run."""
     with runtime().database.read() as session:
         source = sources.get_source(session, current_caller().account.id, site_id, source_id)
-        return {"source": sources.view(source, sources.last_runs(session, [source.id]).get(source.id))}
+        return {"source": sources.view(source, runs.newest_runs(session, [source.id]).get(source.id))}
 
 
 def _update(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def delete_source(query: dict[str, Any], site_id: int, source_id: str) -> dict[s
 
 @blp.route(SOURCE + "/run", methods=["POST"])
 @blp.operation("runSource", OperationPolicy(MANAGING), errors=(*_ERRORS, ErrorCode.SITE_INACTIVE), body=True)
-@blp.arguments(RunRequestSchema, location="json_optional", required=False)
+@blp.arguments(RunRequestSchema, location="json_optional", required=False, example=examples.RUN_REQUEST)
 @blp.response(200, RunAnswerSchema)
 def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
     """Queue a run of a source, or get the one that is already queued or running."""
@@ -161,5 +161,6 @@ def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) ->
     """Get a run with the addresses that it did not index, and why."""
     with runtime().database.read() as session:
         source = sources.get_source(session, current_caller().account.id, site_id, source_id)
-        run, pages, total = runs.get_run(session, source, run_id, **page)
+        run = runs.get_run(session, source, run_id)
+        pages, total = runs.list_left_out(session, run, **page)
     return {"run": run, "pages": pages, "total": total, **page}

@@ -46,7 +46,7 @@ def update_source(caller: Caller, site_id: int, source_id: str, changes: Mapping
             changes,
             private_addresses=part.settings.crawl_private_addresses,
         )
-        return sources.view(source, sources.last_runs(session, [source.id]).get(source.id))
+        return sources.view(source, runs.newest_runs(session, [source.id]).get(source.id))
 
 
 def delete_source(caller: Caller, site_id: int, source_id: str, *, keep_documents: bool) -> None:

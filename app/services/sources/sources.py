@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import func, select, update
@@ -15,17 +16,14 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site, Source, SourcePage, SourceRun
 from app.services.indexing.documents import site_inactive
 from app.services.sites import get_site
-from app.services.sources.runs import request_run
+from app.services.sources.runs import request_run, source_status
+from app.services.sources.schedule import next_run_at
 from app.services.sources.scope import check_address
 from app.storage.database import ROW_LOCK
-from app.tokens import make_source_id
 from app.wording import counted
 
 MAX_SOURCES = 20
 """Most sources of a site."""
-
-PERIODS = {"hourly": timedelta(hours=1), "daily": timedelta(days=1), "weekly": timedelta(weeks=1)}
-"""Schedule to the time between two runs; ``none`` has none."""
 
 READING = frozenset({"selectors", "headers"})
 """What decides how a page is read: when one changes, all pages are fetched again."""
@@ -64,16 +62,11 @@ def view(source: Source, last_run: SourceRun | None) -> SourceView:
         selectors=source.selectors,
         max_pages=source.max_pages,
         max_depth=source.max_depth,
-        status=status_of(last_run),
+        status=source_status(last_run),
         last_run=last_run,
         created_at=source.created_at,
         updated_at=source.updated_at,
     )
-
-
-def status_of(last_run: SourceRun | None) -> str:
-    """``queued``, ``running`` or ``failed`` as the newest run, else ``idle``."""
-    return last_run.status if last_run is not None and last_run.status in ("queued", "running", "failed") else "idle"
 
 
 def get_source(session: Session, account_id: int, site_id: int, source_id: str, *, lock: bool = False) -> Source:
@@ -117,16 +110,6 @@ def count_sources(session: Session, site_id: int) -> int:
     return session.scalar(select(func.count()).select_from(Source).where(Source.site_id == site_id)) or 0
 
 
-def last_runs(session: Session, source_ids: Sequence[str]) -> dict[str, SourceRun]:
-    """Source to its newest run, of those that have one."""
-    newest = func.row_number().over(
-        partition_by=SourceRun.source_id, order_by=(SourceRun.queued_at.desc(), SourceRun.id.desc())
-    )
-    ranked = select(SourceRun.id, newest.label("rank")).where(SourceRun.source_id.in_(source_ids)).subquery()
-    runs = session.scalars(select(SourceRun).join(ranked, ranked.c.id == SourceRun.id).where(ranked.c.rank == 1))
-    return {run.source_id: run for run in runs}
-
-
 def create_source(
     session: Session, account_id: int, site_id: int, fields: Mapping[str, Any], *, private_addresses: bool
 ) -> tuple[Source, SourceRun]:
@@ -149,11 +132,12 @@ def create_source(
     url = check_address(site, fields["url"], private_addresses=private_addresses)
     _refuse_twice(session, site, fields["kind"], url)
     moment = now()
+    source_id = f"src_{secrets.token_hex(8)}"
     source = Source(
         **{**fields, "url": url},
-        id=make_source_id(),
+        id=source_id,
         site_id=site.id,
-        next_run_at=_next_run_at(fields["schedule"], moment),
+        next_run_at=next_run_at(source_id, fields["schedule"], moment),
         created_at=moment,
         updated_at=moment,
     )
@@ -187,7 +171,7 @@ def update_source(
         if values["url"] != source.url:
             _refuse_twice(session, site, source.kind, values["url"])
     if values.get("schedule", source.schedule) != source.schedule:
-        source.next_run_at = _next_run_at(values["schedule"], moment)
+        source.next_run_at = next_run_at(source.id, values["schedule"], moment)
     if any(values[name] != getattr(source, name) for name in READING & values.keys()):
         _forget_contents(session, source)
     for name, value in values.items():
@@ -195,10 +179,6 @@ def update_source(
     source.updated_at = moment
     session.flush()
     return source
-
-
-def _next_run_at(schedule: str, moment: datetime) -> datetime | None:
-    return moment + PERIODS[schedule] if schedule in PERIODS else None
 
 
 def _refuse_twice(session: Session, site: Site, kind: str, url: str) -> None:
