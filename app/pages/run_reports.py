@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.models import SourceRun
-from app.wording import counted, number
+from app.wording import counted, duration, number
 
 MOST_REASONS = 4
 """Reasons that the one sentence of a report names."""
@@ -17,7 +17,7 @@ class Explanation:
     """A reason in words.
 
     Attributes:
-        short: What follows a number of pages: ``9 blocked by robots.txt``.
+        short: What follows a number of pages: ``9 by robots.txt``.
         meaning: What it means, as a sentence.
         remedy: What the site's owner can do, as a sentence or two.
     """
@@ -36,12 +36,30 @@ class LeftOut:
     explanation: Explanation
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A run as a person reads it.
+
+    Attributes:
+        sentence: What became of the addresses.
+        left_out: Why addresses were left out, the most frequent reason first.
+        done: How many addresses are dealt with.
+        took: How long it took; ``None`` while it runs.
+    """
+
+    run: SourceRun
+    sentence: str
+    left_out: list[LeftOut]
+    done: int
+    took: str | None
+
+
 _NOTHING_TO_DO = "There is nothing to do."
 _NEXT_RUN = "The next run tries again; a page that was indexed before stays searchable."
 
 EXPLANATIONS: Mapping[str, Explanation] = {
     "robots": Explanation(
-        "blocked by robots.txt",
+        "by robots.txt",
         "The site’s robots.txt does not let our crawler, SiteSearchBot, visit these addresses.",
         "To have them indexed, allow SiteSearchBot in robots.txt.",
     ),
@@ -166,10 +184,10 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         _NEXT_RUN,
     ),
 }
-"""Reason to its explanation; other HTTP statuses are told by :func:`explain`."""
+"""Reason to its explanation; other HTTP statuses are told by :func:`explain_reason`."""
 
 
-def explain(reason: str) -> Explanation:
+def explain_reason(reason: str) -> Explanation:
     """A reason in words."""
     known = EXPLANATIONS.get(reason)
     if known is not None:
@@ -184,13 +202,25 @@ def explain(reason: str) -> Explanation:
     )
 
 
-def left_out(reasons: Mapping[str, int]) -> list[LeftOut]:
-    """Why addresses were left out, the most frequent reason first."""
-    return [LeftOut(reason, count, explain(reason)) for reason, count in reasons.items()]
+def report_run(run: SourceRun, reasons: Mapping[str, int]) -> Report:
+    """The report of a run that left out these many addresses for these reasons."""
+    return Report(
+        run=run,
+        sentence=summarize(run, reasons),
+        left_out=[LeftOut(reason, count, explain_reason(reason)) for reason, count in reasons.items()],
+        done=run.indexed + run.unchanged + run.skipped + run.failed,
+        took=_took(run),
+    )
+
+
+def _took(run: SourceRun) -> str | None:
+    if run.started_at is None or run.finished_at is None:
+        return None
+    return duration(max(1, round((run.finished_at - run.started_at).total_seconds())))
 
 
 def summarize(run: SourceRun, reasons: Mapping[str, int]) -> str:
-    """A run in one sentence: ``212 pages indexed, 14 left out: 9 blocked by robots.txt, 5 not found.``"""
+    """A run in one sentence: ``212 pages indexed, 14 left out: 9 by robots.txt, 5 not found.``"""
     parts = [f"{counted(run.indexed + run.unchanged, 'page')} indexed"]
     if run.indexed and run.unchanged:
         parts[0] += f" ({number(run.indexed)} new or changed)"
@@ -203,7 +233,7 @@ def summarize(run: SourceRun, reasons: Mapping[str, int]) -> str:
         return ", ".join(parts) + "."
     groups: dict[str, int] = {}
     for reason, count in reasons.items():
-        short = explain(reason).short
+        short = explain_reason(reason).short
         groups[short] = groups.get(short, 0) + count
     named = sorted(groups.items(), key=lambda group: -group[1])
     told = [f"{number(count)} {short}" for short, count in named[:MOST_REASONS]]

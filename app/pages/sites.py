@@ -70,7 +70,7 @@ def create_site() -> Response:
     """Add a site."""
     refill_on_error(_create_form)
     site = actions.create_site(current_caller(), read_form(SiteCreateSchema()))
-    return see_other(f"/sites/{site.id}", notice="site-created")
+    return see_other(f"/sites/{site.id}/sources/create", notice="site-created")
 
 
 def show_site(site_id: int) -> str:
