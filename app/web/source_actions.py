@@ -7,7 +7,7 @@ from typing import Any
 
 from app.models import SourceRun
 from app.runtime import runtime
-from app.services.indexing.documents import site_inactive
+from app.services.sites import site_inactive
 from app.services.sites import get_site
 from app.services.sources import removal, runs, sources
 from app.services.sources.preview import Preview

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site, Source, SourcePage, SourceRun
-from app.services.indexing.documents import site_inactive
+from app.services.sites import site_inactive
 from app.services.sites import get_site
 from app.services.sources.runs import request_run, source_status
 from app.services.sources.schedule import next_run_at
