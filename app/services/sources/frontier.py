@@ -11,7 +11,7 @@ from sqlalchemy import Select, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.models import RunPage, Source, SourcePage, StoredDocument
+from app.models import RunPage, Source, SourcePage, SourceRun, StoredDocument
 from app.storage.database import Database
 
 MAX_ADDRESSES = 1_000_000
@@ -177,41 +177,46 @@ class Frontier:
         )
 
 
-def add_found(session: Session, run_id: str, known_count: int, found: Iterable[Found]) -> int:
-    """Add the addresses that the run does not know yet; gives how many. The run is locked by the caller.
-
-    Args:
-        known_count: How many it knows.
-    """
-    fresh = {address.url: address for address in reversed(list(found))}
-    ordered = list(reversed(fresh))
-    for start in range(0, len(ordered), _STEP):
-        step = ordered[start : start + _STEP]
-        known = session.scalars(select(RunPage.url).where(RunPage.run_id == run_id, RunPage.url.in_(step)))
-        for url in known.all():
+def add_found(session: Session, run: SourceRun, found: Iterable[Found]) -> None:
+    """Add the addresses that a run does not know yet, and count them. The run is locked by the caller."""
+    fresh: dict[str, Found] = {}
+    for address in found:
+        fresh.setdefault(address.url, address)
+    urls = list(fresh)
+    for start in range(0, len(urls), _STEP):
+        step = urls[start : start + _STEP]
+        for url in session.scalars(select(RunPage.url).where(RunPage.run_id == run.id, RunPage.url.in_(step))).all():
             del fresh[url]
+    if run.found + len(fresh) > MAX_ADDRESSES:
+        run.complete = False
     rows = [
         {
-            "run_id": run_id,
-            "url": url,
+            "run_id": run.id,
+            "url": address.url,
             "position": position,
-            "depth": fresh[url].depth,
-            "status": "waiting" if fresh[url].reason is None else "skipped",
-            "reason": fresh[url].reason,
+            "depth": address.depth,
+            "status": "waiting" if address.reason is None else "skipped",
+            "reason": address.reason,
         }
-        for position, url in enumerate((url for url in ordered if url in fresh), known_count)
+        for position, address in enumerate(fresh.values(), run.found)
         if position < MAX_ADDRESSES
     ]
     if rows:
         session.execute(insert(RunPage), rows)
-    return len(rows)
+        run.found += len(rows)
+        run.skipped += sum(row["status"] == "skipped" for row in rows)
 
 
-def settle(session: Session, run_id: str, url: str, status: str, reason: str | None) -> None:
-    """Note what became of an address."""
-    session.execute(
-        update(RunPage).where(RunPage.run_id == run_id, RunPage.url == url).values(status=status, reason=reason)
+def settle(session: Session, run: SourceRun, url: str, status: str, reason: str | None) -> None:
+    """Note what became of an address that waits, and count it. The run is locked by the caller."""
+    changed = session.execute(
+        update(RunPage)
+        .where(RunPage.run_id == run.id, RunPage.url == url, RunPage.status == "waiting")
+        .values(status=status, reason=reason),
+        execution_options={"synchronize_session": False},
     )
+    if status != "waiting" and changed.rowcount:  # type: ignore[attr-defined]  # An UPDATE's result has one.
+        setattr(run, status, getattr(run, status) + 1)
 
 
 def keep_page(session: Session, source_id: str, url: str, values: Mapping[str, Any]) -> None:
