@@ -68,6 +68,7 @@ class Jobs:
             Job("credential-epochs", 60.0, self._heal_epochs),
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
             Job("memory", 10.0, refund),
+            Job("syncs", 30.0, self._end_syncs, apart=True),
             Job("sessions", 3600.0, self._delete_sessions),
         ]
 
@@ -195,6 +196,16 @@ class Jobs:
             rebuilding = session.scalars(select(Site.id).where(Site.rebuilding)).all()
         for site_id in rebuilding:
             part.rebuilder.end_if_abandoned(site_id)
+
+    def _end_syncs(self) -> None:
+        """End what lapsed, and continue sweeps that were interrupted; an engine that is away delays only these."""
+        part = self._part
+        with part.locks.try_hold("syncs") as held:
+            if not held:
+                return
+            part.syncs.lapse()
+            for sweep in part.syncs.interrupted():
+                self._attempt(Job(f"sync {sweep.sync_id}", 0, partial(part.syncs.resume, sweep)))
 
     def _delete_sessions(self) -> None:
         with self._part.database.write() as session:

@@ -23,6 +23,7 @@ from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
 from app.services.search import Searcher
+from app.services.syncs import Syncs
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks
 from app.thread_shares import ThreadShares
@@ -46,6 +47,7 @@ class Runtime:
     indexer: Indexer
     searcher: Searcher
     writer: DocumentWriter
+    syncs: Syncs
     rebuilder: Rebuilder
     key_use: KeyUse
     usage_copies: UsageCopies
@@ -102,6 +104,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         indexer=indexer,
         searcher=Searcher(engines, indexer, events, settings.max_answer_bytes),
         writer=DocumentWriter(database, counters, indexer, settings.max_site_fields),
+        syncs=Syncs(database, counters, indexer),
         rebuilder=Rebuilder(database, locks, engines, indexer),
         key_use=KeyUse(database),
         usage_copies=UsageCopies(database, counters),

@@ -17,9 +17,8 @@ from app.pages.negotiation import wants_page
 from app.plans import shown
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.indexing.documents import site_inactive
 from app.services.search import encode_results, make_query, parse_shown
-from app.services.sites import get_site
+from app.services.sites import get_site, site_inactive
 from app.web import actions
 from app.web.parsing import check_query_string, invalid
 from app.web.request_checks import current_caller, used_today

@@ -5,8 +5,7 @@ from __future__ import annotations
 from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord, site_record
-from app.services.indexing.documents import site_inactive
-from app.services.sites import get_site
+from app.services.sites import get_site, site_inactive
 from app.web.auth import Caller
 
 

@@ -8,18 +8,25 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import now, today
 from app.counters.base import CounterStore
 from app.errors import ApiError, ErrorCode
-from app.models import API_SOURCE, Site, StoredDocument
-from app.models.base import to_microseconds
+from app.models import API_SOURCE, Sync
 from app.plans import PlanLimits
 from app.services.daily_usage import count_changed, discount_changed
 from app.services.indexing.group_commit import GroupCommit, Written
 from app.services.indexing.indexer import Indexer
+from app.services.indexing.stored_documents import (
+    Origin,
+    find_open_sync,
+    known_ids,
+    remove_stored,
+    seen_ids,
+    store,
+    sync_not_found,
+)
 from app.services.site_fields import (
     SeenKinds,
     TooManySiteFields,
@@ -28,20 +35,12 @@ from app.services.site_fields import (
     kinds_of,
     remember,
 )
-from app.services.sites import count_documents, get_account, get_site
+from app.services.sites import count_documents, get_account, get_writable_site
 from app.storage.database import Database
 from app.wording import counted, number
 from backends.base import Document
 from backends.errors import BackendUnavailable
 from schemas.documents import ValidDocument
-
-LOOKUP_STEP = 500
-
-_UPSERT = """
-INSERT INTO documents (site_id, id, revision, changed_at, body, source) VALUES ({0}, {0}, {0}, {0}, {0}, {0})
-ON CONFLICT (site_id, id) DO UPDATE
-SET revision = excluded.revision, changed_at = excluded.changed_at, body = excluded.body, source = excluded.source
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,8 @@ class BulkOutcome:
 class _Batch:
     limits: PlanLimits
     documents: Sequence[ValidDocument]
+    source: str = API_SOURCE
+    sync_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +90,32 @@ class DocumentWriter:
         self._indexer = indexer
         self._max_site_fields = max_site_fields
 
-    def put(self, account_id: int, limits: PlanLimits, site_id: int, documents: Sequence[ValidDocument]) -> BulkOutcome:
+    def put(
+        self,
+        account_id: int,
+        limits: PlanLimits,
+        site_id: int,
+        documents: Sequence[ValidDocument],
+        *,
+        source: str = API_SOURCE,
+        sync_id: str | None = None,
+    ) -> BulkOutcome:
         """Add or replace documents with distinct ids, all or none.
+
+        Args:
+            source: Whose they are from now on, unless they come with a sync.
+            sync_id: The running sync that sees them: they are its source's.
 
         Raises:
             TooManySiteFields: The site would know more further fields than it may.
-            ApiError: 404 for the site; 403 when the site is paused or the plan's documents would be exceeded.
+            ApiError: 404 for the site or the sync; 403 when the site is paused or the plan's documents would be
+                exceeded.
             BackendUnavailable: They are stored but not, or perhaps not, searchable yet; they will be.
         """
         stored = self._transactions.run_together(
             account_id,
             site_id,
-            _Batch(limits, documents),
+            _Batch(limits, documents, source, sync_id),
             partial(_put, account_id, site_id, self._max_site_fields),
         )
         with self._discounted_if_unavailable(account_id, stored.day, len(documents)):
@@ -114,27 +129,33 @@ class DocumentWriter:
             ApiError: 404 for the site or the document; 403 when the site is paused.
             BackendUnavailable: It is removed here but perhaps still found; it will not be.
         """
+        if not self.remove_ids(account_id, site_id, [document_id]):
+            raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "Document not found.")
 
-        def write(session: Session) -> Written[tuple[int, date]]:
+    def remove_ids(self, account_id: int, site_id: int, ids: Sequence[str]) -> int:
+        """Remove those of ``ids`` that the site has; gives how many.
+
+        Raises:
+            ApiError: 404 for the site; 403 when it is paused.
+            BackendUnavailable: They are removed here but perhaps still found; they will not be.
+        """
+
+        def write(session: Session) -> Written[tuple[int, int, date]]:
             get_account(session, account_id, lock=True)
             site = get_writable_site(session, account_id, site_id)
-            document = session.get(StoredDocument, (site.id, document_id))
-            if document is None or document.body is None:
-                raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "Document not found.")
-            site.revision += 1
-            site.document_count -= 1
-            document.body = None
-            document.revision = site.revision
-            document.changed_at = to_microseconds(now())
+            removed = remove_stored(session, site, ids)
+            if not removed:
+                return Written((0, site.revision, today()))
             forgot_fields = forget_if_empty(site)
             session.flush()
-            session.expunge(document)  # Others in this transaction write documents past the session.
-            day = count_changed(session, account_id, 1)
-            return Written((site.revision, day), account_id if forgot_fields else None)
+            day = count_changed(session, account_id, removed)
+            return Written((removed, site.revision, day), account_id if forgot_fields else None)
 
-        revision, day = self._transactions.run(account_id, write)
-        with self._discounted_if_unavailable(account_id, day, 1):
-            self._indexer.apply(site_id, revision)
+        removed, revision, day = self._transactions.run(account_id, write)
+        if removed:
+            with self._discounted_if_unavailable(account_id, day, removed):
+                self._indexer.apply(site_id, revision)
+        return removed
 
     @contextmanager
     def _discounted_if_unavailable(self, account_id: int, day: date, documents: int) -> Iterator[None]:
@@ -166,9 +187,14 @@ def _put(
     may_exceed = known != ids and any(batch.limits.documents is not None for batch in batches)
     have = count_documents(session, account_id) if may_exceed else 0
     created: list[int | ApiError] = []
-    kept: dict[str, ValidDocument] = {}
+    kept: dict[str, tuple[ValidDocument, Origin]] = {}
     seen = SeenKinds(kinds_of(site))
+    marks = _Marks(session)
     for batch in batches:
+        sync = None if batch.sync_id is None else find_open_sync(session, site.id, batch.sync_id)
+        if batch.sync_id is not None and sync is None:
+            created.append(sync_not_found())
+            continue
         surplus = find_surplus(batch.documents, seen.kinds, max_site_fields)
         if surplus:
             created.append(TooManySiteFields(batch.documents, surplus, max_site_fields))
@@ -179,7 +205,8 @@ def _put(
             continue
         known |= fresh
         have += len(fresh)
-        kept |= {document.id: document for document in batch.documents}
+        origin = Origin(batch.source) if sync is None else marks.origin(sync, batch.documents)
+        kept |= {document.id: (document, origin) for document in batch.documents}
         for document in batch.documents:
             seen.add(document.kinds)
         created.append(len(fresh))
@@ -187,36 +214,34 @@ def _put(
     written: list[Document] = []
     day = today()
     if kept:
-        documents = list(kept.values())
         site.revision += 1
         site.document_count += sum(count for count in created if isinstance(count, int))
         brings_fields = remember(site, seen.kinds)
-        changed_at = store(session, site.id, site.revision, documents)
+        changed_at = store(session, site.id, site.revision, kept.values())
         session.flush()
         taken = (len(batch.documents) for batch, count in zip(batches, created, strict=True) if isinstance(count, int))
         day = count_changed(session, account_id, sum(taken))
-        written = [Document(document.id, document.fields, changed_at) for document in documents]
+        written = [Document(document.id, document.fields, changed_at) for document, _ in kept.values()]
     return Written(
         [count if isinstance(count, ApiError) else _Stored(site.revision, count, written, day) for count in created],
         account_id if brings_fields else None,
     )
 
 
-def get_writable_site(session: Session, account_id: int, site_id: int) -> Site:
-    """Load and lock a site whose documents are to change.
+class _Marks:
+    """What syncs see in one transaction, before it is written: each document counts once."""
 
-    Raises:
-        ApiError: 404; 403 ``site_inactive`` when it is paused.
-    """
-    site = get_site(session, account_id, site_id, lock=True)
-    if not site.active:
-        raise site_inactive()
-    return site
+    def __init__(self, session: Session):
+        self._session = session
+        self._seen: dict[int, set[str]] = {}
 
-
-def site_inactive() -> ApiError:
-    """The 403 for a paused site."""
-    return ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to search or index.")
+    def origin(self, sync: Sync, documents: Sequence[ValidDocument]) -> Origin:
+        """The origin of documents that come with a sync, which is told of them."""
+        ids = {document.id for document in documents} - self._seen.setdefault(sync.number, set())
+        sync.seen += len(ids) - len(seen_ids(self._session, sync, list(ids)))
+        sync.called_at = now()
+        self._seen[sync.number] |= ids
+        return Origin(sync.source, sync.number)
 
 
 def _over_quota(limit: int, have: int, created: int) -> ApiError:
@@ -225,34 +250,3 @@ def _over_quota(limit: int, have: int, created: int) -> ApiError:
         f"The plan allows {counted(limit, 'document')}; the account has {number(have)}, and this batch adds "
         f"{counted(created, 'new document')}. Nothing was indexed.",
     )
-
-
-def known_ids(session: Session, site_id: int, ids: Sequence[str]) -> set[str]:
-    """Which of ``ids`` the site has."""
-    known: set[str] = set()
-    for step in _steps(ids):
-        known.update(
-            session.scalars(
-                select(StoredDocument.id).where(
-                    StoredDocument.site_id == site_id, StoredDocument.id.in_(step), StoredDocument.body.is_not(None)
-                )
-            )
-        )
-    return known
-
-
-def _steps(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(ids), LOOKUP_STEP):
-        yield ids[start : start + LOOKUP_STEP]
-
-
-def store(session: Session, site_id: int, revision: int, documents: Sequence[ValidDocument]) -> int:
-    """Write documents under ``revision``; gives the time of their change, in microseconds."""
-    changed_at = to_microseconds(now())
-    if documents:
-        # A compiled statement would look at every value of every row.
-        connection = session.connection()
-        mark = "?" if connection.dialect.name == "sqlite" else "%s"
-        rows = [(site_id, document.id, revision, changed_at, document.body, API_SOURCE) for document in documents]
-        connection.exec_driver_sql(_UPSERT.format(mark), rows)
-    return changed_at
