@@ -34,6 +34,8 @@ class Source(Base):
     """Sent to the source's host alone; never shown."""
     max_pages: Mapped[int | None]
     max_depth: Mapped[int | None]
+    title_suffix: Mapped[str | None] = mapped_column(String(1024))
+    """What the titles of its pages have in common at their end; documents go without."""
     next_run_at: Mapped[datetime | None]
     """When the schedule wants the next run; ``NULL`` without one."""
     created_at: Mapped[datetime]
@@ -71,6 +73,10 @@ class SourceRun(Base):
     cancelled: Mapped[bool] = mapped_column(default=False)
     """Whether somebody asked that it stop."""
     sync_id: Mapped[str | None] = mapped_column(String(32))
+    seeded: Mapped[bool] = mapped_column(default=False)
+    """Whether all addresses are known from which others are found."""
+    complete: Mapped[bool] = mapped_column(default=True)
+    """Whether, as far as is known, it sees all there is, so that the source's other documents may go."""
     found: Mapped[int] = mapped_column(default=0)
     """Addresses known so far; at the end, the sum of the others but ``removed``."""
     indexed: Mapped[int] = mapped_column(default=0)
@@ -101,7 +107,7 @@ class SourcePage(Base):
     """What a source's next run must know of a page: enough to ask whether it changed, and to do without its body."""
 
     __tablename__ = "source_pages"
-    __table_args__ = (Index(None, "source_id", "text_digest"),)
+    __table_args__ = (Index(None, "source_id", "text_digest"), Index(None, "source_id", "document_id"))
 
     source_id: Mapped[str] = mapped_column(ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True)
     url: Mapped[str] = mapped_column(String(2048), primary_key=True)
@@ -117,21 +123,23 @@ class SourcePage(Base):
     """Of its title and text: of pages with the same ones, one is indexed."""
     title: Mapped[str | None] = mapped_column(String(1024))
     """As the page has it, with what the site's titles share."""
+    document_title: Mapped[str | None] = mapped_column(String(1024))
+    """As the document has it."""
     links: Mapped[bytes | None] = mapped_column(LargeBinary)
     """Where it leads, compressed: an unchanged page has no body to find them in."""
     fetched_at: Mapped[datetime]
 
 
-class CrawlSlot(Base):
-    """One of the requests that may be under way to a host at once, shared by all processes of the installation."""
+class CrawlHost(Base):
+    """When a host may be asked again, as all processes of the installation see it."""
 
-    __tablename__ = "crawl_slots"
+    __tablename__ = "crawl_hosts"
+    __table_args__ = (Index(None, "next_at"),)
 
     host: Mapped[str] = mapped_column(String(255), primary_key=True)
-    """Name and port."""
-    number: Mapped[int] = mapped_column(primary_key=True)
-    holder: Mapped[str | None] = mapped_column(String(32))
-    lease_until: Mapped[datetime]
-    """Until when the holder has it."""
-    next_at: Mapped[datetime]
-    """When the next request may begin."""
+    next_at: Mapped[float]
+    """Unix seconds before which no request may begin."""
+    slowness: Mapped[float]
+    """Seconds that it takes to answer."""
+    taken: Mapped[dict[str, float]] = mapped_column(JSON)
+    """The requests under way: a token for each, and when it was given."""

@@ -54,6 +54,7 @@ def upgrade() -> None:
     sa.Column('headers', sa.JSON(), nullable=False),
     sa.Column('max_pages', sa.Integer(), nullable=True),
     sa.Column('max_depth', sa.Integer(), nullable=True),
+    sa.Column('title_suffix', sa.String(length=1024), nullable=True),
     sa.Column('next_run_at', sa.BigInteger(), nullable=True),
     sa.Column('created_at', sa.BigInteger(), nullable=False),
     sa.Column('updated_at', sa.BigInteger(), nullable=False),
@@ -74,12 +75,14 @@ def upgrade() -> None:
     sa.Column('digest', sa.LargeBinary(), nullable=True),
     sa.Column('text_digest', sa.LargeBinary(), nullable=True),
     sa.Column('title', sa.String(length=1024), nullable=True),
+    sa.Column('document_title', sa.String(length=1024), nullable=True),
     sa.Column('links', sa.LargeBinary(), nullable=True),
     sa.Column('fetched_at', sa.BigInteger(), nullable=False),
     sa.ForeignKeyConstraint(['source_id'], ['sources.id'], name=op.f('fk_source_pages_source_id'), ondelete='CASCADE'),
     sa.PrimaryKeyConstraint('source_id', 'url', name=op.f('pk_source_pages'))
     )
     with op.batch_alter_table('source_pages', schema=None) as batch_op:
+        batch_op.create_index(batch_op.f('ix_source_pages_source_id_document_id'), ['source_id', 'document_id'], unique=False)
         batch_op.create_index(batch_op.f('ix_source_pages_source_id_text_digest'), ['source_id', 'text_digest'], unique=False)
 
     op.create_table('source_runs',
@@ -96,6 +99,8 @@ def upgrade() -> None:
     sa.Column('lease_until', sa.BigInteger(), nullable=True),
     sa.Column('cancelled', sa.Boolean(), nullable=False),
     sa.Column('sync_id', sa.String(length=32), nullable=True),
+    sa.Column('seeded', sa.Boolean(), nullable=False),
+    sa.Column('complete', sa.Boolean(), nullable=False),
     sa.Column('found', sa.Integer(), nullable=False),
     sa.Column('indexed', sa.Integer(), nullable=False),
     sa.Column('unchanged', sa.Integer(), nullable=False),
@@ -123,18 +128,19 @@ def upgrade() -> None:
     with op.batch_alter_table('run_pages', schema=None) as batch_op:
         batch_op.create_index(batch_op.f('ix_run_pages_run_id_status_position'), ['run_id', 'status', 'position'], unique=False)
 
-    op.create_table('crawl_slots',
+    op.create_table('crawl_hosts',
     sa.Column('host', sa.String(length=255), nullable=False),
-    sa.Column('number', sa.Integer(), nullable=False),
-    sa.Column('holder', sa.String(length=32), nullable=True),
-    sa.Column('lease_until', sa.BigInteger(), nullable=False),
-    sa.Column('next_at', sa.BigInteger(), nullable=False),
-    sa.PrimaryKeyConstraint('host', 'number', name=op.f('pk_crawl_slots'))
+    sa.Column('next_at', sa.Double(), nullable=False),
+    sa.Column('slowness', sa.Double(), nullable=False),
+    sa.Column('taken', sa.JSON(), nullable=False),
+    sa.PrimaryKeyConstraint('host', name=op.f('pk_crawl_hosts'))
     )
+    with op.batch_alter_table('crawl_hosts', schema=None) as batch_op:
+        batch_op.create_index(batch_op.f('ix_crawl_hosts_next_at'), ['next_at'], unique=False)
 
 
 def downgrade() -> None:
-    for table in ('crawl_slots', 'run_pages', 'source_runs', 'source_pages', 'sources', 'syncs'):
+    for table in ('crawl_hosts', 'run_pages', 'source_runs', 'source_pages', 'sources', 'syncs'):
         op.drop_table(table)
     op.drop_index('ix_documents_source', table_name='documents')
     op.drop_index('ix_documents_deleted', table_name='documents')
