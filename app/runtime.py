@@ -24,7 +24,9 @@ from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
 from app.services.search import Searcher
+from app.services.sources.preview import Previewer
 from app.services.sources.removal import SourceRemoval
+from app.services.sources.turns import SharedTurns
 from app.services.syncs import Syncs
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks
@@ -50,6 +52,7 @@ class Runtime:
     searcher: Searcher
     writer: DocumentWriter
     syncs: Syncs
+    previewer: Previewer
     rebuilder: Rebuilder
     key_use: KeyUse
     usage_copies: UsageCopies
@@ -109,6 +112,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         searcher=Searcher(engines, indexer, events, settings.max_answer_bytes),
         writer=writer,
         syncs=Syncs(database, counters, indexer),
+        previewer=Previewer(SharedTurns(database), private_addresses=settings.crawl_private_addresses),
         rebuilder=Rebuilder(database, locks, engines, indexer),
         key_use=KeyUse(database),
         usage_copies=UsageCopies(database, counters),

@@ -206,7 +206,10 @@ def preview_page(site_id: int) -> str:
     refill_on_error(show, (400, 401, 403, 429, 503))
     values = {"url": complete_url(form.get("url", "")), "selectors": read_selectors(form), "headers": read_headers(form)}
     fields = _load(PreviewSchema(), values)
-    return show(preview=source_actions.preview_source(current_caller(), site_id, fields, kind, source_id))
+    preview = source_actions.preview_page(
+        current_caller(), site_id, fields, kind=kind if kind in KINDS else "website", source_id=source_id or None
+    )
+    return show(preview=preview)
 
 
 def show_source(site_id: int, source_id: str) -> str:
@@ -218,7 +221,7 @@ def show_source(site_id: int, source_id: str) -> str:
         found, total = runs.list_runs(session, source, limit=SHOWN_RUNS, offset=0)
         newest = found[0] if found else None
         report = _report(session, newest)
-        sweep = find_refused_sweep(session, source, newest)
+        sweep = find_refused_sweep(session, newest)
     return render(
         "source.html",
         site=site,

@@ -94,14 +94,25 @@ def cancel_run(caller: Caller, site_id: int, source_id: str) -> SourceRun:
         return runs.cancel_run(session, source)
 
 
-def preview_page(caller: Caller, site_id: int, fields: Mapping[str, Any]) -> Preview:
+def preview_page(
+    caller: Caller, site_id: int, fields: Mapping[str, Any], *, kind: str = "website", source_id: str | None = None
+) -> Preview:
     """Fetch and read one page of a site, and store nothing.
 
+    Args:
+        fields: ``url``, ``selectors`` and ``headers``.
+        kind: Of other kinds than ``website``, the first page that the address lists is read.
+        source_id: The source whose stored headers are sent if none are given.
+
     Raises:
-        ApiError: 404; 400 for an address that is not the site's, or selectors that are none; 503 while too many pages
-            are looked at.
+        ApiError: 404; 400 for an address that is not the site's; 503 while too many pages are looked at.
     """
     part = runtime()
+    headers = fields["headers"]
     with part.database.read() as session:
         site = get_site(session, caller.account.id, site_id)
-    return part.previewer.preview(site, fields)
+        if source_id is not None:
+            headers = headers or sources.get_source(session, caller.account.id, site_id, source_id).headers
+    return part.previewer.preview(
+        site, fields["url"], kind=kind, selectors=fields["selectors"], headers=headers
+    )
