@@ -80,6 +80,17 @@ class DashboardLimitsSchema(Schema):
     unlimited = fields.Boolean(required=True)
 
 
+class FailedSourceSchema(Schema):
+    """A source whose newest run failed."""
+
+    id = fields.String(required=True)
+    site_id = fields.Integer(required=True)
+    site_name = fields.String(required=True)
+    url = fields.String(required=True)
+    error = fields.Nested(RunErrorSchema, required=True, allow_none=True)
+    failed_at = Instant(required=True, allow_none=True)
+
+
 class DashboardSchema(Schema):
     """The account at a glance."""
 
@@ -88,3 +99,4 @@ class DashboardSchema(Schema):
     plan = fields.String(required=True)
     usage = fields.Nested(DashboardUsageSchema, required=True)
     limits = fields.Nested(DashboardLimitsSchema, required=True)
+    failed_sources = fields.List(fields.Nested(FailedSourceSchema), required=True)

@@ -79,7 +79,7 @@ def explain(details: Sequence[Detail], form: Form) -> dict[str, list[str]]:
 
 def _explain(detail: Detail, form: Form) -> tuple[str, str]:
     name, _, rest = detail.field.partition("[")
-    predicate = detail.message.partition(" ")[2]
+    predicate = detail.message.removeprefix(detail.field.rsplit(".", 1)[-1]).strip()
     if name in _GLOBS:
         lines = lines_of(form.get(name, ""))
         if not rest:

@@ -16,7 +16,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site, Source, SourcePage, SourceRun
 from app.services.sites import site_inactive
 from app.services.sites import get_site
-from app.services.sources.runs import request_run, source_status
+from app.services.sources.runs import newest_runs, request_run, source_status
 from app.services.sources.schedule import next_run_at
 from app.services.sources.scope import check_address
 from app.storage.database import ROW_LOCK
@@ -108,6 +108,37 @@ def list_sources(
 def count_sources(session: Session, site_id: int) -> int:
     """How many sources a site has."""
     return session.scalar(select(func.count()).select_from(Source).where(Source.site_id == site_id)) or 0
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSource:
+    """A source whose newest run failed."""
+
+    id: str
+    site_id: int
+    site_name: str
+    url: str
+    error: dict[str, str] | None
+    failed_at: datetime | None
+
+
+def list_failed(session: Session, account_id: int) -> list[FailedSource]:
+    """Sources of the account whose newest run failed, the latest failure first."""
+    rows = session.execute(
+        select(Source, Site.name)
+        .join(Site, Site.id == Source.site_id)
+        .where(
+            Site.account_id == account_id,
+            select(SourceRun.id).where(SourceRun.source_id == Source.id, SourceRun.status == "failed").exists(),
+        )
+    ).all()
+    newest = newest_runs(session, [source.id for source, _ in rows])
+    failed = [
+        FailedSource(source.id, source.site_id, name, source.url, run.error, run.finished_at)
+        for source, name in rows
+        if (run := newest[source.id]).status == "failed"
+    ]
+    return sorted(failed, key=lambda source: source.failed_at or now(), reverse=True)
 
 
 def create_source(
