@@ -7,6 +7,7 @@ from marshmallow import Schema, fields
 from schemas.base import LenientBodySchema
 from schemas.fields import Instant, Text, WholeNumber
 from schemas.search import QueryText, RemainingQuotaSchema
+from schemas.sources import RunErrorSchema
 
 OPERATIONS = ("search", "indexing")
 MAX_REPORT_COUNT = 10_000
