@@ -26,11 +26,11 @@ $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(STAMP): pyproject.toml $(LOCK) | $(BIN)/pip
-	$(PIP) install --editable '.[redis,postgresql]'
+	$(PIP) install --editable '.[redis,postgresql,crawler]'
 	touch $@
 
 $(DEV_STAMP): pyproject.toml $(LOCK) | $(BIN)/pip
-	$(PIP) install --editable '.[redis,postgresql,dev]'
+	$(PIP) install --editable '.[redis,postgresql,crawler,dev]'
 	touch $(STAMP) $@
 
 demo: $(STAMP)  ## Serve with a demo account, site, keys and documents

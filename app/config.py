@@ -66,6 +66,9 @@ class Settings:
     event_retention_days: int = _setting(
         400, "Days after which search events and their roll-ups are deleted; at least 91."
     )
+    crawl_private_addresses: bool = _setting(
+        False, "Whether the crawler may connect to loopback, private, and link-local addresses, for an intranet."
+    )
     metrics_token: str = _setting("", "Bearer token for /metrics; not needed for direct loopback connections.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING, or ERROR.")
 

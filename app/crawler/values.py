@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
+
+PRODUCT_TOKEN = "SiteSearchBot"
+"""Our name in robots.txt."""
+MAX_PAGE_BYTES = 10 * 1_048_576
+"""Bytes of an unpacked body that are read; longer ones are no pages."""
 
 
 class Reason(StrEnum):
@@ -51,6 +56,30 @@ class NotIndexed(Exception):
         self.message = message
 
 
+class TryLater(NotIndexed):
+    """An address whose server asks to wait (429, 503). What still asks after some tries is not indexed.
+
+    Attributes:
+        seconds: How long its host is to be left alone; at most 600.
+    """
+
+    def __init__(self, reason: str, message: str, seconds: float):
+        super().__init__(reason, message)
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """What a server said of the version of a body that is known, to ask whether it changed.
+
+    Attributes:
+        etag, last_modified: The headers ``ETag`` and ``Last-Modified``; empty if there were none.
+    """
+
+    etag: str = ""
+    last_modified: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """An answer to a request, after redirects.
@@ -58,7 +87,8 @@ class Fetched:
     Attributes:
         url: The address that answered, normalized.
         status: 200, or 304 where a condition was sent and nothing changed.
-        headers: With names in lower case.
+        headers: With names in lower case, without cookies. ``content-type`` says what a page is also where its
+            server did not.
         body: Unpacked; empty with 304.
         redirects: The addresses that led here, first to last, without ``url``.
     """
@@ -68,6 +98,19 @@ class Fetched:
     headers: Mapping[str, str]
     body: bytes
     redirects: tuple[str, ...] = ()
+
+
+class Fetch(Protocol):
+    """Fetches an address with all checks and manners; see :meth:`app.crawler.fetching.Fetcher.fetch`."""
+
+    def __call__(
+        self, url: str, *, any_type: bool = False, max_bytes: int = MAX_PAGE_BYTES, truncate: bool = False
+    ) -> Fetched:
+        """Fetch an address.
+
+        Raises:
+            NotIndexed: It cannot be had.
+        """
 
 
 @dataclass(frozen=True, slots=True)

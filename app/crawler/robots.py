@@ -1,0 +1,139 @@
+"""robots.txt (RFC 9309): what a host allows, how fast, and where its sitemaps are."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+
+from protego import Protego
+
+from app.crawler.addresses import normalize_url, parse_url
+from app.crawler.values import PRODUCT_TOKEN, Fetch, NotIndexed, Reason, TryLater
+
+PRODUCT_TOKEN = "SiteSearchBot"
+MAX_ROBOTS_BYTES = 500 * 1_024
+MAX_CRAWL_DELAY_SECONDS = 60.0
+MAX_SITEMAPS = 100
+
+_MAX_HOSTS = 20
+_FAILURE_SECONDS = 60.0
+_UNAVAILABLE = {Reason.REDIRECT_LOOP, Reason.OTHER_HOST}
+"""RFC 9309 counts redirects that lead nowhere as no robots.txt."""
+_AGENT_LINE = re.compile(r"[ \t]*user[ -]?agent[ \t]*(?::|[ \t])[ \t]*(?P<token>\*|[A-Za-z_-]*).*", re.IGNORECASE)
+
+
+class Rules:
+    """What one robots.txt says to us."""
+
+    def __init__(self, text: str):
+        """
+        Args:
+            text: The file's text; empty if there is none.
+        """
+        self._parser = Protego.parse("\n".join(_for_us(line) for line in text.splitlines()))
+        self.crawl_delay: float = self._parser.crawl_delay(PRODUCT_TOKEN) or 0.0
+        """Seconds from one request to the next."""
+
+    def allows(self, url: str) -> bool:
+        """Whether a page may be fetched."""
+        return self._parser.can_fetch(url, PRODUCT_TOKEN)
+
+    def sitemaps(self, base: str) -> tuple[str, ...]:
+        """Addresses of the first hundred sitemaps that it names, absolute and normalized, each once.
+
+        Args:
+            base: An address on the same host.
+        """
+        found: dict[str, None] = {}
+        for named in self._parser.sitemaps:
+            if len(found) == MAX_SITEMAPS:
+                break
+            try:
+                found[normalize_url(named, base)] = None
+            except ValueError:
+                continue  # A line that names no address names no sitemap.
+        return tuple(found)
+
+
+class Robots:
+    """The robots.txt files of the hosts of one run, each read when first needed. Thread-safe.
+
+    Holds the rules of 20 hosts (a file of 500 KiB takes some 25 MiB once parsed); others are read again.
+    """
+
+    def __init__(self, fetch: Fetch, now: Callable[[], float] = time.monotonic):
+        """
+        Args:
+            fetch: Fetches a robots.txt; it must not ask for rules itself.
+            now: Seconds.
+        """
+        self._fetch = fetch
+        self._now = now
+        self._known: OrderedDict[str, tuple[float, Rules | NotIndexed]] = OrderedDict()
+        self._lock = Lock()
+
+    def check(self, url: str) -> Rules:
+        """The rules that hold for an address that may be fetched.
+
+        Raises:
+            NotIndexed: They forbid it, ask for a Crawl-delay of more than 60 seconds, or cannot be had now: then the
+                reason is that of the robots.txt (``http_503``, ``timeout``, …), since nobody knows what they say.
+        """
+        rules = self.rules(url)
+        if not rules.allows(url):
+            raise NotIndexed(Reason.ROBOTS, "robots.txt does not allow this address.")
+        if rules.crawl_delay > MAX_CRAWL_DELAY_SECONDS:
+            raise NotIndexed(
+                Reason.ROBOTS,
+                f"robots.txt asks for a Crawl-delay of {rules.crawl_delay:.0f} seconds; the crawler waits for at most "
+                f"{MAX_CRAWL_DELAY_SECONDS:.0f}.",
+            )
+        return rules
+
+    def rules(self, url: str) -> Rules:
+        """The rules of an address's host.
+
+        Raises:
+            NotIndexed: They cannot be had now. It is tried again after a minute.
+        """
+        origin = parse_url(url).origin
+        with self._lock:
+            until, known = self._known.pop(origin, (0.0, None))
+            if known is None or self._now() >= until:
+                until, known = self._read(origin)
+            self._known[origin] = until, known
+            if len(self._known) > _MAX_HOSTS:
+                self._known.popitem(last=False)
+        if isinstance(known, NotIndexed):
+            raise known
+        return known
+
+    def _read(self, origin: str) -> tuple[float, Rules | NotIndexed]:
+        try:
+            fetched = self._fetch(f"{origin}/robots.txt", any_type=True, max_bytes=MAX_ROBOTS_BYTES, truncate=True)
+        except TryLater:
+            raise
+        except NotIndexed as error:
+            if error.reason in _UNAVAILABLE or error.reason.startswith("http_4"):
+                return float("inf"), Rules("")
+            why = NotIndexed(error.reason, f"robots.txt cannot be read, so nothing is: {error.message}")
+            return self._now() + _FAILURE_SECONDS, why
+        return float("inf"), Rules(fetched.body.decode("utf-8-sig", "replace"))
+
+
+def _for_us(line: str) -> str:
+    """A line with the name of an agent that is not ours replaced by one short name.
+
+    A token matches as a whole (the parser also takes ``site`` for us), and thousands of agents above thousands of
+    rules would have each rule stored for each agent.
+    """
+    match = _AGENT_LINE.fullmatch(line)
+    if match is None:
+        return line
+    token = match["token"]
+    if token == "*":
+        return "User-agent: *"
+    return f"User-agent: {PRODUCT_TOKEN if token.lower() == PRODUCT_TOKEN.lower() else 'another'}"
