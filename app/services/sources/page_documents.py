@@ -64,6 +64,11 @@ def make_document(page: Page, address: str, title: str) -> ValidDocument:
         return read_document(_cut({name: value for name, value in raw.items() if name not in optional}))
 
 
+def clean_title(title: str) -> str:
+    """A title as it can be stored."""
+    return str(_clean(title))[:MAX_TITLE_LENGTH]
+
+
 def retitle(document: dict[str, Any], title: str) -> ValidDocument:
     """A stored document with another title."""
     return read_document(_cut({**document, "title": _clean(title[:MAX_TITLE_LENGTH])}))
