@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent
-PLACES = {"app": "tests", "backends": "tests/backends", "schemas": "tests/api"}
-"""Where the tests of each package are. Those of a noun's schemas are the HTTP tests of the noun."""
+PLACES = {"app": "tests", "backends": "tests/backends", "schemas": "tests/api", "validation": "tests/api"}
+"""Where the tests of each package are. Those of a noun's schemas and validation are the HTTP tests of the noun."""
 
 COVERED_BY = {
     "app/api/examples.py": "tests/web/test_openapi.py",
@@ -15,7 +15,7 @@ COVERED_BY = {
     "app/backoff.py": "tests/test_jobs.py",
     "app/clock.py": "tests/service/test_clock.py",
     "app/commands/cli.py": "tests/web/test_quota.py",
-    "app/commands/demo_data.py": "tests/pages/test_docs.py",
+    "app/commands/demo_data.py": "tests/pages/docs/test_views.py",
     "app/commands/search.py": "tests/service/test_moves.py",
     "app/commands/setup.py": "tests/web/test_openapi.py",
     "app/counters/base.py": "tests/counters/test_windows.py",
@@ -40,18 +40,18 @@ COVERED_BY = {
     "app/models/sources.py": "tests/storage/test_migrate.py",
     "app/models/usage.py": "tests/storage/test_migrate.py",
     "app/pages/dashboard.py": "tests/pages/test_every_page.py",
+    "app/pages/docs/markdown.py": "tests/pages/docs/test_views.py",
+    "app/pages/docs/reference.py": "tests/pages/docs/test_views.py",
+    "app/pages/docs/schema_tables.py": "tests/pages/docs/test_views.py",
     "app/pages/errors.py": "tests/pages/test_negotiation.py",
-    "app/pages/facets.py": "tests/pages/test_search_preview.py",
     "app/pages/forms.py": "tests/pages/test_sites.py",
-    "app/pages/hits.py": "tests/pages/test_search_preview.py",
     "app/pages/home.py": "tests/pages/test_accounts.py",
     "app/pages/languages.py": "tests/pages/test_search_settings.py",
     "app/pages/layout.py": "tests/pages/test_every_page.py",
-    "app/pages/markdown.py": "tests/pages/test_docs.py",
     "app/pages/method_override.py": "tests/pages/test_negotiation.py",
     "app/pages/redirects.py": "tests/pages/test_accounts.py",
-    "app/pages/reference.py": "tests/pages/test_docs.py",
-    "app/pages/schema_tables.py": "tests/pages/test_docs.py",
+    "app/pages/search/facets.py": "tests/pages/search/test_preview.py",
+    "app/pages/search/hits.py": "tests/pages/search/test_preview.py",
     "app/pages/settings_lines.py": "tests/pages/test_search_settings.py",
     "app/runtime.py": "tests/test_layers.py",
     "app/services/access/credentials.py": "tests/web/test_auth.py",
@@ -113,11 +113,12 @@ COVERED_BY = {
     "schemas/errors.py": "tests/web/test_openapi.py",
     "schemas/fields.py": "tests/web/test_error_handlers.py",
     "schemas/forms.py": "tests/api/test_sites.py",
-    "schemas/gateway.py": "tests/gateway/test_errors.py",
-    "schemas/gateway_answers.py": "tests/gateway/test_recordings.py",
-    "schemas/gateway_problems.py": "tests/gateway/test_errors.py",
-    "schemas/gateway_query_string.py": "tests/gateway/test_errors.py",
-    "schemas/problems.py": "tests/web/test_error_handlers.py",
+    "schemas/gateway/searches.py": "tests/gateway/test_errors.py",
+    "schemas/gateway/answers.py": "tests/gateway/test_recordings.py",
+    "schemas/gateway/problems.py": "tests/gateway/test_errors.py",
+    "schemas/gateway/query_string.py": "tests/gateway/test_errors.py",
+    "validation/instants.py": "tests/api/test_documents.py",
+    "validation/problems.py": "tests/web/test_error_handlers.py",
 }
 """Modules without a test module of their name, and where they are tested. It may only shrink."""
 

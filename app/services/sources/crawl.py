@@ -361,6 +361,20 @@ class Crawl:
             found=self._found(links, address.depth, always=further),
         )  # fmt: skip
 
+    def index_page(self, url: str, page: Page) -> None:
+        """Make a page a document that an API gave whole, unless the run has it already."""
+        reason = None if self._visitor.scope.contains(url) and self._rules.allow(url) else Reason.EXCLUDED
+        if reason is not None:
+            self.recorder.add_found([Found(url, 0)])
+        elif url not in self.recorder and self._control.insist(lambda: self._frontier.status_of(url)) in (
+            None,
+            "waiting",
+        ):
+            self._found_first = (Found(url, 0),)
+            self._index(Address(url, 0), None, page)
+        if self.recorder.is_full:
+            self._write()
+
     def _index(self, address: Address, fetched: Fetched | None, page: Page) -> None:
         """Make a page a document, unless it is as before, or another page is the same.
 

@@ -20,7 +20,7 @@ from app.services.sources.runs import Claim, held_run
 from app.services.sources.source_documents import SourceDocuments
 from app.services.syncs import Syncs
 from app.storage.database import Database
-from schemas.documents import ValidDocument
+from validation.documents import ValidDocument
 
 T = TypeVar("T")
 
@@ -103,7 +103,7 @@ class Recorder:
         self._claim = claim
         self._documents = documents
         self._syncs = syncs
-        self._insist = insist
+        self.insist = insist
         self._judge = judge
         self._clock = clock
         self._batch = _Batch()
@@ -159,7 +159,7 @@ class Recorder:
         if refused:
             self.plan_is_full = True
         settled = [_refused(outcome) if _id_of(outcome) in refused else outcome for outcome in outcomes.values()]
-        self._insist(lambda: self._write_pages(settled))
+        self.insist(lambda: self._write_pages(settled))
         self._batch = _Batch()
         return True
 
@@ -168,11 +168,11 @@ class Recorder:
         documents = {outcome.document.id: outcome.document for outcome in outcomes if outcome.document is not None}
         refused: set[str] = set()
         if documents:
-            refused = self._insist(lambda: self._documents.put(list(documents.values())))
+            refused = self.insist(lambda: self._documents.put(list(documents.values())))
         seen = [outcome.seen for outcome in outcomes if outcome.seen is not None]
         gone = [outcome.gone for outcome in outcomes if outcome.gone is not None]
         if self._documents.sync_id is None:
-            self._insist(lambda: self._documents.remove([each for each in gone if each not in documents]))
+            self.insist(lambda: self._documents.remove([each for each in gone if each not in documents]))
         elif seen:
             self.mark_seen(seen)
         return refused
@@ -181,7 +181,7 @@ class Recorder:
         """Keep documents from being removed at the end of the run."""
         documents, sync_id = self._documents, self._documents.sync_id
         if sync_id is not None and ids:
-            self._insist(
+            self.insist(
                 lambda: self._syncs.mark_seen(documents.account_id, documents.source.site_id, sync_id, list(ids))
             )
 
@@ -208,7 +208,7 @@ class Recorder:
                 add_found(session, self.held(session), found, self._judge)
 
         if found:
-            self._insist(write)
+            self.insist(write)
 
     def held(self, session: Session) -> SourceRun:
         """The run, locked.

@@ -74,3 +74,14 @@ def pages_to_retitle(database: Database, source_id: str, suffix: str | None) -> 
         found = [Retitled(row.url, row.document_id, title) for row, title in titled if title != row.document_title]
         if found:
             yield found
+
+
+def keep(database: Database, source_id: str, pages: list[Retitled]) -> None:
+    """Note the titles that documents have now."""
+    with database.write() as session:
+        for page in pages:
+            session.execute(
+                update(SourcePage)
+                .where(SourcePage.source_id == source_id, SourcePage.url == page.url)
+                .values(document_title=page.title)
+            )
