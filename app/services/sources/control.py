@@ -54,6 +54,11 @@ class RunControl:
         """Leave the run to whoever has it."""
         self._end(RunLost)
 
+    def go_on(self) -> None:
+        """Take note that the run was cancelled: what is left is to write that down."""
+        if self._why is RunCancelled:
+            self._ended.clear()
+
     def _end(self, why: type[Exception]) -> None:
         if not self._ended.is_set():
             self._why = why

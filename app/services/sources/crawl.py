@@ -284,17 +284,13 @@ class Crawl:
             target = self._known(fetched.url)
             own = known is not None and known.document_is_there
             if not (own and target is not None and target.reason == Reason.CANONICAL):
-                self._settle_redirected(
-                    address, fetched.url, lambda target: self._settle_unchanged(target, fetched)
-                )
+                self._settle_redirected(address, fetched.url, lambda target: self._settle_unchanged(target, fetched))
                 return
-        assert known is not None, "a condition was sent"  # noqa: S101
+        assert known is not None, "a condition was sent"
         found = self._found(known.links, address.depth)
         if known.document_id is not None:
             self._add(
-                Outcome(
-                    address.url, "unchanged", seen=known.document_id, text_digest=known.text_digest, found=found
-                )
+                Outcome(address.url, "unchanged", seen=known.document_id, text_digest=known.text_digest, found=found)
             )
         elif known.reason == Reason.DUPLICATE:
             self._add(Outcome(address.url, "waiting", Reason.DUPLICATE, found=found))
@@ -370,7 +366,6 @@ class Crawl:
             None,
             "waiting",
         ):
-            self._found_first = (Found(url, 0),)
             self._index(Address(url, 0), None, page)
         if self.recorder.is_full:
             self._write()
@@ -414,9 +409,7 @@ class Crawl:
         found = self._found(links, address.depth)
         if known is not None and known.document_is_there and (known.document_id, known.digest) == (identity, digest):
             kept["document_title"] = known.document_title
-            outcome = Outcome(
-                address.url, "unchanged", seen=identity, text_digest=text_digest, page=kept, found=found
-            )
+            outcome = Outcome(address.url, "unchanged", seen=identity, text_digest=text_digest, page=kept, found=found)
         else:
             outcome = Outcome(
                 address.url,
@@ -429,9 +422,7 @@ class Crawl:
             )
         self._add(outcome)
 
-    def _find_same(
-        self, address: Address, identity: str, text_digest: bytes, *, is_document: bool
-    ) -> Outcome | None:
+    def _find_same(self, address: Address, identity: str, text_digest: bytes, *, is_document: bool) -> Outcome | None:
         """The outcome of a page that another one is the same as: left out, or put last until the other is read."""
         if self.recorder.find_like(address.url, identity, text_digest) is not None:
             return Outcome(address.url, "skipped", Reason.DUPLICATE)

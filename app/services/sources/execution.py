@@ -1,4 +1,4 @@
-"""The course of a run: its sync begins, the addresses to begin with are found, pages are read, and what is gone goes."""
+"""The course of a run: its sync begins, addresses are found, pages are read, and what is gone goes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ from app.services.sources.visitor import Visitor, is_failure
 from app.services.syncs import DEFAULT_MAX_REMOVED_PERCENT
 
 STEP = 500
-DELETE_STEP = 2_000
+DELETE_STEP = 500
+
+MAX_LAPSES = 10
+"""How often a run is continued whose process was killed: one of its pages may be what kills."""
 
 log = logging.getLogger(__name__)
 
@@ -57,9 +60,18 @@ def execute(parts: CrawlParts, claim: Claim, control: RunControl) -> str:
         ``finished``, ``failed``, ``cancelled``, ``handed_back`` or ``lost``.
     """
     try:
-        return _Execution(parts, claim, control).run()
+        execution = _Execution(parts, claim, control)
+        try:
+            return execution.run()
+        except RunLost:
+            raise
+        except Exception:
+            log.exception("run %s broke off", claim.run_id)
+            return execution.end_broken_off()
     except RunLost:
         return "lost"
+    except RunInterrupted:
+        return "handed_back"
 
 
 class _Execution:
@@ -81,22 +93,33 @@ class _Execution:
             return run, source, session.get_one(Site, source.site_id)
 
     def run(self) -> str:
+        """Work until the run ends or is handed back; gives which."""
         try:
-            try:
-                removed = self._work()
-            except ApiError as error:
-                if error.code in (ErrorCode.SITE_NOT_FOUND, ErrorCode.INVALID_API_KEY):
-                    raise RunLost from error
-                raise RunFailed(error.code, error.message) from error
-        except RunFailed as error:
-            self._abandon_sync()
-            return self._end("failed", error={"code": error.code, "message": error.message})
-        except RunCancelled:
-            self._abandon_sync()
-            return self._end("cancelled")
+            return self._run_to_its_end()
         except RunInterrupted:
             self._hand_back()
             return "handed_back"
+
+    def end_broken_off(self) -> str:
+        """End the run because of an error of ours."""
+        self._abandon_sync()
+        return self._end("failed", error={"code": ErrorCode.INTERNAL_ERROR, "message": "The run broke off."})
+
+    def _run_to_its_end(self) -> str:
+        try:
+            removed = self._work()
+        except RunCancelled:
+            self._control.go_on()
+            self._abandon_sync()
+            return self._end("cancelled")
+        except RunFailed as error:
+            self._abandon_sync()
+            return self._end("failed", error={"code": error.code, "message": error.message})
+        except ApiError as error:
+            if error.code in (ErrorCode.SITE_NOT_FOUND, ErrorCode.INVALID_API_KEY):
+                raise RunLost from error  # The site was deleted, and the run with it.
+            self._abandon_sync()
+            return self._end("failed", error={"code": error.code, "message": error.message})
         return self._end("finished", removed=removed)
 
     def _work(self) -> int:
@@ -105,6 +128,8 @@ class _Execution:
             raise RunFailed(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to crawl.")
         if self._run.cancelled:
             raise RunCancelled
+        if self._run.lapses > MAX_LAPSES:
+            raise RunFailed(ErrorCode.INTERNAL_ERROR, "The run was broken off too often.")
         if self._urls is None:
             removed = self._begin_sync()
             if removed is not None:
@@ -234,9 +259,7 @@ class _Execution:
         failure = is_failure(error.reason)
         if failure:
             self._control.insist(lambda: self._note(complete=False))
-        self._recorder.add(
-            Outcome(url, "failed" if failure else "skipped", error.reason, found=(Found(url, 0),))
-        )
+        self._recorder.add(Outcome(url, "failed" if failure else "skipped", error.reason))
 
     def _read_posts(self) -> None:
         """Read a blog's posts from its API, which gives them whole."""
@@ -299,7 +322,7 @@ class _Execution:
             return 0
         if self._source.kind == "feed":
             self._keep_what_left_the_feed()
-        assert run.sync_id is not None  # noqa: S101
+        assert run.sync_id is not None
         sync_id = run.sync_id
         percent = run.options.get("max_removed_percent", DEFAULT_MAX_REMOVED_PERCENT)
         removed = self._control.insist(

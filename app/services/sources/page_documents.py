@@ -99,4 +99,7 @@ def _cut(raw: dict[str, Any]) -> dict[str, Any]:
         return raw
     # A byte less of text is at least a byte less of JSON.
     text = raw["content"].encode()
-    return {**raw, "content": text[: max(0, len(text) - (size - MAX_DOCUMENT_BYTES) - _CUT_ROOM)].decode(errors="ignore")}
+    return {
+        **raw,
+        "content": text[: max(0, len(text) - (size - MAX_DOCUMENT_BYTES) - _CUT_ROOM)].decode(errors="ignore"),
+    }

@@ -188,7 +188,9 @@ class Recorder:
     def _write_pages(self, outcomes: Sequence[Outcome]) -> None:
         with self._database.write() as session:
             run = self.held(session)
-            add_found(session, run, [found for outcome in outcomes for found in outcome.found], self._judge)
+            found = [found for outcome in outcomes for found in outcome.found]
+            # Some were found by what was asked for them: a redirect, or an API that gives pages whole.
+            add_found(session, run, [*found, *(Found(outcome.url, 0) for outcome in outcomes)], self._judge)
             for outcome in outcomes:
                 settle(session, run, outcome.url, outcome.status, outcome.reason)
                 if outcome.page is not None:

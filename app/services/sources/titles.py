@@ -1,4 +1,4 @@
-"""The part that the titles of a source's pages share at their end, and documents whose title still has it or lacks it."""
+"""What titles of a source share at their end, and documents whose title still has it or lacks it."""
 
 from __future__ import annotations
 

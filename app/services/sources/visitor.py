@@ -31,9 +31,7 @@ class Visitor:
         wait: Waits for seconds; it may raise to end the waiting.
     """
 
-    def __init__(
-        self, network: Network, turns: Turns, source: Source, user_agent: str, wait: Callable[[float], None]
-    ):
+    def __init__(self, network: Network, turns: Turns, source: Source, user_agent: str, wait: Callable[[float], None]):
         self.scope = Scope.of(source.url)
         self.robots = Robots(self._fetch_rules)
         self._turns = turns
