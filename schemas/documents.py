@@ -10,7 +10,7 @@ from marshmallow import INCLUDE, Schema, ValidationError, fields
 from schemas.base import BodySchema, QuerySchema
 from schemas.fields import QueryWholeNumber, Text, WholeNumber
 from schemas.search import MAX_INT64
-from validation.documents import (
+from schemas.validation.documents import (
     MAX_BATCH,
     MAX_ID_LENGTH,
     MAX_URL_LENGTH,
@@ -19,7 +19,7 @@ from validation.documents import (
     as_identifier,
     read_document,
 )
-from validation.problems import Problem, ProblemCount, shown_name
+from schemas.validation.problems import Problem, ProblemCount, shown_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 from marshmallow import ValidationError, fields
 
-from validation.instants import parse_instant
-from validation.problems import NULL, REQUIRED, Problem
+from schemas.validation.instants import parse_instant
+from schemas.validation.problems import NULL, REQUIRED, Problem
 
 MAX_INTEGER = 2147483647
 _BASE_MESSAGES: Any = {"required": REQUIRED, "null": NULL, "validator_failed": Problem("is not valid", "invalid")}

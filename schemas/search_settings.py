@@ -10,7 +10,7 @@ from backends.text import normal_form
 from schemas.base import BodySchema
 from schemas.fields import Text
 from schemas.search import MAX_QUERY_BYTES
-from validation.problems import Problem, ProblemCount
+from schemas.validation.problems import Problem, ProblemCount
 
 LANGUAGES = (
     "ar", "ca", "cs", "da", "de", "el", "en", "eo", "es", "et", "eu", "fa", "fi", "fr",

@@ -8,8 +8,8 @@ from marshmallow import Schema, ValidationError, fields
 
 from schemas.base import BodySchema, QuerySchema, UpdateSchema
 from schemas.fields import Flag, Instant, QueryWholeNumber, Text
-from validation.problems import Problem
-from validation.sites import domain_of
+from schemas.validation.problems import Problem
+from schemas.validation.sites import domain_of
 
 
 class SiteUrl(Text):

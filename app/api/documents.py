@@ -20,7 +20,7 @@ from schemas.documents import (
     DestroySchema,
     SiteChoiceSchema,
 )
-from validation.documents import RECOMMENDED_BATCH
+from schemas.validation.documents import RECOMMENDED_BATCH
 
 blp = ApiBlueprint("documents", __name__, description="Add, replace, and remove documents.")
 

@@ -9,7 +9,7 @@ from marshmallow import ValidationError, fields, pre_load
 from schemas.base import BodySchema, LenientBodySchema
 from schemas.fields import Flag, Text, WholeNumber
 from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES
-from validation.problems import Problem
+from schemas.validation.problems import Problem
 
 MAX_QUERIES = 10
 MAX_HITS = 101

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from backends.base import STANDARD_FIELDS, FieldKind
-from validation.instants import parse_instant
-from validation.problems import MAX_PROBLEMS, REQUIRED, Problem, shown_name
+from schemas.validation.instants import parse_instant
+from schemas.validation.problems import MAX_PROBLEMS, REQUIRED, Problem, shown_name
 
 RECOMMENDED_BATCH = 1_000
 MAX_BATCH = 10_000
