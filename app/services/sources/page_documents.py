@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from app.crawler.values import Page
-from validation.documents import (
+from schemas.validation.documents import (
     MAX_DOCUMENT_BYTES,
     MAX_FURTHER_FIELDS,
     MAX_ID_LENGTH,

@@ -20,7 +20,7 @@ from app.services.sources.runs import Claim, held_run
 from app.services.sources.source_documents import SourceDocuments
 from app.services.syncs import Syncs
 from app.storage.database import Database
-from validation.documents import ValidDocument
+from schemas.validation.documents import ValidDocument
 
 T = TypeVar("T")
 
