@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from schemas.problems import MAX_PROBLEMS
+from schemas.validation.problems import MAX_PROBLEMS
 
 
 class ErrorCode(StrEnum):

@@ -9,7 +9,7 @@ from marshmallow import Schema, ValidationError, fields, validates_schema
 
 from schemas.base import BodySchema, UpdateSchema
 from schemas.fields import Instant, Text
-from schemas.problems import Problem
+from schemas.validation.problems import Problem
 
 _LOCAL = re.compile(r"[^\s@\"(),:;<>\[\]\\\x00-\x1f\x7f]{1,64}")
 _LABEL = re.compile(r"[0-9A-Za-z\u0080-\U0010ffff](?:[0-9A-Za-z\u0080-\U0010ffff-]{0,61}[0-9A-Za-z\u0080-\U0010ffff])?")

@@ -8,7 +8,7 @@ from typing import Any
 
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, post_load
 
-from schemas.problems import MAX_PROBLEMS, UNKNOWN, Problem, shown_name
+from schemas.validation.problems import MAX_PROBLEMS, UNKNOWN, Problem, shown_name
 
 
 class BodySchema(Schema):

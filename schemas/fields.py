@@ -8,7 +8,8 @@ from typing import Any
 
 from marshmallow import ValidationError, fields
 
-from schemas.problems import NULL, REQUIRED, Problem
+from schemas.validation.instants import parse_instant
+from schemas.validation.problems import NULL, REQUIRED, Problem
 
 MAX_INTEGER = 2147483647
 _BASE_MESSAGES: Any = {"required": REQUIRED, "null": NULL, "validator_failed": Problem("is not valid", "invalid")}
@@ -137,28 +138,6 @@ class QueryFlag(Flag):
         if value in ("false", "0"):
             return False
         raise ValidationError([Problem("must be true or false", "type")])
-
-
-def parse_instant(text: str) -> datetime:
-    """An ISO 8601 date or date-time as an aware UTC time: a date is its 00:00Z, no offset is UTC.
-
-    Raises:
-        ValueError: It is neither.
-    """
-    if not _ISO.fullmatch(text):
-        raise ValueError("not an ISO 8601 date or date-time")
-    moment = datetime.fromisoformat(text.replace("z", "Z").replace("t", "T"))
-    if moment.tzinfo is None:
-        return moment.replace(tzinfo=UTC)
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError as error:
-        raise ValueError("out of range") from error
-
-
-_ISO = re.compile(
-    r"\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:[Zz]|[+-]\d{2}(?::?\d{2})?)?)?", re.ASCII
-)
 
 
 _DATE_LENGTH = len("2024-05-01")

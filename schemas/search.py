@@ -8,7 +8,7 @@ from marshmallow import Schema, ValidationError, fields, pre_load
 
 from schemas.base import BodySchema, QuerySchema
 from schemas.fields import Flag, QueryFlag, QueryWholeNumber, Text, WholeNumber
-from schemas.problems import REQUIRED
+from schemas.validation.problems import REQUIRED
 
 MAX_QUERY_BYTES = 512
 MAX_FILTER_LENGTH = 2000

@@ -9,8 +9,8 @@ from marshmallow import Schema, ValidationError, fields
 from backends.text import normal_form
 from schemas.base import BodySchema
 from schemas.fields import Text
-from schemas.problems import Problem, ProblemCount
 from schemas.search import MAX_QUERY_BYTES
+from schemas.validation.problems import Problem, ProblemCount
 
 LANGUAGES = (
     "ar", "ca", "cs", "da", "de", "el", "en", "eo", "es", "et", "eu", "fa", "fi", "fr",

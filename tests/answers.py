@@ -20,7 +20,7 @@ from werkzeug.test import TestResponse
 from app.errors import STATUS, ErrorCode
 from app.web.gateway_errors import is_gateway_path
 from app.web.openapi import document
-from schemas.problems import MAX_PROBLEMS
+from schemas.validation.problems import MAX_PROBLEMS
 
 Document = dict[str, Any]
 UNDESCRIBED_STATUSES = (404, 405)

@@ -226,7 +226,7 @@ def test_every_page_is_in_the_contents_and_reached_from_the_readme() -> None:
     assert [name for name in pages if f"(docs/{name}.md)" not in README] == []
 
 
-ROOTS = ("app", "backends", "benchmarks", "deploy", "docs", "schemas", "tests")
+ROOTS = ("app", "backends", "benchmarks", "deploy", "docs", "schemas", "tests", "validation")
 
 
 @pytest.mark.parametrize("name", PAGES)

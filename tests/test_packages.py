@@ -60,11 +60,11 @@ def test_every_package_has_one_version_and_no_address() -> None:
 
 def test_whatever_the_service_imports_is_asked_for() -> None:
     asked = {canonicalize_name(Requirement(text).name) for text in ASKED_FOR}
-    known = {"app", "backends", "schemas", "_typeshed", *sys.stdlib_module_names}
+    known = {"app", "backends", "schemas", "validation", "_typeshed", *sys.stdlib_module_names}
     distributions = packages_distributions()
     imported = {
         module.partition(".")[0]
-        for folder in ("app", "backends", "schemas")
+        for folder in ("app", "backends", "schemas", "validation")
         for path in (ROOT / folder).rglob("*.py")
         for module in imports_of(ast.parse(path.read_text()))
     }

@@ -13,7 +13,6 @@ from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from app.web.site_selection import choose_written_site
 from schemas.documents import (
-    RECOMMENDED_BATCH,
     BulkAnswerSchema,
     BulkSchema,
     DestroyAnswerSchema,
@@ -21,6 +20,7 @@ from schemas.documents import (
     DestroySchema,
     SiteChoiceSchema,
 )
+from schemas.validation.documents import RECOMMENDED_BATCH
 
 blp = ApiBlueprint("documents", __name__, description="Add, replace, and remove documents.")
 

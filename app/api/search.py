@@ -19,8 +19,8 @@ from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller, used_today
 from app.web.responses import json_answer
 from app.web.site_selection import choose_searched_site
-from schemas.problems import MAX_PROBLEMS, shown_name
 from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySchema
+from schemas.validation.problems import MAX_PROBLEMS, shown_name
 
 blp = ApiBlueprint("search", __name__, description="Ranked, typo-tolerant full-text search.")
 

@@ -16,7 +16,7 @@ from app.runtime import Runtime
 from app.services import accounts, sites
 from app.services.access import keys
 from app.services.access.credentials import credential_change
-from schemas.documents import ValidDocument, read_document
+from schemas.validation.documents import ValidDocument, read_document
 
 EMAIL = "demo@example.com"
 KEY_NAMES = {"private": "Server", "search": "Search from a server", "public": "Search box in the browser"}

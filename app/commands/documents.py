@@ -19,7 +19,7 @@ from app.services.site_fields import TooManySiteFields
 from app.services.sites import get_account
 from app.wording import counted
 from backends.errors import BackendError
-from schemas.documents import RECOMMENDED_BATCH, DocumentProblems, ValidDocument, read_document
+from schemas.validation.documents import RECOMMENDED_BATCH, DocumentProblems, ValidDocument, read_document
 
 group = AppGroup("documents", help="Import documents from a file.")
 

@@ -24,16 +24,16 @@ from app.web.parsing import check_query_string, read_json
 from app.web.policy import OPEN, OperationPolicy
 from app.web.request_checks import current_caller, require_search
 from app.web.responses import json_answer
-from schemas.gateway import EngineFacetSearchSchema, EngineMultiSearchSchema, EngineSearchSchema
-from schemas.gateway_answers import (
+from schemas.gateway.answers import (
     EngineAnswerSchema,
     EngineErrorSchema,
     EngineFacetAnswerSchema,
     EngineHealthSchema,
     EngineMultiAnswerSchema,
 )
-from schemas.gateway_problems import first_problem
-from schemas.gateway_query_string import query_parameters, read_query_string
+from schemas.gateway.problems import first_problem
+from schemas.gateway.query_string import query_parameters, read_query_string
+from schemas.gateway.searches import EngineFacetSearchSchema, EngineMultiSearchSchema, EngineSearchSchema
 
 P = ParamSpec("P")
 T = TypeVar("T")

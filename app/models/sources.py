@@ -70,6 +70,8 @@ class SourceRun(Base):
     """Names the claim of the process that works on it; another claim has another name."""
     lease_until: Mapped[datetime | None]
     """Until when the claim holds; after that, another process continues the run."""
+    lapses: Mapped[int] = mapped_column(default=0)
+    """How often a claim lapsed because its process was killed."""
     cancelled: Mapped[bool] = mapped_column(default=False)
     """Whether somebody asked that it stop."""
     sync_id: Mapped[str | None] = mapped_column(String(32))

@@ -9,19 +9,19 @@ from app.pages import (
     accounts,
     analytics,
     dashboard,
-    docs,
     errors,
     home,
     keys,
     layout,
-    search_preview,
     search_settings,
     sites,
     sources,
     widget,
 )
+from app.pages.docs.views import show_docs, show_docs_image, show_docs_page
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
+from app.pages.search.preview import has_query, show_search_preview
 from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
 from app.web.policy import OperationPolicy, set_policy
@@ -68,20 +68,25 @@ PAGES: dict[str, View] = {
 _PAGE = OperationPolicy(has_page=True)
 _MANAGED = OperationPolicy(MANAGING, has_page=True)
 _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
-_PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=search_preview.has_query)
+_PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=has_query)
 
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/", "pages.show_home", home.show_home, _PAGE),
     ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
     ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
-    ("/sites/<int(signed=True):site_id>/try", "pages.show_trial", search_preview.show_trial, _PREVIEW),
+    ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
     ("/sites/<int(signed=True):site_id>/sources/create", "pages.show_source_create_form", sources.show_create_form, _MANAGED),
-    ("/sites/<int(signed=True):site_id>/sources/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _MANAGED),
-    ("/docs", "pages.show_docs", docs.show_docs, _GUIDE),
-    ("/docs/<string:name>", "pages.show_docs_page", docs.show_docs_page, _GUIDE),
+    (
+        "/sites/<int(signed=True):site_id>/sources/<string:source_id>/edit",
+        "pages.show_source_edit_form",
+        sources.show_edit_form,
+        _MANAGED,
+    ),
+    ("/docs", "pages.show_docs", show_docs, _GUIDE),
+    ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
     (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(reflects_nothing=True)),
     ("/widget.js", "widget", widget.show_widget, OperationPolicy(uncounted=True, reflects_nothing=True)),
-    ("/docs/images/<string:name>", "docs_image", docs.show_docs_image, OperationPolicy(uncounted=True)),
+    ("/docs/images/<string:name>", "docs_image", show_docs_image, OperationPolicy(uncounted=True)),
 )
 """Addresses that only pages have: rule, endpoint, view, policy."""
 

@@ -12,7 +12,8 @@ from app.errors import ApiError, ErrorCode
 from app.web.parsing import invalid, read_form_body
 from schemas.fields import Flag, Instant, WholeNumber
 from schemas.forms import describe_form
-from schemas.sites import SiteUrl, complete_url
+from schemas.sites import SiteUrl
+from schemas.validation.sites import complete_url
 
 REFILLED = frozenset({400, 401, 403, 429})
 """Statuses that show the form again; what else fails is an error page."""

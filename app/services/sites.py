@@ -15,7 +15,7 @@ from app.plans import PlanLimits
 from app.services import outbox
 from app.storage.database import ROW_LOCK
 from app.wording import counted
-from schemas.sites import domain_of
+from schemas.validation.sites import domain_of
 
 MAX_INT64 = 2**63 - 1
 

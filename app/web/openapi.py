@@ -238,7 +238,8 @@ class ServiceApi(Api):
 def _documents_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
     if not isinstance(field, DocumentsField):
         return {}
-    from schemas.documents import MAX_BATCH, DocumentSchema
+    from schemas.documents import DocumentSchema
+    from schemas.validation.documents import MAX_BATCH
 
     return {"type": "array", "items": self.resolve_nested_schema(DocumentSchema), "minItems": 1, "maxItems": MAX_BATCH}
 

@@ -17,7 +17,7 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
 
 from app.errors import ApiError, Detail, ErrorCode, validation_error
-from schemas.problems import MAX_PROBLEMS, walk
+from schemas.validation.problems import MAX_PROBLEMS, walk
 
 
 def read_body(req: Request) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Flask
 
 from app.gateway.views import holds_query
-from app.pages.search_preview import has_query
+from app.pages.search.preview import has_query
 from app.web.auth import ANY_KEY, GATEWAY, INDEXING, MANAGING, SEARCHING
 from app.web.policy import OPEN, OperationPolicy, policies, policy_of
 
@@ -69,7 +69,7 @@ TABLE = {
     "openapi": OperationPolicy(reflects_nothing=True),
     "pages.show_docs": OperationPolicy(reflects_nothing=True, has_page=True),
     "pages.show_docs_page": OperationPolicy(reflects_nothing=True, has_page=True),
-    "pages.show_trial": OperationPolicy(MANAGING, searches=True, charges_search=has_query, has_page=True),
+    "pages.show_search_preview": OperationPolicy(MANAGING, searches=True, charges_search=has_query, has_page=True),
     "search.search": OperationPolicy(SEARCHING, searches=True, charges_search=True),
     "search.search_by_body": OperationPolicy(SEARCHING, searches=True, charges_search=True),
     "static": OperationPolicy(uncounted=True, without_rate_headers=True, reflects_nothing=True),

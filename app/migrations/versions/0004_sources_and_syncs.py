@@ -97,6 +97,7 @@ def upgrade() -> None:
     sa.Column('waiting_since', sa.BigInteger(), nullable=False),
     sa.Column('lease', sa.String(length=32), nullable=True),
     sa.Column('lease_until', sa.BigInteger(), nullable=True),
+    sa.Column('lapses', sa.Integer(), nullable=False),
     sa.Column('cancelled', sa.Boolean(), nullable=False),
     sa.Column('sync_id', sa.String(length=32), nullable=True),
     sa.Column('seeded', sa.Boolean(), nullable=False),

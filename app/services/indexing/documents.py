@@ -40,7 +40,7 @@ from app.storage.database import Database
 from app.wording import counted, number
 from backends.base import Document
 from backends.errors import BackendUnavailable
-from schemas.documents import ValidDocument
+from schemas.validation.documents import ValidDocument
 
 
 @dataclass(frozen=True, slots=True)

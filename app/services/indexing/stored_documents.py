@@ -16,7 +16,7 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode
 from app.models import API_SOURCE, Site, StoredDocument, Sync
 from app.models.base import to_microseconds
-from schemas.documents import ValidDocument
+from schemas.validation.documents import ValidDocument
 
 LOOKUP_STEP = 500
 

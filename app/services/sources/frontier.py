@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,12 +65,11 @@ class Found:
     """An address that a run found.
 
     Attributes:
-        reason: Why it is not read at all, if so.
+        depth: Links from the start page.
     """
 
     url: str
     depth: int
-    reason: str | None = None
 
 
 def pack_links(links: Sequence[str]) -> bytes | None:
@@ -89,14 +89,22 @@ class Frontier:
         self._run_id = run_id
         self._source_id = source.id
         self._site_id = source.site_id
-        self._taken: list[Address] = []
+        self._taken: dict[bool, deque[Address]] = {False: deque(), True: deque()}
         self._position = {False: -1, True: -1}
 
     def take(self) -> Address | None:
-        """The next address; those that were deferred come when no other waits. Each is given once."""
-        if not self._taken:
-            self._taken = self._read(deferred=False) or self._read(deferred=True)
-        return self._taken.pop(0) if self._taken else None
+        """The next address that waits, but for those that were deferred. Each is given once."""
+        return self._take(deferred=False)
+
+    def take_deferred(self) -> Address | None:
+        """The next address that was deferred. Each is given once."""
+        return self._take(deferred=True)
+
+    def _take(self, *, deferred: bool) -> Address | None:
+        taken = self._taken[deferred]
+        if not taken:
+            taken.extend(self._read(deferred=deferred))
+        return taken.popleft() if taken else None
 
     def _read(self, *, deferred: bool) -> list[Address]:
         put_last = RunPage.reason.is_not(None) if deferred else RunPage.reason.is_(None)
@@ -177,8 +185,12 @@ class Frontier:
         )
 
 
-def add_found(session: Session, run: SourceRun, found: Iterable[Found]) -> None:
-    """Add the addresses that a run does not know yet, and count them. The run is locked by the caller."""
+def add_found(session: Session, run: SourceRun, found: Iterable[Found], judge: Callable[[str], str | None]) -> None:
+    """Add the addresses that a run does not know yet, and count them. The run is locked by the caller.
+
+    Args:
+        judge: Gives the reason why an address is not to be read at all; asked once for each.
+    """
     fresh: dict[str, Found] = {}
     for address in found:
         fresh.setdefault(address.url, address)
@@ -195,11 +207,12 @@ def add_found(session: Session, run: SourceRun, found: Iterable[Found]) -> None:
             "url": address.url,
             "position": position,
             "depth": address.depth,
-            "status": "waiting" if address.reason is None else "skipped",
-            "reason": address.reason,
+            "status": "waiting" if reason is None else "skipped",
+            "reason": reason,
         }
         for position, address in enumerate(fresh.values(), run.found)
         if position < MAX_ADDRESSES
+        for reason in [judge(address.url)]
     ]
     if rows:
         session.execute(insert(RunPage), rows)

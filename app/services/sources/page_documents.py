@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from app.crawler.values import Page
-from schemas.documents import (
+from schemas.validation.documents import (
     MAX_DOCUMENT_BYTES,
     MAX_FURTHER_FIELDS,
     MAX_ID_LENGTH,
@@ -64,6 +64,11 @@ def make_document(page: Page, address: str, title: str) -> ValidDocument:
         return read_document(_cut({name: value for name, value in raw.items() if name not in optional}))
 
 
+def clean_title(title: str) -> str:
+    """A title as it can be stored."""
+    return str(_clean(title))[:MAX_TITLE_LENGTH]
+
+
 def retitle(document: dict[str, Any], title: str) -> ValidDocument:
     """A stored document with another title."""
     return read_document(_cut({**document, "title": _clean(title[:MAX_TITLE_LENGTH])}))
@@ -94,4 +99,7 @@ def _cut(raw: dict[str, Any]) -> dict[str, Any]:
         return raw
     # A byte less of text is at least a byte less of JSON.
     text = raw["content"].encode()
-    return {**raw, "content": text[: max(0, len(text) - (size - MAX_DOCUMENT_BYTES) - _CUT_ROOM)].decode(errors="ignore")}
+    return {
+        **raw,
+        "content": text[: max(0, len(text) - (size - MAX_DOCUMENT_BYTES) - _CUT_ROOM)].decode(errors="ignore"),
+    }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -20,13 +20,22 @@ from app.services.sources.runs import Claim, held_run
 from app.services.sources.source_documents import SourceDocuments
 from app.services.syncs import Syncs
 from app.storage.database import Database
-from schemas.documents import ValidDocument
+from schemas.validation.documents import ValidDocument
+
+T = TypeVar("T")
 
 MAX_PAGES, MAX_BYTES, MAX_SECONDS = 200, 4_194_304, 5.0
 """A batch is written when it has so many pages or bytes of documents, or is so old."""
 
 MAX_LINKS = 10_000
 """And when it holds so many links."""
+
+
+class Insist(Protocol):
+    """Calls a function again and again, after pauses, while the database or the engine is away."""
+
+    def __call__(self, work: Callable[[], T]) -> T:
+        """Give what ``work`` gives."""
 
 
 class RunLost(Exception):
@@ -43,6 +52,7 @@ class Outcome:
         document: To be written.
         seen: The id of a document that stays as it is.
         gone: The id of the document that it was and is no more.
+        text_digest: Of the text of a page that is indexed.
         page: What to keep of it, see :class:`~app.models.SourcePage`; ``None`` keeps what there is.
         forget: Whether what is known of it is forgotten.
         found: The addresses that it leads to.
@@ -54,6 +64,7 @@ class Outcome:
     document: ValidDocument | None = None
     seen: str | None = None
     gone: str | None = None
+    text_digest: bytes | None = None
     page: Mapping[str, Any] | None = None
     forget: bool = False
     found: Sequence[Found] = ()
@@ -74,6 +85,7 @@ class Recorder:
 
     Args:
         insist: Calls a function again, after pauses, while the database or the engine is away.
+        judge: Gives the reason why an address is not to be read at all, for each that is found.
         clock: Monotonic seconds.
     """
 
@@ -83,14 +95,16 @@ class Recorder:
         claim: Claim,
         documents: SourceDocuments,
         syncs: Syncs,
-        insist: Callable[[Callable[[], Any]], Any],
+        insist: Insist,
+        judge: Callable[[str], str | None],
         clock: Callable[[], float] = time.monotonic,
     ):
         self._database = database
         self._claim = claim
         self._documents = documents
         self._syncs = syncs
-        self._insist = insist
+        self.insist = insist
+        self._judge = judge
         self._clock = clock
         self._batch = _Batch()
         self.plan_is_full = False
@@ -98,11 +112,6 @@ class Recorder:
 
     def __contains__(self, url: str) -> bool:
         return url in self._batch.outcomes
-
-    @property
-    def indexed(self) -> int:
-        """How many pages of the batch are in the index when it is written."""
-        return sum(outcome.status in ("indexed", "unchanged") for outcome in self._batch.outcomes.values())
 
     def find_like(self, url: str, document_id: str, text_digest: bytes) -> str | None:
         """Another page of the batch that becomes a document with the same id or text."""
@@ -122,8 +131,8 @@ class Recorder:
             batch.by_document[outcome.document.id] = outcome.url
         elif outcome.seen is not None:
             batch.by_document[outcome.seen] = outcome.url
-        if outcome.page is not None and outcome.status in ("indexed", "unchanged"):
-            batch.by_text[outcome.page["text_digest"]] = outcome.url
+        if outcome.text_digest is not None:
+            batch.by_text[outcome.text_digest] = outcome.url
 
     @property
     def is_full(self) -> bool:
@@ -136,33 +145,34 @@ class Recorder:
             or self._clock() - batch.begun >= MAX_SECONDS
         )
 
-    def flush(self) -> None:
-        """Write the batch.
+    def flush(self) -> bool:
+        """Write the batch; gives whether there was anything to write.
 
         Raises:
             RunLost: Another process has the run; nothing of the second transaction was written.
             ApiError: 404 for the site or the sync; 403 when the site is paused.
         """
         if not self._batch.outcomes:
-            return
+            return False
         outcomes = self._batch.outcomes
         refused = self._write_documents(list(outcomes.values()))
         if refused:
             self.plan_is_full = True
         settled = [_refused(outcome) if _id_of(outcome) in refused else outcome for outcome in outcomes.values()]
-        self._insist(lambda: self._write_pages(settled))
+        self.insist(lambda: self._write_pages(settled))
         self._batch = _Batch()
+        return True
 
     def _write_documents(self, outcomes: Sequence[Outcome]) -> set[str]:
         """Write what changed and mark what did not; gives the ids that the plan has no room for."""
         documents = {outcome.document.id: outcome.document for outcome in outcomes if outcome.document is not None}
         refused: set[str] = set()
         if documents:
-            refused = self._insist(lambda: self._documents.put(list(documents.values())))
+            refused = self.insist(lambda: self._documents.put(list(documents.values())))
         seen = [outcome.seen for outcome in outcomes if outcome.seen is not None]
         gone = [outcome.gone for outcome in outcomes if outcome.gone is not None]
         if self._documents.sync_id is None:
-            self._insist(lambda: self._documents.remove([each for each in gone if each not in documents]))
+            self.insist(lambda: self._documents.remove([each for each in gone if each not in documents]))
         elif seen:
             self.mark_seen(seen)
         return refused
@@ -171,14 +181,16 @@ class Recorder:
         """Keep documents from being removed at the end of the run."""
         documents, sync_id = self._documents, self._documents.sync_id
         if sync_id is not None and ids:
-            self._insist(
+            self.insist(
                 lambda: self._syncs.mark_seen(documents.account_id, documents.source.site_id, sync_id, list(ids))
             )
 
     def _write_pages(self, outcomes: Sequence[Outcome]) -> None:
         with self._database.write() as session:
             run = self.held(session)
-            add_found(session, run, [found for outcome in outcomes for found in outcome.found])
+            found = [found for outcome in outcomes for found in outcome.found]
+            # Some were found by what was asked for them: a redirect, or an API that gives pages whole.
+            add_found(session, run, [*found, *(Found(outcome.url, 0) for outcome in outcomes)], self._judge)
             for outcome in outcomes:
                 settle(session, run, outcome.url, outcome.status, outcome.reason)
                 if outcome.page is not None:
@@ -195,10 +207,10 @@ class Recorder:
 
         def write() -> None:
             with self._database.write() as session:
-                add_found(session, self.held(session), found)
+                add_found(session, self.held(session), found, self._judge)
 
         if found:
-            self._insist(write)
+            self.insist(write)
 
     def held(self, session: Session) -> SourceRun:
         """The run, locked.

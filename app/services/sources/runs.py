@@ -206,6 +206,7 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
     run = session.scalar(waiting)
     if run is None:
         return None
+    run.lapses += run.lease is not None
     run.status = "running"
     run.started_at = run.started_at or moment
     run.lease = secrets.token_hex(10)

@@ -16,7 +16,7 @@ from app.services.site_fields import TooManySiteFields, kinds_of
 from app.services.sites import count_documents, get_account
 from app.services.sources.page_documents import without_fields
 from app.storage.database import Database
-from schemas.documents import ValidDocument
+from schemas.validation.documents import ValidDocument
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
-"""The part that the titles of a source's pages share at their end, and documents whose title still has it or lacks it."""
+"""What titles of a source share at their end, and documents whose title still has it or lacks it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
-from app.models import SourcePage
-from app.services.indexing.stored_documents import read_stored
+from app.crawler.reading import shared_suffix
+from app.models import Source, SourcePage
 from app.storage.database import Database
 
 SAMPLE = 1_000
@@ -26,7 +26,7 @@ class Retitled:
     title: str
 
 
-def sample_titles(database: Database, source_id: str) -> list[str]:
+def _sample(database: Database, source_id: str) -> list[str]:
     """Titles of pages that are documents, the same ones as long as the pages are."""
     titled = (SourcePage.source_id == source_id, SourcePage.document_id.is_not(None), SourcePage.title.is_not(None))
     with database.read() as session:
@@ -38,8 +38,21 @@ def sample_titles(database: Database, source_id: str) -> list[str]:
         return [title for number, title in enumerate(titles) if number % stride == 0 and title is not None]
 
 
-def pages_to_retitle(database: Database, source_id: str, strip: "Strip") -> Iterator[list[Retitled]]:
-    """Pages whose document has another title than it should, in steps. Each step is to be settled before the next."""
+def learn_suffix(database: Database, source_id: str) -> str | None:
+    """Find what the titles of a source share at their end, and keep it; ``None`` if nothing."""
+    suffix = shared_suffix(_sample(database, source_id)) or None
+    with database.write() as session:
+        session.execute(update(Source).where(Source.id == source_id).values(title_suffix=suffix))
+    return suffix
+
+
+def strip(title: str, suffix: str | None) -> str:
+    """A title without what its site's titles share; one that is nothing else stays."""
+    return (title.removesuffix(suffix).rstrip() if suffix else "") or title
+
+
+def pages_to_retitle(database: Database, source_id: str, suffix: str | None) -> Iterator[list[Retitled]]:
+    """Pages whose document has another title than it should, in steps."""
     after = ""
     while True:
         with database.read() as session:
@@ -57,8 +70,18 @@ def pages_to_retitle(database: Database, source_id: str, strip: "Strip") -> Iter
         if not rows:
             return
         after = rows[-1].url
-        found = [
-            Retitled(row.url, row.document_id, strip(row.title)) for row in rows if strip(row.title) != row.document_title
-        ]
+        titled = [(row, strip(row.title, suffix)) for row in rows]
+        found = [Retitled(row.url, row.document_id, title) for row, title in titled if title != row.document_title]
         if found:
             yield found
+
+
+def keep(database: Database, source_id: str, pages: list[Retitled]) -> None:
+    """Note the titles that documents have now."""
+    with database.write() as session:
+        for page in pages:
+            session.execute(
+                update(SourcePage)
+                .where(SourcePage.source_id == source_id, SourcePage.url == page.url)
+                .values(document_title=page.title)
+            )

@@ -12,7 +12,7 @@ from app.errors import ApiError, ErrorCode
 from app.models import Site, StoredDocument
 from app.plans import PlanLimits
 from app.services.indexing.documents import _Batch, _put, _Stored
-from schemas.documents import ValidDocument, read_document
+from schemas.validation.documents import ValidDocument, read_document
 from tests.callers import Tenant, page
 
 MAX_SITE_FIELDS = 3

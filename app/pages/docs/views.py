@@ -8,9 +8,9 @@ from flask import Response, current_app
 
 from app.documentation import GROUPS, documentation_files, documentation_image
 from app.errors import ApiError, ErrorCode
+from app.pages.docs.markdown import MarkdownPage, render_markdown
+from app.pages.docs.reference import Reference, read_reference
 from app.pages.layout import render
-from app.pages.markdown import MarkdownPage, render_markdown
-from app.pages.reference import Reference, read_reference
 from app.web.hosts import base_url
 from app.web.openapi import document
 

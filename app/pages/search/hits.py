@@ -13,7 +13,7 @@ import orjson
 from markupsafe import Markup
 
 from app.pages.layout import day_element, moment_element
-from schemas.fields import parse_instant
+from schemas.validation.instants import parse_instant
 
 SNIPPET_LENGTH = 280
 _MARK = re.compile(r"<em>(.*?)</em>", re.DOTALL)

@@ -6,7 +6,7 @@ import re
 
 from marshmallow import ValidationError
 
-from schemas.problems import walk
+from schemas.validation.problems import walk
 
 _OWN_CODES = {
     ("indexUid", "required"): "missing_index_uid",

@@ -9,11 +9,11 @@ from marshmallow import ValidationError
 
 from app.errors import ApiError
 from app.models import Site
-from app.pages.facets import chosen_facets, filter_of, groups_of, search_address
 from app.pages.forms import REFILLED, refill_on_error
-from app.pages.hits import show_hits
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
+from app.pages.search.facets import chosen_facets, filter_of, groups_of, search_address
+from app.pages.search.hits import show_hits
 from app.plans import shown
 from app.runtime import runtime
 from app.services.access.credentials import site_record
@@ -34,7 +34,7 @@ def has_query() -> bool:
     return bool(request.args.get("q", "").strip())
 
 
-def show_trial(site_id: int) -> str | Response:
+def show_search_preview(site_id: int) -> str | Response:
     """The search page of a site, with what was found."""
     caller = current_caller()
     with runtime().database.read() as session:
@@ -84,7 +84,7 @@ def _page(site: Site, *, found: actions.Found | None = None, problem: ApiError |
             used_today=used_today(),
             daily_limit=current_caller().account.limits.searches_per_day,
         )
-    return render("trial.html", **values)
+    return render("search_preview.html", **values)
 
 
 def _as_json(site: Site) -> Response:

@@ -8,8 +8,8 @@ from marshmallow import ValidationError, fields, pre_load
 
 from schemas.base import BodySchema, LenientBodySchema
 from schemas.fields import Flag, Text, WholeNumber
-from schemas.problems import Problem
 from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES
+from schemas.validation.problems import Problem
 
 MAX_QUERIES = 10
 MAX_HITS = 101

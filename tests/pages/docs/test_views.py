@@ -13,8 +13,8 @@ from referencing.jsonschema import DRAFT202012
 
 from app.commands.demo_data import documentation
 from app.documentation import FOR_DEVELOPERS, anchor_of, documentation_files, plain_text
-from app.pages.markdown import render_markdown
-from app.pages.schema_tables import describe_type, examples_of
+from app.pages.docs.markdown import render_markdown
+from app.pages.docs.schema_tables import describe_type, examples_of
 from app.web.openapi import document
 from tests.pages.people import Person
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.pages.schema_tables import Row, Table, describe_type, examples_of, read_table, type_link
+from app.pages.docs.schema_tables import Row, Table, describe_type, examples_of, read_table, type_link
 
 Document = dict[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from schemas.fields import Flag, Text, WholeNumber
-from schemas.gateway import EngineSearchSchema, FilterField, Names
+from schemas.gateway.searches import EngineSearchSchema, FilterField, Names
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 

@@ -1,0 +1,1 @@
+"""The page that tries a site's search."""

@@ -1,0 +1,1 @@
+"""Requests and answers of the gateway, Meilisearch's search API."""

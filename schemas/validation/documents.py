@@ -1,0 +1,216 @@
+"""Documents: checked and encoded in one pass, since a batch holds up to 10,000 of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from backends.base import STANDARD_FIELDS, FieldKind
+from schemas.validation.instants import parse_instant
+from schemas.validation.problems import MAX_PROBLEMS, REQUIRED, Problem, shown_name
+
+RECOMMENDED_BATCH = 1_000
+MAX_BATCH = 10_000
+MAX_ID_LENGTH = 512
+MAX_URL_LENGTH = 2_048
+MAX_DOCUMENT_BYTES = 1_048_576
+MAX_FURTHER_FIELDS = 100
+
+_STANDARD = frozenset(STANDARD_FIELDS)
+_FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
+_INVALID_NAME = Problem(
+    "is not a field name: use a letter, then letters, digits, _, and -, at most 64 characters", "invalid_name"
+)
+_INT64 = range(-(2**63), 2**63)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_PLAIN_URL = re.compile(r"(?:https?://[A-Za-z0-9.-]+)?/(?![/\\])[!-~]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidDocument:
+    """A document that passed.
+
+    Attributes:
+        id: Its identifier, as a string.
+        body: The document as stored: JSON without null fields.
+        fields: The same, decoded.
+        kinds: Its further fields and what each holds.
+        position: Where it stands in what was sent: from 0 in a batch, the line in a file.
+    """
+
+    id: str
+    body: bytes
+    fields: dict[str, Any]
+    kinds: dict[str, FieldKind]
+    position: int = 0
+
+
+class DocumentProblems(Exception):
+    """What is wrong with one document: field name (or ``""``) and problem. Looking stops at more than can be listed."""
+
+    def __init__(self, problems: list[tuple[str, Problem]]):
+        super().__init__(problems)
+        self.problems = problems
+
+
+def further_kinds(document: Mapping[str, Any]) -> dict[str, FieldKind]:
+    """The further fields of a valid document and what each holds, as in :attr:`ValidDocument.kinds`."""
+    kinds = ((name, _further_value(value)[0]) for name, value in document.items() if name not in _STANDARD)
+    return {name: kind for name, kind in kinds if kind is not None}
+
+
+def read_document(raw: Any, position: int = 0) -> ValidDocument:
+    """Check one document and encode it.
+
+    Raises:
+        DocumentProblems: It is not valid.
+    """
+    if not isinstance(raw, dict):
+        raise DocumentProblems([("", Problem("must be a JSON object", "type"))])
+    problems: list[tuple[str, Problem]] = []
+    document: dict[str, Any] = {}
+    kinds: dict[str, FieldKind] = {}
+    further = 0
+    for name, value in raw.items():
+        if name in _STANDARD:
+            if value is not None:
+                document[name] = value
+        elif not _FIELD_NAME.fullmatch(name):
+            problems.append((shown_name(name), _INVALID_NAME))
+        elif value is not None:
+            further += 1
+            if further > MAX_FURTHER_FIELDS:
+                continue
+            kind, value, problem = _further_value(value)
+            if problem is not None:
+                problems.append((name, problem))
+            elif kind is not None:
+                kinds[name] = kind
+            document[name] = value
+        if len(problems) > MAX_PROBLEMS:
+            raise DocumentProblems(problems)
+    problems.extend(_standard_problems(document))
+    if further > MAX_FURTHER_FIELDS:
+        problems.append(("", Problem(f"must have at most {MAX_FURTHER_FIELDS} additional fields", "too_many_fields")))
+    if problems:
+        raise DocumentProblems(problems)
+    try:
+        body = orjson.dumps(document)
+    except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
+        raise DocumentProblems([("", Problem("must not contain lone surrogates", "invalid"))]) from error
+    if len(body) > MAX_DOCUMENT_BYTES:
+        raise DocumentProblems([("", Problem(f"must have at most {MAX_DOCUMENT_BYTES} bytes", "too_large"))])
+    if b"\\u0000" in body:
+        problems = [
+            (name, Problem("must not contain the NUL character", "invalid"))
+            for name, value in document.items()
+            if _has_nul(value)
+        ]
+        if problems:
+            raise DocumentProblems(problems)
+    return ValidDocument(document["id"], body, document, kinds, position)
+
+
+def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]]:
+    for name in ("id", "title", "content", "url"):
+        if name not in document:
+            yield name, REQUIRED
+    if "id" in document:
+        identifier = document["id"] = as_identifier(document["id"])
+        if not isinstance(identifier, str):
+            yield "id", Problem("must be a string", "type")
+        elif not identifier:
+            yield "id", Problem("must not be empty", "too_short")
+        elif len(identifier) > MAX_ID_LENGTH:
+            yield "id", Problem(f"must have at most {MAX_ID_LENGTH} characters", "too_long")
+    for name in ("title", "content", "excerpt", "author"):
+        if name in document and not isinstance(document[name], str):
+            yield name, Problem("must be a string", "type")
+    if "url" in document:
+        problem = _url_problem(document["url"])
+        if problem is not None:
+            yield "url", problem
+    if "date" in document:
+        date = document["date"]
+        if not isinstance(date, str):
+            yield "date", Problem("must be a string", "type")
+        else:
+            try:
+                parse_instant(date)
+            except ValueError:
+                yield "date", Problem("must be an ISO 8601 date or date-time", "invalid_date")
+
+
+def as_identifier(value: Any) -> Any:
+    """An integer as its string, which is an id; anything else as it is."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        value = int(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _url_problem(url: Any) -> Problem | None:
+    if not isinstance(url, str):
+        return Problem("must be a string", "type")
+    if not url:
+        return Problem("must not be empty", "too_short")
+    if len(url) > MAX_URL_LENGTH:
+        return Problem(f"must have at most {MAX_URL_LENGTH} characters", "too_long")
+    if _PLAIN_URL.fullmatch(url):
+        return None
+    invalid = Problem("must be an http or https URL, or a path that starts with one /", "invalid_url")
+    if _CONTROL.search(url):
+        return invalid
+    if url.startswith("/"):
+        return invalid if url.startswith(("//", "/\\")) else None
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return invalid
+    if any(character.isspace() for character in parts.netloc):
+        return invalid
+    return None if parts.scheme.lower() in {"http", "https"} and parts.hostname else invalid
+
+
+def _further_value(value: Any) -> tuple[FieldKind | None, Any, Problem | None]:
+    """The kind of a further field's value, the value, and what is wrong with it."""
+    if isinstance(value, str):
+        return FieldKind.STRING, value, None
+    if isinstance(value, bool):
+        return FieldKind.BOOLEAN, value, None
+    if isinstance(value, int | float):
+        return FieldKind.NUMBER, value, _number_problem(value)
+    if isinstance(value, list):
+        if not value:
+            return None, value, None
+        if all(isinstance(member, str) for member in value):
+            return FieldKind.STRING_LIST, value, None
+        if all(isinstance(member, int | float) and not isinstance(member, bool) for member in value):
+            problems = (_number_problem(member) for member in value)
+            return FieldKind.NUMBER_LIST, value, next((p for p in problems if p is not None), None)
+        return None, value, Problem("must be a list of strings or a list of numbers", "type")
+    return (
+        None,
+        value,
+        Problem("must be a string, a number, a boolean, a list of strings, or a list of numbers", "type"),
+    )
+
+
+def _number_problem(value: int | float) -> Problem | None:
+    if isinstance(value, float):
+        if not math.isfinite(value) or (abs(value) >= 2**63 and value.is_integer()):
+            return Problem("must be a number within 64 bits", "out_of_range")
+        return None
+    return None if value in _INT64 else Problem("must be a number within 64 bits", "out_of_range")
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\x00" in value
+    return isinstance(value, list) and any(_has_nul(member) for member in value)
