@@ -33,7 +33,13 @@ def running_website(pages: Mapping[str, str]) -> Iterator[Website]:
             site.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
             body = site.pages.get(self.path)
             self.send_response(404 if body is None else 200)
-            kind = "application/xml" if self.path.endswith(".xml") else "text/plain" if self.path.endswith(".txt") else "text/html"
+            kind = (
+                "application/xml"
+                if self.path.endswith(".xml")
+                else "text/plain"
+                if self.path.endswith(".txt")
+                else "text/html"
+            )
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             data = (body or "not here").encode()
             self.send_header("Content-Length", str(len(data)))

@@ -15,13 +15,13 @@ from app.pages import (
     layout,
     search_settings,
     sites,
-    sources,
     widget,
 )
 from app.pages.docs.views import show_docs, show_docs_image, show_docs_page
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import has_query, show_search_preview
+from app.pages.sources import views as sources
 from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
 from app.web.policy import OperationPolicy, set_policy
@@ -70,12 +70,19 @@ _MANAGED = OperationPolicy(MANAGING, has_page=True)
 _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
 _PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=has_query)
 
+_SOURCES = "/sites/<int(signed=True):site_id>/sources"
+
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/", "pages.show_home", home.show_home, _PAGE),
     ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
     ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
-    ("/sites/<int(signed=True):site_id>/sources/create", "pages.show_source_create_form", sources.show_create_form, _MANAGED),
+    (
+        "/sites/<int(signed=True):site_id>/sources/create",
+        "pages.show_source_create_form",
+        sources.show_create_form,
+        _MANAGED,
+    ),
     (
         "/sites/<int(signed=True):site_id>/sources/<string:source_id>/edit",
         "pages.show_source_edit_form",

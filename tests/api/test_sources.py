@@ -380,9 +380,7 @@ def test_a_report_names_what_was_left_out(tenant: Tenant) -> None:
     pages = [("a", "indexed", None), ("b", "skipped", "robots"), ("c", "failed", "http_500"), ("d", "unchanged", None)]
     with tenant.app.extensions["runtime"].database.write() as session:
         for position, (path, status, reason) in enumerate(pages):
-            session.add(
-                RunPage(run_id=run, url=URL + path, position=position, depth=1, status=status, reason=reason)
-            )
+            session.add(RunPage(run_id=run, url=URL + path, position=position, depth=1, status=status, reason=reason))
     end_run(tenant.app, source, found=4, indexed=1, unchanged=1, skipped=1, failed=1)
 
     report = assert_ok(tenant.private.get(path_of(source, f"/runs/{run}?limit=1")))
@@ -517,9 +515,7 @@ def test_deleting_a_source_forgets_all_its_pages_in_steps(tenant: Tenant, monkey
             for number in range(5):
                 url = f"{URL}{number}"
                 session.add(SourcePage(source_id=made["id"], url=url, fetched_at=NOON))
-                session.add(
-                    RunPage(run_id=made["last_run"]["id"], url=url, position=number, depth=0, status="waiting")
-                )
+                session.add(RunPage(run_id=made["last_run"]["id"], url=url, position=number, depth=0, status="waiting"))
 
     assert_ok(tenant.private.delete(path_of(source)))
 

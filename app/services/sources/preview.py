@@ -19,6 +19,7 @@ from app.errors import ApiError, ErrorCode
 from app.models import Site, Source
 from app.services.sources.page_documents import make_document
 from app.services.sources.scope import check_address
+from app.services.sources.selectors import check_selectors
 from app.services.sources.visitor import USER_AGENT, Visitor
 
 AT_ONCE = 2
@@ -66,6 +67,7 @@ class Previewer:
             ApiError: 400 for an address that is not the site's; 503 while too many pages are looked at.
         """
         address = check_address(site, url, private_addresses=self._private_addresses)
+        check_selectors(selectors)
         if not self._room.acquire(blocking=False):
             raise ApiError(
                 ErrorCode.SERVER_BUSY, "Too many pages are being previewed; try again.", retry_after=RETRY_SECONDS

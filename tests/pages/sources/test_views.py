@@ -50,8 +50,12 @@ def leave_out(tenant: Tenant, source: dict[str, Any], **reasons: int) -> None:
             for number in range(count):
                 session.add(
                     RunPage(
-                        run_id=source["last_run"]["id"], url=f"{URL}{reason}/{number}", position=number, depth=1,
-                        status="skipped", reason=reason,
+                        run_id=source["last_run"]["id"],
+                        url=f"{URL}{reason}/{number}",
+                        position=number,
+                        depth=1,
+                        status="skipped",
+                        reason=reason,
                     )  # fmt: skip
                 )
 
