@@ -152,7 +152,7 @@ class Jobs:
         part = self._part
         with part.locks.try_hold("engine-tasks") as held:
             if held:
-                outbox.run_due(part.database, part.engines, part.counters)
+                outbox.run_due(part.database, part.engines, part.counters, part.task_handlers)
 
     def _apply_lagging(self) -> None:
         part = self._part

@@ -16,6 +16,7 @@ from app.api import (
     search,
     search_settings,
     sites,
+    sources,
     usage,
 )
 
@@ -28,6 +29,7 @@ BLUEPRINTS = (
     sites.blp,
     search_settings.blp,
     keys.blp,
+    sources.blp,
     dashboard.blp,
     profile.blp,
     accounts.blp,

@@ -122,6 +122,7 @@ class Page:
         canonical: The canonical address that the page names, absolute and normalized, if any.
         links: The addresses that may be followed, absolute and normalized, each once, in the page's order.
         noindex: Whether the page asks not to be indexed.
+        left_out: Why the page gives no document: ``noindex``, ``empty``, or ``soft_404``. Its links count all the same.
         title: As the page has it; the suffix that a site's pages share is taken off later.
         content: The main text, blocks apart by blank lines.
         excerpt, author, date, lang: As the page says, or ``None``.
@@ -134,6 +135,7 @@ class Page:
     canonical: str | None = None
     links: tuple[str, ...] = ()
     noindex: bool = False
+    left_out: Reason | None = None
     excerpt: str | None = None
     author: str | None = None
     date: str | None = None

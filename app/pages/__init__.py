@@ -15,6 +15,7 @@ from app.pages import (
     layout,
     search_settings,
     sites,
+    sources,
     widget,
 )
 from app.pages.docs.views import show_docs, show_docs_image, show_docs_page
@@ -51,10 +52,21 @@ PAGES: dict[str, View] = {
     "keys.delete_key": keys.delete_key,
     "keys.rotate_key": keys.rotate_key,
     "keys.toggle_key": keys.toggle_key,
+    "sources.list_sources": sources.list_sources,
+    "sources.create_source": sources.create_source,
+    "sources.show_source": sources.show_source,
+    "sources.update_source": sources.update_source,
+    "sources.delete_source": sources.delete_source,
+    "sources.run_source": sources.run_source,
+    "sources.cancel_run": sources.cancel_run,
+    "sources.list_runs": sources.list_runs,
+    "sources.show_run": sources.show_run,
+    "sources.preview_page": sources.preview_page,
 }
 """Endpoint of the API to the view that answers people there."""
 
 _PAGE = OperationPolicy(has_page=True)
+_MANAGED = OperationPolicy(MANAGING, has_page=True)
 _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
 _PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=has_query)
 
@@ -63,6 +75,8 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
     ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
+    ("/sites/<int(signed=True):site_id>/sources/create", "pages.show_source_create_form", sources.show_create_form, _MANAGED),
+    ("/sites/<int(signed=True):site_id>/sources/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _MANAGED),
     ("/docs", "pages.show_docs", show_docs, _GUIDE),
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
     (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(reflects_nothing=True)),

@@ -81,8 +81,8 @@ class Person:
         self.press("Add a site", "a")
         self.fill(name=name, url=url)
         self.press("Add site")
-        self.sees("Next: create a key and send your pages")
-        return str(self.driver.current_url).removeprefix(self.base_url).partition("?")[0]
+        self.sees("Where are your pages?")
+        return str(self.driver.current_url).removeprefix(self.base_url).partition("/sources")[0]
 
     def make_key(self, site: str, name: str, kind: str) -> str:
         """Make a key; gives its token, which the page shows this once."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 from app.crawler.addresses import Scope, host_of
-from app.crawler.fetching import Fetcher
+from app.crawler.fetching import MAX_SECONDS, Fetcher
 from app.crawler.network import Network
 from app.crawler.politeness import Turns, polite
 from app.crawler.robots import Robots
@@ -29,14 +29,26 @@ class Visitor:
 
     Args:
         wait: Waits for seconds; it may raise to end the waiting.
+        max_seconds: How long one fetch may take, without waiting.
     """
 
-    def __init__(self, network: Network, turns: Turns, source: Source, user_agent: str, wait: Callable[[float], None]):
+    def __init__(
+        self,
+        network: Network,
+        turns: Turns,
+        source: Source,
+        user_agent: str,
+        wait: Callable[[float], None],
+        *,
+        max_seconds: float = MAX_SECONDS,
+    ):
         self.scope = Scope.of(source.url)
         self.robots = Robots(self._fetch_rules)
         self._turns = turns
         self._wait = wait
-        self._fetcher = Fetcher(network, self.scope, user_agent, headers=source.headers, headers_url=source.url)
+        self._fetcher = Fetcher(
+            network, self.scope, user_agent, headers=source.headers, headers_url=source.url, max_seconds=max_seconds
+        )
         self._failures: Counter[str] = Counter()
         self._given_up: dict[str, NotIndexed] = {}
         self._lock = Lock()
