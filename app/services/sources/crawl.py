@@ -142,9 +142,10 @@ class Crawl:
             ApiError: 404 for the site or the sync; 403 when the site is paused.
         """
         self._in_index = in_index
-        pool = ThreadPoolExecutor(FETCHERS, thread_name_prefix="crawl")
+        self._only_deferred = False
+        self._pool = ThreadPoolExecutor(FETCHERS, thread_name_prefix="crawl")
         try:
-            while self._submit(pool) or self._write():
+            while self._submit() or self._write():
                 done = wait(self._in_flight, timeout=1.0, return_when=FIRST_COMPLETED).done if self._in_flight else ()
                 for future in done:
                     self._settle(self._in_flight.pop(future), future.result())
@@ -152,10 +153,10 @@ class Crawl:
                     self._write()
                 self._control.check()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            self._pool.shutdown(wait=False, cancel_futures=True)
             self._in_flight.clear()
 
-    def _submit(self, pool: ThreadPoolExecutor) -> bool:
+    def _submit(self) -> bool:
         """Hand out addresses while there is room; gives whether any are handed out."""
         most = self._source.max_pages
         while len(self._in_flight) < AHEAD:
@@ -173,11 +174,19 @@ class Crawl:
             elif self.recorder.plan_is_full and not self._has_document(address.url):
                 self._add(Outcome(address.url, "skipped", Reason.QUOTA, forget=True))
             else:
-                self._in_flight[pool.submit(self._read, address, address.deferred)] = address
-                self._only_deferred = False
+                self._begin(address, anew=address.deferred)
             if self.recorder.is_full:
                 self._write()
         return bool(self._in_flight)
+
+    def _begin(self, address: Address, *, anew: bool) -> None:
+        """Have an address fetched and read.
+
+        Args:
+            anew: Whether it is read also if it did not change.
+        """
+        self._in_flight[self._pool.submit(self._read, address, anew)] = address
+        self._only_deferred = False
 
     def _next(self) -> Address | None:
         """The next address; those that were put last only when all others are settled."""
@@ -282,9 +291,12 @@ class Crawl:
         known = self._known(address.url)
         if fetched.url != address.url:
             target = self._known(fetched.url)
-            own = known is not None and known.document_is_there
-            if not (own and target is not None and target.reason == Reason.CANONICAL):
+            # A page that calls this address its canonical one is read as the page of this address.
+            if target is None or target.reason != Reason.CANONICAL or address.url not in target.links:
                 self._settle_redirected(address, fetched.url, lambda target: self._settle_unchanged(target, fetched))
+                return
+            if known is None or not known.document_is_there:
+                self._begin(address, anew=True)
                 return
         assert known is not None, "a condition was sent"
         found = self._found(known.links, address.depth)

@@ -18,8 +18,8 @@ from app.crawler.values import NotIndexed, Reason, Selectors
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source
 from app.services.sources.page_documents import make_document
-from app.services.sources.scope import check_address
-from app.services.sources.selectors import check_selectors
+from app.services.sources.checks import check_address
+from app.services.sources.checks import check_selectors
 from app.services.sources.visitor import USER_AGENT, Visitor
 
 AT_ONCE = 2
