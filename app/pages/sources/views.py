@@ -51,17 +51,8 @@ _REFRESHED = ((timedelta(seconds=30), 2), (timedelta(minutes=5), 5))
 _SELDOM = 15
 """Age of a run to the seconds between two looks at its progress."""
 
-_MORE = (
-    "include",
-    "exclude",
-    "selector_content",
-    "selector_title",
-    "selector_remove",
-    "max_pages",
-    "max_depth",
-    "headers",
-)
-_NOT_FOR_WORDPRESS = ("selector_content", "selector_title", "selector_remove")
+_SELECTORS = ("selector_content", "selector_title", "selector_remove")
+_MORE = ("include", "exclude", *_SELECTORS, "max_pages", "max_depth", "headers")
 
 
 def _described(kind: str) -> list[tuple[str, str, str, str]]:

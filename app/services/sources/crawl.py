@@ -18,7 +18,7 @@ import orjson
 
 from app.crawler.network import Network
 from app.crawler.politeness import Turns
-from app.crawler.reading import read_page
+from app.crawler.reading.pages import read_page
 from app.crawler.traps import Traps
 from app.crawler.values import Fetched, NotIndexed, Page, Reason, Selectors, Validators
 from app.models import Source

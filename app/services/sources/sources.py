@@ -15,10 +15,9 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site, Source, SourcePage, SourceRun
 from app.services.sites import get_site, site_inactive
+from app.services.sources.checks import check_address, check_selectors
 from app.services.sources.runs import newest_runs, request_run, source_status
 from app.services.sources.schedule import next_run_at
-from app.services.sources.checks import check_address
-from app.services.sources.checks import check_selectors
 from app.storage.database import ROW_LOCK
 from app.wording import counted
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import func, select, update
 
-from app.crawler.reading import shared_suffix
+from app.crawler.reading.titles import shared_suffix
 from app.models import Source, SourcePage
 from app.storage.database import Database
 
