@@ -15,7 +15,7 @@ from app.models import RunPage, SourceRun
 from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.pages.people import Person, person_of, register_person
-from tests.websites import Website, running_website
+from tests.services.sources.websites import Website, html, serving
 
 URL = "https://www.example.com/"
 
@@ -287,10 +287,9 @@ def test_another_accounts_source_is_not_shown(tenant: Tenant, stranger: Tenant) 
 
 @pytest.fixture
 def website() -> Iterator[Website]:
-    with running_website({
-        "/": "<title>Museum</title><body><main><p>Ships and lighthouses of the harbour, shown in eleven rooms.</p></main>",
-        "/secret": "<title>Secret</title><meta name=robots content=noindex><body>Nothing to see for anybody here.",
-    }) as site:  # fmt: skip
+    with serving() as site:
+        site.pages["/"] = html("Museum", "Ships and lighthouses of the harbour, shown in eleven rooms.")
+        site.pages["/secret"] = html("Secret", head="<meta name=robots content=noindex>")
         yield site
 
 
@@ -299,7 +298,7 @@ def intranet(tmp_path: Path, website: Website) -> Iterator[Tenant]:
     """A customer of an installation that crawls private addresses; the site is the website."""
     app = make_app(make_settings(tmp_path, crawl_private_addresses=True))
     tenant = register_tenant(app, "ann@example.com")
-    tenant.private.put(f"/sites/{tenant.site_id}", json={"url": website.base_url})
+    tenant.private.put(f"/sites/{tenant.site_id}", json={"url": website.url})
     yield tenant
     close_app(app)
 
@@ -313,7 +312,7 @@ def test_a_preview_shows_what_a_page_would_become_and_keeps_what_was_typed(intra
     preview = person.page.one("section", id="preview").text
     assert "Museum" in preview
     assert "Ships and lighthouses" in preview
-    assert ("/", "yes") in [(path, headers.get("x-staging")) for path, headers in website.requests]
+    assert website.sent[-1]["x-staging"] == "yes"
     assert intranet.private.get(f"/api/sites/{intranet.site_id}/sources").get_json()["total"] == 0
     person.press("Start")
     (source,) = intranet.private.get(f"/api/sites/{intranet.site_id}/sources").get_json()["sources"]
@@ -324,17 +323,17 @@ def test_a_preview_says_why_a_page_would_not_be_indexed(intranet: Tenant, websit
     person = person_of(intranet)
     for path, reason in (("/secret", "marked noindex"), ("/gone", "not found")):
         person.go(f"/sites/{intranet.site_id}/sources/create")
-        person.press("Preview the page", url=website.base_url + path)
+        person.press("Preview the page", url=website.url + path)
         assert f"This page would not be indexed: it is {reason}." in person.page.text
 
 
 def test_a_preview_while_editing_uses_the_stored_headers(intranet: Tenant, website: Website) -> None:
-    source = make_source(intranet, url=website.base_url, headers={"X-Staging": "yes"})
+    source = make_source(intranet, url=website.url, headers={"X-Staging": "yes"})
     person = person_of(intranet)
     person.go(f"/sites/{intranet.site_id}/sources/{source['id']}/edit")
     person.press("Preview the page", selector_content="main")
     assert "Ships and lighthouses" in person.page.one("section", id="preview").text
-    assert website.requests[-1][1]["x-staging"] == "yes"
+    assert website.sent[-1]["x-staging"] == "yes"
     assert person.page.one("input", name="selector_content").attributes["value"] == "main"
     person.press("Save")
     assert intranet.private.get(path_of(source)).get_json()["source"]["selectors"] == {"content": "main"}
