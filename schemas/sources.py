@@ -9,7 +9,7 @@ from marshmallow import Schema, ValidationError, fields, post_load
 
 from schemas.base import BodySchema, QuerySchema, UpdateSchema
 from schemas.fields import Instant, QueryFlag, Text, WholeNumber
-from schemas.problems import Problem, shown_name
+from schemas.validation.problems import Problem, shown_name
 from schemas.search_settings import ItemList
 from schemas.sites import SiteUrl
 

@@ -8,7 +8,7 @@ from typing import Any
 from app.errors import Detail, field_error
 from app.pages.settings_lines import lines_of
 from app.wording import counted
-from schemas.sites import complete_url
+from schemas.validation.sites import complete_url
 from schemas.sources import MAX_GLOBS, MAX_HEADERS, SELECTORS
 
 Form = Mapping[str, str]

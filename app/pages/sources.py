@@ -28,7 +28,8 @@ from app.web import source_actions
 from app.web.hosts import base_url
 from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
-from schemas.sites import PageQuerySchema, complete_url
+from schemas.sites import PageQuerySchema
+from schemas.validation.sites import complete_url
 from schemas.sources import KINDS, SCHEDULES, PreviewSchema, SourceCreateSchema, SourceUpdateSchema
 
 SHOWN_RUNS = 5

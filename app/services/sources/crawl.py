@@ -18,7 +18,7 @@ import orjson
 
 from app.crawler.network import Network
 from app.crawler.politeness import Turns
-from app.crawler.reading import read_page
+from app.crawler.reading.pages import read_page
 from app.crawler.traps import Traps
 from app.crawler.values import Fetched, NotIndexed, Page, Reason, Selectors, Validators
 from app.models import Source
@@ -389,8 +389,8 @@ class Crawl:
             fetched: ``None`` if an API told of it.
         """
         fetched = fetched or Fetched(address.url, 200, {}, b"")
-        if page.noindex:
-            self._add(self._no_document(address, fetched, page, Reason.NOINDEX))
+        if page.left_out is not None:
+            self._add(self._no_document(address, fetched, page, page.left_out))
             return
         if not self._rules.allow(address.url):
             self._add(self._no_document(address, fetched, page, Reason.EXCLUDED))

@@ -12,7 +12,7 @@ from typing import Any
 from app.crawler.feeds import fetch_feed
 from app.crawler.network import Network
 from app.crawler.politeness import Turns
-from app.crawler.reading import read_page
+from app.crawler.reading.pages import read_page
 from app.crawler.sitemaps import walk_sitemaps
 from app.crawler.values import NotIndexed, Reason, Selectors
 from app.errors import ApiError, ErrorCode
