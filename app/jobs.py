@@ -21,6 +21,9 @@ from app.services import outbox
 from app.services.access import sessions
 from app.services.daily_usage import delete_old_copies
 from app.services.indexing.indexer import lagging_sites
+from app.services.sources.runs import count_waiting
+from app.services.sources.schedule import count_due, queue_due
+from app.services.sources.worker_process import WorkerProcess
 from app.storage.database import is_unavailable
 from backends.errors import BackendError
 
@@ -58,6 +61,7 @@ class Jobs:
         self._start_lock = threading.Lock()
         self._stopping = threading.Event()
         self._failing_sites = Backoff()
+        self._worker = WorkerProcess(part.settings.data_path)
         self.jobs = [
             Job("engine-tasks", 1.0, self._run_engine_tasks),
             Job("lagging-sites", 2.0, self._apply_lagging),
@@ -67,6 +71,7 @@ class Jobs:
             Job("usage-copies", 30.0, part.usage_copies.flush),
             Job("credential-epochs", 60.0, self._heal_epochs),
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
+            Job("source-runs", 2.0, self._start_source_runs, apart=True),
             Job("memory", 10.0, refund),
             Job("syncs", 30.0, self._end_syncs, apart=True),
             Job("sessions", 3600.0, self._delete_sessions),
@@ -95,6 +100,7 @@ class Jobs:
         self._stopping.set()
         for thread in self._threads:
             thread.join(timeout=10)
+        self._worker.stop()
         self._attempt(Job("key-use", 0, self._part.key_use.flush))
         self._attempt(Job("usage-copies", 0, self._part.usage_copies.finish))
         self._part.events.stop()
@@ -206,6 +212,20 @@ class Jobs:
             part.syncs.lapse()
             for sweep in part.syncs.interrupted():
                 self._attempt(Job(f"sync {sweep.sync_id}", 0, partial(part.syncs.resume, sweep)))
+
+    def _start_source_runs(self) -> None:
+        """Queue the runs that are due, and see to it that a process works on those that wait."""
+        part = self._part
+        with part.database.read() as session:
+            due, waiting = count_due(session, now()), count_waiting(session)
+        if due:
+            with part.locks.try_hold("source-schedule") as held:
+                if held:
+                    with part.database.write() as session:
+                        waiting += queue_due(session, now())
+        # Tests and commands, which have no background, do the work themselves.
+        if waiting and self._background and part.settings.crawl_runs:
+            self._worker.start()
 
     def _delete_sessions(self) -> None:
         with self._part.database.write() as session:

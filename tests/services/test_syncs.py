@@ -19,7 +19,7 @@ from app.services import outbox, syncs
 from app.services.indexing.documents import _Batch, _put, _Stored
 from app.services.syncs import Syncs
 from backends.errors import BackendUnavailable
-from schemas.documents import ValidDocument, read_document
+from schemas.validation.documents import ValidDocument, read_document
 from tests.callers import Tenant, page, register_tenant
 
 START = datetime(2024, 5, 14, 9, 30, tzinfo=UTC)

@@ -389,8 +389,8 @@ class Crawl:
             fetched: ``None`` if an API told of it.
         """
         fetched = fetched or Fetched(address.url, 200, {}, b"")
-        if page.noindex:
-            self._add(self._no_document(address, fetched, page, Reason.NOINDEX))
+        if page.left_out is not None:
+            self._add(self._no_document(address, fetched, page, page.left_out))
             return
         if not self._rules.allow(address.url):
             self._add(self._no_document(address, fetched, page, Reason.EXCLUDED))

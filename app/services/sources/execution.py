@@ -25,7 +25,7 @@ from app.services.sources.frontier import Found, Frontier
 from app.services.sources.page_documents import retitle
 from app.services.sources.posts import page_of_post
 from app.services.sources.recorder import Outcome, Recorder, RunLost
-from app.services.sources.runs import Claim, delete_old_runs, end_run, hand_back, held_run
+from app.services.sources.runs import ENDED_RUNS, Claim, delete_old_runs, end_run, hand_back, held_run
 from app.services.sources.source_documents import SourceDocuments
 from app.services.sources.visitor import Visitor, is_failure
 from app.services.syncs import DEFAULT_MAX_REMOVED_PERCENT
@@ -355,6 +355,7 @@ class _Execution:
 
     def _end(self, status: str, *, error: dict[str, str] | None = None, removed: int = 0) -> str:
         self._control.insist(lambda: self._close(status, error, removed))
+        ENDED_RUNS.labels(status).inc()
         self._control.insist(self._delete_settled)
         return status
 

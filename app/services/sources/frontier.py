@@ -165,7 +165,7 @@ class Frontier:
                 )
                 .limit(_STEP)
             ).all()
-        return dict(rows.__iter__())  # type: ignore[arg-type]
+        return {row[0]: row[1] for row in rows}
 
     def lost_pages(self, limit: int = _STEP) -> list[str]:
         """Pages that are documents since an earlier run and that this one has not found."""

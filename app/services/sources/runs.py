@@ -12,6 +12,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, NamedTuple
 
+from prometheus_client import Counter
 from sqlalchemy import Select, delete, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
@@ -19,6 +20,8 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode
 from app.models import RunPage, Site, Source, SourceRun
 from app.storage.database import ROW_LOCK
+
+ENDED_RUNS = Counter("search_source_runs_total", "Runs of sources that ended.", ["status"])
 
 RUNS_KEPT = 50
 """Runs of a source that are kept, the newest."""

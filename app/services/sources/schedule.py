@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.models import Site, Source
@@ -39,6 +39,11 @@ def next_run_at(source_id: str, schedule: str, after: datetime) -> datetime | No
     offset = int.from_bytes(hashlib.sha256(source_id.encode()).digest()[:8], "big") % length
     earliest = to_microseconds(after) + length // 2
     return from_microseconds(earliest + (offset - earliest) % length)
+
+
+def count_due(session: Session, moment: datetime) -> int:
+    """How many sources are due."""
+    return session.scalar(select(func.count()).select_from(Source).where(Source.next_run_at <= moment)) or 0
 
 
 def queue_due(session: Session, moment: datetime) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import func, select, update
 
-from app.crawler.reading.titles import shared_suffix
+from app.crawler.reading.titles import own_title, shared_suffix
 from app.models import Source, SourcePage
 from app.storage.database import Database
 
@@ -48,7 +48,7 @@ def learn_suffix(database: Database, source_id: str) -> str | None:
 
 def strip(title: str, suffix: str | None) -> str:
     """A title without what its site's titles share; one that is nothing else stays."""
-    return (title.removesuffix(suffix).rstrip() if suffix else "") or title
+    return own_title(title, "", suffix or "")
 
 
 def pages_to_retitle(database: Database, source_id: str, suffix: str | None) -> Iterator[list[Retitled]]:

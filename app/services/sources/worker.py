@@ -40,7 +40,7 @@ class Worker:
 
     Args:
         runs_at_once: How many.
-        ended: Called with the status of each run that ends here.
+        only: The one run to work on; when it has ended, so does :meth:`run`.
         renew_seconds: How often claims are renewed.
     """
 
@@ -49,12 +49,12 @@ class Worker:
         parts: CrawlParts,
         *,
         runs_at_once: int,
-        ended: Callable[[str], object] = lambda status: None,
+        only: str | None = None,
         renew_seconds: float = RENEW_SECONDS,
     ):
         self._parts = parts
         self._runs_at_once = runs_at_once
-        self._ended = ended
+        self._only = only
         self._renew_seconds = renew_seconds
         self._stopping = threading.Event()
         self._work: dict[str, _Work] = {}
@@ -62,6 +62,11 @@ class Worker:
     def stop(self) -> None:
         """Hand back all runs; to be called from any thread, or from a signal's handler."""
         self._stopping.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop, or has nothing more to do."""
+        return self._stopping.is_set()
 
     def run(self, *, until_idle: bool = False, idle_seconds: float = POLL_SECONDS) -> None:
         """Work on runs that wait until :meth:`stop` is called.
@@ -95,7 +100,7 @@ class Worker:
     def _claim(self) -> Claim | None:
         def write() -> Claim | None:
             with self._parts.database.write() as session:
-                return claim_run(session)
+                return claim_run(session, self._only)
 
         return _unless_away(write, None)
 
@@ -103,7 +108,8 @@ class Worker:
         status = execute(self._parts, claimed, control)
         log.info("run %s: %s", claimed.run_id, status)
         self._work.pop(claimed.run_id, None)
-        self._ended(status)
+        if self._only is not None and status != "handed_back":
+            self._stopping.set()
 
     def _renew(self) -> None:
         for work in list(self._work.values()):
