@@ -17,6 +17,7 @@ from app.api import (
     search_settings,
     sites,
     sources,
+    syncs,
     usage,
 )
 
@@ -24,6 +25,7 @@ BLUEPRINTS = (
     search.blp,
     client_info.blp,
     documents.blp,
+    syncs.blp,
     usage.blp,
     analytics.blp,
     sites.blp,

@@ -9,6 +9,7 @@ from app.pages import (
     accounts,
     analytics,
     dashboard,
+    documents,
     errors,
     home,
     keys,
@@ -66,8 +67,8 @@ PAGES: dict[str, View] = {
 """Endpoint of the API to the view that answers people there."""
 
 _PAGE = OperationPolicy(has_page=True)
-_MANAGED = OperationPolicy(MANAGING, has_page=True)
 _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
+_MANAGED = OperationPolicy(MANAGING, has_page=True)
 _PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=has_query)
 
 _SOURCES = "/sites/<int(signed=True):site_id>/sources"
@@ -79,6 +80,13 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
     (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _MANAGED),
     (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _MANAGED),
+    ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _MANAGED),
+    (
+        "/sites/<int(signed=True):site_id>/documents/export",
+        "pages.export_documents",
+        documents.export_documents,
+        OperationPolicy(MANAGING),
+    ),
     ("/docs", "pages.show_docs", show_docs, _GUIDE),
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
     (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(reflects_nothing=True)),
@@ -86,6 +94,17 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/docs/images/<string:name>", "docs_image", show_docs_image, OperationPolicy(uncounted=True)),
 )
 """Addresses that only pages have: rule, endpoint, view, policy."""
+
+OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
+    (
+        "DELETE",
+        "/sites/<int(signed=True):site_id>/documents",
+        "pages.remove_document",
+        documents.remove_document,
+        _MANAGED,
+    ),
+)
+"""What is sent to such addresses: method, rule, endpoint, view, policy."""
 
 
 def register(app: Flask, api: Api) -> None:
@@ -95,6 +114,9 @@ def register(app: Flask, api: Api) -> None:
         add_page(app, endpoint, page)
     for rule, endpoint, view, policy in OWN_PAGES:
         app.add_url_rule(rule, endpoint, view)
+        set_policy(app, endpoint, policy)
+    for method, rule, endpoint, view, policy in OWN_FORMS:
+        app.add_url_rule(rule, endpoint, view, methods=[method])
         set_policy(app, endpoint, policy)
     app.after_request(note_choice)
     app.extensions["error_responders"].append(errors.answer_person)

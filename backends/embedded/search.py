@@ -12,7 +12,6 @@ import orjson
 import tantivy
 
 from backends.base import MATCH_ALL, Hit, SearchQuery, SearchResult, SortKey, TakeHit, hand_over
-from backends.embedded.index.filters import check_fields
 from backends.embedded.index.schema import DATE, ID, SOURCE, TEXT_FIELDS, UPDATED_AT
 from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query.parser import ParsedQuery, parse_query
@@ -25,6 +24,7 @@ from backends.embedded.results.highlight_terms import HighlightTerms
 from backends.embedded.results.highlighting import Highlighter
 from backends.embedded.results.sorting import Sorter, check_sort
 from backends.filters import And, Filter, parse_filter
+from backends.matching import check_fields
 from backends.text import normal_form
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
