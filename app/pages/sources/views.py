@@ -29,7 +29,7 @@ from app.web.hosts import base_url
 from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
 from schemas.sites import PageQuerySchema
-from schemas.sources import KINDS, SCHEDULES, PreviewSchema, SourceCreateSchema, SourceUpdateSchema
+from schemas.sources import KINDS, SCHEDULES, PreviewSchema, RunRequestSchema, SourceCreateSchema, SourceUpdateSchema
 from schemas.validation.sites import complete_url
 
 SHOWN_RUNS = 5
@@ -260,8 +260,15 @@ def delete_source(site_id: int, source_id: str) -> Response:
 
 
 def run_source(site_id: int, source_id: str) -> Response:
-    """Queue a run; the one after a refused sweep may remove what it must."""
-    options = {"urls": None, "max_removed_percent": 100 if _sent().get("remove_anyway") == "true" else None}
+    """Queue a run: of everything, or of one page; the one after a refused sweep may remove what it must."""
+    form = _sent()
+    options = _load(
+        RunRequestSchema(),
+        {
+            **({"urls": [form["url"]]} if "url" in form else {}),
+            **({"max_removed_percent": 100} if form.get("remove_anyway") == "true" else {}),
+        },
+    )
     source_actions.request_run(current_caller(), site_id, source_id, options)
     return see_other(f"/api/sites/{site_id}/sources/{source_id}")
 
