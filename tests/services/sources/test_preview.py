@@ -89,7 +89,9 @@ def test_the_reason_why_a_page_would_not_be_indexed(
 
 
 def test_robots_are_kept_to(tenant: Tenant, website: Website) -> None:
-    website.pages["/robots.txt"] = Answer(b"User-agent: SiteSearchBot\nDisallow: /", headers={"Content-Type": "text/plain"})
+    website.pages["/robots.txt"] = Answer(
+        b"User-agent: SiteSearchBot\nDisallow: /", headers={"Content-Type": "text/plain"}
+    )
     assert look(tenant, website.url) == {"document": None, "reason": "robots"}
     assert website.asked == []
 
