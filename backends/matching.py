@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import ge, gt, le, lt
 from typing import Any
 
-from backends.base import STANDARD_FIELDS, FieldKinds
-from backends.errors import BackendRejected
-from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence, fields_of
-from backends.values import fold_value, parse_filter_instant, parse_instant, parse_number
+from backends.base import FieldKinds
+from backends.field_rules import check_filter, instant_of, number_of
+from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
+from backends.values import fold_value, parse_instant, parse_number
 
 Matches = Callable[[Mapping[str, Any]], bool]
 """Tells whether a document is kept."""
@@ -18,51 +18,13 @@ _ID, _DATE = "id", "date"
 _BY_SIZE: Mapping[str, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
 
 
-def check_fields(expression: Filter, kinds: FieldKinds) -> None:
-    """Raise :class:`BackendRejected` at the first field that is neither standard nor in ``kinds``."""
-    unknown = sorted(
-        (position, name)
-        for name, position in fields_of(expression).items()
-        if name not in STANDARD_FIELDS and name not in kinds
-    )
-    if unknown:
-        position, name = unknown[0]
-        raise BackendRejected("filters", f"No document has a field {name!r}.", position=position)
-
-
-def comparable_instant(value: str, position: int) -> int:
-    """The instant of a filter's value, in microseconds.
-
-    Raises:
-        BackendRejected: It is none.
-    """
-    instant = parse_filter_instant(value)
-    if instant is None:
-        message = f"{value!r} is not an ISO 8601 date; write 2024-05-31 or '2024-05-31T12:00:00Z'."
-        raise BackendRejected("filters", message, position=position)
-    return instant
-
-
-def comparable_number(name: str, value: str, position: int) -> float:
-    """The number of a filter's value that is compared by size.
-
-    Raises:
-        BackendRejected: It is none.
-    """
-    number = parse_number(value)
-    if number is None:
-        message = f"{name!r} can only be compared with numbers of at most 64 bits; {value!r} is not one."
-        raise BackendRejected("filters", message, position=position)
-    return float(number)
-
-
 def compile_matching(expression: Filter, kinds: FieldKinds) -> Matches:
     """What tells whether a document matches.
 
     Raises:
         BackendRejected: A field is unknown, or a value cannot be compared by size.
     """
-    check_fields(expression, kinds)
+    check_filter(expression, kinds)
     return _compile(expression)
 
 
@@ -107,7 +69,7 @@ def _equality(name: str, values: Iterable[str], position: int) -> Matches:
         ids = frozenset(values)
         return lambda document: document[_ID] in ids
     if name == _DATE:
-        instants = frozenset(comparable_instant(value, position) for value in values)
+        instants = frozenset(instant_of(value, position) for value in values)
         return lambda document: _instant_of(document) in instants
     texts = frozenset(fold_value(value) for value in values)
     numbers = frozenset(number for number in map(parse_number, values) if number is not None)
@@ -124,14 +86,14 @@ def _equality(name: str, values: Iterable[str], position: int) -> Matches:
 
 def _by_size(name: str, bounds: Iterable[tuple[str, str]], position: int) -> Matches:
     if name == _DATE:
-        instants = [(_BY_SIZE[operator], comparable_instant(value, position)) for operator, value in bounds]
+        instants = [(_BY_SIZE[operator], instant_of(value, position)) for operator, value in bounds]
 
         def is_between(document: Mapping[str, Any]) -> bool:
             instant = _instant_of(document)
             return instant is not None and all(compare(instant, bound) for compare, bound in instants)
 
         return is_between
-    numbers = [(_BY_SIZE[operator], comparable_number(name, value, position)) for operator, value in bounds]
+    numbers = [(_BY_SIZE[operator], float(number_of(name, value, position))) for operator, value in bounds]
 
     def holds(item: Any) -> bool:
         return (

@@ -21,7 +21,7 @@ from app.pages import (
 from app.pages.docs.views import show_docs, show_docs_image, show_docs_page
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
-from app.pages.search.preview import has_query, show_search_preview
+from app.pages.search.preview import charges_search, show_search_preview
 from app.pages.sources import views as sources
 from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
@@ -69,7 +69,7 @@ PAGES: dict[str, View] = {
 _PAGE = OperationPolicy(has_page=True)
 _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
 _MANAGED = OperationPolicy(MANAGING, has_page=True)
-_PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=has_query)
+_PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=charges_search)
 
 _SOURCES = "/sites/<int(signed=True):site_id>/sources"
 

@@ -29,7 +29,7 @@ MINE = [
     "/sites/{site}/edit",
     "/sites/{site}/documents",
     "/sites/{site}/documents?q=lighthouse",
-    "/sites/{site}/documents?id={document}",
+    "/sites/{site}/documents?id=page-1",
     "/sites/{site}/search-settings",
     "/sites/{site}/try",
     "/sites/{site}/try?q=lighthouse",

@@ -16,8 +16,8 @@ from backends.embedded.index.schema import (
     number_column,
     number_term,
 )
+from backends.field_rules import instant_of, number_of
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
-from backends.matching import comparable_instant, comparable_number
 from backends.values import parse_number
 
 _I64 = 2**63 - 1
@@ -94,7 +94,7 @@ class FilterCompiler:
         if name == ID:
             return tantivy.Query.term_query(self.schema, ID, value)
         if name == DATE:
-            instant = self._instant(value, position)
+            instant = _bounded(instant_of(value, position))
             return tantivy.Query.term_query(self.schema, DATE, instant)
         choices = [self._mark(equality_term(name, value))]
         number = parse_number(value)
@@ -106,13 +106,13 @@ class FilterCompiler:
         self, name: str, position: int, low: str | None, high: str | None, with_low: bool, with_high: bool
     ) -> tantivy.Query:
         if name == DATE:
-            bounds = [None if bound is None else self._instant(bound, position) for bound in (low, high)]
+            bounds = [None if bound is None else _bounded(instant_of(bound, position)) for bound in (low, high)]
             if bounds[0] is not None and bounds[1] is not None and bounds[0] > bounds[1]:
                 return tantivy.Query.empty_query()
             return tantivy.Query.range_query(
                 self.schema, DATE, tantivy.FieldType.Integer, bounds[0], bounds[1], with_low, with_high
             )
-        numbers = [None if bound is None else comparable_number(name, bound, position) for bound in (low, high)]
+        numbers = [None if bound is None else float(number_of(name, bound, position)) for bound in (low, high)]
         dynamic_column = self.dynamic_columns.get(name)
         if dynamic_column is None or (numbers[0] is not None and numbers[1] is not None and numbers[0] > numbers[1]):
             return tantivy.Query.empty_query()
@@ -126,11 +126,13 @@ class FilterCompiler:
             with_high,
         )
 
-    def _instant(self, value: str, position: int) -> int:
-        return max(-_I64, min(_I64, comparable_instant(value, position)))
-
     def _mark(self, filter_term: str) -> tantivy.Query:
         return tantivy.Query.term_query(self.schema, FILTER_TERMS, filter_term)
+
+
+def _bounded(instant: int) -> int:
+    """An instant as a date column holds it."""
+    return max(-_I64, min(_I64, instant))
 
 
 def _operands(node: And | Or) -> list[Filter]:
