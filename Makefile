@@ -9,6 +9,8 @@ DATA_DIR ?= var
 export HOST PORT DATA_DIR
 
 BIN := $(VENV)/bin
+EXTRAS := redis,postgresql,crawler
+DEV_EXTRAS := $(EXTRAS),dev
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 FLASK := $(BIN)/flask --app wsgi
@@ -16,7 +18,7 @@ FLASK := $(BIN)/flask --app wsgi
 PIP := PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-live lint bench relevance lock openapi clean
+.PHONY: help demo run test test-live lint bench relevance lock outdated openapi clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -26,11 +28,11 @@ $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(STAMP): pyproject.toml $(LOCK) | $(BIN)/pip
-	$(PIP) install --editable '.[redis,postgresql,crawler]'
+	$(PIP) install --editable '.[$(EXTRAS)]'
 	touch $@
 
 $(DEV_STAMP): pyproject.toml $(LOCK) | $(BIN)/pip
-	$(PIP) install --editable '.[redis,postgresql,crawler,dev]'
+	$(PIP) install --editable '.[$(DEV_EXTRAS)]'
 	touch $(STAMP) $@
 
 demo: $(STAMP)  ## Serve with a demo account, site, keys and documents
@@ -65,6 +67,10 @@ lock: | $(BIN)/pip  ## Renew requirements.lock: the newest versions that pyproje
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		| $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --upgrade --all-extras \
 		--no-annotate --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml .ci/requirements.txt -
+
+outdated: $(DEV_STAMP)  ## List newer versions than those of requirements.lock that pyproject.toml allows
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --dry-run --upgrade --upgrade-strategy eager \
+		--report - --editable '.[$(DEV_EXTRAS)]' | $(BIN)/python .ci/outdated.py
 
 openapi: $(STAMP)  ## Write openapi.json
 	$(FLASK) openapi openapi.json

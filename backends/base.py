@@ -25,6 +25,7 @@ from typing import Any
 import orjson
 
 from backends.filters import Filter
+from backends.text import normal_form
 
 STANDARD_FIELDS = ("id", "title", "content", "url", "excerpt", "author", "date")
 """Fields every index knows, whatever its documents hold."""
@@ -154,6 +155,13 @@ class SearchQuery:
     settings: SearchSettings = field(default_factory=SearchSettings)
     fields: tuple[str, ...] = ()
     all_words: bool = False
+
+    @property
+    def pinned(self) -> tuple[str, ...]:
+        """The ids that come first, each once; none where the query asks for an order of its own."""
+        if self.sort or not self.settings.pinned:
+            return ()
+        return tuple(dict.fromkeys(self.settings.pinned.get(normal_form(self.text), ())))
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,13 @@ class ReplyTooLarge(BackendUnavailable):
         super().__init__("The search engine gave an answer that is too large to be read.")
 
 
+class UnreadableReply(BackendUnavailable):
+    """The engine's reply is not of the form it must have."""
+
+    def __init__(self) -> None:
+        super().__init__("The search engine gave an answer that cannot be read.")
+
+
 class BackendMisconfigured(BackendUnavailable):
     """The engine refuses our own credentials or speaks another version; an operator must act."""
 

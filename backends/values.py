@@ -10,7 +10,9 @@ from backends.text import beyond_ascii, normalized
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _ISO_DATE = re.compile(r"\d{4}-?(?:\d\d|W\d\d)", re.ASCII)
-_INT64 = range(-(2**63), 2**63)
+INT64 = range(-(2**63), 2**63)
+"""Whole numbers that engines keep."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _COMPOSED = re.compile(
@@ -30,7 +32,7 @@ def parse_number(text: str) -> int | float | None:
     except ValueError:
         number = float(text)
         return number if math.isfinite(number) else None
-    return whole if whole in _INT64 else None
+    return whole if whole in INT64 else None
 
 
 def parse_instant(text: str) -> int | None:
@@ -69,6 +71,13 @@ def fold_to_bytes(text: str) -> bytes:
     if foreign.casefold() == foreign and _COMPOSED.fullmatch(foreign):
         return text.encode().lower()  # Only ASCII has a case here.
     return normalized("NFC", text.casefold()).encode()
+
+
+def value_text(value: str | bool | int | float) -> str:
+    """A value as a facet shows it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else number_text(value)
 
 
 def number_text(value: int | float) -> str:

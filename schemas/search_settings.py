@@ -6,18 +6,13 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
+from backends.field_rules import TEXT_FIELDS
+from backends.languages import LANGUAGES
 from backends.text import normal_form
 from schemas.base import BodySchema
 from schemas.fields import Text
 from schemas.search import MAX_QUERY_BYTES
 from schemas.validation.problems import Problem, ProblemCount
-
-LANGUAGES = (
-    "ar", "ca", "cs", "da", "de", "el", "en", "eo", "es", "et", "eu", "fa", "fi", "fr",
-    "ga", "hi", "hu", "hy", "id", "it", "ja", "ko", "lt", "ne", "nl", "no", "pl", "pt",
-    "ro", "ru", "sr", "sv", "ta", "th", "tr", "vi", "yi", "zh",
-)  # fmt: skip
-"""Languages a site can be set to (ISO 639-1)."""
 
 MAX_GROUPS = 500
 MAX_GROUP_WORDS = 50
@@ -26,7 +21,7 @@ MAX_WORD_LENGTH = 100
 MAX_PINNED_QUERIES = 500
 MAX_PINNED_IDS = 50
 MAX_WEIGHT = 10.0
-WEIGHTED_FIELDS = ("title", "excerpt", "content")
+WEIGHTED_FIELDS = TEXT_FIELDS
 
 
 class ItemList(fields.Field[list[Any]]):
@@ -110,7 +105,7 @@ class SearchSettingsSchema(BodySchema):
     language = Text(
         load_default=None,
         allow_none=True,
-        choices=LANGUAGES,
+        choices=tuple(sorted(LANGUAGES)),
         metadata={"title": "Language", "description": "ISO 639-1 code; null detects the language of each document."},
     )
     synonyms = ItemList(

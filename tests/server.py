@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 START_SECONDS = 60.0
 STOP_SECONDS = 40.0
 SECRET = "a secret of the tests that is long enough"
+_random = random.SystemRandom()  # Processes of tests choose differently, also where a test has set the seed.
 
 
 @dataclass
@@ -123,11 +125,12 @@ class Server:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A loopback port that nobody uses, below those that systems give to clients: no client gets it meanwhile."""
+    while True:
+        port = _random.randrange(10_000, 32_768)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _processes() -> Iterator[tuple[int, int]]:

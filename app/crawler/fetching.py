@@ -148,6 +148,8 @@ class Fetcher:
         asked: set[tuple[str, str]] = set()
         target = _target(url)
         while True:
+            if not self._network.allows(target):
+                raise _private(target.hostname)
             if not self._scope.contains(target.href):
                 raise NotIndexed(Reason.OTHER_HOST, f"{_shown(target.href)} is not on the site's hosts.")
             cookies = self._cookies.header(target.href)
@@ -221,7 +223,7 @@ def _reasons(host: str) -> Iterator[None]:
     try:
         yield
     except PrivateAddressError as error:
-        raise NotIndexed(Reason.PRIVATE_ADDRESS, f"{host} leads to an address that is not public.") from error
+        raise _private(host) from error
     except CertificateError as error:
         raise NotIndexed(Reason.CERTIFICATE, f"The certificate of {host} is not valid: {error}.") from error
     except ResolutionError as error:
@@ -322,6 +324,10 @@ def _sniffed(content_type: str, head: bytearray) -> str:
     if kind is None:
         raise _not_text(content_type)
     return kind
+
+
+def _private(host: str) -> NotIndexed:
+    return NotIndexed(Reason.PRIVATE_ADDRESS, f"{host} is at an address that is not public.")
 
 
 def _not_text(content_type: str) -> NotIndexed:

@@ -81,20 +81,25 @@ class CheckedBackend(httpcore.NetworkBackend):
     proxy is used, whatever the environment says.
     """
 
-    def __init__(self, *, private_addresses: bool, resolver: Resolver = resolve):
+    def __init__(self, *, private_addresses: bool, resolver: Resolver, sockets: httpcore.NetworkBackend):
         """
         Args:
             private_addresses: Whether all addresses are allowed.
             resolver: How names become addresses.
+            sockets: How addresses are connected to.
         """
         self._private_addresses = private_addresses
         self._resolver = resolver
         self._look_ups = ThreadPoolExecutor(_LOOK_UPS, thread_name_prefix="crawler-look-up")
-        self._sockets = httpcore.SyncBackend()
+        self._sockets = sockets
 
     def close(self) -> None:
         """Let go of the threads that look up names."""
         self._look_ups.shutdown(wait=False, cancel_futures=True)
+
+    def allows(self, address: IPAddress) -> bool:
+        """Whether an address may be connected to."""
+        return self._private_addresses or is_public(address)
 
     def connect_tcp(
         self,
@@ -114,7 +119,7 @@ class CheckedBackend(httpcore.NetworkBackend):
         """
         addresses = self._addresses(host, port)
         for address in addresses:
-            if not (self._private_addresses or is_public(address)):
+            if not self.allows(address):
                 raise PrivateAddressError(f"{host} is {address}")
         for address in addresses[:-1]:
             try:
@@ -152,15 +157,23 @@ class Network:
     """Connections to the hosts of the internet, kept open for a moment and shared by all threads of a process."""
 
     def __init__(
-        self, *, private_addresses: bool, resolver: Resolver = resolve, ssl_context: ssl.SSLContext | None = None
+        self,
+        *,
+        private_addresses: bool,
+        resolver: Resolver = resolve,
+        sockets: httpcore.NetworkBackend | None = None,
+        ssl_context: ssl.SSLContext | None = None,
     ):
         """
         Args:
             private_addresses: Whether hosts may have addresses that are not public (CRAWL_PRIVATE_ADDRESSES).
             resolver: How names become addresses.
+            sockets: How addresses are connected to; by TCP if not given.
             ssl_context: Which certificates are trusted; those that the system and certifi trust if not given.
         """
-        self._backend = CheckedBackend(private_addresses=private_addresses, resolver=resolver)
+        self._backend = CheckedBackend(
+            private_addresses=private_addresses, resolver=resolver, sockets=sockets or httpcore.SyncBackend()
+        )
         self._pool = httpcore.ConnectionPool(
             ssl_context=ssl_context,
             max_connections=_MAX_CONNECTIONS,
@@ -173,6 +186,11 @@ class Network:
         """Close all connections."""
         self._pool.close()
         self._backend.close()
+
+    def allows(self, target: URL) -> bool:
+        """Whether the host of an address may be connected to, as far as can be told before it is looked up."""
+        literal = literal_address(target.hostname)
+        return literal is None or self._backend.allows(literal)
 
     @contextmanager
     def get(self, target: URL, headers: Mapping[str, str]) -> Iterator[httpcore.Response]:

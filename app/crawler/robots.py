@@ -13,7 +13,6 @@ from protego import Protego
 from app.crawler.addresses import normalize_url, parse_url
 from app.crawler.values import PRODUCT_TOKEN, Fetch, NotIndexed, Reason, TryLater
 
-PRODUCT_TOKEN = "SiteSearchBot"
 MAX_ROBOTS_BYTES = 500 * 1_024
 MAX_CRAWL_DELAY_SECONDS = 60.0
 MAX_SITEMAPS = 100

@@ -9,7 +9,6 @@ from marshmallow import ValidationError
 
 from app.errors import ApiError
 from app.pages.forms import banner_of, refill_on_error
-from app.pages.languages import LANGUAGE_NAMES
 from app.pages.layout import render
 from app.pages.redirects import see_other
 from app.pages.settings_lines import ARROW, explain, read_settings, write_settings
@@ -19,8 +18,10 @@ from app.services.sites import get_site
 from app.web import actions
 from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
+from backends.languages import LANGUAGES
 from schemas.search_settings import WEIGHTED_FIELDS, SearchSettingsSchema
 
+_LANGUAGES = {code: each.name for code, each in sorted(LANGUAGES.items(), key=lambda item: item[1].name)}
 _FIELDS = (
     ("language", "select", "Language", ""),
     ("synonyms", "textarea", "Synonyms", "One group per line, words separated by commas: car, automobile."),
@@ -72,7 +73,7 @@ def _form(site_id: int, error: ApiError | None = None) -> str:
             "required": False,
             "max_length": None,
             "value": values.get(name, ""),
-            "options": ("", *LANGUAGE_NAMES) if kind == "select" else (),
+            "options": ("", *_LANGUAGES) if kind == "select" else (),
             "problems": problems.get(name, []),
         }
         for name, kind, label, help in _FIELDS
@@ -81,7 +82,7 @@ def _form(site_id: int, error: ApiError | None = None) -> str:
         "search_settings.html",
         site=site,
         fields=fields,
-        labels={"": "Detect automatically for each page", **LANGUAGE_NAMES},
+        labels={"": "Detect automatically for each page", **_LANGUAGES},
         banner=banner_of(error, fields),
     )
 

@@ -12,20 +12,20 @@ import orjson
 import tantivy
 
 from backends.base import MATCH_ALL, Hit, SearchQuery, SearchResult, SortKey, TakeHit, hand_over
-from backends.embedded.index.filters import check_fields
-from backends.embedded.index.schema import DATE, ID, SOURCE, TEXT_FIELDS, UPDATED_AT
+from backends.embedded.index.schema import DATE, ID, SOURCE, UPDATED_AT
 from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query.parser import ParsedQuery, parse_query
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name
 from backends.embedded.query.scoring import recency
 from backends.embedded.query.terms import ResolvedQuery, resolve_query
-from backends.embedded.results.facets import count_facets, facet_fields
+from backends.embedded.results.facets import count_facets
 from backends.embedded.results.highlight_terms import HighlightTerms
-from backends.embedded.results.highlighting import Highlighter
-from backends.embedded.results.sorting import Sorter, check_sort
+from backends.embedded.results.highlighting import TermMatches
+from backends.embedded.results.sorting import Sorter
+from backends.field_rules import check_filter, check_sort, facet_fields, searched_fields
 from backends.filters import And, Filter, parse_filter
-from backends.text import normal_form
+from backends.highlighting import Highlighter
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
@@ -84,7 +84,7 @@ def run_search(
         return SearchResult((), 0, {name: {} for name in fields}, {})
     addresses, total, everything = search.page(answer)
     facets, stats = count_facets(snapshot, everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
-    highlighter = Highlighter(query.highlight, answer.highlights()) if query.highlight else None
+    highlighter = Highlighter(query.highlight, TermMatches(answer.highlights())) if query.highlight else None
     hits = hand_over(_hits(snapshot, addresses, highlighter), take)
     return SearchResult(hits, total, facets, stats, answer.relaxation)
 
@@ -104,8 +104,7 @@ class _Search:
         if self.query.text == MATCH_ALL:
             return _Answer(_with(_Query.all_query(), self.condition))
         parsed = parse_query(self.query.text)
-        searched = not self.query.fields or any(name in TEXT_FIELDS for name in self.query.fields)
-        if not searched or parsed.is_empty:
+        if not searched_fields(self.query) or parsed.is_empty:
             return None
         answer = self._relax(parsed)
         if answer.found is None or answer.found >= self._enough or not is_quoted_name(parsed, self.ranking):
@@ -124,7 +123,9 @@ class _Search:
     def _relax(self, parsed: ParsedQuery) -> _Answer:
         """The first relaxation that finds enough, or the last one."""
         query = self.query
-        resolved = resolve_query(parsed, query.text, self.snapshot, query.settings, query.fields, self.ranking)
+        resolved = resolve_query(
+            parsed, query.text, self.snapshot, query.settings, searched_fields(query), self.ranking
+        )
         clauses = Clauses.of(resolved)
         tried: list[Relaxation] = []
         answer: _Answer | None = None
@@ -234,11 +235,8 @@ class _Search:
 
     def _pinned(self) -> list[tuple[str, tantivy.DocAddress]]:
         """The documents a site wants first for this query: those that exist and pass the filter."""
-        ids = self.query.settings.pinned.get(normal_form(self.query.text), ())
-        if not ids or self.query.sort:
-            return []
         found = []
-        for id in dict.fromkeys(ids):
+        for id in self.query.pinned:
             query = _with(_Query.term_query(self.snapshot.schema, ID, id), self.condition)
             hits = self.snapshot.searcher.search(query, limit=1, count=False).hits
             if hits:
@@ -254,7 +252,7 @@ def _condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
         return None
     expression = parts[0] if len(parts) == 1 else And(tuple(parts))
     for part in parts:
-        check_fields(part, query.kinds)
+        check_filter(part, query.kinds)
     return _Query.const_score_query(snapshot.filters.compile(expression), 0.0)
 
 

@@ -9,35 +9,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
-from datetime import datetime
+from functools import partial
 from typing import Any
 
 import orjson
 
 from backends.base import (
-    Credential,
     Document,
     FacetStats,
     FieldKinds,
     Hit,
-    SearchBackend,
     SearchQuery,
     SearchResult,
     TakeHit,
     hand_over,
 )
-from backends.errors import BackendError, BackendRejected, BackendUnavailable, IndexNotFound
+from backends.errors import BackendRejected, BackendUnavailable
+from backends.field_rules import first_values
+from backends.highlighting import Highlighter
 from backends.meilisearch.keys import MeilisearchKeys
-from backends.meilisearch.query import CompiledQuery, compile_query, pins_of, with_ids
+from backends.meilisearch.query import CompiledQuery, compile_query, with_ids
 from backends.meilisearch.schema import FOLDED_FIELDS, PRIMARY_KEY, engine_document, index_settings, widened
 from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch
-from backends.servers.document_ids import checked_index_name, encode_id
-from backends.servers.highlighter import Matcher, mark
+from backends.servers.backend import ServerBackend, engine_ids
+from backends.servers.document_ids import checked_index_name
+from backends.servers.highlighter import Matcher
+from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.tokenizer import split_words
 
-DEFAULT_PORT = 7700
 ADDED_DOCUMENTS = 250
 """Documents of one request."""
 
@@ -45,39 +45,28 @@ _PAGE = 1000
 _PLACE = re.compile(r"^(\d+):\d+ ", re.MULTILINE)
 
 
-class MeilisearchBackend(SearchBackend):
+class MeilisearchBackend(ServerBackend):
     """One Meilisearch server."""
 
     name = "meilisearch"
-    issues_credentials = True
+    default_port = 7700
 
     def __init__(self, url: ServerUrl):
         if len(url.nodes) != 1:
             raise ValueError("Meilisearch is one server: its URL names one host.")
-        self.identity = url.identity
+        super().__init__(url)
         self._transport = MeilisearchTransport(url)
+        self._pool = self._transport.pool
         self._keys = MeilisearchKeys(self._transport)
         self._filterable: dict[str, frozenset[str]] = {}
         self._folded: dict[str, bool] = {}
         self._synonyms: dict[str, tuple[tuple[str, ...], ...]] = {}
 
-    @classmethod
-    def from_url(cls, url: str) -> MeilisearchBackend:
-        """Build from ``meilisearch://:key@host:7700``; see :meth:`backends.servers.server_url.ServerUrl.parse`.
-
-        Raises:
-            ValueError: The URL is not of this form.
-        """
-        return cls(ServerUrl.parse(url, default_port=DEFAULT_PORT))
-
-    def __repr__(self) -> str:
-        return f"<MeilisearchBackend {self.identity}>"
-
     # --- indexes
 
     def create_index(self, index: str) -> None:
         name = checked_index_name(index)
-        with _translated(index), _readable():
+        with translated(index), readable():
             made = self._transport.change("POST", "/indexes", {"uid": name, "primaryKey": PRIMARY_KEY})
             try:
                 self._transport.wait([made])
@@ -94,7 +83,7 @@ class MeilisearchBackend(SearchBackend):
         self._filterable.pop(name, None)
         self._folded.pop(name, None)
         self._synonyms.pop(name, None)
-        with _translated(index):
+        with translated(index):
             try:
                 self._transport.wait([self._transport.change("DELETE", f"/indexes/{name}")])
             except RefusedByMeilisearch as error:
@@ -103,7 +92,7 @@ class MeilisearchBackend(SearchBackend):
 
     def list_indexes(self) -> list[str]:
         found: list[tuple[str, str | None]] = []
-        with _translated(""), _readable():
+        with translated(), readable():
             while True:
                 params = {"limit": str(_PAGE), "offset": str(len(found))}
                 page = self._transport.ask("GET", "/indexes", params=params)
@@ -116,9 +105,9 @@ class MeilisearchBackend(SearchBackend):
 
     def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
         name = checked_index_name(index)
-        with _translated(index):
+        with translated(index):
             # Adding documents would make an index that is not there.
-            with _readable():
+            with readable():
                 changes = widened(self._settings(name), kinds)
             if changes:
                 self._transport.wait([self._transport.change("PATCH", f"/indexes/{name}/settings", changes)])
@@ -135,8 +124,8 @@ class MeilisearchBackend(SearchBackend):
 
     def delete(self, index: str, ids: Sequence[str]) -> None:
         name = checked_index_name(index)
-        keys = list(dict.fromkeys(encode_id(each) for each in ids))
-        with _translated(index), _readable():
+        keys = engine_ids(ids)
+        with translated(index), readable():
             if keys:
                 task = self._transport.change("POST", f"/indexes/{name}/documents/delete-batch", keys)
                 self._transport.wait([task])
@@ -144,7 +133,7 @@ class MeilisearchBackend(SearchBackend):
                 self._settings(name)
 
     def count(self, index: str) -> int:
-        with _translated(index), _readable():
+        with translated(index), readable():
             stats = self._transport.ask("GET", f"/indexes/{checked_index_name(index)}/stats")
             return int(stats["numberOfDocuments"])
 
@@ -152,7 +141,7 @@ class MeilisearchBackend(SearchBackend):
         path = f"/indexes/{checked_index_name(index)}/documents/fetch"
         offset = 0
         while True:
-            with _translated(index), _readable():
+            with translated(index), readable():
                 page = self._transport.ask("POST", path, {"fields": ["id"], "limit": _PAGE, "offset": offset})
                 found, total = [str(each["id"]) for each in page["results"]], int(page["total"])
             yield from found
@@ -164,36 +153,22 @@ class MeilisearchBackend(SearchBackend):
 
     def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
         name = checked_index_name(index)
-        with _translated(index), _readable():
+        with translated(index), readable():
             self._keep_synonyms(name, query.settings.synonyms)
             filterable = self._filterable_of(name, query)
         compiled = compile_query(name, query, filterable, folded=self._folded[name])
-        with _translated(index):
+        with translated(index):
             return self._search(query, compiled, take)
 
-    # --- readiness and credentials
+    # --- readiness
 
     def check(self) -> None:
-        try:
+        with translated(), readable():
             health = self._transport.ask("GET", "/health")
             # Without a master key every route but this one is open to everybody.
             keys = self._transport.ask("GET", "/keys", params={"limit": "1"})
-        except RefusedByMeilisearch as error:
-            raise BackendUnavailable("The search engine refused a request of ours.") from error
-        with _readable():
             if health["status"] != "available" or not isinstance(keys["results"], list):
                 raise BackendUnavailable("The search engine is not available.")
-
-    def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
-        with _translated(index), _readable():
-            return self._keys.issue(checked_index_name(index), holder, expires_at)
-
-    def revoke_credential(self, reference: str) -> None:
-        with _translated(""), _readable():
-            self._keys.revoke(reference)
-
-    def close(self) -> None:
-        self._transport.pool.close()
 
     # --- parts
 
@@ -234,22 +209,22 @@ class MeilisearchBackend(SearchBackend):
         if query.facets and any(name is not None for name in compiled.facets.values()):
             queries.append(compiled.query(page=1, hits=0, facets=True))
         results = self._run(queries, query)
-        with _readable():
+        with readable():
             pages = results[: 1 + bool(rest)]
             found = [hit for result in pages for hit in result["hits"]][rest : max(rest, rest + limit - len(shown))]
             total = int(results[0]["totalHits"]) + len(pins)
             facets, stats = _facets(results[-1], compiled, query.facet_values) if query.facets else ({}, {})
-        hits = hand_over(_hits([*shown, *found], query, compiled), take)
+        hits = hand_over(hits_of([*shown, *found], partial(_hit, query=query, compiled=compiled)), take)
         return SearchResult(hits, total, facets, stats)
 
     def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[dict[str, Any]]:
         """The pinned documents that are there and pass the filter, in the order of the settings."""
-        pins = pins_of(query)
+        pins = query.pinned
         if not pins:
             return []
         wanted = {**compiled.query(page=1, hits=len(pins), more=[with_ids(pins)]), "q": ""}
         (result,) = self._run([wanted], query)
-        with _readable():
+        with readable():
             found = {hit["id"]: hit for hit in result["hits"]}
         return [found[pin] for pin in pins if pin in found]
 
@@ -260,18 +235,11 @@ class MeilisearchBackend(SearchBackend):
             if error.code == "invalid_search_filter" and query.filters:
                 raise _filter_rejection(error, query) from error
             raise
-        with _readable():
+        with readable():
             results: list[dict[str, Any]] = answer["results"]
             if len(results) != len(queries):
                 raise ValueError(f"{len(results)} results for {len(queries)} queries")
         return results
-
-
-def _hits(found: Sequence[Mapping[str, Any]], query: SearchQuery, compiled: CompiledQuery) -> Iterator[Hit]:
-    for each in found:
-        with _readable():
-            hit = _hit(each, query, compiled)
-        yield hit
 
 
 def _hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:
@@ -286,7 +254,7 @@ def _hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) 
                 continue  # The places in a list are of its members.
             text = written.encode()
             words += [text[at["start"] : at["start"] + at["length"]].decode(errors="ignore") for at in places]
-        formatted = mark(document, Matcher.of(compiled.parts, words), query.highlight)
+        formatted = Highlighter(query.highlight, Matcher.of(compiled.parts, words)).format(document)
     return Hit(str(found["id"]), source.encode(), formatted)
 
 
@@ -297,8 +265,7 @@ def _facets(
     facets: dict[str, dict[str, int]] = {}
     stats: dict[str, FacetStats] = {}
     for name, field in compiled.facets.items():
-        values = sorted(counted.get(field, {}).items(), key=lambda pair: (-pair[1], pair[0]))
-        facets[name] = {str(value): int(count) for value, count in values[:most]}
+        facets[name] = first_values({str(value): int(count) for value, count in counted.get(field, {}).items()}, most)
         if name in bounds:
             stats[name] = FacetStats(float(bounds[name]["min"]), float(bounds[name]["max"]))
     return facets, stats
@@ -313,25 +280,3 @@ def _filter_rejection(error: RefusedByMeilisearch, query: SearchQuery) -> Backen
         message = f"The documents have no field {unknown[1]!r} to filter by."
         return BackendRejected("filters", message, position=found if found >= 0 else position)
     return BackendRejected("filters", "The filter is not valid in Meilisearch's filter syntax.", position=position)
-
-
-@contextmanager
-def _translated(index: str) -> Iterator[None]:
-    """Meilisearch's refusals as our errors. What only a caller's query can cause is handled where it is sent."""
-    try:
-        yield
-    except RefusedByMeilisearch as error:
-        if error.code == "index_not_found" and index:
-            raise IndexNotFound(index) from error
-        raise BackendUnavailable("The search engine refused a request of ours.") from error
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """An answer without the parts it must have is an engine that does not work."""
-    try:
-        yield
-    except (BackendError, RefusedByMeilisearch):
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise BackendUnavailable("The search engine gave an answer that cannot be read.") from error

@@ -16,8 +16,7 @@ from typing import Any
 
 import orjson
 
-from backends.base import Credential
-from backends.errors import BackendUnavailable
+from backends.errors import UnreadableReply
 from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch
 
 _MARK = "site-search"
@@ -31,16 +30,15 @@ class MeilisearchKeys:
         self._transport = transport
         self._parents: dict[tuple[str, str], str] = {}
 
-    def issue(self, index: str, holder: str, expires_at: datetime) -> Credential:
-        """A tenant token for ``index`` that ends at ``expires_at``, and the reference that ends all of the holder's."""
-        reference = sha256(f"holder {holder}".encode()).hexdigest()[:32]
+    def issue(self, index: str, reference: str, expires_at: datetime) -> str:
+        """A tenant token for ``index`` that ends at ``expires_at``; all with one reference are ended together."""
         name = f"{_MARK} {reference} {index}"
         parent = self._known(index, reference, name)
         parent = parent or next((key for key in self._listed() if key.get("name") == name), None)
         parent = parent or self._make(index, name)
         self._parents[(index, reference)] = str(parent["uid"])
         rules = {"apiKeyUid": parent["uid"], "searchRules": {index: {}}, "exp": int(expires_at.timestamp())}
-        return Credential(_signed(rules, str(parent["key"])), reference)
+        return _signed(rules, str(parent["key"]))
 
     def revoke(self, reference: str) -> None:
         """Delete every key with this reference."""
@@ -70,7 +68,7 @@ class MeilisearchKeys:
         wish = {"uid": str(uuid.uuid4()), "name": name, "actions": ["search"], "indexes": [index], "expiresAt": None}
         made = self._transport.ask("POST", "/keys", wish)
         if not isinstance(made, dict) or made.get("uid") != wish["uid"] or not made.get("key"):
-            raise BackendUnavailable("The search engine gave an answer that cannot be read.")
+            raise UnreadableReply
         return made
 
     def _listed(self) -> Iterator[dict[str, Any]]:

@@ -6,18 +6,15 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from backends.base import MATCH_ALL, STANDARD_FIELDS, FieldKind, SearchQuery
-from backends.errors import BackendRejected
+from backends.base import MATCH_ALL, STANDARD_FIELDS, SearchQuery
+from backends.field_rules import check_filter, check_sort, facet_fields, instant_of, number_of, searched_fields
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
-from backends.meilisearch.schema import FOLDED_FIELDS, TEXT_FIELDS, id_token, seconds_of
-from backends.servers.tokenizer import QueryPart, fold_word, query_parts
-from backends.text import normal_form
-from backends.values import parse_filter_instant, parse_number
+from backends.meilisearch.schema import FOLDED_FIELDS, id_token, seconds_of
+from backends.servers.tokenizer import QueryPart, query_parts, without_stop_words
+from backends.values import parse_filter_instant
 
 NOTHING = '"_key" NOT EXISTS'
 EVERYTHING = '"_key" EXISTS'
-_NO_FACETS = frozenset({"content", "excerpt", "title", "url"})
-_LISTS = frozenset({FieldKind.STRING_LIST, FieldKind.NUMBER_LIST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
     Raises:
         BackendRejected: A field of the filter, the order or the facets is unknown or not fit for it.
     """
-    parts = () if query.text == MATCH_ALL else _without_stop_words(query_parts(query.text), query)
+    parts = () if query.text == MATCH_ALL else without_stop_words(query_parts(query.text), query.settings)
     common: dict[str, Any] = {
         "indexUid": index,
         "q": " ".join(_written(part, folded) for part in parts),
@@ -64,27 +61,21 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
     }
     filters = [query.filters] if query.filters else []
     if query.filter is not None:
+        check_filter(query.filter, query.kinds)
         filters.append(compile_filter(query.filter, query, filterable))
-    searched = [name for name in TEXT_FIELDS if name in (query.fields or TEXT_FIELDS)]
+    searched = searched_fields(query)
     if folded:
-        searched = [each for name in searched for each in (name, FOLDED_FIELDS[name])]
+        searched = tuple(each for name in searched for each in (name, FOLDED_FIELDS[name]))
     if query.text != MATCH_ALL and not (parts and searched):
         filters.append(NOTHING)
     elif query.fields and parts:
-        common["attributesToSearchOn"] = searched
+        common["attributesToSearchOn"] = list(searched)
     if query.highlight is not None and parts:
         common["showMatchesPosition"] = True
         common["attributesToRetrieve"] = ["id", "_doc", *searched]
     if query.sort:
         common["sort"] = _sorts(query)
     return CompiledQuery(common, tuple(filters), _facets(query, filterable), parts)
-
-
-def pins_of(query: SearchQuery) -> tuple[str, ...]:
-    """The ids that come first for this query, unless it asks for an order of its own."""
-    if query.sort or not query.settings.pinned or query.text == MATCH_ALL:
-        return ()
-    return tuple(dict.fromkeys(query.settings.pinned.get(normal_form(query.text), ())))
 
 
 def with_ids(ids: Sequence[str], *, without: bool = False) -> str:
@@ -101,7 +92,7 @@ def compile_filter(node: Filter, query: SearchQuery, filterable: Set[str]) -> st
     """A portable expression in Meilisearch's syntax, of which it is a part.
 
     Raises:
-        BackendRejected: A field is unknown, or a value cannot be compared with it.
+        BackendRejected: A value cannot be compared with its field.
     """
     match node:
         case Not():
@@ -109,8 +100,6 @@ def compile_filter(node: Filter, query: SearchQuery, filterable: Set[str]) -> st
         case And() | Or():
             joint = " AND " if isinstance(node, And) else " OR "
             return "(" + joint.join(f"({compile_filter(each, query, filterable)})" for each in node.operands) + ")"
-    if node.field not in STANDARD_FIELDS and node.field not in query.kinds:
-        raise BackendRejected("filters", f"The documents have no field {node.field!r}.", position=node.position)
     condition = _id_condition(node) if node.field == "id" else _condition(node)
     needed = f"_n_{node.field}" if _compares(node) and node.field in query.kinds else node.field
     if needed in STANDARD_FIELDS or needed in filterable:
@@ -159,20 +148,8 @@ def _equal(field: str, value: str) -> str | None:
 
 def _bound(field: str, value: str, position: int) -> str:
     if field == "date":
-        instant = parse_filter_instant(value)
-        if instant is None:
-            raise BackendRejected("filters", f"{value!r} is not a date.", position=position)
-        return quoted(repr(seconds_of(instant)))
-    number = parse_number(value)
-    if number is None:
-        raise BackendRejected("filters", f"{value!r} is not a number of at most 64 bits.", position=position)
-    return quoted(repr(number))  # An exponent is no word of its syntax.
-
-
-def _without_stop_words(parts: list[QueryPart], query: SearchQuery) -> tuple[QueryPart, ...]:
-    stops = {fold_word(word) for word in query.settings.stop_words or ()}
-    kept = [p for p in parts if p.phrase or p.excluded or not (len(p.words) == 1 and p.words[0] in stops)]
-    return tuple(kept if any(not part.excluded for part in kept) else parts)
+        return quoted(repr(seconds_of(instant_of(value, position))))
+    return quoted(repr(number_of(field, value, position)))  # An exponent is no word of its syntax.
 
 
 def _written(part: QueryPart, folded: bool) -> str:
@@ -183,23 +160,12 @@ def _written(part: QueryPart, folded: bool) -> str:
 
 
 def _sorts(query: SearchQuery) -> list[str]:
-    found = []
-    for key in query.sort:
-        if key.field == "content" or (key.field not in STANDARD_FIELDS and key.field not in query.kinds):
-            raise BackendRejected("sort", f"The documents cannot be sorted by {key.field!r}.")
-        if key.field in query.kinds and query.kinds[key.field] <= _LISTS:
-            raise BackendRejected("sort", f"{key.field!r} holds lists, which have no order.")
-        found.append(f"{key.field}:{'desc' if key.descending else 'asc'}")
-    return found
+    check_sort(query.sort, query.kinds)
+    return [f"{key.field}:{'desc' if key.descending else 'asc'}" for key in query.sort]
 
 
 def _facets(query: SearchQuery, filterable: Set[str]) -> dict[str, str | None]:
-    names = list(dict.fromkeys(query.facets))
-    if "*" in names:
-        names = ["author", "date", *sorted(query.kinds)]
-    found: dict[str, str | None] = {}
-    for name in names:
-        if name in _NO_FACETS or (name not in ("id", "author", "date") and name not in query.kinds):
-            raise BackendRejected("facets", f"{name!r} cannot be a facet.")
-        found[name] = "_date" if name == "date" else name if name in STANDARD_FIELDS or name in filterable else None
-    return found
+    return {
+        name: "_date" if name == "date" else name if name in STANDARD_FIELDS or name in filterable else None
+        for name in facet_fields(query.facets, query.kinds)
+    }

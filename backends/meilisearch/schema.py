@@ -14,26 +14,31 @@ from typing import Any
 
 import orjson
 
-from backends.base import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, Document, FieldKind, FieldKinds
+from backends.base import STANDARD_FIELDS, Document, FieldKinds
+from backends.field_rules import (
+    NUMBER_KINDS,
+    ONE_ERROR_FROM,
+    SCALAR_KINDS,
+    TEXT_FIELDS,
+    TWO_ERRORS_FROM,
+    with_required_fields,
+)
 from backends.servers.document_ids import encode_id
+from backends.servers.sort_text import term
 from backends.servers.tokenizer import folded_words
-from backends.sort_text import term
 from backends.values import parse_instant
 
 PRIMARY_KEY = "_pk"
-TEXT_FIELDS = ("title", "excerpt", "content")
 FOLDED_FIELDS = {name: f"_g_{name}" for name in TEXT_FIELDS}
 """The field beside each text; indexes made by earlier versions do not search them."""
 
 FACET_VALUES = 1000
 """Facet values Meilisearch gives; 100 are shown, the others settle ties."""
 
-_FILTERABLE = ("id", "title", "content", "url", "excerpt", "author", "date", "_key", "_date")
+_FILTERABLE = (*STANDARD_FIELDS, "_key", "_date")
 _SORTABLE = ("id", "title", "url", "excerpt", "author", "date", "_changed_at")
 _RANKING = ("sort", "words", "typo", "attribute", "exactness", "proximity", "date:desc", "_changed_at:desc")
 _MAX_TOTAL = 2_147_483_647
-_NUMBERS = frozenset({FieldKind.NUMBER, FieldKind.NUMBER_LIST})
-_SORTABLE_KINDS = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})
 
 
 def index_settings(cutoff_ms: int) -> dict[str, Any]:
@@ -47,7 +52,7 @@ def index_settings(cutoff_ms: int) -> dict[str, Any]:
         "filterableAttributes": list(_FILTERABLE),
         "sortableAttributes": list(_SORTABLE),
         "rankingRules": list(_RANKING),
-        "typoTolerance": {"minWordSizeForTypos": {"oneTypo": 5, "twoTypos": 9}},
+        "typoTolerance": {"minWordSizeForTypos": {"oneTypo": ONE_ERROR_FROM, "twoTypos": TWO_ERRORS_FROM}},
         "pagination": {"maxTotalHits": _MAX_TOTAL},
         "faceting": {"maxValuesPerFacet": FACET_VALUES, "sortFacetValuesBy": {"*": "count"}},
         "searchCutoffMs": cutoff_ms,
@@ -57,8 +62,8 @@ def index_settings(cutoff_ms: int) -> dict[str, Any]:
 def widened(settings: Mapping[str, Any], kinds: FieldKinds) -> dict[str, Any]:
     """The settings to change before documents with these fields can be written; empty if there are none."""
     changes: dict[str, Any] = {}
-    sortable = {name for name, seen in kinds.items() if seen & _SORTABLE_KINDS}
-    numbers = {f"_n_{name}" for name, seen in kinds.items() if seen & _NUMBERS}
+    sortable = {name for name, seen in kinds.items() if seen & SCALAR_KINDS}
+    numbers = {f"_n_{name}" for name, seen in kinds.items() if seen & NUMBER_KINDS}
     for name, wanted in (("filterableAttributes", set(kinds) | numbers), ("sortableAttributes", sortable)):
         there = [each for each in settings[name] if isinstance(each, str)]
         if wanted - set(there):
@@ -69,13 +74,12 @@ def widened(settings: Mapping[str, Any], kinds: FieldKinds) -> dict[str, Any]:
 def engine_document(document: Document) -> dict[str, Any]:
     """One document as Meilisearch gets it."""
     fields = document.fields
-    whole = {**fields, **{name: "" for name in REQUIRED_HIT_FIELDS if name not in fields}}
     made = {
         **fields,
         PRIMARY_KEY: encode_id(document.id),
         "id": document.id,
         "_key": id_token(document.id),
-        "_doc": orjson.dumps(whole).decode(),
+        "_doc": orjson.dumps(with_required_fields(fields)).decode(),
         "_changed_at": document.changed_at,
     }
     for name, value in fields.items():

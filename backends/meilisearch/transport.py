@@ -11,8 +11,9 @@ from typing import Any
 
 import orjson
 
-from backends.errors import BackendMisconfigured, BackendUnavailable
-from backends.servers.http import Answer, Budget, EngineAnswer, HttpPool, TransportFailure
+from backends.errors import BackendUnavailable, UnreadableReply
+from backends.servers.http import Budget, EngineAnswer, HttpPool, TransportFailure
+from backends.servers.replies import Refusal, checked
 from backends.servers.server_url import ServerUrl
 
 _RETRY_SECONDS = 0.05
@@ -20,7 +21,7 @@ _FIRST_POLL_SECONDS = 0.003
 _LAST_POLL_SECONDS = 0.05
 
 
-class RefusedByMeilisearch(Exception):
+class RefusedByMeilisearch(Refusal):
     """Meilisearch said no.
 
     Attributes:
@@ -32,6 +33,10 @@ class RefusedByMeilisearch(Exception):
         super().__init__(f"{code}: {message[:500]}")
         self.code = code
         self.message = message
+
+    @property
+    def is_missing_index(self) -> bool:
+        return self.code == "index_not_found"
 
 
 class MeilisearchTransport:
@@ -71,8 +76,9 @@ class MeilisearchTransport:
                     break
             else:
                 if answer.status < 500 and answer.status != 429:
-                    return self._checked(answer)
-                failure = EngineAnswer(answer.status, answer.body.decode(errors="replace"))
+                    answer = checked(answer, _refusal)
+                    return answer.json() if answer.body else None
+                failure = EngineAnswer.of(answer)
             if turn == 0:
                 time.sleep(min(_RETRY_SECONDS, budget.remaining()))
         wait = int(answer.retry_after) if isinstance(failure, EngineAnswer) and answer.retry_after.isdigit() else 5
@@ -86,7 +92,7 @@ class MeilisearchTransport:
         """
         answer = self.ask(method, path, body, params=params)
         if not isinstance(answer, dict) or type(answer.get("taskUid")) is not int:
-            raise BackendUnavailable("The search engine gave an answer that cannot be read.")
+            raise UnreadableReply
         return int(answer["taskUid"])
 
     def wait(self, tasks: Sequence[int]) -> None:
@@ -114,15 +120,6 @@ class MeilisearchTransport:
                 time.sleep(pause)
                 pause = min(_LAST_POLL_SECONDS, pause * 1.5)
 
-    def _checked(self, answer: Answer) -> Any:
-        if 200 <= answer.status < 300:
-            return answer.json() if answer.body else None
-        cause = EngineAnswer(answer.status, answer.body.decode(errors="replace"))
-        if answer.status in (401, 403):
-            raise BackendMisconfigured("The search engine refuses the key it is given.") from cause
-        try:
-            refusal = orjson.loads(answer.body)
-            raised = RefusedByMeilisearch(str(refusal["code"]), str(refusal["message"]))
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            raise BackendUnavailable("The search engine gave an answer that cannot be read.") from cause
-        raise raised
+
+def _refusal(_status: int, reply: Any) -> RefusedByMeilisearch:
+    return RefusedByMeilisearch(str(reply["code"]), str(reply["message"]))

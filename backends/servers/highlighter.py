@@ -1,19 +1,17 @@
-"""Marking matches in the text of hits, for engines whose own highlighting is not safe to show.
+"""Finding matches in the text of hits, for engines whose own highlighting is not safe to show.
 
 Neither Typesense nor Meilisearch escapes HTML in a document, and a document can hold the tags a query asks for. So
-only the words that matched are taken from the engine; marking, cropping and escaping is done here, on the document.
+only the words that matched are taken from the engine; what is marked of a document is found here.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from backends.base import REQUIRED_HIT_FIELDS, Highlight
+from backends.highlighting import Span
 from backends.servers.tokenizer import SIGNED, Fold, QueryPart, fold_word, spell_signs
 from backends.text import UNSPACED_RUN, WORD
 
@@ -50,9 +48,9 @@ class Matcher:
         runs = [word for word in wanted if UNSPACED_RUN.match(word)]
         return cls(frozenset(plain) | found, _shortest(beginnings), tuple(sorted(runs, key=len, reverse=True)), fold)
 
-    def spans(self, text: str) -> list[tuple[int, int]]:
+    def spans(self, text: str) -> list[Span]:
         """Where matches are in ``text``, in order."""
-        spans: list[tuple[int, int]] = []
+        spans: list[Span] = []
         for match in WORD.finditer(text):
             if UNSPACED_RUN.match(match[0]):
                 spans += self._inside(match[0], match.start())
@@ -65,12 +63,17 @@ class Matcher:
                 spans.append((start, end))
         return _joined(text, spans)
 
+    def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
+        """The part of a text with the most matches, and the matches."""
+        spans = self.spans(text)
+        return spans, crop_window(text, spans, words)
+
     def _begins(self, word: str) -> bool:
         # Of beginnings that do not begin with each other, a word can only have the last one that is not after it.
         at = bisect_right(self.beginnings, word)
         return at > 0 and word.startswith(self.beginnings[at - 1])
 
-    def _inside(self, run: str, start: int) -> list[tuple[int, int]]:
+    def _inside(self, run: str, start: int) -> list[Span]:
         if not self.runs:
             return []
         return [(start + m.start(), start + m.end()) for m in re.finditer("|".join(map(re.escape, self.runs)), run)]
@@ -85,9 +88,9 @@ def _shortest(beginnings: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _joined(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _joined(text: str, spans: list[Span]) -> list[Span]:
     """Matches with nothing but a sign between them, such as the two of node.js, are one."""
-    joined: list[tuple[int, int]] = []
+    joined: list[Span] = []
     for start, end in spans:
         if joined and _JOINT.fullmatch(text, joined[-1][1], start):
             joined[-1] = (joined[-1][0], end)
@@ -96,37 +99,7 @@ def _joined(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def mark(document: Mapping[str, Any], matcher: Matcher, wish: Highlight) -> dict[str, Any]:
-    """A document's fields with matches marked, as :attr:`backends.base.Hit.formatted` has them."""
-    every = "*" in wish.fields
-    shown = {**dict.fromkeys(REQUIRED_HIT_FIELDS, ""), **document}
-    return {
-        name: _value(name, value, matcher, wish, every or name in wish.fields)
-        for name, value in wish.chosen(shown).items()
-    }
-
-
-def _value(name: str, value: Any, matcher: Matcher, wish: Highlight, marked: bool) -> Any:
-    if isinstance(value, list | tuple):
-        return [_value(name, item, matcher, wish, marked) for item in value]
-    if not isinstance(value, str):
-        return value
-    spans = matcher.spans(value) if marked and name not in ("id", "url", "date") else []
-    start, end = crop_window(value, spans, wish.crop_fields[name]) if name in wish.crop_fields else (0, len(value))
-    escape = html.escape if wish.escape else str
-    pieces = [wish.crop_marker] if start else []
-    at = start
-    for first, last in spans:
-        if at <= first and last <= end:
-            pieces += [escape(value[at:first]), wish.pre_tag, escape(value[first:last]), wish.post_tag]
-            at = last
-    pieces.append(escape(value[at:end]))
-    if end < len(value):
-        pieces.append(wish.crop_marker)
-    return "".join(pieces)
-
-
-def crop_window(text: str, spans: list[tuple[int, int]], words: int) -> tuple[int, int]:
+def crop_window(text: str, spans: list[Span], words: int) -> Span:
     """The part of a text, in words, that has the most matches; a third of it comes before the first of them."""
     units = [match.span() for match in _UNIT.finditer(text)]
     if len(units) <= words or words <= 0:
@@ -138,7 +111,7 @@ def crop_window(text: str, spans: list[tuple[int, int]], words: int) -> tuple[in
     return start, end
 
 
-def _best_unit(units: list[tuple[int, int]], spans: list[tuple[int, int]], words: int) -> int:
+def _best_unit(units: list[Span], spans: list[Span], words: int) -> int:
     if not spans:
         return 0
     places, at = [], 0

@@ -20,7 +20,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError as Urllib3Error
 from urllib3.exceptions import NameResolutionError, NewConnectionError
 
-from backends.errors import BackendUnavailable, ReplyTooLarge
+from backends.errors import ReplyTooLarge, UnreadableReply
 from backends.servers.server_url import ServerUrl
 
 _POOL_SIZE = 32
@@ -54,12 +54,12 @@ class Answer:
         """The body, decoded.
 
         Raises:
-            BackendUnavailable: It is not JSON.
+            UnreadableReply: It is not JSON.
         """
         try:
             return orjson.loads(self.body)
         except orjson.JSONDecodeError as error:
-            raise BackendUnavailable("The search engine gave an answer that cannot be read.") from error
+            raise UnreadableReply from error
 
 
 class EngineAnswer(Exception):
@@ -68,6 +68,11 @@ class EngineAnswer(Exception):
     def __init__(self, status: int, text: str):
         super().__init__(f"{status}: {text[:500]}")
         self.status = status
+
+    @classmethod
+    def of(cls, answer: Answer) -> EngineAnswer:
+        """The cause of what an answer makes us raise."""
+        return cls(answer.status, answer.body.decode(errors="replace"))
 
 
 class TransportFailure(Exception):

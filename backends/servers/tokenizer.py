@@ -12,9 +12,10 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from backends.base import SearchSettings
 from backends.servers.latin import FOLDS, OTHER_IN_MEILISEARCH, OTHER_IN_TYPESENSE
 from backends.text import ABBREVIATION, QUOTE_IN_WORD, UNSPACED_RUN, WORD, normalized, straight_quotes
 
@@ -123,6 +124,15 @@ def query_parts(text: str, fold: Fold = fold_word) -> list[QueryPart]:
             together = quoted or _TIGHT.fullmatch(written) is not None
             parts.append(QueryPart(words, typed_words, together, match["minus"] is not None))
     return parts
+
+
+def without_stop_words(parts: Sequence[QueryPart], settings: SearchSettings) -> tuple[QueryPart, ...]:
+    """The parts but for single stop words of the site; all where nothing else is searched for."""
+    stops = {fold_word(word) for word in settings.stop_words or ()}
+    kept = [
+        part for part in parts if part.phrase or part.excluded or not (len(part.words) == 1 and part.words[0] in stops)
+    ]
+    return tuple(kept if any(not part.excluded for part in kept) else parts)
 
 
 def grams(run: str, *, single: bool) -> list[str]:

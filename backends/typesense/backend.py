@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from functools import partial
 from typing import Any, cast
 
 import orjson
@@ -21,19 +20,18 @@ from typesense.documents import Documents
 from typesense.multi_search import MultiSearch
 
 from backends.base import (
-    Credential,
     Document,
     FieldKinds,
-    Hit,
-    SearchBackend,
     SearchQuery,
     SearchResult,
     TakeHit,
     hand_over,
 )
-from backends.errors import BackendError, BackendUnavailable, IndexNotFound
+from backends.errors import BackendUnavailable
+from backends.servers.backend import ServerBackend, engine_ids
 from backends.servers.document_ids import checked_index_name, encode_id
 from backends.servers.http import Answer, Budget
+from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
 from backends.typesense.keys import TypesenseKeys
 from backends.typesense.query import (
@@ -43,15 +41,13 @@ from backends.typesense.query import (
     CompiledQuery,
     compile_query,
     needs_types,
-    pins_of,
 )
-from backends.typesense.refusals import is_missing_collection, is_stale_schema, rejection_of
+from backends.typesense.refusals import is_stale_schema, rejection_of
 from backends.typesense.reply import facets_unsettled, make_facets, make_hit
 from backends.typesense.schema import collection_schema, engine_document, field_types, schema_changes
 from backends.typesense.synonyms import SynonymKeeper
 from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
 
-DEFAULT_PORT = 8108
 IMPORT_DOCUMENTS = 250
 """Documents of one import; larger ones make searches wait."""
 
@@ -60,36 +56,25 @@ _READY_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 
 
-class TypesenseBackend(SearchBackend):
+class TypesenseBackend(ServerBackend):
     """One Typesense node or cluster."""
 
     name = "typesense"
-    issues_credentials = True
+    default_port = 8108
 
     def __init__(self, url: ServerUrl):
-        self.identity = url.identity
+        super().__init__(url)
         self._transport = TypesenseTransport(url)
+        self._pool = self._transport.pool
         self._keys = TypesenseKeys(self._transport, url.key)
         self._synonyms = SynonymKeeper(self._transport)
         self._types: dict[str, dict[str, str]] = {}
-
-    @classmethod
-    def from_url(cls, url: str) -> TypesenseBackend:
-        """Build from ``typesense://:key@host:8108,host2:8108``; see :meth:`.ServerUrl.parse`.
-
-        Raises:
-            ValueError: The URL is not of this form.
-        """
-        return cls(ServerUrl.parse(url, default_port=DEFAULT_PORT))
-
-    def __repr__(self) -> str:
-        return f"<TypesenseBackend {self.identity}>"
 
     # --- indexes
 
     def create_index(self, index: str) -> None:
         name = checked_index_name(index)
-        with _translated(index), _readable():
+        with translated(index), readable():
             try:
                 made = cast(Any, Collections(self._transport).create(cast(Any, collection_schema(name))))
                 _expect(made["name"] == name)
@@ -102,16 +87,16 @@ class TypesenseBackend(SearchBackend):
         name = checked_index_name(index)
         self._types.pop(index, None)
         self._synonyms.forget(index)
-        with _translated(index), _readable():
+        with translated(index), readable():
             try:
                 _expect(self._transport.delete(_path(name), dict)["name"] == name)
             except RefusedByTypesense as error:
-                if not is_missing_collection(error):
+                if not error.is_missing_index:
                     raise
             self._transport.await_everywhere(lambda ask: ask(f"/collections/{name}").status == 404)
 
     def list_indexes(self) -> list[str]:
-        with _translated(""), _readable():
+        with translated(), readable():
             collections = Collections(self._transport).retrieve()
             # A collection that is not of this service's making is none of its business.
             return [str(each["name"]) for each in collections if "_doc" in field_types(each)]
@@ -120,7 +105,7 @@ class TypesenseBackend(SearchBackend):
 
     def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
         name = checked_index_name(index)
-        with _translated(index):
+        with translated(index):
             types = self._widen(name, kinds, documents)
             for at in range(0, len(documents), IMPORT_DOCUMENTS):
                 batch = documents[at : at + IMPORT_DOCUMENTS]
@@ -132,8 +117,8 @@ class TypesenseBackend(SearchBackend):
 
     def delete(self, index: str, ids: Sequence[str]) -> None:
         name = checked_index_name(index)
-        keys = list(dict.fromkeys(encode_id(each) for each in ids))
-        with _translated(index), _readable():
+        keys = engine_ids(ids)
+        with translated(index), readable():
             if not keys:
                 self._transport.get(_path(name), dict)
             for at in range(0, len(keys), _DELETE_IDS):
@@ -144,12 +129,12 @@ class TypesenseBackend(SearchBackend):
                 self._transport.await_everywhere(lambda ask, path=path: _finds_nothing(ask(path)))  # type: ignore[misc]
 
     def count(self, index: str) -> int:
-        with _translated(index), _readable():
+        with translated(index), readable():
             return int(self._transport.get(_path(checked_index_name(index)), dict)["num_documents"])
 
     def document_ids(self, index: str) -> Iterator[str]:
         path = f"/collections/{checked_index_name(index)}/documents/export"
-        with _translated(index), _readable():
+        with translated(index), readable():
             empty = True
             for line in self._transport.lines(path, {"include_fields": "_id"}):
                 empty = False
@@ -161,8 +146,8 @@ class TypesenseBackend(SearchBackend):
 
     def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
         name = checked_index_name(index)
-        with _translated(index):
-            with _readable():
+        with translated(index):
+            with readable():
                 self._synonyms.keep(name, query.settings.synonyms)
             known = self._types.get(name, {})
             if not known or (needs_types(query) and not _covers(known, query)):
@@ -177,7 +162,7 @@ class TypesenseBackend(SearchBackend):
                     raise
             return self._search(name, query, fresh, take)
 
-    # --- readiness and credentials
+    # --- readiness
 
     def check(self) -> None:
         budget = Budget(min(self._transport.url.timeout_seconds, _READY_SECONDS))
@@ -188,7 +173,7 @@ class TypesenseBackend(SearchBackend):
                 state = self._transport.status_of(node, budget, budget.remaining())
                 if state is None or not self._transport.is_healthy(node, budget):
                     continue
-                with _readable():
+                with readable():
                     committed, queued = int(state["committed_index"]), int(state["queued_writes"])
                 # After a start Typesense takes its log in again, and says "healthy" while documents still come back.
                 if committed - queued >= target.setdefault(node, committed):
@@ -198,21 +183,10 @@ class TypesenseBackend(SearchBackend):
                 raise BackendUnavailable(reason)
             time.sleep(_POLL_SECONDS)
 
-    def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
-        with _translated(index), _readable():
-            return self._keys.issue(checked_index_name(index), holder, expires_at)
-
-    def revoke_credential(self, reference: str) -> None:
-        with _translated(""), _readable():
-            self._keys.revoke(reference)
-
-    def close(self) -> None:
-        self._transport.pool.close()
-
     # --- parts
 
     def _read_types(self, name: str) -> dict[str, str]:
-        with _readable():
+        with readable():
             types = field_types(self._transport.get(_path(name), dict))
         self._types[name] = types
         return types
@@ -231,7 +205,7 @@ class TypesenseBackend(SearchBackend):
     def _import(self, name: str, documents: Sequence[Mapping[str, Any]]) -> None:
         body = b"\n".join(orjson.dumps(document) for document in documents)
         answer: str = Documents(self._transport, name).import_(body, {"action": "upsert"})
-        with _readable():
+        with readable():
             lines = [orjson.loads(line) for line in answer.split("\n") if line.strip()]
             failed = [line for line in lines if line["success"] is not True]
         if failed or len(lines) != len(documents):
@@ -253,16 +227,16 @@ class TypesenseBackend(SearchBackend):
         if rest:
             searches.append(compiled.search(page=page + 2, per_page=limit, pins=pins))
         results = self._run(searches, query)
-        with _readable():
+        with readable():
             found = [hit for result in results for hit in result["hits"]][rest : rest + limit]
         result = self._result(query, compiled, results)
-        return replace(result, hits=hand_over(_hits(found, query, compiled), take))
+        return replace(result, hits=hand_over(hits_of(found, partial(make_hit, query=query, compiled=compiled)), take))
 
     def _result(
         self, query: SearchQuery, compiled: CompiledQuery, results: Sequence[Mapping[str, Any]]
     ) -> SearchResult:
         """All but the hits."""
-        with _readable():
+        with readable():
             counted = results[0].get("facet_counts", [])
             if facets_unsettled(counted, FACET_VALUES, query.facet_values):
                 more = self._run([compiled.search(page=1, per_page=0, facet_values=MORE_FACET_VALUES)], query)
@@ -279,7 +253,7 @@ class TypesenseBackend(SearchBackend):
 
     def _pins(self, name: str, query: SearchQuery, compiled: CompiledQuery) -> tuple[str, ...]:
         """The pinned ids that are there and pass the filter; Typesense would show all, with gaps for the others."""
-        pins = pins_of(query)
+        pins = query.pinned
         if not pins:
             return ()
         wanted = [f"id:=[{','.join(encode_id(each) for each in pins)}]"]
@@ -293,12 +267,12 @@ class TypesenseBackend(SearchBackend):
             "per_page": "250",
         }
         (result,) = self._run([search], query)
-        with _readable():
+        with readable():
             passed = {hit["document"]["_id"] for hit in result["hits"]}
         return tuple(pin for pin in pins if pin in passed)
 
     def _run(self, searches: Sequence[Mapping[str, str]], query: SearchQuery) -> list[dict[str, Any]]:
-        with _readable():
+        with readable():
             wanted = cast(Any, {"searches": [dict(each) for each in searches]})
             answer = cast(Any, MultiSearch(self._transport).perform(wanted))
             results: list[dict[str, Any]] = answer["results"]
@@ -307,17 +281,10 @@ class TypesenseBackend(SearchBackend):
             for result in results:
                 if "error" in result:
                     error = RefusedByTypesense(int(result["code"]), str(result["error"]))
-                    if is_missing_collection(error) or (is_stale_schema(error) and needs_types(query)):
+                    if error.is_missing_index or (is_stale_schema(error) and needs_types(query)):
                         raise error
                     raise rejection_of(error, query) from error
         return results
-
-
-def _hits(found: Sequence[Mapping[str, Any]], query: SearchQuery, compiled: CompiledQuery) -> Iterator[Hit]:
-    for each in found:
-        with _readable():
-            hit = make_hit(each, query, compiled)
-        yield hit
 
 
 def _path(name: str) -> str:
@@ -345,25 +312,3 @@ def _member(answer: Answer, name: str) -> Any:
 def _expect(holds: bool) -> None:
     if not holds:
         raise ValueError("not what was asked for")
-
-
-@contextmanager
-def _translated(index: str) -> Iterator[None]:
-    """Typesense's refusals as our errors. What only a caller's query can cause is handled where it is sent."""
-    try:
-        yield
-    except RefusedByTypesense as error:
-        if is_missing_collection(error) and index:
-            raise IndexNotFound(index) from error
-        raise BackendUnavailable("The search engine refused a request of ours.") from error
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """An answer without the parts it must have is an engine that does not work."""
-    try:
-        yield
-    except (BackendError, RefusedByTypesense):
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise BackendUnavailable("The search engine gave an answer that cannot be read.") from error

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from backends.base import STANDARD_FIELDS, FieldKind, FieldKinds
+from backends.base import FieldKind, FieldKinds
 from backends.errors import BackendRejected
+from backends.field_rules import instant_of, number_of
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
-from backends.sort_text import number_term, ordered_number, term, text_term
+from backends.servers.sort_text import number_term, ordered_number, term, text_term
 from backends.values import parse_filter_instant, parse_number
 
 NOTHING = f"_terms:={term('', 'never', '')}"
@@ -41,14 +42,13 @@ class FilterCompiler:
         """The expression, or its opposite.
 
         Raises:
-            BackendRejected: A field is unknown, or a value cannot be compared with it.
+            BackendRejected: A value cannot be compared with its field.
         """
         if isinstance(node, Not):
             return self.compile(node.operand, negated=not negated)
         if isinstance(node, And | Or):
             joint = "&&" if isinstance(node, And) != negated else "||"
             return _join(joint, [self.compile(operand, negated=negated) for operand in node.operands])
-        self._check_field(node.field, node.position)
         match node:
             case Comparison(operator="="):
                 return self._terms(self._equal(node.field, node.value), negated)
@@ -68,10 +68,6 @@ class FilterCompiler:
             case _:
                 return self._compare(node, negated)
 
-    def _check_field(self, field: str, position: int) -> None:
-        if field not in STANDARD_FIELDS and field not in self._kinds:
-            raise BackendRejected("filters", f"The documents have no field {field!r}.", position=position)
-
     def _terms(self, tokens: list[str], negated: bool) -> str:
         if not tokens:
             return EVERYTHING if negated else NOTHING
@@ -90,15 +86,7 @@ class FilterCompiler:
         return tokens
 
     def _bound(self, field: str, value: str, position: int) -> int:
-        if field == "date":
-            instant = parse_filter_instant(value)
-            if instant is None:
-                raise BackendRejected("filters", f"{value!r} is not a date.", position=position)
-            return instant
-        number = parse_number(value)
-        if number is None:
-            raise BackendRejected("filters", f"{value!r} is not a number of at most 64 bits.", position=position)
-        return ordered_number(number)
+        return instant_of(value, position) if field == "date" else ordered_number(number_of(field, value, position))
 
     def _compare(self, node: Comparison, negated: bool) -> str:
         bound = self._bound(node.field, node.value, node.position)

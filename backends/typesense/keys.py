@@ -21,8 +21,7 @@ from typing import Any, cast
 from typesense.key import Key
 from typesense.keys import Keys
 
-from backends.base import Credential
-from backends.errors import BackendUnavailable
+from backends.errors import UnreadableReply
 from backends.servers.http import Answer
 from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
 
@@ -43,16 +42,15 @@ class TypesenseKeys:
         self._keys = Keys(transport)
         self._parents: dict[tuple[str, str], tuple[int, str]] = {}
 
-    def issue(self, index: str, holder: str, expires_at: datetime) -> Credential:
-        """A scoped key for ``index`` that ends at ``expires_at``, and the reference that ends all of the holder's."""
-        reference = _reference(holder)
+    def issue(self, index: str, reference: str, expires_at: datetime) -> str:
+        """A scoped key for ``index`` that ends at ``expires_at``; all with one reference are ended together."""
         parent = self._find_parent(index, reference) or self._make_parent(index, reference)
         embedded: Any = {
             "collection": index,
             "expires_at": int(expires_at.timestamp()),
             "limit_multi_searches": MAX_SEARCHES_PER_REQUEST,
         }
-        return Credential(self._keys.generate_scoped_search_key(parent, embedded).decode(), reference)
+        return self._keys.generate_scoped_search_key(parent, embedded).decode()
 
     def revoke(self, reference: str) -> None:
         """Delete every parent with this reference; returns when no node that is alive accepts its keys."""
@@ -115,12 +113,8 @@ class TypesenseKeys:
     def _listed(self) -> list[dict[str, Any]]:
         keys = cast(Any, self._keys.retrieve()).get("keys")
         if not isinstance(keys, list):
-            raise BackendUnavailable("The search engine gave an answer that cannot be read.")
+            raise UnreadableReply
         return keys
-
-
-def _reference(holder: str) -> str:
-    return sha256(f"holder {holder}".encode()).hexdigest()[:32]
 
 
 def _description(key: dict[str, Any]) -> list[str]:

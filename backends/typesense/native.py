@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from backends.errors import BackendRejected
+from backends.values import INT64
 
-_INT64 = range(-(2**63), 2**63)
 # A number with a letter, a backtick or a point beside it is refused by Typesense itself where it cannot stand.
 _WHOLE_NUMBER = re.compile(r"(?<![^\s:=!<>\[(,.])[+-]?[0-9]{19,}(?![^\s\]),.])")
 _HARMLESS = frozenset({"string", "string[]", "bool", "bool[]", "float", "float[]"})
@@ -41,7 +41,7 @@ def check_native_filter(filters: str, types: Mapping[str, str]) -> None:
                 raise BackendRejected("filters", "An id was expected between the backticks.", position=place)
         elif types.get(field.strip()) not in _HARMLESS:
             for number in _WHOLE_NUMBER.finditer(expression):
-                if len(number[0]) > 1000 or int(number[0]) not in _INT64:
+                if len(number[0]) > 1000 or int(number[0]) not in INT64:
                     raise BackendRejected(
                         "filters", "A number of more than 64 bits is out of range.", position=start + number.start()
                     )

@@ -5,14 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from backends.base import MATCH_ALL, FieldKind, SearchQuery, SortKey
+from backends.base import MATCH_ALL, SearchQuery, SortKey
 from backends.errors import BackendRejected
+from backends.field_rules import (
+    ONE_ERROR_FROM,
+    TEXT_FIELDS,
+    TWO_ERRORS_FROM,
+    check_filter,
+    check_sort,
+    facet_fields,
+    searched_fields,
+)
 from backends.servers.document_ids import encode_id
-from backends.servers.tokenizer import Fold, QueryPart, fold_word, fold_word_as_before, grams, query_parts
-from backends.text import UNSPACED_RUN, normal_form
+from backends.servers.tokenizer import (
+    Fold,
+    QueryPart,
+    fold_word,
+    fold_word_as_before,
+    grams,
+    query_parts,
+    without_stop_words,
+)
+from backends.text import UNSPACED_RUN
 from backends.typesense.filters import NOTHING, FilterCompiler
 from backends.typesense.native import check_native_filter, has_long_numbers
-from backends.typesense.schema import FOLDING, STANDARD_SORTS, TEXT_FIELDS, native_name
+from backends.typesense.schema import FOLDING, STANDARD_SORTS, native_name
 
 FACET_VALUES = 250
 """Facet values asked for; 100 are shown, the others settle ties."""
@@ -24,8 +41,6 @@ COUNT_FIRST_OFFSET = 10_000
 """Beyond this offset the total is asked first: Typesense never answers for some pages far past the end."""
 
 _MAX_SORTS = 3
-_NO_FACETS = frozenset({"content", "excerpt", "title", "url"})
-_LISTS = frozenset({FieldKind.STRING_LIST, FieldKind.NUMBER_LIST})
 _WEIGHTS = {"title": 12, "excerpt": 6, "content": 3}
 _MAX_WEIGHT = 100
 _TYPO_TOKENS_THRESHOLD = 20
@@ -76,14 +91,15 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
     """
     fold = fold_word if FOLDING in types else fold_word_as_before
     check_native_filter(query.filters, types)
-    parts = () if query.text == MATCH_ALL else _without_stop_words(query_parts(query.text, fold), query)
+    parts = () if query.text == MATCH_ALL else without_stop_words(query_parts(query.text, fold), query.settings)
     filters = [f"({query.filters})"] if query.filters else []
     if query.filter is not None:
+        check_filter(query.filter, query.kinds)
         filters.append(FilterCompiler(query.kinds, types).compile(query.filter))
     common = {"collection": index, "include_fields": "_doc,_id", "highlight_fields": "none"}
     if query.text == MATCH_ALL:
         common["q"] = "*"
-    elif not parts or (query.fields and not set(query.fields) & set(TEXT_FIELDS)):
+    elif not parts or not searched_fields(query):
         common["q"] = "*"
         filters.append(NOTHING)
     else:
@@ -98,7 +114,7 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
             "snippet_threshold": "1",
         }
     facets = _facets(query, types)
-    return CompiledQuery(common, facets, "id" in query.facets, tuple(parts), fold)
+    return CompiledQuery(common, facets, "id" in facets, parts, fold)
 
 
 def needs_types(query: SearchQuery) -> bool:
@@ -108,24 +124,9 @@ def needs_types(query: SearchQuery) -> bool:
     return bool(query.sort or query.facets or query.filter is not None or has_long_numbers(query.filters))
 
 
-def pins_of(query: SearchQuery) -> tuple[str, ...]:
-    """The ids that come first for this query, unless it asks for an order of its own."""
-    if query.sort or not query.settings.pinned or query.text == MATCH_ALL:
-        return ()
-    return tuple(dict.fromkeys(query.settings.pinned.get(normal_form(query.text), ())))
-
-
-def _without_stop_words(parts: list[QueryPart], query: SearchQuery) -> tuple[QueryPart, ...]:
-    stops = {fold_word(word) for word in query.settings.stop_words or ()}
-    kept = [
-        part for part in parts if part.phrase or part.excluded or not (len(part.words) == 1 and part.words[0] in stops)
-    ]
-    return tuple(kept if any(not part.excluded for part in kept) else parts)
-
-
 def _matching(parts: Sequence[QueryPart], query: SearchQuery) -> dict[str, str]:
     """The words and how they match. The ``_g_`` fields have what Typesense folds otherwise."""
-    fields = [field for field in TEXT_FIELDS if not query.fields or field in query.fields]
+    fields = searched_fields(query)
     words = [_written(part) for part in parts]
     weights = query.settings.weights
     points = [str(max(1, min(_MAX_WEIGHT, round(_WEIGHTS[name] * weights.get(name, 1.0))))) for name in fields]
@@ -142,8 +143,8 @@ def _matching(parts: Sequence[QueryPart], query: SearchQuery) -> dict[str, str]:
         "query_by_weights": by_weight,
         "num_typos": typos,
         "prefix": prefix,
-        "min_len_1typo": "5",
-        "min_len_2typo": "9",
+        "min_len_1typo": str(ONE_ERROR_FROM),
+        "min_len_2typo": str(TWO_ERRORS_FROM),
         "typo_tokens_threshold": str(_TYPO_TOKENS_THRESHOLD),
         "drop_tokens_threshold": "0" if query.all_words else str(_DROP_TOKENS_THRESHOLD),
         "max_candidates": str(_MAX_CANDIDATES),
@@ -166,10 +167,11 @@ def _sorts(query: SearchQuery, types: Mapping[str, str]) -> list[str]:
         if query.text == MATCH_ALL:
             return [f"_n_date{last}:desc", "_changed_at:desc"]
         return ["_text_match:desc", f"_n_date{last}:desc", "_changed_at:desc"]
+    check_sort(query.sort, query.kinds)
     found: list[str] = []
     for key in query.sort:
         direction = "desc" if key.descending else "asc"
-        found += [f"{name}{last}:{direction}" for name in _sort_fields(key, query, types)]
+        found += [f"{name}{last}:{direction}" for name in _sort_fields(key, types)]
     if len(found) > _MAX_SORTS:
         raise BackendRejected("sort", "This search engine cannot sort by so many fields of mixed kinds.")
     if len(found) < _MAX_SORTS:
@@ -177,28 +179,18 @@ def _sorts(query: SearchQuery, types: Mapping[str, str]) -> list[str]:
     return found
 
 
-def _sort_fields(key: SortKey, query: SearchQuery, types: Mapping[str, str]) -> list[str]:
+def _sort_fields(key: SortKey, types: Mapping[str, str]) -> list[str]:
     if key.field == "date":
         return ["_n_date"]
     if key.field in STANDARD_SORTS:
         return [STANDARD_SORTS[key.field]]
-    kinds = query.kinds.get(key.field)
-    if kinds is None:
-        raise BackendRejected("sort", f"The documents have no field {key.field!r} to sort by.")
-    if kinds <= _LISTS:
-        raise BackendRejected("sort", f"{key.field!r} holds lists, which have no order.")
     # Numbers come before text, as they do in the embedded engine.
     return [name for name in (f"_n_{key.field}", f"_s_{key.field}") if name in types]
 
 
 def _facets(query: SearchQuery, types: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:
-    names = list(dict.fromkeys(query.facets))
-    if "*" in names:
-        names = ["author", "date", *sorted(query.kinds)]
     found: dict[str, tuple[str | None, str | None]] = {}
-    for name in names:
-        if name in _NO_FACETS or (name not in ("id", "author", "date") and name not in query.kinds):
-            raise BackendRejected("facets", f"{name!r} cannot be a facet.")
+    for name in facet_fields(query.facets, query.kinds):
         if name == "author":
             found[name] = ("_v_author", None)
         elif name == "date":

@@ -13,11 +13,6 @@ _IN_FILTER = re.compile(r"filter field `(?P<name>[^`]*)`")
 _ABOUT_FILTERS = re.compile(r"filter", re.IGNORECASE)
 
 
-def is_missing_collection(error: RefusedByTypesense) -> bool:
-    """Whether the collection does not exist."""
-    return error.status == 404 and (error.message in ("Not Found", "Not found.") or "collection with" in error.message)
-
-
 def is_stale_schema(error: RefusedByTypesense) -> bool:
     """Whether a field of our own is not there, so that what we knew of the collection is out of date."""
     match = _FIELD.search(error.message) if error.status == 404 else None

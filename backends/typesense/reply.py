@@ -9,8 +9,10 @@ from typing import Any
 import orjson
 
 from backends.base import FacetStats, Hit, SearchQuery
-from backends.servers.highlighter import Matcher, mark
-from backends.sort_text import facet_text
+from backends.field_rules import first_values
+from backends.highlighting import Highlighter
+from backends.servers.highlighter import Matcher
+from backends.servers.sort_text import facet_text
 from backends.typesense.query import CompiledQuery
 
 
@@ -21,7 +23,8 @@ def make_hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQue
     formatted = None
     if query.highlight is not None:
         words = [word for field in found.get("highlight", {}).values() for word in _matched(field)]
-        formatted = mark(orjson.loads(source), Matcher.of(compiled.parts, words, compiled.fold), query.highlight)
+        matcher = Matcher.of(compiled.parts, words, compiled.fold)
+        formatted = Highlighter(query.highlight, matcher).format(orjson.loads(source))
     return Hit(document["_id"], source.encode(), formatted)
 
 
@@ -37,7 +40,7 @@ def make_facets(
         for item in by_name.get(values, {}).get("counts", ()):
             text = facet_text(item["value"])
             counts[text] = counts.get(text, 0) + int(item["count"])
-        facets[name] = dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:most])
+        facets[name] = first_values(counts, most)
         bounds = by_name.get(numbers, {}).get("stats", {})
         if counts and "min" in bounds and "max" in bounds:
             stats[name] = FacetStats(_shortest(bounds["min"]), _shortest(bounds["max"]))

@@ -31,14 +31,12 @@ from typing import Any
 
 import orjson
 
-from backends.base import REQUIRED_HIT_FIELDS, Document, FieldKind, FieldKinds
+from backends.base import Document, FieldKind, FieldKinds
+from backends.field_rules import TEXT_FIELDS, with_required_fields
 from backends.servers.document_ids import encode_id
+from backends.servers.sort_text import as_list, facet_token, number_term, ordered_number, sort_text, term, text_term
 from backends.servers.tokenizer import extra_words, plain_punctuation
-from backends.sort_text import as_list, facet_token, number_term, ordered_number, sort_text, term, text_term
-from backends.values import number_text, parse_instant
-
-TEXT_FIELDS = ("title", "excerpt", "content")
-"""The fields that are searched, in order of importance."""
+from backends.values import INT64, parse_instant, value_text
 
 STANDARD_SORTS = {"id": "_s_id", "title": "_s_title", "url": "_s_url", "excerpt": "_s_excerpt", "author": "_s_author"}
 
@@ -46,7 +44,6 @@ FOLDING = "_folding"
 """A field of every collection but those made when fewer letters had their words in ``_g_…``."""
 
 _SEPARATORS = list("-/._:,;()[]'\"+@#*=<>|&!?%~^{}\\`$")
-_INT64 = range(-(2**63), 2**63)
 
 
 def _optional(name: str, kind: str, **more: Any) -> dict[str, Any]:
@@ -135,11 +132,10 @@ def engine_document(document: Document, kinds: FieldKinds, types: Mapping[str, s
     """One document as Typesense gets it."""
     fields = document.fields
     terms: set[str] = set()
-    whole = {**fields, **{name: "" for name in REQUIRED_HIT_FIELDS if name not in fields}}
     made: dict[str, Any] = {
         "id": encode_id(document.id),
         "_id": document.id,
-        "_doc": orjson.dumps(whole).decode(),
+        "_doc": orjson.dumps(with_required_fields(fields)).decode(),
         "_changed_at": document.changed_at,
         "title": "",
         "content": "",
@@ -209,13 +205,6 @@ def _terms_of(name: str, value: Any) -> set[str]:
     return terms
 
 
-def value_text(value: Any) -> str:
-    """A value as a facet shows it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if isinstance(value, str) else number_text(value)
-
-
 def _fields_with_fractions(documents: Iterable[Document], kinds: FieldKinds) -> set[str]:
     found: set[str] = set()
     for document in documents:
@@ -227,8 +216,8 @@ def _fields_with_fractions(documents: Iterable[Document], kinds: FieldKinds) -> 
 
 def _is_fraction(item: Any) -> bool:
     if isinstance(item, float):
-        return not item.is_integer() or int(item) not in _INT64
-    return type(item) is int and item not in _INT64
+        return not item.is_integer() or int(item) not in INT64
+    return type(item) is int and item not in INT64
 
 
 def _numbers(items: list[Any], kind: str) -> list[Any]:

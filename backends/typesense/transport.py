@@ -22,6 +22,7 @@ from typesense.configuration import Configuration
 
 from backends.errors import BackendMisconfigured, BackendUnavailable
 from backends.servers.http import Answer, Budget, EngineAnswer, HttpPool, TransportFailure
+from backends.servers.replies import Refusal, checked
 from backends.servers.server_url import ServerUrl
 
 _LEADER_KNOWN_SECONDS = 1.0
@@ -33,7 +34,7 @@ FOLLOWER_WAIT_SECONDS = 3.0
 """How long a write waits for a node that is alive but behind."""
 
 
-class RefusedByTypesense(Exception):
+class RefusedByTypesense(Refusal):
     """Typesense said no, with a status that is about the request.
 
     Attributes:
@@ -45,6 +46,11 @@ class RefusedByTypesense(Exception):
         super().__init__(f"{status}: {message[:500]}")
         self.status = status
         self.message = message
+
+    @property
+    def is_missing_index(self) -> bool:
+        missing = self.message in ("Not Found", "Not found.") or "collection with" in self.message
+        return self.status == 404 and missing
 
 
 class TypesenseTransport(ApiCall):
@@ -99,8 +105,8 @@ class TypesenseTransport(ApiCall):
                     self._failed(node)
                     continue
                 if answer.status < 500 and answer.status != 429:
-                    return self._checked(answer)
-                failure = EngineAnswer(answer.status, answer.body.decode(errors="replace"))
+                    return checked(answer, _refusal)
+                failure = EngineAnswer.of(answer)
                 self._failed(node)
             if budget.remaining() <= _RETRY_SECONDS or _hopeless(failure):
                 break
@@ -132,8 +138,8 @@ class TypesenseTransport(ApiCall):
                     break
             else:
                 if answer.status < 500 and answer.status != 429:
-                    return self._checked(answer)
-                failure = EngineAnswer(answer.status, answer.body.decode(errors="replace"))
+                    return checked(answer, _refusal)
+                failure = EngineAnswer.of(answer)
                 self._leader = None
             if len(self.url.nodes) == 1 and tries > 1 and not _recovers(failure):
                 break
@@ -155,8 +161,8 @@ class TypesenseTransport(ApiCall):
                 for line in self.pool.lines(node, path, self.url.timeout_seconds, params):
                     if isinstance(line, Answer):
                         if line.status < 500 and line.status != 429:
-                            self._checked(line)
-                        failure = EngineAnswer(line.status, line.body.decode(errors="replace"))
+                            checked(line, _refusal)
+                        failure = EngineAnswer.of(line)
                         break
                     begun = True
                     yield line
@@ -214,7 +220,7 @@ class TypesenseTransport(ApiCall):
         except TransportFailure:
             return None
         if answer.status in (401, 403):
-            self._checked(answer)
+            checked(answer, _refusal)
         status = answer.json() if answer.status == 200 else None
         return status if isinstance(status, dict) else None
 
@@ -279,23 +285,9 @@ class TypesenseTransport(ApiCall):
         if self._leader is not None and self._leader[0] == node:
             self._leader = None
 
-    def _checked(self, answer: Answer) -> Answer:
-        if 200 <= answer.status < 300:
-            return answer
-        cause = EngineAnswer(answer.status, answer.body.decode(errors="replace"))
-        if answer.status in (401, 403):
-            raise BackendMisconfigured("The search engine refuses the key it is given.") from cause
-        message = _message(answer) if 400 <= answer.status < 500 else None
-        if message is None:
-            raise BackendUnavailable("The search engine gave an answer that cannot be read.") from cause
-        raise RefusedByTypesense(answer.status, message)
 
-
-def _message(answer: Answer) -> str | None:
-    try:
-        return str(orjson.loads(answer.body)["message"])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return None
+def _refusal(status: int, reply: Any) -> RefusedByTypesense:
+    return RefusedByTypesense(status, str(reply["message"]))
 
 
 def _hopeless(failure: Exception | None) -> bool:

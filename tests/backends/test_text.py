@@ -20,7 +20,8 @@ from backends.embedded.analysis.normalization import analyze
 from backends.embedded.index import documents
 from backends.embedded.query.phrases import Phrase
 from backends.embedded.results import matches
-from backends.servers.highlighter import Matcher, mark
+from backends.highlighting import Highlighter
+from backends.servers.highlighter import Matcher
 from backends.servers.tokenizer import extra_words, query_parts, split_words
 from backends.text import MOST_MARKS, few_marks, normal_form
 from backends.values import fold_value
@@ -49,7 +50,7 @@ STEPS: tuple[Callable[[str], Any], ...] = (
     Phrase.of,
     query_parts,
     lambda text: matches.fold_text(text),
-    lambda text: mark({"content": text}, Matcher.of(query_parts("a é"), ["a"]), Highlight()),
+    lambda text: Highlighter(Highlight(), Matcher.of(query_parts("a é"), ["a"])).format({"content": text}),
 )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from app.counters import CounterStore, create_counters
+from tests.server import free_port
 
 STORES = ("memory", "sqlite", "redis")
 SHARED_STORES = ("sqlite", "redis")
@@ -69,12 +70,6 @@ def redis_program() -> str:
             pytest.fail("redis-server is missing; CI must have it.")
         pytest.skip("redis-server is not installed.")
     return program
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

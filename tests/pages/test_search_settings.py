@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.pages.languages import LANGUAGE_NAMES
-from schemas.search_settings import LANGUAGES
+from backends.languages import LANGUAGES
 from tests.callers import Tenant, page
 from tests.pages.people import Person
 
@@ -113,9 +112,9 @@ def test_of_very_many_mistakes_the_first_are_told(person: Person, tenant: Tenant
 
 
 def test_languages_are_called_by_their_names(person: Person, tenant: Tenant) -> None:
-    assert set(LANGUAGE_NAMES) == set(LANGUAGES)
     tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"language": "de"})
     person.go(f"/sites/{tenant.site_id}/search-settings")
     options = person.page.one("select", name="language").all("option")
-    assert [found.text for found in options] == ["Detect automatically for each page", *sorted(LANGUAGE_NAMES.values())]
+    names = sorted(language.name for language in LANGUAGES.values())
+    assert [found.text for found in options] == ["Detect automatically for each page", *names]
     assert [found.text for found in options if "selected" in found.attributes] == ["German"]

@@ -257,6 +257,16 @@ def together(clients: int, count: int, do: Callable[[int], T]) -> list[T]:
         return list(pool.map(do, range(count)))
 
 
+def until_not_busy(ask: Callable[[], Answer]) -> Answer:
+    """The answer to a request that is repeated, as clients are told, while one account asks too much at once.
+
+    On a slow machine that is so with every crowd that works for more than a second.
+    """
+    while (answer := ask()).error == "server_busy":
+        time.sleep(int(answer.headers["Retry-After"]))
+    return answer
+
+
 def statuses(answers: Sequence[Answer]) -> Counter[int]:
     """How many answers have which status."""
     return Counter(answer.status for answer in answers)
@@ -280,11 +290,11 @@ class Crowd:
     def asked(self) -> int:
         return len(self.answers) + len(self.unanswered)
 
-    def wait_for(self, count: int, seconds: float = 30, status: int | None = None) -> None:
+    def wait_for(self, count: int, seconds: float = 60, status: int | None = None) -> None:
         """Return when so many further answers have come, of this status if one is given."""
         self._wait(len(self.answers), count, seconds, status)
 
-    def wait_for_all(self, count: int, seconds: float = 30, status: int | None = None) -> None:
+    def wait_for_all(self, count: int, seconds: float = 60, status: int | None = None) -> None:
         """The same of all answers since the beginning, for when there are no more of a status than are waited for."""
         self._wait(0, count, seconds, status)
 
@@ -334,7 +344,7 @@ def crowd(clients: int, do: Callable[[int], Answer], *, pause_seconds: float = 0
         raise made.failures[0]
 
 
-def eventually(check: Callable[[], T], *, seconds: float = 10) -> T:
+def eventually(check: Callable[[], T], *, seconds: float = 30) -> T:
     """Run ``check`` until it raises no AssertionError; its last one after so many seconds."""
     deadline = time.monotonic() + seconds
     while True:

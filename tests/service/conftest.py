@@ -18,6 +18,9 @@ _numbers = itertools.count(1)
 COMMON: dict[str, str | int] = {"default_plan": "business", "trusted_proxies": 1}
 """Generous limits, and clients that say where they call from."""
 
+PATIENT: dict[str, str | int] = {"limits_timeout_seconds": 20, "database_timeout_seconds": 20}
+"""Long waits for a database and counters that are there, but slow because a whole installation shares this machine."""
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
@@ -29,10 +32,14 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A Redis as a careful operator runs it: every write is on disk before it is answered."""
+    """A Redis whose every write is in its file before it is answered: it survives the process.
+
+    The tests end processes, not the machine. Waiting until the file is on disk too would be waiting for all that others
+    write to the disk.
+    """
     server = RedisServer(
         tmp_path_factory.mktemp("redis"),
-        options=("--appendonly", "yes", "--appendfsync", "always", "--databases", "200"),
+        options=("--appendonly", "yes", "--appendfsync", "no", "--databases", "200"),
     )
     server.start()
     yield server
@@ -50,6 +57,7 @@ def two_machines(
         "limits_url": redis.url.removesuffix("/0") + f"/{number}",
         "search_url": f"tantivy://{folder / 'indexes'}",
         **COMMON,
+        **PATIENT,
         **settings,
     }
     with ExitStack() as stack:
@@ -61,7 +69,8 @@ def one_machine(
     folder: Path, *, workers: int = 4, application: str = "wsgi:app", **settings: str | int
 ) -> Iterator[list[Server]]:
     """One gunicorn master over files."""
-    with running_server(folder / "data", workers=workers, application=application, **{**COMMON, **settings}) as server:
+    values = {**COMMON, **PATIENT, **settings}
+    with running_server(folder / "data", workers=workers, application=application, **values) as server:
         yield [server]
 
 
@@ -90,15 +99,23 @@ def servers(request: pytest.FixtureRequest) -> list[Server]:
     return found
 
 
+@pytest.fixture
+def settings() -> dict[str, str | int]:
+    """Further settings of :func:`fresh_servers`."""
+    return {}
+
+
 @pytest.fixture(params=BACKINGS)
-def fresh_servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Server]]:
+def fresh_servers(
+    request: pytest.FixtureRequest, tmp_path: Path, settings: dict[str, str | int]
+) -> Iterator[list[Server]]:
     """The same, new for each test, which may do to them what it likes."""
     if request.param == "one machine":
-        with one_machine(tmp_path) as made:
+        with one_machine(tmp_path, **settings) as made:
             yield made
     else:
         postgres, redis = request.getfixturevalue("postgres"), request.getfixturevalue("redis")
-        with two_machines(tmp_path, postgres, redis) as made:
+        with two_machines(tmp_path, postgres, redis, **settings) as made:
             yield made
 
 

@@ -22,6 +22,7 @@ from tests.service.clients import (
     page,
     register,
 )
+from tests.service.conftest import PATIENT
 from tests.service.stored import counted_queries
 
 pytestmark = pytest.mark.service
@@ -29,9 +30,17 @@ pytestmark = pytest.mark.service
 AWAY_SECONDS = 12.0
 """More than twice as long as a write waits: one that was under way at the beginning is followed by one within."""
 
-SEARCHERS, WRITERS = 8, 4
+SEARCHERS, WRITERS = 8, 3
+"""Writers wait for long, and all are one account's: fewer than its share of the threads of one worker, should all of
+them be there."""
 PATIENCE_SECONDS = 5.0
 """Longest that a search may take meanwhile."""
+
+
+@pytest.fixture
+def settings() -> dict[str, str | int]:
+    """The waits that are shipped."""
+    return dict.fromkeys(PATIENT, "")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Which language a text is in, and what that language does to words."""
+"""The language a text is in, and its words' stems."""
 
 from __future__ import annotations
 
@@ -15,46 +15,16 @@ from itertools import chain
 import Stemmer
 
 from backends.embedded.analysis.normalization import fold
-from backends.embedded.analysis.stop_words import STOP_WORDS
 from backends.embedded.analysis.vietnamese import TONAL, has_tones
+from backends.languages import LANGUAGES, Language
 from backends.text import INDIAN, beyond_ascii, normalized
-
-STEMMERS = {
-    "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
-    "eo": "esperanto", "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian", "fi": "finnish",
-    "fr": "french", "ga": "irish", "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian",
-    "it": "italian", "lt": "lithuanian", "ne": "nepali", "nl": "dutch", "no": "norwegian", "pl": "polish",
-    "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian", "sv": "swedish", "ta": "tamil",
-    "tr": "turkish", "yi": "yiddish",
-}  # fmt: skip
-"""ISO 639-1 code to the Snowball algorithm of the language."""
 
 UNKNOWN = "und"
 """The code of a text whose language was not recognised."""
 
-_ACCENTS = {
-    "es": "aáeéiíoóuú", "pt": "aáâãeéêiíoóôõuú", "it": "aàeèéiìoòuù", "fr": "eéè", "ca": "aàeèéiíoòóuú",
-    "hu": "aáeéiíoóöuúü", "ro": "aăâiîsștț", "de": "aäoöuü", "sv": "aåäoö", "fi": "aäoö", "et": "aäoõöuü",
-    "pl": "aąeęlłoósśzżź", "cs": "aáeéěiíouůúsšcčrřzžyý", "tr": "gğiıosşuüoöcç", "lt": "aąeęėiįuųūsšzž",
-    "el": "αάεέηήιίοόυύωώ", "ga": "aáeéiíoóuú", "da": "aåoø", "no": "aåoø", "ar": "هةيى",
-}  # fmt: skip
-"""Letters that folding has made one, first the plain one; stems may differ by them."""
-
-PREFIXES: Mapping[str, tuple[str, ...]] = {
-    "ar": ("ال", "و", "وال", "ب", "بال", "وب", "وبال", "ل", "لل", "ول", "ولل", "ف", "فال", "ك", "كال", "وكال"),
-    "id": (
-        "be", "bel", "ber", "di", "diper", "ke", "keber", "me", "mem", "memper", "men", "meng", "pe", "pel", "pem",
-        "pen", "peng", "per", "ter",
-    ),
-    "nl": ("ge",),
-}  # fmt: skip
-"""What words may begin with that the stemmer of their language takes off.
-
-Left out are languages where few words do (Irish, Persian, Tamil, Yiddish), and what changes the letters after it.
-"""
-
-_ELIDING, _ELISIONS = frozenset({"ca", "fr", "it"}), frozenset("cdjlmnst")
-"""Languages in which words lose their vowel (*l'eau*), and what is left of them: mostly it is just a letter."""
+_NO_LANGUAGE = Language("")
+_ELISIONS = frozenset("cdjlmnst")
+"""What is left of words that lose their vowel: in a text, it is mostly just a letter."""
 
 _VOTES_OF_LETTERS = 3
 """A word of one letter counts as if at least so many languages had it."""
@@ -65,19 +35,9 @@ _FEW, _TRACES = 0.04, 0.005
 _MOST_LIKELY = 5
 _LETTERS_OF_ENDING = 6
 _SAMPLE = 600
-_SCRIPTS = (
-    ("ja", re.compile("[\u3041-\u30ff]")),
-    ("zh", re.compile("[\u3400-\u9fff]")),
-    ("ko", re.compile("[\uac00-\ud7a3]")),
-    ("th", re.compile("[\u0e01-\u0e5b]")),
-    ("hy", re.compile("[\u0531-\u0587]")),
-    ("ta", re.compile("[\u0b80-\u0bff]")),
-    ("el", re.compile("[\u0370-\u03ff\u1f00-\u1fff]")),
-    ("vi", re.compile("[\u1ea0-\u1ef9]")),
+_LETTERS = tuple(
+    (code, re.compile(f"[{each.letters}]"), each.letters_share) for code, each in LANGUAGES.items() if each.letters
 )
-_FEW_LETTERS_TELL = {"ja": 0.1, "vi": 0.05}
-"""Share of a text's letters that tell its language; of others, that are written in a script alone, 0.3."""
-
 _BEYOND_LATIN = re.compile("[\u0370-\u1dff\u1ea0-\u1ef9\u2e80-\ud7ff]")
 _WORD = re.compile(rf"(?:[^\W\d_]+|[{INDIAN}]+)+")
 """Letters, and the signs of which Indian scripts write vowels."""
@@ -88,19 +48,24 @@ _LOWER_OR_SPACE = bytes(
 """A table for UTF-8: letters of ASCII in lower case, the rest of it as spaces."""
 
 
+def _language(code: str) -> Language:
+    """The record of a language; an empty one for a code that has none."""
+    return LANGUAGES.get(code, _NO_LANGUAGE)
+
+
 @cache
 def stop_words(language: str) -> frozenset[str]:
     """The folded stop words of a language; empty for an unknown one."""
-    return frozenset(filter(None, (fold(word) for word in STOP_WORDS.get(language, "").split())))
+    return frozenset(filter(None, (fold(word) for word in _language(language).stop_words.split())))
 
 
 @cache
 def _votes() -> dict[str, tuple[tuple[str, ...], int]]:
     """Every stop word to the languages that have it, and which part of a vote it gives each: half of one if it is 2."""
     found: dict[str, list[str]] = {}
-    for language, words in STOP_WORDS.items():
-        for word in set(words.split()).difference(_ELISIONS if language in _ELIDING else ()):
-            found.setdefault(word, []).append(language)
+    for code, language in LANGUAGES.items():
+        for word in set(language.stop_words.split()).difference(_ELISIONS if language.elides else ()):
+            found.setdefault(word, []).append(code)
     return {
         word: (tuple(languages), max(len(languages), _VOTES_OF_LETTERS if len(word) == 1 else 1))
         for word, languages in found.items()
@@ -114,8 +79,8 @@ def recognise(text: str) -> str:
     if _BEYOND_LATIN.search(foreign):
         letters = len(_WORD.sub("", sample))
         written = max(1, len(sample) - letters)
-        for language, script in _SCRIPTS:
-            if len(script.findall(foreign)) > written * _FEW_LETTERS_TELL.get(language, 0.3):
+        for language, own, share in _LETTERS:
+            if len(own.findall(foreign)) > written * share:
                 return language
     words = _words(sample, foreign)
     ballots = _ballots()
@@ -179,7 +144,7 @@ def likely_languages(words: Sequence[str], shares: Mapping[str, float]) -> tuple
 @cache
 def _script(language: str) -> str:
     """The script of a language's stop words."""
-    return _script_of(STOP_WORDS.get(language, ""))
+    return _script_of(_language(language).stop_words)
 
 
 def _script_of(text: str) -> str:
@@ -235,17 +200,22 @@ _STEMMERS = _Stemmers()
 @lru_cache(maxsize=65536)
 def stem(language: str, word: str) -> str:
     """The folded stem of one word in lower case; the word itself where the language has no stemmer."""
-    algorithm = STEMMERS.get(language)
+    algorithm = _language(language).stemmer
     return fold(_STEMMERS.get(algorithm).stemWord(word) if algorithm else word)
 
 
 @lru_cache(maxsize=8192)
 def stems(language: str, term: str) -> frozenset[str]:
     """The stems a folded term may have: of itself, and of what it may have been before its accents were folded."""
-    algorithm = STEMMERS.get(language)
-    if algorithm is None:
+    algorithm = _language(language).stemmer
+    if not algorithm:
         return frozenset((stem(language, term),))
     return frozenset(map(fold, set(_STEMMERS.get(algorithm).stemWords(_spellings(language, term)))))
+
+
+def prefixes(language: str) -> tuple[str, ...]:
+    """What words of a language may begin with that stemming takes off."""
+    return _language(language).prefixes
 
 
 def sharing_stem(language: str, wanted: Set[str], terms: Sequence[str]) -> list[str]:
@@ -253,8 +223,8 @@ def sharing_stem(language: str, wanted: Set[str], terms: Sequence[str]) -> list[
 
     All are stemmed in one call: a search may have to look through hundreds.
     """
-    algorithm = STEMMERS.get(language)
-    if algorithm is None:
+    algorithm = _language(language).stemmer
+    if not algorithm:
         return [term for term in terms if not wanted.isdisjoint(stems(language, term))]
     owners, spellings = terms, terms
     if _variants(language):
@@ -294,7 +264,7 @@ def _accented(language: str, ending: str) -> tuple[str, ...]:
 def _variants(language: str) -> Mapping[str, str]:
     """Each plain letter to the accented ones of a language that are folded to it."""
     found: dict[str, str] = {}
-    for letter in _ACCENTS.get(language, ""):
+    for letter in _language(language).accents:
         plain = fold(letter)
         if plain != letter:
             found[plain] = found.get(plain, "") + letter

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from backends.languages import LANGUAGES
 from backends.text import beyond_ascii, normalized
 
-TONAL = frozenset({"vi"})
+TONAL = frozenset(code for code, language in LANGUAGES.items() if language.tonal)
 """The languages with tones, as ISO 639-1 codes."""
 
 _TONES = {"\u0300": "_1", "\u0301": "_2", "\u0303": "_3", "\u0309": "_4", "\u0323": "_5"}

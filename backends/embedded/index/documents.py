@@ -21,11 +21,8 @@ from backends.embedded.index.schema import (
     FILTER_TERMS,
     ID,
     LANGUAGE,
-    NUMBER_KINDS,
-    SCALAR_KINDS,
     SORTED_STANDARD_FIELDS,
     SOURCE,
-    TEXT_FIELDS,
     TONED,
     UPDATED_AT,
     empty_term,
@@ -38,15 +35,15 @@ from backends.embedded.index.schema import (
     text_column,
     toned_column,
 )
+from backends.field_rules import NO_FACETS, NUMBER_KINDS, SCALAR_KINDS, TEXT_FIELDS, with_required_fields
 from backends.text import normalized
-from backends.values import number_text, parse_instant
+from backends.values import parse_instant, value_text
 
 LONGEST_INDEXED_TEXT = 400_000
 """Characters of one field that are searched; the rest is kept and shown only."""
 
 LONGEST_SORT_KEY = 300
 LONGEST_FACET_VALUE = 1000
-NO_FACETS = frozenset({"content", "excerpt", "title", "url"})
 
 
 def needs_dynamic_column(kinds: frozenset[FieldKind]) -> bool:
@@ -97,7 +94,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
                 facets[name] = [value[:LONGEST_FACET_VALUE]]
     entry = tantivy.Document(**columns)
     missing = [name for name in REQUIRED_HIT_FIELDS if name not in fields]
-    entry.add_bytes(SOURCE, orjson.dumps({**fields, **dict.fromkeys(missing, "")} if missing else dict(fields)))
+    entry.add_bytes(SOURCE, orjson.dumps(with_required_fields(fields)))
     for name in missing:
         entry.add_bytes(DEFAULTED_FIELDS, name.encode())
     if facets:
@@ -154,14 +151,10 @@ def _add_values(
         filter_terms.append(empty_term(name))
     counted: dict[str, None] = {}
     for item in value if isinstance(value, list) else (value,):
-        if isinstance(item, bool):
-            text = "true" if item else "false"
+        text = value_text(item)
+        if isinstance(item, bool | str):
             filter_terms.append(equality_term(name, text))
-        elif isinstance(item, str):
-            text = item
-            filter_terms.append(equality_term(name, item))
         else:
-            text = number_text(item)
             filter_terms.append(number_term(name, item))
             columns.setdefault(number_column(dynamic_columns[name]), []).append(float(item))
         counted[text[:LONGEST_FACET_VALUE]] = None

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import tantivy
 
-from backends.base import STANDARD_FIELDS, FieldKinds
 from backends.embedded.index.schema import (
     DATE,
     FILTER_TERMS,
@@ -17,27 +16,15 @@ from backends.embedded.index.schema import (
     number_column,
     number_term,
 )
-from backends.errors import BackendRejected
-from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence, fields_of
-from backends.values import parse_filter_instant, parse_number
+from backends.field_rules import instant_of, number_of
+from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
+from backends.values import parse_number
 
 _I64 = 2**63 - 1
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 
 _Compiled = tuple[tantivy.Query, bool]
 """A query, and whether the condition holds for the documents that it does not match."""
-
-
-def check_fields(expression: Filter, kinds: FieldKinds) -> None:
-    """Raise :class:`BackendRejected` at the first field that is neither standard nor in ``kinds``."""
-    unknown = sorted(
-        (position, name)
-        for name, position in fields_of(expression).items()
-        if name not in STANDARD_FIELDS and name not in kinds
-    )
-    if unknown:
-        position, name = unknown[0]
-        raise BackendRejected("filters", f"No document has a field {name!r}.", position=position)
 
 
 class FilterCompiler:
@@ -107,7 +94,7 @@ class FilterCompiler:
         if name == ID:
             return tantivy.Query.term_query(self.schema, ID, value)
         if name == DATE:
-            instant = self._instant(value, position)
+            instant = _bounded(instant_of(value, position))
             return tantivy.Query.term_query(self.schema, DATE, instant)
         choices = [self._mark(equality_term(name, value))]
         number = parse_number(value)
@@ -119,13 +106,13 @@ class FilterCompiler:
         self, name: str, position: int, low: str | None, high: str | None, with_low: bool, with_high: bool
     ) -> tantivy.Query:
         if name == DATE:
-            bounds = [None if bound is None else self._instant(bound, position) for bound in (low, high)]
+            bounds = [None if bound is None else _bounded(instant_of(bound, position)) for bound in (low, high)]
             if bounds[0] is not None and bounds[1] is not None and bounds[0] > bounds[1]:
                 return tantivy.Query.empty_query()
             return tantivy.Query.range_query(
                 self.schema, DATE, tantivy.FieldType.Integer, bounds[0], bounds[1], with_low, with_high
             )
-        numbers = [None if bound is None else self._number(name, bound, position) for bound in (low, high)]
+        numbers = [None if bound is None else float(number_of(name, bound, position)) for bound in (low, high)]
         dynamic_column = self.dynamic_columns.get(name)
         if dynamic_column is None or (numbers[0] is not None and numbers[1] is not None and numbers[0] > numbers[1]):
             return tantivy.Query.empty_query()
@@ -139,24 +126,13 @@ class FilterCompiler:
             with_high,
         )
 
-    def _instant(self, value: str, position: int) -> int:
-        instant = parse_filter_instant(value)
-        if instant is None:
-            raise BackendRejected(
-                "filters", f"{value!r} is not an ISO 8601 date; write 2024-05-31 or '2024-05-31T12:00:00Z'.",
-                position=position,
-            )  # fmt: skip
-        return max(-_I64, min(_I64, instant))
-
-    def _number(self, name: str, value: str, position: int) -> float:
-        number = parse_number(value)
-        if number is None:
-            message = f"{name!r} can only be compared with numbers of at most 64 bits; {value!r} is not one."
-            raise BackendRejected("filters", message, position=position)
-        return float(number)
-
     def _mark(self, filter_term: str) -> tantivy.Query:
         return tantivy.Query.term_query(self.schema, FILTER_TERMS, filter_term)
+
+
+def _bounded(instant: int) -> int:
+    """An instant as a date column holds it."""
+    return max(-_I64, min(_I64, instant))
 
 
 def _operands(node: And | Or) -> list[Filter]:

@@ -17,9 +17,9 @@ from typing import Final
 
 import tantivy
 
-from backends.base import FieldKind
 from backends.embedded.analysis.normalization import ANALYZER, TOKENIZER
 from backends.errors import BackendUnavailable
+from backends.field_rules import TEXT_FIELDS
 from backends.values import fold_to_bytes
 
 SCHEMA_VERSION: Final = 4
@@ -31,14 +31,11 @@ FIRST_DYNAMIC_COLUMNS: Final = 8
 MOST_SLOTS: Final = 8192
 """Tantivy counts the columns of an index in 16 bits; four times as many slots would be beyond that."""
 
-TEXT_FIELDS: Final = ("title", "excerpt", "content")
 SORTED_STANDARD_FIELDS: Final = ("id", "title", "url", "excerpt", "author")
 LONGEST_PLAIN_VALUE: Final = 32
 """Bytes of a folded value beyond which it is marked by its digest: a term costs by its length, written or merged."""
 
 _DIGEST_BYTES: Final = 12
-SCALAR_KINDS: Final = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})
-NUMBER_KINDS: Final = frozenset({FieldKind.NUMBER, FieldKind.NUMBER_LIST})
 
 ID: Final = "id"
 FILTER_TERMS: Final = "marks"

@@ -13,7 +13,6 @@ from backends.base import SearchSettings
 from backends.embedded.analysis.languages import likely_languages, stop_words
 from backends.embedded.analysis.normalization import fold
 from backends.embedded.analysis.vietnamese import TONAL, has_tones, may_have_tones
-from backends.embedded.index.schema import TEXT_FIELDS
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.parser import ParsedQuery, QueryTerm, TermKind, query_terms_of
 from backends.embedded.query.phrases import Phrase
@@ -88,17 +87,16 @@ def resolve_query(
     text: str,
     snapshot: Snapshot,
     settings: SearchSettings,
-    fields: Sequence[str] = (),
+    fields: tuple[str, ...],
     ranking: Ranking = RANKING,
 ) -> ResolvedQuery:
     """Look up what a parsed query may stand for in an index.
 
     Args:
         text: The query as typed.
-        fields: The text fields that are searched; all when empty.
+        fields: The text fields that are searched, at least one.
     """
-    wanted = [name for name in TEXT_FIELDS if not fields or name in fields]
-    searched = tuple(name for name in wanted if name != "excerpt" or snapshot.has_excerpts) or tuple(wanted[:1])
+    searched = tuple(name for name in fields if name != "excerpt" or snapshot.has_excerpts) or fields[:1]
     weights = {name: ranking.fields[name] * max(0.0, float(settings.weights.get(name, 1.0))) for name in searched}
     languages = _languages_of(parsed, snapshot, settings)
     stops = _stop_words_of(languages, settings)

@@ -10,14 +10,14 @@ from collections.abc import Iterable
 
 import orjson
 import tantivy
+from rapidfuzz.distance import OSA
 
 from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.index.documents import LONGEST_INDEXED_TEXT
 from backends.embedded.index.schema import SOURCE
 from backends.embedded.index.snapshots import Snapshot, keep_most
+from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM
 
-ONE_ERROR_FROM = 5
-TWO_ERRORS_FROM = 9
 LONGEST_CHECKED = 40
 _MOST_SCANNED = 4000
 _MOST_SCANNED_AGAIN = 1000
@@ -72,37 +72,6 @@ def known_start(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> int:
         else:
             high = middle - 1
     return low
-
-
-def distance(left: str, right: str, limit: int) -> int:
-    """Optimal string alignment distance of two words, or ``limit + 1`` when it is more."""
-    too_far = limit + 1
-    if abs(len(left) - len(right)) > limit:
-        return too_far
-    start, last = 0, min(len(left), len(right))
-    while start < last and left[start] == right[start]:
-        start += 1
-    end = 0
-    while end < last - start and left[-1 - end] == right[-1 - end]:
-        end += 1
-    left, right = left[start : len(left) - end], right[start : len(right) - end]
-    width = len(right)
-    before: list[int] = []
-    row = list(range(width + 1))
-    for i, a in enumerate(left, 1):
-        # Whatever is farther from the diagonal than the limit costs more than it.
-        first, stop = max(1, i - limit), min(width, i + limit)
-        two_before, before, row = before, row, [too_far] * (width + 1)
-        row[0] = i
-        for j in range(first, stop + 1):
-            b = right[j - 1]
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
-                cost = min(cost, two_before[j - 2] + 1)
-            row[j] = cost
-        if min(row[first - 1 : stop + 1]) > limit:
-            return too_far
-    return min(row[-1], too_far)
 
 
 def edits(word: str, start: int = 0, end: int | None = None) -> set[str]:
@@ -187,13 +156,10 @@ def _alike(
 ) -> dict[str, int]:
     """Terms at most two errors away, of those with some beginnings."""
     found: dict[str, int] = {}
-    letters = set(word)
     for beginning in beginnings:
         for field in fields:
             for term, count in snapshot.terms(field, beginning, most):
-                # An error brings in one letter at most, and takes one away.
-                alike = abs(len(term) - len(word)) <= 2 and len(letters.symmetric_difference(term)) <= 4
-                if alike and distance(word, term, 2) <= 2:
+                if OSA.distance(word, term, score_cutoff=2) <= 2:
                     keep_most(found, [(term, count)])
     return found
 
@@ -209,7 +175,7 @@ def _automaton(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[s
         for _, address in snapshot.searcher.search(query, limit=2, count=False).hits:
             answer = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))
             for term in set(terms_of(answer[field][:LONGEST_INDEXED_TEXT])):
-                if abs(len(term) - len(word)) <= 2 and distance(word, term, 2) <= 2:
+                if OSA.distance(word, term, score_cutoff=2) <= 2:
                     found[term] = snapshot.frequency(field, term)
     return found
 

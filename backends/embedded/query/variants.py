@@ -12,7 +12,7 @@ from os.path import commonprefix
 
 import tantivy
 
-from backends.embedded.analysis.languages import PREFIXES, sharing_stem, stem, stems
+from backends.embedded.analysis.languages import prefixes, sharing_stem, stem, stems
 from backends.embedded.index.snapshots import Snapshot, keep_most
 from backends.embedded.query.parser import QueryTerm, TermKind
 from backends.embedded.query.ranking import Ranking
@@ -187,7 +187,7 @@ def _starts(language: str, word: str, wanted: Set[str]) -> Iterator[str]:
         yield start
     rest = commonprefix(list(wanted))  # noqa: RUF071
     if len(rest) >= _SHORTEST_STEMMED:
-        yield from (prefix + rest for prefix in ("", *PREFIXES.get(language, ())) if prefix + rest != start)
+        yield from (prefix + rest for prefix in ("", *prefixes(language)) if prefix + rest != start)
 
 
 def _completions(listed: _Listing, word: str, fields: tuple[str, ...], ranking: Ranking) -> list[str]:

@@ -7,37 +7,17 @@ from typing import Any
 
 import tantivy
 
-from backends.base import STANDARD_FIELDS, FacetStats, FieldKinds
-from backends.embedded.index.documents import NO_FACETS, sort_text
-from backends.embedded.index.schema import DATE, ID, NUMBER_KINDS, UPDATED_AT, number_column, sort_column
+from backends.base import FacetStats, FieldKinds
+from backends.embedded.index.documents import sort_text
+from backends.embedded.index.schema import DATE, ID, UPDATED_AT, number_column, sort_column
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.results.value_counts import BY_NAME, Counts, count_values
-from backends.errors import BackendRejected
+from backends.field_rules import NUMBER_KINDS, first_values
 
 Must, Should = tantivy.Occur.Must, tantivy.Occur.Should
 _Query = tantivy.Query
 
 MOST_VALUES = 100
-
-
-def facet_fields(wanted: Sequence[str], kinds: FieldKinds) -> list[str]:
-    """The fields to count, ``*`` spelt out, each once.
-
-    Raises:
-        BackendRejected: One is unknown or cannot be a facet.
-    """
-    found: dict[str, None] = {}
-    for name in wanted:
-        if name == "*":
-            found |= dict.fromkeys(field for field in STANDARD_FIELDS if field not in NO_FACETS)
-            found |= dict.fromkeys(sorted(kinds))
-        elif name in NO_FACETS:
-            raise BackendRejected("facets", f"The values of {name!r} cannot be counted.")
-        elif name not in STANDARD_FIELDS and name not in kinds:
-            raise BackendRejected("facets", f"No document has a field {name!r}.")
-        else:
-            found[name] = None
-    return list(found)
 
 
 def count_facets(
@@ -63,11 +43,7 @@ def count_facets(
         if bounds is not None and bounds["count"]:
             scale = 1_000_000 if name == DATE else 1
             stats[name] = FacetStats(bounds["min"] / scale, bounds["max"] / scale)
-    return {name: _first(counts[name], most) for name in fields}, stats
-
-
-def _first(counts: Counts, most: int) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
+    return {name: first_values(counts[name], most) for name in fields}, stats
 
 
 def _first_ids(snapshot: Snapshot, query: tantivy.Query, most: int) -> list[str]:

@@ -14,10 +14,9 @@ from typing import Any
 
 import tantivy
 
-from backends.base import STANDARD_FIELDS, FieldKinds, SortKey
-from backends.embedded.index.schema import DATE, FILTER_TERMS, SCALAR_KINDS, column_of, sortable_term
+from backends.base import SortKey
+from backends.embedded.index.schema import DATE, FILTER_TERMS, column_of, sortable_term
 from backends.embedded.index.snapshots import Snapshot
-from backends.errors import BackendRejected
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
@@ -58,18 +57,6 @@ class _Reach:
     groups: _Groups
     passed: int
     present: int
-
-
-def check_sort(keys: Sequence[SortKey], kinds: FieldKinds) -> None:
-    """Raise :class:`BackendRejected` for a field that is unknown or has no single values."""
-    for key in keys:
-        name = key.field
-        if name == "content":
-            raise BackendRejected("sort", "Results cannot be sorted by 'content'.")
-        if name not in STANDARD_FIELDS and name not in kinds:
-            raise BackendRejected("sort", f"No document has a field {name!r}.")
-        if name not in STANDARD_FIELDS and not kinds[name] & SCALAR_KINDS:
-            raise BackendRejected("sort", f"Results cannot be sorted by {name!r}: it holds lists.")
 
 
 class Sorter:

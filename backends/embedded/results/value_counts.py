@@ -19,7 +19,7 @@ import tantivy
 from backends.embedded.index.documents import LONGEST_FACET_VALUE
 from backends.embedded.index.schema import SOURCE, UPDATED_AT, facet_path
 from backends.embedded.index.snapshots import Snapshot
-from backends.values import number_text
+from backends.values import value_text
 
 Counts = Mapping[str, int]
 """Value to number of documents."""
@@ -76,9 +76,7 @@ def _texts(value: Any) -> Iterable[str]:
         return (value[:LONGEST_FACET_VALUE],)
     if isinstance(value, list):
         return dict.fromkeys(text for item in value for text in _texts(item))
-    if isinstance(value, bool):
-        return ("true",) if value else ("false",)
-    return (number_text(value),)
+    return (value_text(value),)
 
 
 # --- by the engine

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from backends.base import SortKey
 from backends.errors import BackendRejected
 from tests.backends.contract.case import SHOP, Case, page
 
@@ -54,3 +57,13 @@ class FacetContract:
     def test_facets_of_no_match_are_empty(self, case: Case) -> None:
         case.add(*SHOP)
         assert case.search("reading", "author = nobody", facets=("author",)).facets == {"author": {}}
+
+    @pytest.mark.parametrize(
+        "asked",
+        [{"filters": "colour = red"}, {"sort": (SortKey("colour"),)}, {"facets": ("colour",)}],
+        ids=["filter", "sort", "facet"],
+    )
+    def test_a_field_that_no_document_has_is_refused_in_the_same_words(self, case: Case, asked: dict[str, Any]) -> None:
+        case.add(*SHOP)
+        with pytest.raises(BackendRejected, match=r"^No document has a field 'colour'\.$"):
+            case.search("reading", **asked)

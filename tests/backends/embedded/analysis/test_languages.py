@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from backends.base import SearchSettings
 from backends.embedded.analysis.languages import (
-    STEMMERS,
     UNKNOWN,
     _ballots,
     language_votes,
@@ -22,7 +21,7 @@ from backends.embedded.analysis.languages import (
     stop_words,
 )
 from backends.embedded.analysis.normalization import terms_of
-from backends.embedded.analysis.stop_words import STOP_WORDS
+from backends.languages import LANGUAGES
 from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
 
@@ -104,7 +103,7 @@ def test_forms_of_a_word_share_a_stem_though_the_index_has_no_accents(language: 
     assert every(left) & every(right)
 
 
-@pytest.mark.parametrize("language", [*STEMMERS, "zh", UNKNOWN])
+@pytest.mark.parametrize("language", [*LANGUAGES, UNKNOWN])
 def test_many_terms_are_compared_by_their_stems_as_each_alone(language: str) -> None:
     terms = ["2024", "node2", "plusplus", *sorted(stop_words(language))]
     for wanted in [set(stems(language, term)) for term in terms] + [set(), {"abc", "node2"}]:
@@ -131,7 +130,7 @@ def test_words_are_found_by_their_stem_whatever_they_begin_with(language: str, t
     assert case.ids(text, settings=SearchSettings(language=language)) == ["right"]
 
 
-words = st.lists(st.sampled_from([word for language in STOP_WORDS for word in stop_words(language)] + ["zzz"]))
+words = st.lists(st.sampled_from([word for language in LANGUAGES for word in stop_words(language)] + ["zzz"]))
 
 
 @given(words)

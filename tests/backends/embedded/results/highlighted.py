@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from backends.base import Highlight
 from backends.embedded.analysis.normalization import fold, terms_of
 from backends.embedded.results.highlight_terms import HighlightTerms
+from backends.embedded.results.highlighting import TermMatches
+from backends.highlighting import Highlighter
 
 TRICKY = (
     "aAeÉéß İıſﬁæœøñ\u0301\u0308\u00ad\u200d\u200b<>&\"'-_.,+#@ \n\t"
@@ -20,3 +23,7 @@ def marks_for(words: list[str], prefixes: list[str], sequences: list[tuple[str, 
         {folded: 100 for prefix in prefixes if (folded := fold(prefix)) and " " not in folded},
         {terms: 200 for words in sequences if len(terms := tuple(fold(word) for word in words if fold(word))) > 1},
     )
+
+
+def highlighter_of(wish: Highlight, terms: HighlightTerms) -> Highlighter:
+    return Highlighter(wish, TermMatches(terms))

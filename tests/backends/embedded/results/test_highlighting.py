@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from backends.base import Highlight
 from backends.embedded.analysis.normalization import terms_of
-from backends.embedded.results.highlighting import Highlighter
 from backends.embedded.results.matches import MatchTerms, find_matches
-from tests.backends.embedded.results.highlighted import marks_for, texts
+from tests.backends.embedded.results.highlighted import highlighter_of, marks_for, texts
 
 PRE, POST = "\ue000", "\ue001"
 
@@ -27,7 +26,7 @@ def test_without_its_marks_a_highlight_is_the_text(
     text = text.replace(PRE, "").replace(POST, "")
     wish = Highlight(pre_tag=PRE, post_tag=POST, escape=escape, crop_fields={})
     marks = marks_for([*words, text[:9]], [*prefixes, text[3:7]], [tuple(text.split())])
-    formatted = Highlighter(wish, marks).format({"title": text, "tags": [text, 1], "price": 5})
+    formatted = highlighter_of(wish, marks).format({"title": text, "tags": [text, 1], "price": 5})
     plain = formatted["title"].replace(PRE, "").replace(POST, "")
     assert (html.unescape(plain) if escape else plain) == text or (escape and plain == html.escape(text))
     assert formatted["tags"] == [formatted["title"], 1]
@@ -63,7 +62,7 @@ def test_without_its_marks_a_highlight_is_the_text(
 ])  # fmt: skip
 def test_matches_are_marked_as_written(text: str, words: list[str], prefixes: list[str], marked: str) -> None:
     wish = Highlight(pre_tag="[", post_tag="]", escape=False, crop_fields={})
-    assert Highlighter(wish, marks_for(words, prefixes, [])).format({"x": text})["x"] == marked
+    assert highlighter_of(wish, marks_for(words, prefixes, [])).format({"x": text})["x"] == marked
 
 
 def test_every_character_is_marked_as_it_is_indexed() -> None:
@@ -79,14 +78,14 @@ def test_every_character_is_marked_as_it_is_indexed() -> None:
 
 def test_a_phrase_is_marked_only_where_all_of_its_words_are_whole() -> None:
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={})
-    highlighter = Highlighter(wish, marks_for([], [], [("राम", "घर")]))
+    highlighter = highlighter_of(wish, marks_for([], [], [("राम", "घर")]))
     text = "राम घर, राम घरों, आराम घर, रामों घर"
     assert highlighter.format({"x": text})["x"] == text.replace("राम घर,", "[राम घर],", 1)
 
 
 def test_fields_that_are_not_wished_for_are_not_marked() -> None:
     wish = Highlight(pre_tag="[", post_tag="]", fields=("title",), crop_fields={})
-    formatted = Highlighter(wish, marks_for(["a"], [], [])).format({"title": "a", "content": "a & b"})
+    formatted = highlighter_of(wish, marks_for(["a"], [], [])).format({"title": "a", "content": "a & b"})
     assert formatted == {"title": "[a]", "content": "a &amp; b"}
 
 
@@ -98,5 +97,5 @@ def test_a_hostile_text_is_marked_in_time() -> None:
         "+" * 200_000, "c++ " * 50_000, " ิ" * 100_000, "ิ" * 200_000, "a" + "\u0301" * 99_999 + "\u0323" * 99_999,
     ):  # fmt: skip
         started = time.process_time()
-        Highlighter(Highlight(), marks).format({"content": text})
+        highlighter_of(Highlight(), marks).format({"content": text})
         assert time.process_time() - started < 1.0

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.base import Highlight
-from backends.embedded.results.highlighting import Highlighter
 from backends.embedded.results.matches import MatchTerms, find_matches
 from backends.embedded.results.snippets import SnippetGenerator, crop_window
-from tests.backends.embedded.results.highlighted import marks_for, texts
+from tests.backends.embedded.results.highlighted import highlighter_of, marks_for, texts
 
 
 @settings(max_examples=300)
@@ -30,7 +29,7 @@ def test_a_crop_is_a_part_of_the_text_around_a_match(parts: list[str], word: str
 def test_the_crop_holds_the_most_different_matches() -> None:
     text = "alpha " + "x " * 100 + "alpha beta " + "y " * 100 + "alpha"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 6})
-    formatted = Highlighter(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
+    formatted = highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
     assert formatted == "…x x [alpha] [beta] y y…"
 
 
@@ -38,7 +37,7 @@ def test_the_crop_holds_the_most_different_matches() -> None:
 def test_words_near_each_other_are_found_however_late_they_come(before: int) -> None:
     filler = "filler " * (before // 7)
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 4})
-    highlighter = Highlighter(wish, marks_for(["alpha", "beta"], [], []))
+    highlighter = highlighter_of(wish, marks_for(["alpha", "beta"], [], []))
     formatted = highlighter.format({"content": f"alpha {filler}alpha beta {filler}beta"})["content"]
     assert formatted == "…filler [alpha] [beta] filler…"
 
@@ -69,7 +68,7 @@ def test_a_part_has_as_many_different_words_as_any_other(words: list[str], shift
 def test_a_text_is_looked_through_only_for_words_not_found_yet(late: str, shown: str) -> None:
     text = "alpha first " + "filler " * 1_000 + f"alpha {late}"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 2})
-    assert shown in Highlighter(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
+    assert shown in highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
 
 
 @pytest.mark.parametrize(("count", "shown"), [(16, "[word5]"), (17, "[word3] x")])
@@ -77,13 +76,13 @@ def test_of_very_many_words_a_few_together_are_enough(count: int, shown: str) ->
     words = [f"word{number}" for number in range(count)]
     text = " ".join([*words[:4], "x", *["filler"] * 700, *words, "y"])
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 30})
-    assert shown in Highlighter(wish, marks_for(words, [], [])).format({"content": text})["content"]
+    assert shown in highlighter_of(wish, marks_for(words, [], [])).format({"content": text})["content"]
 
 
 def test_a_text_is_not_looked_through_after_as_many_matches_as_a_crop_may_begin_with() -> None:
     text = "alpha " * 300 + "filler " * 700 + "alpha beta"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 2})
-    formatted = Highlighter(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
+    formatted = highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
     assert formatted.startswith("[alpha] [alpha]")
 
 
@@ -91,7 +90,7 @@ def test_a_word_cut_by_the_first_look_is_not_a_match() -> None:
     text = "filler " * 584 + "alphabets " + "filler " * 10
     assert text[:4_096].endswith(" alphabet")
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 4})
-    formatted = Highlighter(wish, marks_for(["alphabet"], [], [])).format({"content": text})["content"]
+    formatted = highlighter_of(wish, marks_for(["alphabet"], [], [])).format({"content": text})["content"]
     assert "[" not in formatted
 
 
@@ -99,4 +98,4 @@ def test_matches_of_one_word_do_not_outweigh_another_word() -> None:
     text = "walk walks walking walked " + "x " * 60 + "walk dog"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 6})
     marks = marks_for(["walk walks walking walked", "dog"], [], [])
-    assert Highlighter(wish, marks).format({"content": text})["content"].endswith("[walk] [dog]")
+    assert highlighter_of(wish, marks).format({"content": text})["content"].endswith("[walk] [dog]")

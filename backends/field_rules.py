@@ -1,0 +1,110 @@
+"""What each field of an index is good for: one rule, and one wording of what is refused, for every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from backends.base import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, FieldKind, FieldKinds, SearchQuery, SortKey
+from backends.errors import BackendRejected, RejectedPart
+from backends.filters import Filter, fields_of
+from backends.values import parse_filter_instant, parse_number
+
+TEXT_FIELDS: Final = ("title", "excerpt", "content")
+"""The fields that are searched, in order of importance."""
+
+NO_FACETS: Final = frozenset({"content", "excerpt", "title", "url"})
+"""Standard fields whose values are not counted: nearly every document has another one."""
+
+SCALAR_KINDS: Final = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})
+"""Kinds that documents can be sorted by."""
+
+NUMBER_KINDS: Final = frozenset({FieldKind.NUMBER, FieldKind.NUMBER_LIST})
+
+ONE_ERROR_FROM: Final = 5
+"""Letters from which on a word is forgiven a typing error."""
+
+TWO_ERRORS_FROM: Final = 9
+"""Letters from which on it is forgiven two."""
+
+
+def check_filter(expression: Filter, kinds: FieldKinds) -> None:
+    """Raise :class:`BackendRejected` at the first field of a portable filter that no document has."""
+    for position, name in sorted((position, name) for name, position in fields_of(expression).items()):
+        _check_known("filters", name, kinds, position)
+
+
+def check_sort(keys: Sequence[SortKey], kinds: FieldKinds) -> None:
+    """Raise :class:`BackendRejected` for a field that is unknown or has no single values."""
+    for key in keys:
+        name = key.field
+        if name == "content":
+            raise BackendRejected("sort", "Results cannot be sorted by 'content'.")
+        _check_known("sort", name, kinds)
+        if name not in STANDARD_FIELDS and not kinds[name] & SCALAR_KINDS:
+            raise BackendRejected("sort", f"Results cannot be sorted by {name!r}: it holds lists.")
+
+
+def facet_fields(wanted: Sequence[str], kinds: FieldKinds) -> list[str]:
+    """The fields to count, ``*`` spelt out, each once.
+
+    Raises:
+        BackendRejected: One is unknown or cannot be a facet.
+    """
+    found: dict[str, None] = {}
+    for name in wanted:
+        if name == "*":
+            found |= dict.fromkeys(field for field in STANDARD_FIELDS if field not in NO_FACETS)
+            found |= dict.fromkeys(sorted(kinds))
+            continue
+        if name in NO_FACETS:
+            raise BackendRejected("facets", f"The values of {name!r} cannot be counted.")
+        _check_known("facets", name, kinds)
+        found[name] = None
+    return list(found)
+
+
+def first_values(counts: Mapping[str, int], most: int) -> dict[str, int]:
+    """The ``most`` frequent values of a facet, in order of count, then value."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
+
+
+def instant_of(value: str, position: int) -> int:
+    """The instant that a filter compares dates with, in microseconds.
+
+    Raises:
+        BackendRejected: It is none.
+    """
+    instant = parse_filter_instant(value)
+    if instant is None:
+        message = f"{value!r} is not an ISO 8601 date; write 2024-05-31 or '2024-05-31T12:00:00Z'."
+        raise BackendRejected("filters", message, position=position)
+    return instant
+
+
+def number_of(field: str, value: str, position: int) -> int | float:
+    """The number that a filter compares a further field with.
+
+    Raises:
+        BackendRejected: It is none.
+    """
+    number = parse_number(value)
+    if number is None:
+        message = f"{field!r} can only be compared with numbers of at most 64 bits; {value!r} is not one."
+        raise BackendRejected("filters", message, position=position)
+    return number
+
+
+def searched_fields(query: SearchQuery) -> tuple[str, ...]:
+    """The text fields that a query searches, in order of importance; none if it names only others."""
+    return tuple(name for name in TEXT_FIELDS if not query.fields or name in query.fields)
+
+
+def with_required_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A document's fields as hits have them: ``""`` for the missing ones of :data:`REQUIRED_HIT_FIELDS`."""
+    return {**fields, **{name: "" for name in REQUIRED_HIT_FIELDS if name not in fields}}
+
+
+def _check_known(part: RejectedPart, name: str, kinds: FieldKinds, position: int | None = None) -> None:
+    if name not in STANDARD_FIELDS and name not in kinds:
+        raise BackendRejected(part, f"No document has a field {name!r}.", position=position)

@@ -1,0 +1,94 @@
+"""One rule for each field, and one wording of what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from backends.base import FieldKind, FieldKinds, SearchQuery, SortKey
+from backends.errors import BackendRejected
+from backends.field_rules import (
+    check_filter,
+    check_sort,
+    facet_fields,
+    first_values,
+    instant_of,
+    number_of,
+    searched_fields,
+    with_required_fields,
+)
+from backends.filters import parse_filter
+
+KINDS: FieldKinds = {
+    "price": frozenset({FieldKind.NUMBER}),
+    "sizes": frozenset({FieldKind.NUMBER_LIST}),
+    "mixed": frozenset({FieldKind.STRING, FieldKind.STRING_LIST}),
+}
+
+
+def test_every_standard_and_every_known_field_can_be_filtered_by() -> None:
+    check_filter(parse_filter("content = x AND id = 1 OR price > 5 AND NOT sizes EXISTS"), KINDS)
+
+
+def test_the_first_unknown_field_of_a_filter_is_named_with_its_place() -> None:
+    with pytest.raises(BackendRejected, match=r"^No document has a field 'colour'\.$") as caught:
+        check_filter(parse_filter("price > 5 AND (colour = red OR size = 5)"), KINDS)
+
+    assert (caught.value.part, caught.value.position) == ("filters", 15)
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("content", "Results cannot be sorted by 'content'."),
+        ("colour", "No document has a field 'colour'."),
+        ("sizes", "Results cannot be sorted by 'sizes': it holds lists."),
+    ],
+)
+def test_what_has_no_order_is_refused(field: str, message: str) -> None:
+    check_sort([SortKey(name) for name in ("id", "title", "excerpt", "url", "author", "date", "price", "mixed")], KINDS)
+
+    with pytest.raises(BackendRejected) as caught:
+        check_sort([SortKey("date"), SortKey(field)], KINDS)
+
+    assert (caught.value.part, str(caught.value)) == ("sort", message)
+
+
+def test_a_star_stands_for_every_facet_and_each_is_counted_once() -> None:
+    assert facet_fields(("price", "*", "date"), KINDS) == ["price", "id", "author", "date", "mixed", "sizes"]
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [("title", "The values of 'title' cannot be counted."), ("colour", "No document has a field 'colour'.")],
+)
+def test_what_is_no_facet_is_refused(field: str, message: str) -> None:
+    with pytest.raises(BackendRejected) as caught:
+        facet_fields(("price", field), KINDS)
+
+    assert (caught.value.part, str(caught.value)) == ("facets", message)
+
+
+def test_values_come_by_count_then_by_name() -> None:
+    assert list(first_values({"b": 1, "c": 2, "a": 1, "d": 1}, 3).items()) == [("c", 2), ("a", 1), ("b", 1)]
+
+
+def test_what_is_no_date_and_no_number_cannot_be_compared() -> None:
+    assert (instant_of("1970-01-02", 0), number_of("price", "5", 0)) == (86_400_000_000, 5)
+
+    with pytest.raises(BackendRejected, match="'soon' is not an ISO 8601 date"):
+        instant_of("soon", 7)
+    with pytest.raises(BackendRejected, match="'price' can only be compared with numbers") as caught:
+        number_of("price", "much", 7)
+    assert caught.value.position == 7
+
+
+def test_fields_are_searched_in_order_of_importance_and_only_texts_are() -> None:
+    assert searched_fields(SearchQuery("x")) == ("title", "excerpt", "content")
+    assert searched_fields(SearchQuery("x", fields=("content", "author", "title"))) == ("title", "content")
+    assert searched_fields(SearchQuery("x", fields=("author",))) == ()
+
+
+def test_a_hit_has_the_required_fields_and_its_own() -> None:
+    document = {"price": 5, "id": "1", "title": "A", "url": "/a", "content": "b"}
+
+    assert with_required_fields(document) == {**document, "excerpt": ""}
