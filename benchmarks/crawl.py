@@ -34,7 +34,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from app import create_app
-from app.commands.crawl import crawl_parts
+from app.commands.crawl_parts import crawl_parts
 from app.config import load_settings
 from app.models import Source, SourceRun
 from app.runtime import Runtime

@@ -14,8 +14,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site, Source, SourcePage, SourceRun
-from app.services.sites import site_inactive
-from app.services.sites import get_site
+from app.services.sites import get_site, site_inactive
 from app.services.sources.runs import newest_runs, request_run, source_status
 from app.services.sources.schedule import next_run_at
 from app.services.sources.scope import check_address
@@ -221,7 +220,5 @@ def _refuse_twice(session: Session, site: Site, kind: str, url: str) -> None:
 def _forget_contents(session: Session, source: Source) -> None:
     """Let the next run fetch every page, also those that did not change."""
     session.execute(
-        update(SourcePage)
-        .where(SourcePage.source_id == source.id)
-        .values(etag=None, last_modified=None, digest=None)
+        update(SourcePage).where(SourcePage.source_id == source.id).values(etag=None, last_modified=None, digest=None)
     )
