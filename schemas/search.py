@@ -11,6 +11,7 @@ from schemas.fields import Flag, QueryFlag, QueryWholeNumber, Text, WholeNumber
 from schemas.validation.problems import REQUIRED
 
 MAX_QUERY_BYTES = 512
+MAX_SESSION_LENGTH = 64
 MAX_FILTER_LENGTH = 2000
 MAX_NAMES_LENGTH = 2000
 MAX_INT64 = 9223372036854775807
@@ -87,7 +88,7 @@ class SearchQuerySchema(QuerySchema):
     highlight = QueryFlag(load_default=False, metadata={"description": "Whether hits include `_formatted`."})
     session_id = Text(
         load_default=None,
-        max_length=64,
+        max_length=MAX_SESSION_LENGTH,
         metadata={"description": "The visitor's session. Keystrokes of one session are merged in analytics."},
     )
 
@@ -119,7 +120,7 @@ class SearchBodySchema(BodySchema):
         metadata={"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
     )
     highlight = Flag(load_default=False)
-    session_id = Text(load_default=None, max_length=64, allow_none=True)
+    session_id = Text(load_default=None, max_length=MAX_SESSION_LENGTH, allow_none=True)
 
     @pre_load
     def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:

@@ -6,7 +6,7 @@ from marshmallow import Schema, fields
 
 from schemas.base import LenientBodySchema
 from schemas.fields import Instant, Text, WholeNumber
-from schemas.search import QueryText, RemainingQuotaSchema
+from schemas.search import MAX_SESSION_LENGTH, QueryText, RemainingQuotaSchema
 from schemas.sources import RunErrorSchema
 
 OPERATIONS = ("search", "indexing")
@@ -33,7 +33,7 @@ class SearchLogSchema(LenientBodySchema):
 
     query = QueryText(required=True)
     results_count = WholeNumber(required=True)
-    session_id = Text(load_default=None, max_length=64, allow_none=True)
+    session_id = Text(load_default=None, max_length=MAX_SESSION_LENGTH, allow_none=True)
     timestamp = Instant(load_default=None, allow_none=True, date_alone=False)
 
 
@@ -69,6 +69,10 @@ class DashboardUsageSchema(Schema):
         metadata={
             "description": "Documents written (each distinct id of a batch once) and removed, and reported operations."
         },
+    )
+    refused_searches_this_month = fields.Integer(
+        required=True,
+        metadata={"description": "Searches that the plan's searches per day or request limits refused."},
     )
 
 

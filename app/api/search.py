@@ -11,12 +11,12 @@ from flask import Response, request
 from app.api import examples
 from app.errors import ErrorCode
 from app.plans import shown
-from app.services.search import encode_results, make_query, parse_shown
+from app.services.search import Visitor, encode_results, make_query, parse_shown
 from app.web.actions import search_site
 from app.web.auth import SEARCHING
 from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller, used_today
+from app.web.request_checks import current_caller, require_search, used_today
 from app.web.responses import json_answer
 from app.web.site_selection import choose_searched_site
 from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySchema
@@ -65,7 +65,8 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
     caller = current_caller()
     query = make_query(parameters)
     site = choose_searched_site(caller, parameters["site_id"])
-    found = search_site(site, query, parameters["session_id"], parse_shown(parameters["fields"]))
+    require_search()
+    found = search_site(site, query, Visitor(parameters["session_id"]), parse_shown(parameters["fields"]))
     results = encode_results(found.query, parameters["q"], found.timed)
     if warnings:
         results["warnings"] = warnings

@@ -16,6 +16,10 @@ length ahead can only come from a clock that was wrong, and is begun anew.
 **Searches of a day** follow ``used = searches + Σ over sites of charge_of_site(…)``, see
 :func:`app.counters.metering.charge_of_site`. A day is a UTC day.
 
+**Intents** make a search that is typed letter by letter one search: of the requests of one visitor that
+belong together (see :func:`app.counters.metering.continues_intent`), the first is counted and charged for all.
+It is given back when all of them have failed.
+
 **Credential epochs** tell processes that cache keys when to load them again. Whoever changes
 anything about an account's keys, sites or plan calls ``begin_credential_change``, commits, then
 calls ``end_credential_change``. Whoever reads takes the epoch first (it comes with :meth:`CounterStore.consume`),
@@ -131,12 +135,46 @@ class UsageReservation(NamedTuple):
     gateway_site_id: int | None = None
 
 
+class IntentRequest(NamedTuple):
+    """A request of a visitor who may be in the middle of typing.
+
+    Attributes:
+        key: Names the visitor: a keyed hash, no personal data.
+        text: What they search, in normal form; not empty.
+        windows: Counted when an intent begins, and never for what continues it.
+    """
+
+    key: str
+    text: str
+    windows: tuple[WindowRequest, ...] = ()
+
+
+class Intent(NamedTuple):
+    """The intent that a request belongs to.
+
+    Attributes:
+        key: The visitor's.
+        began_ms: When it began, in milliseconds since the Unix epoch; no two of a visitor's have the same.
+    """
+
+    key: str
+    began_ms: int
+
+
 class Reservation(NamedTuple):
-    """A search that was charged; what :meth:`CounterStore.refund` needs to undo it."""
+    """A search that was charged, or that an intent charged before pays for; what :meth:`CounterStore.refund` takes.
+
+    Attributes:
+        account_id: Who was charged.
+        gateway_site_id: As reserved.
+        day: When it was charged.
+        intent: What it belongs to, if it was charged with an intent.
+    """
 
     account_id: int
     gateway_site_id: int | None
     day: date
+    intent: Intent | None = None
 
 
 class CredentialVersion(NamedTuple):
@@ -159,7 +197,7 @@ class ConsumeOutcome(NamedTuple):
     """What :meth:`CounterStore.consume` did or :meth:`CounterStore.peek` saw.
 
     Attributes:
-        windows: The windows in the order asked, as they stand now.
+        windows: The windows in the order asked, then those of the intent, as they stand now.
         refused: The window that had no room, the one with the longest wait if there are several; ``None`` if
             all had room. When it is set, nothing was counted.
         reservation: The receipt of the search that was charged; ``None`` if none was asked for, a window
@@ -168,6 +206,8 @@ class ConsumeOutcome(NamedTuple):
             reserved nor asked for. A quota that is used up shows as ``reservation is None`` with this set.
         day: The UTC day of ``now``.
         credential_version: The account's credential epoch, if asked for (also when refused).
+        continues: Whether the request goes on with an intent that was charged before: then the windows of the intent
+            were not counted, and had no need of room.
     """
 
     windows: tuple[WindowState, ...]
@@ -176,6 +216,7 @@ class ConsumeOutcome(NamedTuple):
     used_today: int | None
     day: date
     credential_version: CredentialVersion | None
+    continues: bool = False
 
     @property
     def allowed(self) -> bool:
@@ -216,11 +257,12 @@ class ReportOutcome(NamedTuple):
 
 
 class DayUsage(NamedTuple):
-    """An account's usage on one UTC day: searches charged, and indexing operations reported."""
+    """An account's usage on one UTC day: searches charged, indexing operations reported, and searches refused."""
 
     day: date
     used: int
     indexing: int
+    refused: int = 0
 
 
 class SiteUsage(NamedTuple):
@@ -243,6 +285,7 @@ class CounterStore(ABC):
         windows: Sequence[WindowRequest],
         *,
         reserve: UsageReservation | None = None,
+        intent: IntentRequest | None = None,
         credentials_of: int | None = None,
         now: float,
     ) -> ConsumeOutcome:
@@ -252,9 +295,13 @@ class CounterStore(ABC):
         limit, one search is charged. A search that the daily limit refuses leaves the windows counted.
         If any window has no room, nothing is counted or charged.
 
+        A request that continues an intent is counted in ``windows`` only, is charged nothing, and has a reservation
+        though the day's searches are used up.
+
         Args:
-            windows: May be empty; keys are distinct.
+            windows: May be empty; keys are distinct, those of the intent's windows too.
             reserve: The search to charge, if any.
+            intent: Whose typing the search may belong to; only with ``reserve``.
             credentials_of: The account whose credential epoch is to be returned.
             now: Unix seconds.
         """
@@ -285,6 +332,8 @@ class CounterStore(ABC):
 
         A search is given back to the day it was charged to. A hit is given back only while the window it was
         counted in runs. Counts never fall below zero. To be called at most once per receipt.
+
+        A search of an intent is given back with the last of its requests that has not failed.
         """
 
     @abstractmethod
@@ -317,6 +366,10 @@ class CounterStore(ABC):
             capped: Whether searches beyond the gateway's count are charged only up to 10 a day and site: the
                 report came with a public key, and the gateway is the only way to the engine.
         """
+
+    @abstractmethod
+    def count_refusal(self, account_id: int, *, now: float) -> None:
+        """Count a search that a limit of the account's plan refused."""
 
     @abstractmethod
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:

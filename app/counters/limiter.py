@@ -22,6 +22,7 @@ from app.counters.base import (
     ConsumeOutcome,
     CounterStore,
     CountersUnavailable,
+    IntentRequest,
     UsageReservation,
     WindowRequest,
     WindowState,
@@ -37,6 +38,7 @@ class RequestLimits:
     Attributes:
         windows: The buckets it is counted in; all have room, or none counts it.
         reserve: The search it is about to run, if it is to be charged now.
+        intent: Whose typing the search may belong to.
         credentials_of: Account whose credential epoch is wanted.
         shown: Keys of the windows the ``X-RateLimit-*`` headers may describe: of these, the one with the fewest hits
             left. Empty for the first window.
@@ -44,6 +46,7 @@ class RequestLimits:
 
     windows: tuple[WindowRequest, ...]
     reserve: UsageReservation | None = None
+    intent: IntentRequest | None = None
     credentials_of: int | None = None
     shown: tuple[str, ...] = ()
 
@@ -134,7 +137,11 @@ class RequestLimiter(Limiter):
         strategy = cast(CountersRateLimiter, self.limiter)
         try:
             outcome = strategy.hit_all(
-                limits.windows, reserve=limits.reserve, credentials_of=limits.credentials_of, now=now
+                limits.windows,
+                reserve=limits.reserve,
+                intent=limits.intent,
+                credentials_of=limits.credentials_of,
+                now=now,
             )
         except CountersUnavailable:
             untouched = (

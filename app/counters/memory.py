@@ -13,6 +13,8 @@ from app.counters.base import (
     CredentialVersion,
     DayUsage,
     IdempotencyKey,
+    Intent,
+    IntentRequest,
     Operation,
     ReportOutcome,
     ReportStatus,
@@ -23,7 +25,15 @@ from app.counters.base import (
     WindowState,
     longest_wait,
 )
-from app.counters.metering import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, charge_of_site, day_of, milliseconds
+from app.counters.metering import (
+    IDEMPOTENCY_SECONDS,
+    INTENT_KEPT_SECONDS,
+    USAGE_DAYS_KEPT,
+    charge_of_site,
+    continues_intent,
+    day_of,
+    milliseconds,
+)
 
 _SWEEP_EVERY = 1000
 
@@ -32,6 +42,7 @@ _SWEEP_EVERY = 1000
 class _Day:
     used: int = 0
     indexing: int = 0
+    refused: int = 0
     sites: dict[int, SiteUsage] = field(default_factory=dict)
 
 
@@ -40,6 +51,16 @@ class _Epoch:
     started: int
     finished: int
     begun_ms: int
+
+
+@dataclass(slots=True)
+class _Intent:
+    began_ms: int
+    day: date
+    text: str
+    last_ms: int
+    requests: int = 1
+    failed: int = 0
 
 
 class MemoryCounters(CounterStore):
@@ -57,6 +78,7 @@ class MemoryCounters(CounterStore):
         windows: Sequence[WindowRequest],
         *,
         reserve: UsageReservation | None = None,
+        intent: IntentRequest | None = None,
         credentials_of: int | None = None,
         now: float,
     ) -> ConsumeOutcome:
@@ -66,20 +88,60 @@ class MemoryCounters(CounterStore):
             self._sweep(now_ms, today)
             credential_version = self._epoch(credentials_of, now_ms)
             states = tuple(self._state(window, now_ms) for window in windows)
+            extra = () if intent is None else tuple(self._state(window, now_ms) for window in intent.windows)
+            open_intent = None if intent is None else self._open_intent(intent, now_ms)
+            if open_intent is None:
+                states, extra = states + extra, ()
             refused = longest_wait(states)
             if refused is not None:
-                return ConsumeOutcome(states, refused, None, None, today, credential_version)
+                return ConsumeOutcome(states + extra, refused, None, None, today, credential_version)
             states = tuple(state._replace(hits=state.hits + state.cost) for state in states)
             for state in states:
                 self._windows[state.key] = (state.hits, state.reset_ms)
             if reserve is None:
                 return ConsumeOutcome(states, None, None, None, today, credential_version)
             usage = self._days.setdefault((reserve.account_id, today), _Day())
-            reservation = None
-            if reserve.daily_limit is None or usage.used < reserve.daily_limit:
-                reservation = Reservation(reserve.account_id, reserve.gateway_site_id, today)
-                self._charge(usage, reserve.gateway_site_id, 1)
+            if intent is not None and open_intent is not None:
+                open_intent.text, open_intent.last_ms = intent.text, now_ms
+                open_intent.requests += 1
+                receipt = Intent(intent.key, open_intent.began_ms)
+                reservation = Reservation(reserve.account_id, reserve.gateway_site_id, open_intent.day, receipt)
+                return ConsumeOutcome(
+                    states + extra, None, reservation, usage.used, today, credential_version, continues=True
+                )
+            if reserve.daily_limit is not None and usage.used >= reserve.daily_limit:
+                return ConsumeOutcome(states, None, None, usage.used, today, credential_version)
+            self._charge(usage, reserve.gateway_site_id, 1)
+            begun = None if intent is None else self._begin_intent(intent, now_ms, today)
+            reservation = Reservation(reserve.account_id, reserve.gateway_site_id, today, begun)
             return ConsumeOutcome(states, None, reservation, usage.used, today, credential_version)
+
+    def _open_intent(self, intent: IntentRequest, now_ms: int) -> _Intent | None:
+        """The visitor's last intent, if the request continues it."""
+        intents = self._intents.get(intent.key)
+        if not intents:
+            return None
+        last = intents[-1]
+        goes_on = continues_intent(intent.text, last.began_ms, last.last_ms, last.requests, last.text, now_ms)
+        return last if goes_on else None
+
+    def _begin_intent(self, intent: IntentRequest, now_ms: int, today: date) -> Intent:
+        intents = self._intents.setdefault(intent.key, [])
+        began_ms = max(now_ms, intents[-1].began_ms + 1) if intents else now_ms
+        intents.append(_Intent(began_ms, today, intent.text, now_ms))
+        return Intent(intent.key, began_ms)
+
+    def _fails_whole(self, intent: Intent) -> bool:
+        """Note that a request of an intent failed; gives whether all of them have, and it is over."""
+        intents = self._intents.get(intent.key, [])
+        found = next((known for known in intents if known.began_ms == intent.began_ms), None)
+        if found is None:
+            return False
+        found.failed += 1
+        if found.failed < found.requests:
+            return False
+        intents.remove(found)
+        return True
 
     def peek(
         self,
@@ -109,7 +171,7 @@ class MemoryCounters(CounterStore):
                 hits, reset_ms = self._windows.get(window.key, (0, 0))
                 if reset_ms == window.reset_ms > now_ms:
                     self._windows[window.key] = (max(0, hits - window.cost), reset_ms)
-            if reservation is not None:
+            if reservation is not None and (reservation.intent is None or self._fails_whole(reservation.intent)):
                 usage = self._days.get((reservation.account_id, reservation.day))
                 if usage is not None:
                     self._charge(usage, reservation.gateway_site_id, -1)
@@ -156,19 +218,25 @@ class MemoryCounters(CounterStore):
                 usage.used += charge_of_site(*new) - charge_of_site(*old)
             return ReportOutcome(ReportStatus.RECORDED, usage.used)
 
+    def count_refusal(self, account_id: int, *, now: float) -> None:
+        with self._lock:
+            self._days.setdefault((account_id, day_of(now)), _Day()).refused += 1
+
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
         with self._lock:
             usage = self._days.get((account_id, day), _Day())
-            return DayUsage(day, usage.used, usage.indexing)
+            return DayUsage(day, usage.used, usage.indexing, usage.refused)
 
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
         if (last_day - first_day).days > 400:
             raise ValueError("A range of usage is at most 400 days long.")
         with self._lock:
             return sorted(
-                DayUsage(day, usage.used, usage.indexing)
+                DayUsage(day, usage.used, usage.indexing, usage.refused)
                 for (owner, day), usage in self._days.items()
-                if owner == account_id and first_day <= day <= last_day and (usage.used or usage.indexing)
+                if owner == account_id
+                and first_day <= day <= last_day
+                and (usage.used or usage.indexing or usage.refused)
             )
 
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
@@ -226,6 +294,8 @@ class MemoryCounters(CounterStore):
             self._days: dict[tuple[int, date], _Day] = {}
             self._reports: dict[tuple[int, str], tuple[str, int]] = {}
             self._epochs: dict[int, _Epoch] = {}
+            self._intents: dict[str, list[_Intent]] = {}
+            """Of each visitor, in the order in which they began."""
 
     def close(self) -> None:
         """Nothing is open; what was counted stays for as long as the object does."""
@@ -260,4 +330,10 @@ class MemoryCounters(CounterStore):
         oldest = today - timedelta(days=USAGE_DAYS_KEPT)
         self._windows = {key: state for key, state in self._windows.items() if state[1] > now_ms}
         self._reports = {key: report for key, report in self._reports.items() if report[1] > now_ms}
+        kept_from_ms = now_ms - INTENT_KEPT_SECONDS * 1000
+        self._intents = {
+            key: kept
+            for key, intents in self._intents.items()
+            if (kept := [intent for intent in intents if intent.last_ms > kept_from_ms])
+        }
         self._days = {key: usage for key, usage in self._days.items() if key[1] >= oldest}

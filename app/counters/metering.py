@@ -16,6 +16,18 @@ USAGE_DAYS_KEPT = 70
 IDEMPOTENCY_SECONDS = 86_400
 """How long a report's idempotency key is remembered."""
 
+INTENT_PAUSE_SECONDS = 30
+"""How long after a request the next one still belongs to the same intent."""
+
+INTENT_SECONDS = 120
+"""How long an intent lasts at most."""
+
+INTENT_REQUESTS = 60
+"""How many requests an intent holds at most."""
+
+INTENT_KEPT_SECONDS = 3600
+"""How long an intent that is over is kept, so that searches of it that fail late are given back."""
+
 _FIRST_DAY = date(1970, 1, 1).toordinal()
 
 
@@ -61,3 +73,21 @@ def charge_of_site(gateway: int, trusted: int, capped: int) -> int:
     """
     certain = max(gateway, trusted)
     return certain + min(CAPPED_REPORTS_CHARGED, max(0, trusted + capped - certain))
+
+
+def continues_intent(text: str, began_ms: int, last_ms: int, requests: int, last_text: str, now_ms: int) -> bool:
+    """Whether a request belongs to the intent that a visitor began: they type on, erase, turn the page, or filter.
+
+    Args:
+        text: What is searched, in normal form.
+        began_ms: When the intent began, in milliseconds since the Unix epoch.
+        last_ms: When its last request came.
+        requests: How many it has.
+        last_text: What the last one searched.
+    """
+    return (
+        requests < INTENT_REQUESTS
+        and now_ms <= last_ms + INTENT_PAUSE_SECONDS * 1000
+        and now_ms <= began_ms + INTENT_SECONDS * 1000
+        and (text.startswith(last_text) or last_text.startswith(text))
+    )

@@ -12,7 +12,14 @@ from limits.storage import Storage
 from limits.strategies import STRATEGIES, FixedWindowRateLimiter
 from limits.typing import cast
 
-from app.counters.base import ConsumeOutcome, CounterStore, CountersUnavailable, UsageReservation, WindowRequest
+from app.counters.base import (
+    ConsumeOutcome,
+    CounterStore,
+    CountersUnavailable,
+    IntentRequest,
+    UsageReservation,
+    WindowRequest,
+)
 from app.counters.registry import create_counters
 
 STRATEGY = "counters"
@@ -100,12 +107,13 @@ class CountersRateLimiter(FixedWindowRateLimiter):
         windows: Sequence[WindowRequest],
         *,
         reserve: UsageReservation | None = None,
+        intent: IntentRequest | None = None,
         credentials_of: int | None = None,
         now: float,
     ) -> ConsumeOutcome:
         """:meth:`CounterStore.consume`, in the place where ``limits`` counts."""
         store = cast(CounterStorage, self.storage).store
-        return store.consume(windows, reserve=reserve, credentials_of=credentials_of, now=now)
+        return store.consume(windows, reserve=reserve, intent=intent, credentials_of=credentials_of, now=now)
 
 
 STRATEGIES[STRATEGY] = CountersRateLimiter

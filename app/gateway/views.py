@@ -15,15 +15,16 @@ from app.gateway.queries import EngineSearch, make_engine_search, make_facet_que
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.answer_room import AnswerRoom
-from app.services.search import encode_hit
+from app.services.search import Visitor, encode_hit
 from app.web.auth import GATEWAY
 from app.web.gateway_errors import GatewayError, gateway_error_body, inside, invalid_engine_key, is_gateway_path
 from app.web.hosts import base_url
 from app.web.openapi import ApiBlueprint, View, described_errors
 from app.web.parsing import check_query_string, read_json
 from app.web.policy import OPEN, OperationPolicy
-from app.web.request_checks import current_caller, require_search
+from app.web.request_checks import current_caller, current_visitor, require_search
 from app.web.responses import json_answer
+from backends.text import normal_form
 from schemas.gateway.answers import (
     EngineAnswerSchema,
     EngineErrorSchema,
@@ -34,6 +35,7 @@ from schemas.gateway.answers import (
 from schemas.gateway.problems import first_problem
 from schemas.gateway.query_string import query_parameters, read_query_string
 from schemas.gateway.searches import EngineFacetSearchSchema, EngineMultiSearchSchema, EngineSearchSchema
+from schemas.search import MAX_QUERY_BYTES, MAX_SESSION_LENGTH
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -108,24 +110,32 @@ def _body() -> Any:
     return body
 
 
-def holds_query() -> bool:
-    """Whether the request is charged: whether any of its queries has a text that is not blank."""
+def searched_text() -> str:
+    """What the request searches, in normal form: of several queries each text once; empty if none has one."""
+    return "\n".join(dict.fromkeys(filter(None, map(_normal_text, _sent_texts()))))
+
+
+def _sent_texts() -> list[Any]:
     if request.method != "POST":
-        return bool(request.args.get("q", "").strip())
+        return [request.args.get("q", "")]
     try:
         body = _body()
     except ApiError:
-        return False  # The view raises it, when it is its turn.
+        return []  # The view raises it, when it is its turn.
     if not isinstance(body, dict):
-        return False
+        return []
     # Only a multi-search has queries: elsewhere they are ignored, and the text that is searched stands beside them.
     several = request.endpoint == "engine.multi_search" and isinstance(body.get("queries"), list)
     queries = body["queries"] if several else [body]
-    texts = (query.get("q") for query in queries if isinstance(query, dict))
-    return any(isinstance(text, str) and text.strip() for text in texts)
+    return [query.get("q") for query in queries if isinstance(query, dict)]
 
 
-_SEARCHES = OperationPolicy(GATEWAY, searches=True, charges_search=holds_query)
+def _normal_text(text: Any) -> str:
+    # What is no valid query is refused by the view, but is compared, and kept for a moment, before.
+    return normal_form(text[:MAX_QUERY_BYTES].encode("utf-8", "replace").decode()) if isinstance(text, str) else ""
+
+
+_SEARCHES = OperationPolicy(GATEWAY, searches=True, searched_text=searched_text)
 
 
 def _covered_site(index: str) -> SiteRecord:
@@ -149,14 +159,22 @@ def _load(schema: Schema, data: Any) -> dict[str, Any]:
     return loaded
 
 
-def _run(site: SiteRecord, search: EngineSearch, room: AnswerRoom) -> dict[str, Any]:
+def _run(site: SiteRecord, search: EngineSearch, room: AnswerRoom, record_for: Visitor | None = None) -> dict[str, Any]:
     encode = partial(search.shape.encode, room=room)
-    return search.encode(runtime().searcher.run(site, search.query, encode, room))
+    return search.encode(runtime().searcher.run(site, search.query, encode, room, record_for=record_for))
 
 
 def _require_search() -> None:
-    if holds_query():
+    if searched_text():
         require_search()
+
+
+def _visitor() -> Visitor | None:
+    """Whose search analytics take this for; ``None`` where the client asks that it be left out."""
+    if request.headers.get("X-Search-Analytics", "").strip().lower() == "false":
+        return None
+    sent = request.headers.get("X-Search-Session", "").strip()
+    return Visitor(sent if 0 < len(sent) <= MAX_SESSION_LENGTH and sent.isprintable() else current_visitor())
 
 
 # --- operations
@@ -186,7 +204,7 @@ def search_index_by_query(uid: str) -> Response:
 def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
     search = make_engine_search(parameters, site)
     _require_search()
-    return json_answer(_run(site, search, runtime().searcher.new_room()))
+    return json_answer(_run(site, search, runtime().searcher.new_room(), _visitor()))
 
 
 @blp.route("/engine/multi-search", methods=["POST"])
@@ -201,8 +219,14 @@ def multi_search() -> Response:
     searches = [_inside(at, make_engine_search, query, site) for at, (query, site) in pairs]
     _require_search()
     room = runtime().searcher.new_room()
+    visitor = _visitor()
+    # Several queries of one text are one search, of which the first shows the hits and the others count facets.
+    first = {_normal_text(search.text): at for at, search in reversed(list(enumerate(searches)))}
     results = [
-        {"indexUid": site.index, **_inside(at, _run, site, search, room)}
+        {
+            "indexUid": site.index,
+            **_inside(at, _run, site, search, room, visitor if first[_normal_text(search.text)] == at else None),
+        }
         for at, (site, search) in enumerate(zip(covered, searches, strict=True))
     ]
     return json_answer({"results": results})

@@ -21,7 +21,7 @@ from app.pages import (
 from app.pages.docs.views import show_docs, show_docs_image, show_docs_page
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
-from app.pages.search.preview import has_query, show_search_preview
+from app.pages.search.preview import charges_search, show_search_preview
 from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
 from app.web.policy import OperationPolicy, set_policy
@@ -68,7 +68,7 @@ PAGES: dict[str, View] = {
 _PAGE = OperationPolicy(has_page=True)
 _MANAGED = OperationPolicy(MANAGING, has_page=True)
 _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
-_PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=has_query)
+_PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=charges_search)
 
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/", "pages.show_home", home.show_home, _PAGE),

@@ -13,6 +13,7 @@ from app.services import sites
 from app.services.analytics.reports import get_analytics
 from app.services.dashboard import get_dashboard
 from app.web.request_checks import current_caller
+from app.wording import counted
 from schemas.analytics import PERIODS
 
 SHOWN_SITES = 5
@@ -56,6 +57,7 @@ def show_dashboard() -> str:
         analytics = get_analytics(session, account.id, PERIODS["30d"], today=today())
         found, total = sites.list_sites(session, account.id, limit=SHOWN_SITES, offset=0)
     limits = account.limits
+    refused = board.usage["refused_searches_this_month"]
     searches_this_month, pages = board.usage["searches_this_month"], board.usage["indexed_pages"]
     meters = (
         quota_meter(
@@ -65,7 +67,12 @@ def show_dashboard() -> str:
             note="Resets at 00:00 UTC.",
             full="Used up: searches are refused until 00:00 UTC.",
         ),
-        Meter("Searches this month", searches_this_month, per_month(limits.searches_per_day), note="Calendar month."),
+        Meter(
+            "Searches this month",
+            searches_this_month,
+            per_month(limits.searches_per_day),
+            note=f"Calendar month. {counted(refused, 'search')} refused." if refused else "Calendar month.",
+        ),
         quota_meter("Indexed pages", pages, limits.documents, full="Limit reached: new pages are refused."),
         Meter("Sites", board.siteCount, limits.sites),
         Meter("API keys", board.apiKeyCount, limits.keys, note="Includes disabled keys."),

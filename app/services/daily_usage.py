@@ -131,6 +131,7 @@ def usage_between(
             copied.day,
             max(counted.used, copied.searches),
             max(counted.indexing, copied.indexing_operations) + copied.documents_changed,
+            counted.refused,
         )
     return [days[day] for day in sorted(days)]
 

@@ -45,6 +45,7 @@ def get_dashboard(
             "searches_this_month": sum(day.used for day in month),
             "indexed_pages": count_documents(session, account_id),
             "indexing_operations_this_month": sum(day.indexing for day in month),
+            "refused_searches_this_month": sum(day.refused for day in month),
         },
         limits={
             "max_sites": shown(limits.sites),

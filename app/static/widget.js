@@ -132,15 +132,21 @@ function searchBox(script) {
     return info;
   }
 
+  // The gateway counts and logs what it searches by itself; of an engine that is searched directly, the box tells.
+  const isGateway = (known) => known.engine_host === `${BASE}/engine` || /\/engine$/.test(known.engine_host);
+
   const isTypesense = (known) =>
     // The gateway and Meilisearch speak the same; Meilisearch's keys are tokens of three parts, Typesense's have no dots.
-    known.engine_host !== `${BASE}/engine` && !/\/engine$/.test(known.engine_host) &&
+    !isGateway(known) &&
     (known.engine_public_key || known.engine_key).split(".").length !== 3;
 
   function meilisearchRequest(known, query) {
     return [`${known.engine_host}/indexes/${encodeURIComponent(known.index)}/search`, {
       method: "POST",
-      headers: { "Content-Type": "application/json", Authorization: `Bearer ${known.engine_public_key || known.engine_key}` },
+      headers: {
+        "Content-Type": "application/json", Authorization: `Bearer ${known.engine_public_key || known.engine_key}`,
+        ...(isGateway(known) && { "X-Search-Session": session }),
+      },
       body: JSON.stringify({
         q: query, limit: LIMIT, attributesToRetrieve: ["title", "url", "excerpt"], attributesToHighlight: ["title", "content"],
         attributesToCrop: ["content"], cropLength: 28, highlightPreTag: OPEN, highlightPostTag: CLOSE,
@@ -197,8 +203,8 @@ function searchBox(script) {
       status = response.status;
       if (response.ok) {
         const answer = (typesense ? readTypesense : readMeilisearch)(await response.json());
-        searched += 1;
-        return answer;
+        if (!isGateway(known)) searched += 1;
+        return { ...answer, isLogged: isGateway(known) };
       }
     } catch (error) {
       status = error.status;
@@ -362,6 +368,7 @@ function searchBox(script) {
         if (turn !== latest) return;
         const answer = answers.get(query);
         show(query, answer);
+        if (answer.isLogged) return;
         intent = { query, total: answer.total };
         pause = setTimeout(logIntent, PAUSE_MS);
       } catch (error) {

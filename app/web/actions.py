@@ -21,7 +21,7 @@ from app.services.access.keys import KeyView
 from app.services.search import TimedResult, Visitor, encode_hit, for_site
 from app.web.auth import Caller
 from app.web.logins import check_own_password
-from app.web.request_checks import current_session, require_search
+from app.web.request_checks import current_session
 from backends.base import SearchQuery
 
 
@@ -162,22 +162,20 @@ class Found:
     timed: TimedResult
 
 
-def search_site(site: SiteRecord, wanted: SearchQuery, session_id: str | None, shown: Set[str] | None = None) -> Found:
-    """Search a site and write the search down for analytics. The charge was reserved by :mod:`app.web.request_checks`.
+def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, shown: Set[str] | None = None) -> Found:
+    """Search a site and write the search down for analytics. If it is charged, that was done before.
 
     Args:
         wanted: What ``make_query`` gives; the site's own settings are added here.
-        session_id: The visitor's session, in which keystrokes merge.
+        visitor: Who searches; ``None`` leaves the search out of analytics.
         shown: The fields of a hit; ``None`` for all.
 
     Raises:
-        ApiError: 400 for what the query got wrong, or an answer that would be too large; 429 if the day's searches are
-            used up.
+        ApiError: 400 for what the query got wrong, or an answer that would be too large.
         BackendUnavailable: The engine cannot answer now.
     """
     part = runtime()
     query = for_site(wanted, site)
-    require_search()
     encode = encode_hit if shown is None else partial(encode_hit, shown=shown)
-    visitor = None if request.method == "HEAD" else Visitor(session_id)
-    return Found(query, part.searcher.run(site, query, encode, part.searcher.new_room(), record_for=visitor))
+    counted = None if request.method == "HEAD" else visitor
+    return Found(query, part.searcher.run(site, query, encode, part.searcher.new_room(), record_for=counted))

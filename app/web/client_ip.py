@@ -6,6 +6,7 @@ import hashlib
 import ipaddress
 import logging
 import re
+from datetime import date
 from functools import lru_cache
 
 from flask import Request
@@ -55,6 +56,18 @@ def is_loopback(request: Request) -> bool:
 def address_key(address: str, secret: str) -> str:
     """What stands for an address in the counter store: a keyed hash, so that no address is kept."""
     return hashlib.blake2b(address.encode("utf-8", "replace"), key=secret.encode()[:64], digest_size=12).hexdigest()
+
+
+def visitor_key(address: str, holder: str, day: date, secret: str) -> str:
+    """What stands for a visitor in analytics who names no session: another one each day, at each site.
+
+    Args:
+        address: The address key.
+        holder: What the visitor searches with.
+        day: The UTC day.
+    """
+    text = f"{day}:{holder}:{address}"
+    return hashlib.blake2b(text.encode(), key=secret.encode()[:64], digest_size=12).hexdigest()
 
 
 def _without_port(hop: str) -> str:

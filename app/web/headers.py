@@ -15,7 +15,10 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:+/=-]{1,128}", re.ASCII)
 
 BROWSER_PREFIXES = ("/v1/", "/engine/")
 BROWSER_PATHS = ("/api/v1/search-log", "/openapi.json", "/widget.js")
-ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, X-Request-Id, X-Meilisearch-Client"
+ALLOWED_HEADERS = (
+    "Authorization, Content-Type, Idempotency-Key, X-Request-Id, X-Meilisearch-Client, X-Search-Session, "
+    "X-Search-Analytics"
+)
 EXPOSED_HEADERS = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id"
 PREFLIGHT_SECONDS = 7200
 

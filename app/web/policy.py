@@ -23,6 +23,8 @@ class OperationPolicy:
         without_rate_headers: Whether its answers lack ``X-RateLimit-*``.
         searches: Whether it searches, so that it goes on without counters.
         charges_search: Whether it charges a search of the day's quota, or what tells that of the current request.
+        searched_text: Gives what the current request searches, in normal form: the search is then charged once an
+            intent; an empty text is not charged.
         reports_usage: Whether it counts in the window of usage reports, too.
         opens_session: Whether it makes somebody known, so that it takes no form of another origin.
         reflects_nothing: Whether its answer holds no text that strangers choose, so that it may be compressed for
@@ -35,6 +37,7 @@ class OperationPolicy:
     without_rate_headers: bool = False
     searches: bool = False
     charges_search: bool | Callable[[], bool] = False
+    searched_text: Callable[[], str] | None = None
     reports_usage: bool = False
     opens_session: bool = False
     reflects_nothing: bool = False

@@ -19,6 +19,10 @@ VISITOR_LIMIT = 120
 """Requests a minute of one visitor's address with an account's public keys."""
 REPORT_LIMIT = 30
 """Usage reports a minute of one visitor's address with a public key."""
+BOX_FACTOR = 10
+"""How many times the plan's requests the box may make beside its searches."""
+PREVIEW_LIMIT = 1_000
+"""Searches a day of an account's own people on the trial pages of its sites."""
 
 
 def address_window(address: str) -> WindowRequest:
@@ -26,32 +30,49 @@ def address_window(address: str) -> WindowRequest:
     return WindowRequest(f"ip:{address}", ADDRESS_LIMIT, MINUTE_SECONDS)
 
 
-def caller_windows(caller: Caller, address: Callable[[], str], *, reports: bool = False) -> list[WindowRequest]:
-    """The windows of a known caller's request; the first is the one that headers describe.
+def bucket_windows(caller: Caller, *, searches: bool) -> tuple[WindowRequest, ...]:
+    """The windows that a caller's account shares; the first is the one that headers describe.
 
     Args:
-        address: Gives the address key of where it comes from.
+        searches: Whether the request searches. Of those whose keys stand in web pages, searches at the gateway have the
+            public bucket, and what the box calls beside them has one of its own.
+    """
+    account_id, limits = caller.account.id, caller.account.limits
+    if caller.kind not in ("public", "engine"):
+        return _account_windows("a", account_id, limits)
+    if caller.kind == "engine" and searches:
+        return _account_windows("p", account_id, limits)
+    return _account_windows("b", account_id, limits, BOX_FACTOR)
+
+
+def visitor_windows(caller: Caller, address: Callable[[], str], *, reports: bool = False) -> tuple[WindowRequest, ...]:
+    """The windows of one visitor of an account's sites; none for callers that are no visitors.
+
+    Args:
+        address: Gives the address key of where the request comes from.
         reports: Whether the request is a usage report.
     """
-    if caller.kind in ("public", "engine"):
-        return public_windows(caller.account.id, caller.account.limits, address(), reports=reports)
-    return _account_windows("a", caller.account.id, caller.account.limits)
+    if caller.kind not in ("public", "engine"):
+        return ()
+    visitor = f"{caller.account.id}:{address()}"
+    windows = (WindowRequest(f"v{visitor}", VISITOR_LIMIT, MINUTE_SECONDS),)
+    return (*windows, WindowRequest(f"r{visitor}", REPORT_LIMIT, MINUTE_SECONDS)) if reports else windows
 
 
-def public_windows(account_id: int, limits: PlanLimits, address: str, *, reports: bool = False) -> list[WindowRequest]:
-    """The windows of the public bucket: its own pair, and the visitor's."""
-    windows = _account_windows("p", account_id, limits)
-    windows.append(WindowRequest(f"v{account_id}:{address}", VISITOR_LIMIT, MINUTE_SECONDS))
-    if reports:
-        windows.append(WindowRequest(f"r{account_id}:{address}", REPORT_LIMIT, MINUTE_SECONDS))
-    return windows
+def _account_windows(bucket: str, account_id: int, limits: PlanLimits, factor: int = 1) -> tuple[WindowRequest, ...]:
+    return (
+        WindowRequest(f"{bucket}{account_id}:m", _times(limits.requests_per_minute, factor), MINUTE_SECONDS),
+        WindowRequest(f"{bucket}{account_id}:d", _times(limits.requests_per_day, factor), DAY_SECONDS),
+    )
 
 
-def _account_windows(bucket: str, account_id: int, limits: PlanLimits) -> list[WindowRequest]:
-    return [
-        WindowRequest(f"{bucket}{account_id}:m", limits.requests_per_minute, MINUTE_SECONDS),
-        WindowRequest(f"{bucket}{account_id}:d", limits.requests_per_day, DAY_SECONDS),
-    ]
+def _times(limit: int | None, factor: int) -> int | None:
+    return None if limit is None else limit * factor
+
+
+def preview_window(account_id: int) -> WindowRequest:
+    """The window of searches on trial pages, which are not charged."""
+    return WindowRequest(f"t{account_id}:d", PREVIEW_LIMIT, DAY_SECONDS)
 
 
 def refusal(window: WindowState) -> str:

@@ -12,8 +12,8 @@ import logging
 
 from flask import Flask, Request, Response, g, request
 
-from app.clock import now
-from app.counters.base import ConsumeOutcome, CountersUnavailable, CredentialVersion, UsageReservation
+from app.clock import now, today
+from app.counters.base import ConsumeOutcome, CountersUnavailable, CredentialVersion, IntentRequest, UsageReservation
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
 from app.runtime import Runtime, runtime
@@ -25,17 +25,22 @@ from app.web.auth import (
     identify_token,
     missing_key,
 )
-from app.web.client_ip import address_key, client_address
+from app.web.client_ip import address_key, client_address, visitor_key
 from app.web.hosts import refuse_foreign_form
 from app.web.parsing import read_form_body
 from app.web.policy import OperationPolicy, policy_of
 from app.web.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
+    PREVIEW_LIMIT,
     address_window,
-    caller_windows,
+    bucket_windows,
     out_of_searches,
+    preview_window,
+    rate_limited,
+    visitor_windows,
 )
+from app.wording import counted
 
 log = logging.getLogger(__name__)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -66,6 +71,12 @@ def address() -> str:
     """What stands for the caller's address."""
     part = runtime()
     return address_key(client_address(request, part.settings.trusted_proxies), part.settings.secret_key)
+
+
+def current_visitor() -> str:
+    """What stands for the caller in analytics if they name no session themselves."""
+    caller = current_caller()
+    return visitor_key(address(), _holder(caller), today(), runtime().settings.secret_key)
 
 
 def _check() -> None:
@@ -148,6 +159,7 @@ def _count(
         return (caller if token is None else identify_token(part, req.path, token, _UNSETTLED)), None
     except RequestLimitExceeded as error:
         if error.outcome is None or not _is_stale(caller, token, error.outcome):
+            _count_refusal(part, req, policy, caller, error)
             raise
         outcome = error.outcome
     if token is not None and _is_stale(caller, token, outcome):
@@ -159,8 +171,28 @@ def _count(
             raise
         if outcome.refused is not None or caller.account.limits != known.account.limits:
             _undo(part, outcome)
-            outcome = _consume_for(part, req, policy, caller)
+            try:
+                outcome = _consume_for(part, req, policy, caller)
+            except RequestLimitExceeded as error:
+                _count_refusal(part, req, policy, caller, error)
+                raise
     return caller, outcome
+
+
+def _count_refusal(
+    part: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
+) -> None:
+    """Note a search that a limit of the plan refused, for its owner to see; not what one visitor has overdone."""
+    plan = {window.key for window in bucket_windows(caller, searches=policy.searches)}
+    if error.window.key in plan and policy.access.allows(caller) and _charge(req, policy)[0]:
+        _note_refused(part, caller)
+
+
+def _note_refused(part: Runtime, caller: Caller) -> None:
+    try:
+        part.counters.count_refusal(caller.account.id, now=now().timestamp())
+    except CountersUnavailable as error:
+        log.error("a refused search could not be counted: %s", error)
 
 
 _UNSETTLED = CredentialVersion(1, 0)
@@ -175,26 +207,50 @@ def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> boo
 
 
 def _consume_for(part: Runtime, req: Request, policy: OperationPolicy, caller: Caller) -> ConsumeOutcome:
-    windows = caller_windows(caller, address, reports=policy.reports_usage)
-    reserve = None
-    if _charges(req, policy) and policy.access.allows(caller):
+    bucket = bucket_windows(caller, searches=policy.searches)
+    windows = visitor_windows(caller, address, reports=policy.reports_usage)
+    shown = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
+    reserve = intent = None
+    charged, text = _charge(req, policy)
+    if charged and policy.access.allows(caller):
         gateway_site_id = None if caller.site is None else caller.site.id
         reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
+    if reserve is not None and text:
+        intent = IntentRequest(_visitor_name(caller), text, bucket)
+    else:
+        windows = bucket + windows
     return part.limiter.check_request_limits(
         RequestLimits(
-            windows=tuple(windows),
+            windows=windows,
             reserve=reserve,
+            intent=intent,
             credentials_of=None if caller.kind == "session" else caller.account.id,
-            shown=tuple(window.key for window in windows if window.seconds == MINUTE_SECONDS),
+            shown=shown,
         ),
         now=now().timestamp(),
     )
 
 
-def _charges(req: Request, policy: OperationPolicy) -> bool:
-    """Whether the request is a search to be charged: all of an operation's are, or those it recognises itself."""
+def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, str]:
+    """Whether the request is a search to be charged, and the text of the intent that it is charged with, if any."""
+    if req.method in ("HEAD", "OPTIONS"):
+        return False, ""
+    if policy.searched_text is not None:
+        text = policy.searched_text()
+        return bool(text), text
     charges = policy.charges_search
-    return req.method not in ("HEAD", "OPTIONS") and (charges() if callable(charges) else charges)
+    return charges() if callable(charges) else charges, ""
+
+
+def _visitor_name(caller: Caller) -> str:
+    """The visitor behind an engine key: the key's holder, and the address."""
+    return f"{_holder(caller)}:{address()}"
+
+
+def _holder(caller: Caller) -> str:
+    """Whose an engine key is: a service key's, or the site's."""
+    site_id = 0 if caller.site is None else caller.site.id
+    return f"{site_id}:{caller.key.id if caller.key is not None else ''}"
 
 
 def _consume_address(part: Runtime) -> None:
@@ -223,7 +279,29 @@ def require_search() -> None:
     """Refuse the search if the day's searches are used up."""
     outcome: ConsumeOutcome | None = g.outcome
     if outcome is not None and outcome.reservation is None and request.method != "HEAD":
+        _note_refused(runtime(), current_caller())
         raise out_of_searches(outcome, current_caller().account.limits)
+
+
+def count_preview() -> None:
+    """Count a search on a trial page, which is charged nothing.
+
+    Raises:
+        RateLimited: The account has made a day's worth of them.
+    """
+    part = runtime()
+    window = preview_window(current_caller().account.id)
+    try:
+        outcome = part.counters.consume([window], now=now().timestamp())
+    except CountersUnavailable as error:
+        log.error("the counter store is unavailable: %s", error)
+        return
+    if outcome.refused is not None:
+        raise rate_limited(
+            f"At most {counted(PREVIEW_LIMIT, 'search')} a day can be tried; the sites themselves can be searched.",
+            outcome.refused.retry_after(now().timestamp()),
+            outcome.refused,
+        )
 
 
 def used_today() -> int:

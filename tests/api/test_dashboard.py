@@ -25,7 +25,12 @@ def test_counts_usage_and_limits(tenant: Tenant) -> None:
         "siteCount": 1,
         "apiKeyCount": 3,
         "plan": "pro",
-        "usage": {"searches_this_month": 1, "indexed_pages": 2, "indexing_operations_this_month": 2},
+        "usage": {
+            "searches_this_month": 1,
+            "indexed_pages": 2,
+            "indexing_operations_this_month": 2,
+            "refused_searches_this_month": 0,
+        },
         "limits": {"max_sites": 10, "max_api_keys": 10, "searches_per_month": 300_000, "unlimited": False},
         "failed_sources": [],
     }

@@ -181,4 +181,5 @@ class TestDeletion:
             "searches_this_month": 1,
             "indexed_pages": 0,
             "indexing_operations_this_month": 0,
+            "refused_searches_this_month": 0,
         }

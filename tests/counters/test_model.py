@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from app.counters import (
     CounterStore,
     IdempotencyKey,
+    IntentRequest,
     Reservation,
     UsageReservation,
     WindowRequest,
@@ -28,6 +29,14 @@ TICK = 0.125  # a fraction that floats hold exactly
 LIMITS = {"minute": (3, 60), "hour": (6, 3600), "day": (9, DAY_SECONDS), "unlimited": (None, 60)}
 
 
+class Typing:
+    """One intent: what a visitor typed, and whether anything came of it."""
+
+    def __init__(self, began: float, text: str) -> None:
+        self.began, self.day, self.last, self.text = began, day_of(began), began, text
+        self.requests, self.failed = 1, 0
+
+
 class Model:
     """The promises, written down as simply as possible: totals are added up each time they are asked for."""
 
@@ -38,6 +47,15 @@ class Model:
         self.indexing: Counter[tuple[int, date]] = Counter()
         self.sites: dict[tuple[int, date], dict[int, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         self.keys: dict[tuple[int, str], tuple[str, float]] = {}
+        self.refusals: Counter[tuple[int, date]] = Counter()
+        self.typing: dict[str, list[Typing]] = defaultdict(list)
+
+    def goes_on(self, intent: IntentRequest | None, now: float) -> Typing | None:
+        if intent is None or not self.typing[intent.key]:
+            return None
+        last = self.typing[intent.key][-1]
+        related = last.text.startswith(intent.text) or intent.text.startswith(last.text)
+        return last if related and now - last.last <= 30 and now - last.began <= 120 and last.requests < 60 else None
 
     def used(self, account: int, day: date) -> int:
         charges = 0
@@ -50,15 +68,21 @@ class Model:
         started, hits = self.windows.get(key, (now, 0))
         return (started, hits) if now < started + seconds else (now, 0)
 
-    def consume(self, windows: list[WindowRequest], reserve: UsageReservation | None, now: float) -> tuple[Any, ...]:
+    def consume(
+        self, windows: list[WindowRequest], reserve: UsageReservation | None, intent: IntentRequest | None, now: float
+    ) -> tuple[Any, ...]:
+        goes_on = self.goes_on(intent, now)
+        own = windows
+        windows = [*windows, *(intent.windows if intent else ())]
+        counted = own if goes_on else windows
         found = {window.key: self.window(window.key, window.seconds, now) for window in windows}
         full = [
             (found[window.key][0] + window.seconds, window.key)
-            for window in windows
+            for window in counted
             if window.limit is not None and found[window.key][1] + window.cost > window.limit
         ]
         if not full:
-            for window in windows:
+            for window in counted:
                 started, hits = found[window.key]
                 self.windows[window.key] = found[window.key] = (started, hits + window.cost)
         shown = [(found[window.key][1], found[window.key][0] + window.seconds) for window in windows]
@@ -68,19 +92,33 @@ class Model:
         if reserve is None:
             return shown, None, None, None
         day = day_of(now)
-        reserved = reserve.daily_limit is None or self.used(reserve.account_id, day) < reserve.daily_limit
+        if goes_on and intent:
+            goes_on.last, goes_on.text = now, intent.text
+            goes_on.requests += 1
+            return shown, None, goes_on, self.used(reserve.account_id, day)
+        reserved: Any = reserve.daily_limit is None or self.used(reserve.account_id, day) < reserve.daily_limit
         if reserved:
             if reserve.gateway_site_id is None:
                 self.searches[reserve.account_id, day] += 1
             else:
                 self.sites[reserve.account_id, day][reserve.gateway_site_id]["gateway"] += 1
+            if intent:
+                reserved = Typing(now, intent.text)
+                self.typing[intent.key].append(reserved)
         return shown, None, reserved, self.used(reserve.account_id, day)
 
-    def refund(self, reservation: Reservation | None, windows: tuple[WindowState, ...], now: float) -> None:
+    def refund(
+        self, reservation: Reservation | None, typing: Any, windows: tuple[WindowState, ...], now: float
+    ) -> None:
         for window in windows:
             started, hits = self.windows.get(window.key, (0.0, 0))
             if round((started + window.seconds) * 1000) == window.reset_ms and now < started + window.seconds:
                 self.windows[window.key] = (started, max(0, hits - window.cost))
+        if reservation is not None and reservation.intent is not None:
+            typing.failed += 1
+            if typing.failed < typing.requests:
+                return
+            self.typing[reservation.intent.key].remove(typing)
         if reservation is not None:
             owned = (reservation.account_id, reservation.day)
             if reservation.gateway_site_id is None:
@@ -120,13 +158,26 @@ window_hits = st.builds(
 )
 reservations = st.none() | st.builds(UsageReservation, accounts, st.sampled_from([None, 0, 4, 12]), st.none() | sites)
 idempotency_keys = st.none() | st.builds(IdempotencyKey, st.sampled_from("kl"), st.sampled_from("ab"))
+texts = st.sampled_from(["h", "ha", "har", "harbor", "hat", "ü", "übe"])
+intents = st.none() | st.builds(
+    lambda visitor, text, window: IntentRequest(visitor, text, (WindowRequest(f"intents {window}", 5, window),)),
+    st.sampled_from("vw"),
+    texts,
+    st.sampled_from([60, 3600]),
+)
 hits = st.tuples(
-    st.just("consume"), st.lists(window_hits, min_size=1, max_size=3, unique_by=lambda window: window.key), reservations
+    st.just("consume"),
+    st.lists(window_hits, min_size=1, max_size=3, unique_by=lambda window: window.key),
+    reservations,
+    intents,
 )
 steps = st.one_of(
     hits,
     hits,
-    st.tuples(st.just("wait"), st.sampled_from([TICK, 60 - TICK, 60.0, 60.0, 3600.0, DAY_SECONDS - TICK, DAY_SECONDS])),
+    st.tuples(
+        st.just("wait"),
+        st.sampled_from([TICK, 30.0, 30 + TICK, 60 - TICK, 60.0, 60.0, 3600.0, DAY_SECONDS - TICK, DAY_SECONDS]),
+    ),
     st.tuples(st.just("midnight"), st.sampled_from([-TICK, 0.0])),
     st.tuples(st.just("give back"), st.integers(0, 30), st.booleans(), st.booleans()),
     st.tuples(
@@ -137,6 +188,7 @@ steps = st.one_of(
         st.integers(1, 15),
         idempotency_keys,
     ),
+    st.tuples(st.just("refusal"), accounts),
     st.tuples(st.just("forget site"), accounts, sites),
     st.tuples(st.just("reset"), st.sampled_from(sorted(LIMITS))),
 )
@@ -168,25 +220,32 @@ def test_every_step_does_what_the_model_does(store: CounterStore, script: list[t
         elif step == "midnight":
             now = max(now, (now // DAY_SECONDS + 1) * DAY_SECONDS + details[0])
         elif step == "consume":
-            windows, reserve = details
+            windows, reserve, intent = details
+            intent = None if reserve is None else intent
             seen = store.peek(windows, usage_of=None if reserve is None else reserve.account_id, now=now)
-            outcome = store.consume(windows, reserve=reserve, now=now)
-            shown, refused, reserved, used = model.consume(windows, reserve, now)
+            goes_on = model.goes_on(intent, now)
+            outcome = store.consume(windows, reserve=reserve, intent=intent, now=now)
+            shown, refused, reserved, used = model.consume(windows, reserve, intent, now)
             assert [(window.hits, window.reset_ms / 1000) for window in outcome.windows] == shown
             assert (None if outcome.refused is None else outcome.refused.key) == refused
             assert (outcome.reservation is not None) == bool(reserved)
             assert outcome.used_today == used
             assert outcome.day == day_of(now)
-            assert (None if seen.refused is None else seen.refused.key) == refused
-            assert [window.reset_ms for window in seen.windows] == [window.reset_ms for window in outcome.windows]
+            assert outcome.continues == (goes_on is not None and refused is None)
+            if goes_on and outcome.reservation is not None:
+                assert outcome.reservation.day == goes_on.day
+            if intent is None:
+                assert (None if seen.refused is None else seen.refused.key) == refused
+            ends = [window.reset_ms for window in outcome.windows]
+            assert [window.reset_ms for window in seen.windows] == ends[: len(windows)]
             if outcome.allowed:
-                outcomes.append(outcome)
+                outcomes.append((outcome, reserved))
         elif step == "give back" and outcomes:
-            outcome = outcomes.pop(details[0] % len(outcomes))
+            outcome, typing = outcomes.pop(details[0] % len(outcomes))
             reservation = outcome.reservation if details[1] else None
-            given_back = outcome.windows if details[2] else ()
+            given_back = outcome.windows if details[2] and not outcome.continues else ()
             store.refund(reservation=reservation, windows=given_back, now=now)
-            model.refund(reservation, given_back, now)
+            model.refund(reservation, typing, given_back, now)
         elif step == "report":
             account, site, kind, count, key = details
             operation = "indexing" if kind == "indexing" else "search"
@@ -194,12 +253,15 @@ def test_every_step_does_what_the_model_does(store: CounterStore, script: list[t
                 account, site, operation, count, capped=kind == "capped", idempotency=key, now=now
             )
             assert (told.status.value, told.used_today) == model.report(account, site, kind, count, key, now)
+        elif step == "refusal":
+            store.count_refusal(details[0], now=now)
+            model.refusals[details[0], day_of(now)] += 1
         elif step == "forget site":
             store.forget_site(*details, now=now)
             model.forget_site(*details)
             outcomes = [
-                outcome
-                for outcome in outcomes
+                (outcome, typing)
+                for outcome, typing in outcomes
                 if outcome.reservation is None or outcome.reservation.gateway_site_id is None
             ]
         elif step == "reset":
@@ -207,7 +269,8 @@ def test_every_step_does_what_the_model_does(store: CounterStore, script: list[t
             model.windows.pop(details[0], None)
         for account in (1, 2):
             usage = store.usage_of_day(account, day_of(now))
-            assert (usage.used, usage.indexing) == (
+            assert (usage.used, usage.indexing, usage.refused) == (
                 model.used(account, day_of(now)),
                 model.indexing[account, day_of(now)],
+                model.refusals[account, day_of(now)],
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -31,12 +32,17 @@ def report(tenant: Tenant, count: int, kind: str = "private") -> None:
     assert tenant.client(kind).post("/v1/report-usage", json=body).status_code == 200
 
 
+def many_visitors(tenant: Tenant) -> Gateway:
+    """Every request comes from another address."""
+    return Gateway(tenant, visitors=map("2001:db8:0:{:x}::1".format, count()))
+
+
 # --- what is charged
 
 
 def test_one_search_is_charged_for_a_request_with_any_text(tenant: Tenant) -> None:
     tenant.index(page(1, author="Ann"))
-    gateway = Gateway(tenant)
+    gateway = many_visitors(tenant)
     charges = []
     before = 0
     for send in (
@@ -94,13 +100,13 @@ def test_head_and_options_are_not_charged(tenant: Tenant) -> None:
 
 
 def test_reports_first_use_up_what_the_gateway_counted(tenant: Tenant) -> None:
-    gateway = Gateway(tenant)
+    gateway = many_visitors(tenant)
     for _ in range(3):
         gateway.search("page")
 
     seen = [used_today(tenant)]
-    for count in (1, 2, 4):
-        report(tenant, count)
+    for searches in (1, 2, 4):
+        report(tenant, searches)
         seen.append(used_today(tenant))
     gateway.search("page")
     seen.append(used_today(tenant))
@@ -119,14 +125,181 @@ def test_reports_with_a_public_key_cannot_spend_the_day(tenant: Tenant) -> None:
     assert used_today(tenant) == 1 + 10
 
 
-def test_the_gateway_leaves_analytics_to_the_search_log(tenant: Tenant) -> None:
-    Gateway(tenant).search("page")
-    tenant.public.post("/api/v1/search-log", json={"query": "logged", "results_count": 1})
+# --- what a visitor types is one search
 
+
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def typed(text: str) -> list[str]:
+    """What a search box asks for while somebody types."""
+    return [text[: end + 1] for end in range(1, len(text))]
+
+
+def test_what_a_visitor_types_is_charged_once_and_never_too_busy(tenant: Tenant) -> None:
+    limit(tenant, requests_per_minute=6, searches_per_day=4)
+    gateway = Gateway(tenant)
+    with time_machine.travel(START, tick=False) as clock:
+        for query in ("harbour cruise", "opening hours", "tickets", "lighthouse tour"):
+            for text in typed(query):
+                assert gateway.send({"q": text}).status_code == 200
+                clock.shift(0.26)
+        used = used_today(tenant)
+
+    assert used == 4
+
+
+@pytest.mark.parametrize(
+    ("requests", "charged"),
+    [
+        ([("har", 0), ("harb", 29), ("harbour", 30)], 1),
+        ([("har", 0), ("harb", 31)], 2),
+        ([("harbour", 0), ("harb", 5), ("harbor", 5)], 1),
+        ([("harbour", 0), ("hat", 1)], 2),
+        ([("Harbour ", 0), ("hárbour", 1), ("harbour", 1)], 3),
+        ([(" HARBOUR", 0), ("harbour", 1)], 1),
+        ([("har", 0), ("", 1), ("harb", 1)], 1),
+        ([("har", 0), ("", 1), ("ship", 1)], 2),
+        ([("har", 0)] + [("har", 20)] * 7, 2),
+    ],
+    ids=["extends", "pause", "shortens", "other", "accents", "normal form", "emptied", "begins anew", "two minutes"],
+)
+def test_a_request_continues_a_search_that_it_extends_or_shortens_within_30_seconds(
+    tenant: Tenant, requests: list[tuple[str, int]], charged: int
+) -> None:
+    gateway = Gateway(tenant)
+    with time_machine.travel(START, tick=False) as clock:
+        for text, seconds in requests:
+            clock.shift(seconds)
+            assert gateway.send({"q": text}).status_code == 200
+        used = used_today(tenant)
+
+    assert used == charged
+
+
+def test_pages_and_filters_of_a_text_are_the_same_search(tenant: Tenant) -> None:
+    tenant.index(page(1, author="Ann"))
+    gateway = Gateway(tenant)
+
+    gateway.search("page")
+    gateway.search("page", page=2)
+    gateway.search("page", filter="author = Ann")
+    assert gateway.facet(facetName="author", q="page").status_code == 200
+    assert gateway.multi({"q": "page"}, {"q": "page", "limit": 0}).status_code == 200
+
+    assert used_today(tenant) == 1
+
+
+def test_a_search_holds_at_most_60_requests(tenant: Tenant) -> None:
+    gateway = Gateway(tenant)
+    with time_machine.travel(START, tick=False):
+        for _ in range(61):
+            gateway.search("page")
+        used = used_today(tenant)
+
+    assert used == 2
+
+
+def test_what_was_begun_is_answered_though_the_searches_ran_out(tenant: Tenant) -> None:
+    limit(tenant, searches_per_day=1)
+    gateway = Gateway(tenant)
+    with time_machine.travel(START, tick=False):
+        gateway.search("har")
+        gateway.search("harbour")
+        refused = gateway.send({"q": "ship"})
+        gateway.search("harbour cruise")
+        used = used_today(tenant)
+
+    assert_engine_error(refused, 429, "rate_limit_exceeded")
+    assert used == 1
+
+
+def test_visitors_at_other_addresses_and_with_other_keys_search_for_themselves(tenant: Tenant) -> None:
+    for gateway in (Gateway(tenant), Gateway(tenant, kind="search", field="engine_key")):
+        gateway.search("page")
+    elsewhere = VisitorClient(tenant.app, Gateway(tenant).token, iter(["192.0.2.7"]))
+    assert elsewhere.post(f"/engine/indexes/{tenant.site['index']}/search", json={"q": "page"}).status_code == 200
+
+    assert used_today(tenant) == 3
+
+
+def test_a_search_is_given_back_when_all_its_requests_failed(tenant: Tenant) -> None:
+    gateway = Gateway(tenant)
+    bad = {"q": "harbour", "filter": "nowhere = 1"}
+    with time_machine.travel(START, tick=False):
+        gateway.send(bad)
+        after_failure = used_today(tenant)
+        gateway.search("harb")
+        gateway.send(bad)
+        used = used_today(tenant)
+
+    assert (after_failure, used) == (0, 1)
+
+
+def test_searches_that_limits_of_the_plan_refuse_are_shown_to_the_owner(tenant: Tenant) -> None:
+    def refused() -> int:
+        answer = tenant.private.get("/dashboard").get_json()
+        return int(answer["usage"]["refused_searches_this_month"])
+
+    limit(tenant, searches_per_day=1)
+    gateway = many_visitors(tenant)
+    gateway.search("page")
+    assert gateway.send({"q": "page"}).status_code == 429
+    assert tenant.search.get("/v1/search?q=page").status_code == 429
+    by_quota = refused()
+    limit(tenant, requests_per_minute=1)
+    tenant.app.extensions["runtime"].counters.reset_all()
+    gateway.search("page")
+    assert gateway.send({"q": "page"}).status_code == 429
+    tenant.app.extensions["runtime"].counters.reset_all()
+
+    assert (by_quota, refused()) == (2, 3)
+
+
+# --- what analytics learn
+
+
+def queries(tenant: Tenant) -> dict[str, int]:
     tenant.app.extensions["runtime"].events.flush()
     answer = tenant.private.get("/api/analytics?period=7d").get_json()
+    return {entry["query"]: entry["count"] for entry in answer["top_queries"]}
 
-    assert answer["top_queries"] == [{"query": "logged", "count": 1}]
+
+def test_the_gateway_writes_searches_down_with_keystrokes_merged(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    gateway = Gateway(tenant)
+    for text in typed("page"):
+        gateway.search(text)
+    gateway.multi({"q": "tour"}, {"q": "tour", "limit": 0}, {"q": ""})
+
+    assert queries(tenant) == {"page": 1, "tour": 1}
+
+
+def test_what_the_search_log_tells_of_a_search_is_that_search(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    Gateway(tenant).send({"q": "page"}, headers={"X-Search-Session": "s1"})
+    for session in ("s1", "s2"):
+        entry = {"query": "Page", "results_count": 1, "session_id": session}
+        assert tenant.public.post("/api/v1/search-log", json=entry).status_code == 200
+
+    assert queries(tenant) == {"page": 2}
+
+
+@pytest.mark.parametrize(
+    ("value", "counted"), [("false", {}), ("FALSE", {}), ("true", {"page": 1}), ("no", {"page": 1})]
+)
+def test_a_client_may_keep_a_search_out_of_analytics(tenant: Tenant, value: str, counted: dict[str, int]) -> None:
+    Gateway(tenant).send({"q": "page"}, headers={"X-Search-Analytics": value})
+
+    assert queries(tenant) == counted
+
+
+def test_a_session_that_is_too_long_is_ignored(tenant: Tenant) -> None:
+    gateway = Gateway(tenant)
+    for session, text in (("x" * 65, "pa"), ("x" * 65, "page"), ("x" * 64, "to"), ("y" * 64, "tour")):
+        gateway.send({"q": text}, headers={"X-Search-Session": session})
+
+    assert queries(tenant) == {"page": 1, "to": 1, "tour": 1}
 
 
 # --- the day's searches
@@ -136,7 +309,7 @@ def test_when_the_searches_of_the_day_are_used_up_it_is_a_429_until_midnight(ten
     tenant.index(page(1))
     with time_machine.travel(datetime(2026, 3, 1, 23, 0, tzinfo=UTC), tick=False) as clock:
         limit(tenant, searches_per_day=2)
-        gateway = Gateway(tenant)
+        gateway = many_visitors(tenant)
         for _ in range(2):
             gateway.search("page")
 
@@ -163,7 +336,7 @@ def clock_end() -> datetime:
 
 def test_both_ways_to_search_share_the_day(tenant: Tenant) -> None:
     limit(tenant, searches_per_day=3)
-    gateway = Gateway(tenant)
+    gateway = many_visitors(tenant)
 
     gateway.search("page")
     tenant.find("page")
@@ -175,7 +348,7 @@ def test_both_ways_to_search_share_the_day(tenant: Tenant) -> None:
 
 def test_of_many_searches_at_once_exactly_the_quota_succeeds(tenant: Tenant) -> None:
     limit(tenant, searches_per_day=20)
-    gateway = Gateway(tenant)
+    gateway = many_visitors(tenant)
 
     def send(number: int) -> int:
         body: dict[str, Any] = {"q": "page"} if number % 3 else {"q": "page", "limit": -1}
@@ -216,14 +389,14 @@ def test_a_visitor_who_asks_too_often_is_stopped_and_others_are_not(tenant: Tena
         assert used_today(tenant) == 0
 
 
-def test_the_accounts_public_bucket_is_shared_with_public_keys_but_not_with_its_owner(tenant: Tenant) -> None:
+def test_searches_have_a_bucket_of_their_own_beside_the_owners_and_the_boxs(tenant: Tenant) -> None:
     limit(tenant, requests_per_minute=5)
     gateway = Gateway(tenant)
 
-    statuses = [gateway.send({}).status_code for _ in range(5)]
+    statuses = [gateway.send({}).status_code for _ in range(6)]
 
-    assert statuses == [200, 200, 200, 200, 429]
-    assert tenant.public.get("/v1/client-info").status_code == 429
+    assert statuses == [200, 200, 200, 200, 200, 429]
+    assert tenant.public.get("/v1/client-info").status_code == 200
     assert tenant.private.get("/v1/client-info").status_code == 200
 
 

@@ -106,6 +106,7 @@ def test_hostile_queries_are_shown_as_text(person: Person, evil: Tenant, query: 
     assert person.response.status_code == 200
     assert _is_harmless(person.page)
     assert person.page.one("input", type="search").attributes["value"] == query
+    assert evil.search.get("/v1/search", query_string={"q": query}).status_code == 200
     evil.app.extensions["runtime"].events.flush()
     shown = person.go(f"/api/analytics?site_id={evil.site_id}")
     assert _is_harmless(shown)

@@ -34,6 +34,8 @@ def test_from_the_front_page_to_leaving_without_a_line_of_javascript(app: Flask)
     ann.press("Search", q="zeppelin")
     assert "No results for" in ann.page.text
 
+    for q in ("content", "zeppelin"):
+        assert program.get(f"/v1/search?q={q}").status_code == 200
     app.extensions["runtime"].events.flush()
     ann.go(site)
     ann.follow("View analytics")

@@ -36,7 +36,10 @@ MANAGEMENT = [
     ("DELETE", "/api/v1/index/destroy"),
     ("GET", "/nowhere"),
 ]
-ALLOWED = {"authorization", "content-type", "idempotency-key", "x-request-id", "x-meilisearch-client"}
+ALLOWED = {
+    "authorization", "content-type", "idempotency-key", "x-request-id", "x-meilisearch-client", "x-search-session",
+    "x-search-analytics",
+}  # fmt: skip
 EXPOSED = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after", "x-request-id"}
 
 

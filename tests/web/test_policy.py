@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flask import Flask
 
-from app.gateway.views import holds_query
-from app.pages.search.preview import has_query
+from app.gateway.views import searched_text
+from app.pages.search.preview import charges_search
 from app.web.auth import ANY_KEY, GATEWAY, INDEXING, MANAGING, SEARCHING
 from app.web.policy import OPEN, OperationPolicy, policies, policy_of
 
@@ -58,10 +58,10 @@ TABLE = {
     "metrics": OperationPolicy(uncounted=True),
     "documents.delete_document": OperationPolicy(INDEXING),
     "documents.index_documents": OperationPolicy(INDEXING),
-    "engine.multi_search": OperationPolicy(GATEWAY, searches=True, charges_search=holds_query),
-    "engine.search_facet": OperationPolicy(GATEWAY, searches=True, charges_search=holds_query),
-    "engine.search_index": OperationPolicy(GATEWAY, searches=True, charges_search=holds_query),
-    "engine.search_index_by_query": OperationPolicy(GATEWAY, searches=True, charges_search=holds_query),
+    "engine.multi_search": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
+    "engine.search_facet": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
+    "engine.search_index": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
+    "engine.search_index_by_query": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
     "engine.show_health": OPEN,
     "keys.patch_key": OperationPolicy(MANAGING),
     "sites.patch_site": OperationPolicy(MANAGING),
@@ -69,7 +69,7 @@ TABLE = {
     "openapi": OperationPolicy(reflects_nothing=True),
     "pages.show_docs": OperationPolicy(reflects_nothing=True, has_page=True),
     "pages.show_docs_page": OperationPolicy(reflects_nothing=True, has_page=True),
-    "pages.show_search_preview": OperationPolicy(MANAGING, searches=True, charges_search=has_query, has_page=True),
+    "pages.show_search_preview": OperationPolicy(MANAGING, searches=True, charges_search=charges_search, has_page=True),
     "search.search": OperationPolicy(SEARCHING, searches=True, charges_search=True),
     "search.search_by_body": OperationPolicy(SEARCHING, searches=True, charges_search=True),
     "static": OperationPolicy(uncounted=True, without_rate_headers=True, reflects_nothing=True),

@@ -49,25 +49,41 @@ end
 HIT = (
     _COMMON
     + """
--- KEYS: windows..., day, sites, epoch
+-- KEYS: windows..., day, sites, epoch, intent
 -- ARGV: counting (1 or 0), now, reserving (1 or 0), reading usage (1 or 0), daily limit, gateway site or '',
---       reading epoch (1 or 0), how long days are kept, then limit, length and cost of every window
--- returns: refused, reserved, used or -1, started, finished, then hits and reset of every window
+--       reading epoch (1 or 0), how long days are kept, how many of the windows (the last ones) count once an intent
+--       or -1 without an intent, its text, its longest pause, its longest time, its most requests, how long it is kept,
+--       then limit, length and cost of every window
+-- returns: refused, reserved, used or -1, started, finished, continues, when the intent began, the day of the charge,
+--          then hits and reset of every window
 local now, kept_ms = tonumber(ARGV[2]), ARGV[8]
-local windows = #KEYS - 3
-local day, sites, epoch = KEYS[windows + 1], KEYS[windows + 2], KEYS[windows + 3]
-local answer = {0, 0, -1, 0, 0}
+local windows = #KEYS - 4
+local day, sites, epoch, intent = KEYS[windows + 1], KEYS[windows + 2], KEYS[windows + 3], KEYS[windows + 4]
+local answer = {0, 0, -1, 0, 0, 0, 0, math.floor(now / 86400000)}
 local began = {}
+local counted = windows
+local last_began = -1
 if ARGV[7] == '1' then
   answer[4], answer[5] = epoch_of(epoch, ARGV[2])
 end
+if ARGV[9] ~= '-1' then
+  last_began = tonumber(redis.call('GET', intent) or -1)
+  local record = intent .. ':' .. string.format('%.0f', last_began)
+  local found = redis.call('HMGET', record, 'text', 'last', 'requests', 'day')
+  if found[1] and tonumber(found[3]) < tonumber(ARGV[13])
+      and now <= tonumber(found[2]) + tonumber(ARGV[11]) and now <= last_began + tonumber(ARGV[12])
+      and (string.sub(found[1], 1, #ARGV[10]) == ARGV[10] or string.sub(ARGV[10], 1, #found[1]) == found[1]) then
+    answer[6], answer[7], answer[8] = 1, last_began, tonumber(found[4])
+    counted = windows - tonumber(ARGV[9])
+  end
+end
 for i = 1, windows do
-  local limit, length, cost = tonumber(ARGV[6 + 3 * i]), tonumber(ARGV[7 + 3 * i]), tonumber(ARGV[8 + 3 * i])
+  local limit, length, cost = tonumber(ARGV[12 + 3 * i]), tonumber(ARGV[13 + 3 * i]), tonumber(ARGV[14 + 3 * i])
   local hits, reset, begins = window_of(KEYS[i], now, length)
-  if limit >= 0 and hits + cost > limit then
+  if i <= counted and limit >= 0 and hits + cost > limit then
     answer[1] = 1
   end
-  answer[4 + 2 * i], answer[5 + 2 * i], began[i] = hits, reset, begins
+  answer[7 + 2 * i], answer[8 + 2 * i], began[i] = hits, reset, begins
 end
 if ARGV[4] == '1' then
   answer[3] = tonumber(redis.call('HGET', day, 'used') or 0)
@@ -75,17 +91,24 @@ end
 if ARGV[1] == '0' or answer[1] == 1 then
   return answer
 end
-for i = 1, windows do
-  local hits = answer[4 + 2 * i] + tonumber(ARGV[8 + 3 * i])
-  answer[4 + 2 * i] = hits
+for i = 1, counted do
+  local hits = answer[7 + 2 * i] + tonumber(ARGV[14 + 3 * i])
+  answer[7 + 2 * i] = hits
   if began[i] then
-    redis.call('HSET', KEYS[i], 'hits', hits, 'reset', string.format('%.0f', answer[5 + 2 * i]))
-    redis.call('PEXPIRE', KEYS[i], tonumber(ARGV[7 + 3 * i]) + 60000)
+    redis.call('HSET', KEYS[i], 'hits', hits, 'reset', string.format('%.0f', answer[8 + 2 * i]))
+    redis.call('PEXPIRE', KEYS[i], tonumber(ARGV[13 + 3 * i]) + 60000)
   else
     redis.call('HSET', KEYS[i], 'hits', hits)
   end
 end
-if ARGV[3] == '1' then
+if answer[6] == 1 then
+  local record = intent .. ':' .. string.format('%.0f', last_began)
+  redis.call('HSET', record, 'text', ARGV[10], 'last', ARGV[2])
+  redis.call('HINCRBY', record, 'requests', 1)
+  redis.call('PEXPIRE', record, ARGV[14])
+  redis.call('PEXPIRE', intent, ARGV[14])
+  answer[2] = 1
+elseif ARGV[3] == '1' then
   local limit = tonumber(ARGV[5])
   if limit < 0 or answer[3] < limit then
     local change = 1
@@ -95,6 +118,14 @@ if ARGV[3] == '1' then
     answer[2] = 1
     answer[3] = redis.call('HINCRBY', day, 'used', change)
     redis.call('PEXPIRE', day, kept_ms)
+    if ARGV[9] ~= '-1' then
+      answer[7] = math.max(now, last_began + 1)
+      local number = string.format('%.0f', answer[7])
+      local record = intent .. ':' .. number
+      redis.call('SET', intent, number, 'PX', ARGV[14])
+      redis.call('HSET', record, 'text', ARGV[10], 'last', ARGV[2], 'requests', 1, 'failed', 0, 'day', answer[8])
+      redis.call('PEXPIRE', record, ARGV[14])
+    end
   end
 end
 return answer
@@ -104,18 +135,26 @@ return answer
 GIVE_BACK = (
     _COMMON
     + """
--- KEYS: windows..., day, sites
--- ARGV: now, reserved (1 or 0), gateway site or '', how long days are kept, then end and cost of every window
-local windows = #KEYS - 2
-local day, sites = KEYS[windows + 1], KEYS[windows + 2]
+-- KEYS: windows..., day, sites, the intent's record
+-- ARGV: now, reserved (1 or 0), gateway site or '', how long days are kept, of an intent (1 or 0),
+--       then end and cost of every window
+local windows = #KEYS - 3
+local day, sites, record = KEYS[windows + 1], KEYS[windows + 2], KEYS[windows + 3]
 for i = 1, windows do
-  local reset, cost = ARGV[3 + 2 * i], tonumber(ARGV[4 + 2 * i])
+  local reset, cost = ARGV[4 + 2 * i], tonumber(ARGV[5 + 2 * i])
   local found = redis.call('HMGET', KEYS[i], 'hits', 'reset')
   if found[2] == reset and tonumber(reset) > tonumber(ARGV[1]) then
     redis.call('HSET', KEYS[i], 'hits', math.max(0, tonumber(found[1]) - cost))
   end
 end
 if ARGV[2] == '1' then
+  if ARGV[5] == '1' then
+    local requests = tonumber(redis.call('HGET', record, 'requests') or 0)
+    if requests == 0 or redis.call('HINCRBY', record, 'failed', 1) < requests then
+      return
+    end
+    redis.call('DEL', record)
+  end
   local change = -1
   if ARGV[3] ~= '' then
     change = count_gateway(sites, ARGV[3], -1, ARGV[4])
@@ -172,12 +211,19 @@ return {0, used}
 """
 )
 
+REFUSED = """
+-- KEYS: day     ARGV: how long days are kept
+redis.call('HINCRBY', KEYS[1], 'refused', 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+"""
+
 DAYS = """
--- KEYS: days     returns: used and indexing of every day
+-- KEYS: days     returns: used, indexing and refused of every day
 local answer = {}
 for i = 1, #KEYS do
-  local found = redis.call('HMGET', KEYS[i], 'used', 'indexing')
-  answer[2 * i - 1], answer[2 * i] = tonumber(found[1] or 0), tonumber(found[2] or 0)
+  for j, count in ipairs(redis.call('HMGET', KEYS[i], 'used', 'indexing', 'refused')) do
+    answer[3 * (i - 1) + j] = tonumber(count or 0)
+  end
 end
 return answer
 """

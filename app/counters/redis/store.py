@@ -24,6 +24,8 @@ from app.counters.base import (
     CredentialVersion,
     DayUsage,
     IdempotencyKey,
+    Intent,
+    IntentRequest,
     Operation,
     ReportOutcome,
     ReportStatus,
@@ -33,7 +35,17 @@ from app.counters.base import (
     WindowState,
     longest_wait,
 )
-from app.counters.metering import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, day_from_number, day_number, milliseconds
+from app.counters.metering import (
+    IDEMPOTENCY_SECONDS,
+    INTENT_KEPT_SECONDS,
+    INTENT_PAUSE_SECONDS,
+    INTENT_REQUESTS,
+    INTENT_SECONDS,
+    USAGE_DAYS_KEPT,
+    day_from_number,
+    day_number,
+    milliseconds,
+)
 from app.counters.redis import scripts
 
 _PREFIX = "sitesearch:counters:"
@@ -83,10 +95,11 @@ class RedisCounters(CounterStore):
         windows: Sequence[WindowRequest],
         *,
         reserve: UsageReservation | None = None,
+        intent: IntentRequest | None = None,
         credentials_of: int | None = None,
         now: float,
     ) -> ConsumeOutcome:
-        return self._consume(True, windows, reserve, None, credentials_of, now)
+        return self._consume(True, windows, reserve, intent, None, credentials_of, now)
 
     def peek(
         self,
@@ -96,7 +109,7 @@ class RedisCounters(CounterStore):
         credentials_of: int | None = None,
         now: float,
     ) -> ConsumeOutcome:
-        return self._consume(False, windows, None, usage_of, credentials_of, now)
+        return self._consume(False, windows, None, None, usage_of, credentials_of, now)
 
     def refund(
         self,
@@ -106,13 +119,14 @@ class RedisCounters(CounterStore):
         now: float,
     ) -> None:
         keys = [_window(window.key) for window in windows]
-        arguments: list[Any] = [milliseconds(now), 0, "", _DAY_KEPT_MS]
+        arguments: list[Any] = [milliseconds(now), 0, "", _DAY_KEPT_MS, 0]
         if reservation is None:
-            keys += [_day(0, 0), _sites(0, 0)]
+            keys += [_day(0, 0), _sites(0, 0), _intent(None)]
         else:
-            account_id, site_id, today = reservation
-            keys += [_day(account_id, day_number(today)), _sites(account_id, day_number(today))]
+            account_id, site_id, today, intent = reservation
+            keys += [_day(account_id, day_number(today)), _sites(account_id, day_number(today)), _intent(intent)]
             arguments[1:3] = [1, "" if site_id is None else site_id]
+            arguments[4] = int(intent is not None)
         for window in windows:
             arguments += [window.reset_ms, window.cost]
         self._run(_GIVE_BACK, keys, arguments)
@@ -152,6 +166,10 @@ class RedisCounters(CounterStore):
         )
         return ReportOutcome(_STATUSES[status], used)
 
+    def count_refusal(self, account_id: int, *, now: float) -> None:
+        day = _day(account_id, milliseconds(now) // 86_400_000)
+        self._run(_REFUSED, [day], [_DAY_KEPT_MS])
+
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
         found = self.usage_between(account_id, day, day)
         return found[0] if found else DayUsage(day, 0, 0)
@@ -161,8 +179,8 @@ class RedisCounters(CounterStore):
             raise ValueError("A range of usage is at most 400 days long.")
         days = [first_day + timedelta(days=passed) for passed in range((last_day - first_day).days + 1)]
         counts = self._run(_DAYS, [_day(account_id, day_number(day)) for day in days], [])
-        usage = map(DayUsage, days, counts[::2], counts[1::2])
-        return [day for day in usage if day.used or day.indexing]
+        usage = map(DayUsage, days, counts[::3], counts[1::3], counts[2::3])
+        return [day for day in usage if day.used or day.indexing or day.refused]
 
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
         return self._change(account_id, "begin", now)
@@ -204,6 +222,7 @@ class RedisCounters(CounterStore):
         counting: bool,
         windows: Sequence[WindowRequest],
         reserve: UsageReservation | None,
+        intent: IntentRequest | None,
         usage_of: int | None,
         credentials_of: int | None,
         now: float,
@@ -215,8 +234,11 @@ class RedisCounters(CounterStore):
             account_id, daily_limit, site_id = usage_of, None, None
         else:
             account_id, daily_limit, site_id = reserve
+        if intent is not None:
+            windows = [*windows, *intent.windows]
         keys = [_window(window.key) for window in windows]
         keys += [_day(account_id, day), _sites(account_id, day), _epoch(credentials_of)]
+        keys.append(f"{_PREFIX}intent:{'' if intent is None else intent.key}")
         arguments: list[Any] = [
             int(counting),
             now_ms,
@@ -226,18 +248,32 @@ class RedisCounters(CounterStore):
             "" if site_id is None else site_id,
             int(credentials_of is not None),
             _DAY_KEPT_MS,
+            -1 if intent is None else len(intent.windows),
+            "" if intent is None else intent.text,
+            INTENT_PAUSE_SECONDS * 1000,
+            INTENT_SECONDS * 1000,
+            INTENT_REQUESTS,
+            INTENT_KEPT_SECONDS * 1000,
         ]
         for window in windows:
             arguments += [-1 if window.limit is None else window.limit, window.seconds * 1000, window.cost]
-        refused, reserved, used, started, finished, *counts = self._run(_HIT, keys, arguments)
+        refused, reserved, used, started, finished, continues, began_ms, charged_day, *counts = self._run(
+            _HIT, keys, arguments
+        )
         states = tuple(map(WindowState, *zip(*windows, strict=True), counts[::2], counts[1::2])) if windows else ()
+        reservation = None
+        if reserve is not None and reserved:
+            receipt = None if intent is None else Intent(intent.key, began_ms)
+            reservation = Reservation(reserve.account_id, site_id, day_from_number(charged_day), receipt)
+        asked = states[: len(states) - len(intent.windows)] if continues and intent is not None else states
         return ConsumeOutcome(
             states,
-            longest_wait(states) if refused else None,
-            Reservation(reserve.account_id, site_id, today) if reserve is not None and reserved else None,
+            longest_wait(asked) if refused else None,
+            reservation,
             None if account_id is None or (refused and counting) else used,
             today,
             None if credentials_of is None else CredentialVersion(started, finished),
+            continues=bool(continues and not refused),
         )
 
     def _change(self, account_id: int, step: str, now: float) -> CredentialVersion:
@@ -289,6 +325,7 @@ class _Script:
 _HIT = _Script(scripts.HIT)
 _GIVE_BACK = _Script(scripts.GIVE_BACK)
 _REPORT = _Script(scripts.REPORT)
+_REFUSED = _Script(scripts.REFUSED)
 _DAYS = _Script(scripts.DAYS)
 _CHANGE = _Script(scripts.CHANGE)
 _HEAL = _Script(scripts.HEAL)
@@ -305,6 +342,10 @@ def _day(account_id: int | None, day: int) -> str:
 
 def _sites(account_id: int | None, day: int) -> str:
     return f"{_PREFIX}sites:{account_id}:{day}"
+
+
+def _intent(intent: Intent | None) -> str:
+    return f"{_PREFIX}intent:" + ("" if intent is None else f"{intent.key}:{intent.began_ms}")
 
 
 def _reports(account_id: int) -> tuple[str, str]:

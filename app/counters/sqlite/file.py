@@ -41,7 +41,7 @@ class SharedFile:
 
     Args:
         path: The file; its directory must exist. It is made readable for its owner only.
-        schema: Statements that make an empty file ready.
+        schema: Statements that make an empty file ready, one a table or index; harmless where that is there.
         version: Number of the schema; a file with another is refused.
         timeout_seconds: How long a step may wait for other threads and processes. Once one has waited in vain,
             steps wait a tenth of it until one that writes succeeds: a locked file must not hold every thread up.
@@ -155,16 +155,18 @@ class SharedFile:
             )
         execute("PRAGMA synchronous=NORMAL")
         execute("PRAGMA wal_autocheckpoint=8000")
-        if execute("PRAGMA user_version").fetchone()[0] == self._version:
+        if execute("PRAGMA user_version").fetchone()[0] == self._version and self._is_complete(execute):
             return
         execute("BEGIN IMMEDIATE")
         try:
             found = execute("PRAGMA user_version").fetchone()[0]
-            if found == 0 and execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
+            if found == self._version or (
+                found == 0 and execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+            ):
                 for statement in self._schema:
                     execute(statement)
                 execute(f"PRAGMA user_version={self._version}")
-            elif found != self._version:
+            else:
                 raise CountersDamaged(
                     f"The file {self.path} holds no counters of version {self._version}, but another program's data."
                 )
@@ -172,6 +174,11 @@ class SharedFile:
         except BaseException:
             connection.rollback()
             raise
+
+    def _is_complete(self, execute: Execute) -> bool:
+        """Whether all tables and indexes are there: a later release may add some, which an earlier one passes over."""
+        there = execute("SELECT count(*) FROM sqlite_schema WHERE sql IS NOT NULL").fetchone()[0]
+        return bool(there >= len(self._schema))
 
     def _begin_again(self, execute: Execute, error: sqlite3.OperationalError, deadline: float, reading: bool) -> None:
         """Ask for the turn again until another process gives it up."""

@@ -10,6 +10,8 @@ from app.counters.base import (
     ConsumeOutcome,
     CredentialVersion,
     IdempotencyKey,
+    Intent,
+    IntentRequest,
     Operation,
     ReportOutcome,
     ReportStatus,
@@ -20,24 +22,39 @@ from app.counters.base import (
     WindowState,
     longest_wait,
 )
-from app.counters.metering import IDEMPOTENCY_SECONDS, USAGE_DAYS_KEPT, charge_of_site, day_from_number, day_number
+from app.counters.metering import (
+    IDEMPOTENCY_SECONDS,
+    INTENT_KEPT_SECONDS,
+    USAGE_DAYS_KEPT,
+    charge_of_site,
+    continues_intent,
+    day_from_number,
+    day_number,
+)
 from app.counters.sqlite.housekeeper import Execute
 
 VERSION = 1
 SCHEMA = (
-    "CREATE TABLE windows (key TEXT PRIMARY KEY, hits INTEGER, reset_ms INTEGER) WITHOUT ROWID",
-    "CREATE INDEX windows_by_end ON windows (reset_ms)",
-    "CREATE TABLE days (account_id INTEGER, day INTEGER, used INTEGER DEFAULT 0, indexing INTEGER DEFAULT 0,"
-    " PRIMARY KEY (account_id, day)) WITHOUT ROWID",
-    "CREATE INDEX days_by_day ON days (day)",
-    "CREATE TABLE site_days (account_id INTEGER, day INTEGER, site_id INTEGER, gateway INTEGER, trusted INTEGER,"
-    " capped INTEGER, PRIMARY KEY (account_id, day, site_id)) WITHOUT ROWID",
-    "CREATE INDEX site_days_by_day ON site_days (day)",
-    "CREATE TABLE reports (account_id INTEGER, key TEXT, fingerprint TEXT, until_ms INTEGER,"
+    "CREATE TABLE IF NOT EXISTS windows (key TEXT PRIMARY KEY, hits INTEGER, reset_ms INTEGER) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS windows_by_end ON windows (reset_ms)",
+    "CREATE TABLE IF NOT EXISTS days (account_id INTEGER, day INTEGER, used INTEGER DEFAULT 0,"
+    " indexing INTEGER DEFAULT 0, PRIMARY KEY (account_id, day)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS days_by_day ON days (day)",
+    "CREATE TABLE IF NOT EXISTS site_days (account_id INTEGER, day INTEGER, site_id INTEGER, gateway INTEGER,"
+    " trusted INTEGER, capped INTEGER, PRIMARY KEY (account_id, day, site_id)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS site_days_by_day ON site_days (day)",
+    "CREATE TABLE IF NOT EXISTS reports (account_id INTEGER, key TEXT, fingerprint TEXT, until_ms INTEGER,"
     " PRIMARY KEY (account_id, key)) WITHOUT ROWID",
-    "CREATE INDEX reports_by_end ON reports (until_ms)",
-    "CREATE TABLE epochs (account_id INTEGER PRIMARY KEY, started INTEGER, finished INTEGER, begun_ms INTEGER)",
-    "CREATE INDEX epochs_open ON epochs (begun_ms) WHERE finished < started",
+    "CREATE INDEX IF NOT EXISTS reports_by_end ON reports (until_ms)",
+    "CREATE TABLE IF NOT EXISTS epochs (account_id INTEGER PRIMARY KEY, started INTEGER, finished INTEGER,"
+    " begun_ms INTEGER)",
+    "CREATE INDEX IF NOT EXISTS epochs_open ON epochs (begun_ms) WHERE finished < started",
+    "CREATE TABLE IF NOT EXISTS intents (key TEXT, began_ms INTEGER, day INTEGER, text TEXT, last_ms INTEGER,"
+    " requests INTEGER, failed INTEGER, PRIMARY KEY (key, began_ms)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS intents_by_last ON intents (last_ms)",
+    "CREATE TABLE IF NOT EXISTS refusals (account_id INTEGER, day INTEGER, searches INTEGER,"
+    " PRIMARY KEY (account_id, day)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS refusals_by_day ON refusals (day)",
 )
 
 _SWEEPS = (
@@ -47,6 +64,10 @@ _SWEEPS = (
     "DELETE FROM days WHERE (account_id, day) IN (SELECT account_id, day FROM days WHERE day < :day LIMIT :rows)",
     "DELETE FROM site_days WHERE (account_id, day, site_id) IN"
     " (SELECT account_id, day, site_id FROM site_days WHERE day < :day LIMIT :rows)",
+    "DELETE FROM intents WHERE (key, began_ms) IN"
+    " (SELECT key, began_ms FROM intents WHERE last_ms <= :intents_ms LIMIT :rows)",
+    "DELETE FROM refusals WHERE (account_id, day) IN"
+    " (SELECT account_id, day FROM refusals WHERE day < :day LIMIT :rows)",
 )
 _SWEPT_ROWS = 100
 
@@ -56,6 +77,11 @@ _COUNT_HIT = "UPDATE windows SET hits=? WHERE key=?"
 _READ_USED = "SELECT used FROM days WHERE account_id=? AND day=?"
 _WRITE_USED = "UPDATE days SET used=? WHERE account_id=? AND day=?"
 _START_DAY = "INSERT INTO days (account_id, day, used) VALUES (?, ?, ?)"
+_READ_INTENT = "SELECT began_ms, last_ms, requests, text, day FROM intents WHERE key=? ORDER BY began_ms DESC LIMIT 1"
+_CONTINUE_INTENT = "UPDATE intents SET text=?, last_ms=?, requests=requests + 1 WHERE key=? AND began_ms=?"
+_BEGIN_INTENT = "INSERT INTO intents VALUES (?, ?, ?, ?, ?, 1, 0)"
+_FAIL_REQUEST = "UPDATE intents SET failed=failed + 1 WHERE key=? AND began_ms=?"
+_END_FAILED_INTENT = "DELETE FROM intents WHERE key=? AND began_ms=? AND failed >= requests"
 _READ_EPOCH = "SELECT started, finished FROM epochs WHERE account_id=?"
 
 _date_of_day = lru_cache(maxsize=8)(day_from_number)
@@ -71,12 +97,22 @@ def consume(
     execute: Execute,
     windows: Sequence[WindowRequest],
     reserve: UsageReservation | None,
+    intent: IntentRequest | None,
     credentials_of: int | None,
     now_ms: int,
 ) -> ConsumeOutcome:
     day = now_ms // 86_400_000
     today = _date_of_day(day)
     credential_version = None if credentials_of is None else _epoch(execute, credentials_of, now_ms)
+    last_began_ms = -1
+    if intent is not None:
+        row = execute(_READ_INTENT, (intent.key,)).fetchone()
+        if row is not None:
+            last_began_ms, last_ms, requests, last_text, began_day = row
+            if continues_intent(intent.text, last_began_ms, last_ms, requests, last_text, now_ms):
+                begun = Intent(intent.key, last_began_ms)
+                return _go_on(execute, windows, reserve, intent, begun, began_day, credential_version, now_ms)
+        windows = [*windows, *intent.windows]
     states = []
     began = []
     full = False
@@ -114,8 +150,41 @@ def consume(
         execute(_START_DAY, (account_id, day, used))
     else:
         execute(_WRITE_USED, (used, account_id, day))
+    receipt = None
+    if intent is not None:
+        receipt = Intent(intent.key, max(now_ms, last_began_ms + 1))
+        execute(_BEGIN_INTENT, (*receipt, day, intent.text, now_ms))
     return ConsumeOutcome(
-        tuple(counted), None, Reservation(account_id, site_id, today), used, today, credential_version
+        tuple(counted), None, Reservation(account_id, site_id, today, receipt), used, today, credential_version
+    )
+
+
+def _go_on(
+    execute: Execute,
+    windows: Sequence[WindowRequest],
+    reserve: UsageReservation | None,
+    intent: IntentRequest,
+    begun: Intent,
+    began_day: int,
+    credential_version: CredentialVersion | None,
+    now_ms: int,
+) -> ConsumeOutcome:
+    """Count a request that continues an intent, in the windows that count every request."""
+    assert reserve is not None
+    account_id, _, site_id = reserve
+    counted = consume(execute, windows, None, None, None, now_ms)
+    states = counted.windows + tuple(peek(execute, intent.windows, None, None, now_ms).windows)
+    if counted.refused is not None:
+        return counted._replace(windows=states, credential_version=credential_version)
+    execute(_CONTINUE_INTENT, (intent.text, now_ms, *begun))
+    return ConsumeOutcome(
+        states,
+        None,
+        Reservation(account_id, site_id, _date_of_day(began_day), begun),
+        _used(execute, account_id, now_ms // 86_400_000),
+        counted.day,
+        credential_version,
+        continues=True,
     )
 
 
@@ -144,7 +213,11 @@ def refund(execute: Execute, reservation: Reservation | None, windows: Sequence[
             )
     if reservation is None:
         return
-    account_id, site_id, today = reservation
+    account_id, site_id, today, intent = reservation
+    if intent is not None:
+        execute(_FAIL_REQUEST, intent)
+        if not execute(_END_FAILED_INTENT, intent).rowcount:
+            return
     day = day_number(today)
     change = -1 if site_id is None else _count_gateway(execute, account_id, day, site_id, -1)
     execute("UPDATE days SET used=max(0, used + ?) WHERE account_id=? AND day=?", (change, account_id, day))
@@ -194,11 +267,21 @@ def report(
     return ReportOutcome(ReportStatus.RECORDED, used)
 
 
-def read_days(execute: Execute, account_id: int, first: int, last: int) -> list[tuple[int, int, int]]:
+def count_refusal(execute: Execute, account_id: int, now_ms: int) -> None:
+    execute(
+        "INSERT INTO refusals VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET searches=searches + 1",
+        (account_id, now_ms // 86_400_000),
+    )
+
+
+def read_days(execute: Execute, account_id: int, first: int, last: int) -> list[tuple[int, int, int, int]]:
     return execute(
-        "SELECT day, used, indexing FROM days WHERE account_id=? AND day BETWEEN ? AND ? AND (used OR indexing)"
-        " ORDER BY day",
-        (account_id, first, last),
+        "SELECT day, sum(used), sum(indexing), sum(refused) FROM ("
+        " SELECT day, used, indexing, 0 AS refused FROM days WHERE account_id=:account AND day BETWEEN :first AND :last"
+        " UNION ALL"
+        " SELECT day, 0, 0, searches FROM refusals WHERE account_id=:account AND day BETWEEN :first AND :last"
+        ") GROUP BY day HAVING sum(used) OR sum(indexing) OR sum(refused) ORDER BY day",
+        {"account": account_id, "first": first, "last": last},
     ).fetchall()
 
 
@@ -224,7 +307,7 @@ def heal(execute: Execute, begun_before_ms: int) -> int:
 
 
 def forget_account(execute: Execute, account_id: int, now_ms: int) -> None:
-    for table in ("days", "site_days", "reports"):
+    for table in ("days", "site_days", "reports", "refusals"):
         execute(f"DELETE FROM {table} WHERE account_id=?", (account_id,))  # noqa: S608 - our own names
     _epoch(execute, account_id, now_ms)
     execute("UPDATE epochs SET started=started + 1, finished=started + 1 WHERE account_id=?", (account_id,))
@@ -239,7 +322,7 @@ def check(execute: Execute) -> None:
 
 
 def clear(execute: Execute) -> None:
-    for table in ("windows", "days", "site_days", "reports", "epochs"):
+    for table in ("windows", "days", "site_days", "reports", "epochs", "intents", "refusals"):
         execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
 
 
@@ -275,5 +358,10 @@ def _count_gateway(execute: Execute, account_id: int, day: int, site_id: int, se
 def sweep(latest: Latest, execute: Execute) -> bool:
     """Delete a few rows of each kind that count no longer; returns whether there may be more."""
     now_ms = latest.now_ms or int(time.time() * 1000)
-    values = {"now_ms": now_ms, "day": now_ms // 86_400_000 - USAGE_DAYS_KEPT, "rows": _SWEPT_ROWS}
+    values = {
+        "now_ms": now_ms,
+        "intents_ms": now_ms - INTENT_KEPT_SECONDS * 1000,
+        "day": now_ms // 86_400_000 - USAGE_DAYS_KEPT,
+        "rows": _SWEPT_ROWS,
+    }
     return max(execute(statement, values).rowcount for statement in _SWEEPS) >= _SWEPT_ROWS

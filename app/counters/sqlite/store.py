@@ -13,6 +13,7 @@ from app.counters.base import (
     CredentialVersion,
     DayUsage,
     IdempotencyKey,
+    IntentRequest,
     Operation,
     ReportOutcome,
     Reservation,
@@ -46,12 +47,13 @@ class SqliteCounters(CounterStore):
         windows: Sequence[WindowRequest],
         *,
         reserve: UsageReservation | None = None,
+        intent: IntentRequest | None = None,
         credentials_of: int | None = None,
         now: float,
     ) -> ConsumeOutcome:
         now_ms = milliseconds(now)
         self._latest.now_ms = now_ms
-        return self._run(steps.consume, windows, reserve, credentials_of, now_ms)
+        return self._run(steps.consume, windows, reserve, intent, credentials_of, now_ms)
 
     def peek(
         self,
@@ -91,6 +93,9 @@ class SqliteCounters(CounterStore):
     ) -> ReportOutcome:
         return self._run(steps.report, account_id, site_id, operation, count, capped, idempotency, milliseconds(now))
 
+    def count_refusal(self, account_id: int, *, now: float) -> None:
+        self._run(steps.count_refusal, account_id, milliseconds(now))
+
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
         found = self.usage_between(account_id, day, day)
         return found[0] if found else DayUsage(day, 0, 0)
@@ -99,7 +104,7 @@ class SqliteCounters(CounterStore):
         if (last_day - first_day).days > 400:
             raise ValueError("A range of usage is at most 400 days long.")
         rows = self._run(steps.read_days, account_id, day_number(first_day), day_number(last_day), reading=True)
-        return [DayUsage(day_from_number(day), used, indexing) for day, used, indexing in rows]
+        return [DayUsage(day_from_number(day), *counts) for day, *counts in rows]
 
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
         return self._run(steps.begin_change, account_id, milliseconds(now))

@@ -1,4 +1,4 @@
-"""Trying a site's search as its visitors would: charged and counted like every other search."""
+"""Trying a site's search as its visitors would, without spending searches or showing in analytics."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from app.pages.search.hits import show_hits
 from app.plans import shown
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.search import encode_results, make_query, parse_shown
+from app.services.search import Visitor, encode_results, make_query, parse_shown
 from app.services.sites import get_site, site_inactive
 from app.web import actions
 from app.web.parsing import check_query_string, invalid
-from app.web.request_checks import current_caller, used_today
+from app.web.request_checks import count_preview, current_caller, require_search, used_today
 from app.web.responses import json_answer
 from schemas.search import SearchQuerySchema
 
@@ -29,8 +29,13 @@ PER_PAGE = 10
 LAST_PAGE = 1000
 
 
+def charges_search() -> bool:
+    """Whether the request is charged: a key's is, that of somebody who is logged in is not."""
+    return has_query() and current_caller().kind != "session"
+
+
 def has_query() -> bool:
-    """Whether the request searches; the empty form costs nothing."""
+    """Whether the request searches."""
     return bool(request.args.get("q", "").strip())
 
 
@@ -49,7 +54,14 @@ def _search(site: Site, parameters: dict[str, Any]) -> actions.Found:
     if not site.active:
         raise site_inactive()
     shown_fields = parse_shown(parameters["fields"])
-    return actions.search_site(site_record(site), make_query(parameters), parameters["session_id"], shown_fields)
+    query = make_query(parameters)
+    visitor: Visitor | None = Visitor(parameters["session_id"])
+    if current_caller().kind == "session":
+        count_preview()
+        visitor = None
+    else:
+        require_search()
+    return actions.search_site(site_record(site), query, visitor, shown_fields)
 
 
 def _parameters() -> dict[str, Any]:
@@ -81,8 +93,6 @@ def _page(site: Site, *, found: actions.Found | None = None, problem: ApiError |
             page=query.offset // query.limit + 1,
             page_address=lambda number: search_address(chosen_facets(), number),
             pages=min(LAST_PAGE, -(-result.total // query.limit)),
-            used_today=used_today(),
-            daily_limit=current_caller().account.limits.searches_per_day,
         )
     return render("search_preview.html", **values)
 

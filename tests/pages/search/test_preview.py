@@ -1,4 +1,4 @@
-"""The page on which a site's search is tried: a search like any other."""
+"""The page on which a site's search is tried: found like any other search, but free and left out of analytics."""
 
 from __future__ import annotations
 
@@ -44,20 +44,27 @@ def _set_quota(app: Flask, tenant: Tenant, searches: int) -> None:
         accounts.set_plan(session, tenant.account_id, "pro", {"searches_per_day": searches})
 
 
-def test_a_search_is_shown_charged_and_counted(app: Flask, person: Person, harbour: Tenant) -> None:
+def test_a_search_is_shown_but_neither_charged_nor_counted(app: Flask, person: Person, harbour: Tenant) -> None:
     person.go(f"/sites/{harbour.site_id}/try")
     assert _used(harbour) == 0
     person.press("Search", q="harbur")
     assert "25 results" in person.page.text
-    assert "1 of 10,000 searches used today" in person.page.text
+    assert "Searches on this page are free and not in analytics." in person.page.text
     hits = person.page.one("ol", class_="hits")
     assert len(hits.all("h2")) == 10
     assert hits.all("h2")[0].one("a").attributes["href"].startswith("https://www.example.com/pages/")
     assert {found.text.lower() for found in hits.all("mark")} == {"harbour"}
-    assert _used(harbour) == 1
+    assert _used(harbour) == 0
     app.extensions["runtime"].events.flush()
     person.go(f"/api/analytics?site_id={harbour.site_id}")
-    assert "harbur" in person.page.text
+    assert "harbur" not in person.page.text
+
+
+def test_a_key_is_charged_and_counted_there_like_everywhere(app: Flask, harbour: Tenant) -> None:
+    assert harbour.private.get(f"/sites/{harbour.site_id}/try?q=harbur").status_code == 200
+    app.extensions["runtime"].events.flush()
+    assert _used(harbour) == 1
+    assert harbour.private.get("/api/analytics").get_json()["total_searches"] == 1
 
 
 def test_the_dates_of_documents_can_be_read(person: Person, tenant: Tenant) -> None:
@@ -111,7 +118,6 @@ def test_results_are_narrowed_down_and_widened_again(person: Person, harbour: Te
 def test_nothing_found_says_what_to_do(person: Person, harbour: Tenant) -> None:
     person.go(f"/sites/{harbour.site_id}/try?q=zeppelin")
     assert "No results for “zeppelin”" in person.page.text
-    assert _used(harbour) == 1
 
 
 def test_a_site_without_pages_says_so(person: Person, tenant: Tenant) -> None:
@@ -128,15 +134,24 @@ def test_a_paused_site_says_so_and_charges_nothing(person: Person, harbour: Tena
     assert _used(harbour) == 0
 
 
-def test_when_the_searches_are_used_up_the_page_says_so(app: Flask, person: Person, harbour: Tenant) -> None:
+def test_when_the_searches_are_used_up_the_page_still_finds(app: Flask, person: Person, harbour: Tenant) -> None:
     _set_quota(app, harbour, 1)
+    harbour.find("harbour")
+
+    assert person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour").status_code == 200
+
+
+def test_a_thousand_searches_a_day_can_be_tried(
+    app: Flask, person: Person, harbour: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.web.quota.PREVIEW_LIMIT", 1)
     assert person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour").status_code == 200
     response = person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour")
     assert response.status_code == 429
     assert int(response.headers["Retry-After"]) > 0
     assert "Search limit reached" in person.page.text
     assert person.call("GET", f"/sites/{harbour.site_id}/try").status_code == 200
-    assert _used(harbour) == 1
+    harbour.find("harbour")
 
 
 def test_when_the_engine_is_away_the_page_says_so_and_charges_nothing(
@@ -169,7 +184,7 @@ def test_programs_get_the_search_answer(harbour: Tenant) -> None:
     for results in (answer["results"], expected["results"]):
         results.pop("processingTimeMs")
     assert answer["results"] == expected["results"]
-    assert answer["remaining_quota"] == {"daily_limit": 10_000, "used_today": 1, "unlimited": False}
+    assert answer["remaining_quota"] == {"daily_limit": 10_000, "used_today": 0, "unlimited": False}
     response = harbour.browser.get(f"/sites/{harbour.site_id}/try")
     assert_error(response, 400, "validation_failed", field="q")
 
