@@ -15,14 +15,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """Title of a group to its pages below ``/docs``, in reading order."""
 
-FOR_DEVELOPERS = frozenset(GROUPS["Developing the service"])
-"""Pages that say nothing to customers and operators."""
-
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_SIGNS = re.compile(r"<!--.*?-->|^```\w*$|^[|: -]*\|[|: -]*$|^#+ |^ *- |\*\*|(?<!`)`(?!`)", re.MULTILINE | re.DOTALL)
-_PIPE = re.compile(r"^\| *| *\|$", re.MULTILINE)
-_BETWEEN_CELLS = re.compile(r" \|(?: \|)* ")
-
 
 def documentation_files() -> dict[str, Path]:
     """Name of a page below ``/docs`` to its Markdown file; the README has the empty name. Missing ones are left out."""
@@ -40,9 +32,3 @@ def documentation_image(name: str) -> Path | None:
 def anchor_of(title: str) -> str:
     """The anchor of a heading: ``#search-engines`` for "Search engines"."""
     return re.sub(r"[^a-z0-9 -]", "", title.replace("`", "").lower()).strip().replace(" ", "-")
-
-
-def plain_text(markdown: str) -> str:
-    """Markdown as it reads: without signs for code, weight, lists and tables, links by their words."""
-    text = _SIGNS.sub("", _LINK.sub(r"\1", markdown))
-    return re.sub(r"\n{3,}", "\n\n", _BETWEEN_CELLS.sub(" · ", _PIPE.sub("", text))).strip()

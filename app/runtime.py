@@ -13,6 +13,7 @@ from app.config import ConfigurationError, Settings
 from app.counters.base import CounterStore, CountersUnavailable
 from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
+from app.crawler.fetching import user_agent
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
@@ -112,7 +113,9 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         searcher=Searcher(engines, indexer, events, settings.max_answer_bytes),
         writer=writer,
         syncs=Syncs(database, counters, indexer),
-        previewer=Previewer(SharedTurns(database), private_addresses=settings.crawl_private_addresses),
+        previewer=Previewer(
+            SharedTurns(database), user_agent(settings.public_url), private_addresses=settings.crawl_private_addresses
+        ),
         rebuilder=Rebuilder(database, locks, engines, indexer),
         key_use=KeyUse(database),
         usage_copies=UsageCopies(database, counters),

@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 
 import click
@@ -15,7 +14,7 @@ from flask.cli import with_appcontext
 from sqlalchemy import select
 
 from app.clock import isoformat
-from app.crawler.network import Network
+from app.commands.crawl_parts import crawl_parts
 from app.errors import ApiError
 from app.models import Site, Source, SourceRun
 from app.runtime import Runtime, runtime
@@ -24,25 +23,12 @@ from app.services.sources.checks import check_address
 from app.services.sources.crawl import CrawlParts
 from app.services.sources.sources import create_source
 from app.services.sources.turns import SharedTurns
-from app.services.sources.visitor import USER_AGENT
 from app.services.sources.worker import Worker
 from app.services.sources.worker_process import end_with_parent, end_with_signals, only_worker
 from app.wording import counted, number
 
 MAX_SHOWN = 20
 LOOK_SECONDS = 0.3
-
-
-@contextmanager
-def crawl_parts(part: Runtime) -> Iterator[CrawlParts]:
-    """What the runs of this process share."""
-    network = Network(private_addresses=part.settings.crawl_private_addresses)
-    try:
-        yield CrawlParts(
-            part.database, part.writer, part.syncs, part.plans, network, SharedTurns(part.database), USER_AGENT
-        )
-    finally:
-        network.close()
 
 
 @click.command("worker")

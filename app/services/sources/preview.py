@@ -21,7 +21,7 @@ from app.models import Site, Source
 from app.services.sources.checks import check_address, check_selectors
 from app.services.sources.page_documents import make_document
 from app.services.sources.posts import page_of_post
-from app.services.sources.visitor import USER_AGENT, Visitor
+from app.services.sources.visitor import Visitor
 
 AT_ONCE = 2
 """Previews at work in one process: they hold threads that answer requests."""
@@ -48,11 +48,13 @@ class Previewer:
 
     Args:
         turns: Whose turn it is at a host.
+        user_agent: Says who we are.
         private_addresses: Whether hosts may have addresses that are not public.
     """
 
-    def __init__(self, turns: Turns, *, private_addresses: bool):
+    def __init__(self, turns: Turns, user_agent: str, *, private_addresses: bool):
         self._turns = turns
+        self._user_agent = user_agent
         self._private_addresses = private_addresses
         self._room = threading.BoundedSemaphore(AT_ONCE)
 
@@ -77,7 +79,7 @@ class Previewer:
             with closing(Network(private_addresses=self._private_addresses)) as network:
                 source = Source(kind=kind, url=address, headers=dict(headers))
                 visitor = Visitor(
-                    network, self._turns, source, USER_AGENT, _waiting_until(MAX_SECONDS), max_seconds=MAX_SECONDS
+                    network, self._turns, source, self._user_agent, _waiting_until(MAX_SECONDS), max_seconds=MAX_SECONDS
                 )
                 return Preview(document=_read(visitor, source, Selectors(**selectors)))
         except NotIndexed as error:

@@ -15,8 +15,6 @@ from app.crawler.robots import Robots
 from app.crawler.values import MAX_PAGE_BYTES, Fetched, NotIndexed, Reason, TryLater, Validators
 from app.models import Source
 
-USER_AGENT = "SiteSearchBot/1.0"
-
 TRIES = 3
 """How often an address is asked for whose host asks to wait."""
 

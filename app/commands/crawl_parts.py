@@ -1,0 +1,42 @@
+"""The parts that runs of sources need in a command's process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from app.commands.demo_file import read_demo
+from app.commands.own_pages import OwnPages
+from app.crawler.fetching import user_agent
+from app.crawler.network import Network
+from app.runtime import Runtime
+from app.services.sources.crawl import CrawlParts
+from app.services.sources.turns import SharedTurns
+
+
+@contextmanager
+def crawl_parts(part: Runtime) -> Iterator[CrawlParts]:
+    """What the runs of this process share. The demo's pages are the service's own, which need no network."""
+    network = _network(part)
+    try:
+        yield CrawlParts(
+            part.database,
+            part.writer,
+            part.syncs,
+            part.plans,
+            network,
+            SharedTurns(part.database),
+            user_agent(part.settings.public_url),
+        )
+    finally:
+        network.close()
+
+
+def _network(part: Runtime) -> Network:
+    from app import create_app
+
+    private_addresses = part.settings.crawl_private_addresses
+    base_url = (read_demo(part.settings.data_path) or {}).get("base_url")
+    if base_url is None:
+        return Network(private_addresses=private_addresses)
+    return OwnPages(create_app(part.settings, background=False), base_url, private_addresses=private_addresses)
