@@ -12,6 +12,7 @@ from app.pages import (
     documents,
     errors,
     home,
+    imports,
     keys,
     layout,
     search_settings,
@@ -45,6 +46,7 @@ PAGES: dict[str, View] = {
     "sites.delete_site": sites.delete_site,
     "search-settings.show_search_settings": search_settings.show_search_settings,
     "search-settings.update_search_settings": search_settings.update_search_settings,
+    "imports.import_file": imports.import_file,
     "keys.list_keys": keys.list_keys,
     "keys.create_key": keys.create_key,
     "keys.show_key": keys.show_key,
@@ -80,6 +82,7 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
     (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _MANAGED),
     (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _MANAGED),
+    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _MANAGED),
     ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _MANAGED),
     (
         "/sites/<int(signed=True):site_id>/documents/export",
