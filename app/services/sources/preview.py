@@ -12,7 +12,7 @@ from typing import Any
 from app.crawler.feeds import fetch_feed
 from app.crawler.network import Network
 from app.crawler.politeness import Turns
-from app.crawler.reading.pages import read_page
+from app.crawler.reading.reader import PageReader
 from app.crawler.sitemaps import walk_sitemaps
 from app.crawler.values import NotIndexed, Reason, Selectors
 from app.crawler.wordpress import walk_posts
@@ -27,6 +27,8 @@ AT_ONCE = 2
 """Previews at work in one process: they hold threads that answer requests."""
 MAX_SECONDS = 6.0
 """How long one address may take, and when nothing is waited for any more."""
+MAX_CPU_SECONDS = 4
+"""Processor time for reading the page, in a process of its own."""
 RETRY_SECONDS = 5
 
 
@@ -112,7 +114,8 @@ def _read(visitor: Visitor, source: Source, selectors: Selectors) -> Mapping[str
             return make_document(page, post.url, page.title).fields
         raise NotIndexed(Reason.EMPTY, "The blog has no published post.")
     fetched = visitor.fetch_page(_first_address(visitor, source), lambda url: None)
-    page = read_page(fetched, selectors)
+    with PageReader(MAX_CPU_SECONDS, MAX_SECONDS) as reader:
+        page = reader.read(fetched, selectors)
     if page.left_out is not None:
         raise NotIndexed(page.left_out, "The page gives no document.")
     if page.canonical not in (None, fetched.url):
