@@ -52,7 +52,7 @@ def test_nothing_is_stored_or_charged(tenant: Tenant, website: Website) -> None:
     look(tenant, website.url)
 
     usage = assert_ok(tenant.private.get("/dashboard"))["usage"]
-    assert usage == {"searches_this_month": 0, "indexed_pages": 0, "indexing_operations_this_month": 0}
+    assert set(usage.values()) == {0}
 
 
 def test_selectors_say_where_the_text_is(tenant: Tenant, website: Website) -> None:
