@@ -145,7 +145,7 @@ _HEADERS = {
     "description": "Sent to the source's host alone, for sites behind a password. Never shown.",
 }
 _SCHEDULE = {"title": "Schedule", "description": "How often the source is crawled again."}
-_MAX_PAGES = {"title": "Maximum pages", "description": "Most addresses that one run visits; null: no limit."}
+_MAX_PAGES = {"title": "Maximum pages", "description": "Most pages of the source that are indexed; null: no limit."}
 _MAX_DEPTH = {"title": "Maximum depth", "description": "Most links to follow from the start page; null: no limit."}
 
 

@@ -103,8 +103,8 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     "excluded": Explanation(
         "excluded",
-        "The source’s patterns leave the address out.",
-        "Edit the source’s patterns if it should be indexed.",
+        "The source’s patterns, or its maximum of pages, leave the address out.",
+        "Edit the source if it should be indexed.",
     ),
     "trap": Explanation(
         "endless",

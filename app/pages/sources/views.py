@@ -81,7 +81,7 @@ def _described(kind: str) -> list[tuple[str, str, str, str]]:
         ),
         ("selector_title", "text", "Title selector", "CSS selector of the title, such as h1. Empty: the page’s title."),
         ("selector_remove", "text", "Leave out", "CSS selector of elements to leave out, such as .advert, nav."),
-        ("max_pages", "text", "Maximum pages", "Most addresses to visit in one run. Empty: no limit."),
+        ("max_pages", "text", "Maximum pages", "Most pages of this source in the search. Empty: no limit."),
         ("max_depth", "text", "Maximum depth", "Most links to follow from the start page. Empty: no limit."),
         (
             "headers",
