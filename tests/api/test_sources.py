@@ -506,6 +506,23 @@ def test_the_documents_of_a_source_of_a_paused_site_go_when_it_is_resumed(tenant
         assert document_sources(tenant) == {}
 
 
+def test_deleting_a_site_deletes_its_sources_and_what_is_known_of_their_pages(tenant: Tenant, stranger: Tenant) -> None:
+    source, other = create(tenant), create(stranger)
+    database = tenant.app.extensions["runtime"].database
+    with database.write() as session:
+        for made in (source, other):
+            session.add(SourcePage(source_id=made["id"], url=URL, fetched_at=NOON))
+
+    assert_error(stranger.private.delete(f"/sites/{tenant.site_id}"), 404, "site_not_found")
+    with database.read() as session:
+        assert len(session.scalars(select(SourcePage)).all()) == 2
+    assert_ok(tenant.browser.delete(f"/sites/{tenant.site_id}"))
+
+    with database.read() as session:
+        assert [row.source_id for row in session.scalars(select(SourcePage))] == [other["id"]]
+        assert [row.id for row in session.scalars(select(Source))] == [other["id"]]
+
+
 def test_deleting_a_source_forgets_all_its_pages_in_steps(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "PAGE_STEP", 2)
     source, other = create(tenant), create(tenant, kind="feed")
