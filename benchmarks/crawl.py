@@ -356,8 +356,9 @@ def main(folders: list[Path], *, polite: bool) -> None:
         check(not again, f"nothing that was done is fetched again {again[:3]}")
         print(f"searches alone: median {alone.median:.1f} ms, 95th percentile {alone.late:.1f} ms")
         for title, searches in (("second", beside_second), ("first", beside_first)):
-            print(f"searches beside a {title} run: median {searches.median:.1f} ms ({searches.median / alone.median:.2f}), "
-                  f"95th percentile {searches.late:.1f} ms ({searches.late / alone.late:.2f})")  # fmt: skip
+            median, late = searches.median / alone.median, searches.late / alone.late
+            print(f"searches beside a {title} run: median {searches.median:.1f} ms ({median:.2f})", end=", ")
+            print(f"95th percentile {searches.late:.1f} ms ({late:.2f})")
 
 
 def settled(run: SourceRun) -> int:
