@@ -7,7 +7,8 @@ Folders are of two kinds:
 - An unpacked `usr/share` of these Debian packages: python3.11-doc python-flask-doc python-sqlalchemy-doc debian-policy
   developers-reference python-django-taggit-doc buildbot-doc debian-reference-en maint-guide installation-guide-amd64
   postgresql-doc-15 git-doc libcommons-math3-java-doc libjackson2-annotations-java-doc openjdk-17-doc rust-doc
-  libeigen3-doc doxygen-doc libfftw3-doc libglib2.0-doc libcairo2-doc apache2-doc libboost1.81-doc mkdocs-doc nodejs-doc.
+  libeigen3-doc doxygen-doc libfftw3-doc libglib2.0-doc libcairo2-doc apache2-doc libboost1.81-doc mkdocs-doc
+  nodejs-doc.
   `extraction_pages.json` says for each page what a person would keep of it.
 - A checkout of https://github.com/scrapinghub/article-extraction-benchmark: 181 news articles and blog posts, each with
   the text that a person kept.

@@ -38,7 +38,7 @@ MAX_NAME_CHARACTERS = 60
 NAMED = frozenset(
     ("aside", "center", "details", "div", "dl", "fieldset", "footer", "form", "header", "ol", "p", "section", "span")
 ) | {"table", "ul"}
-"""Elements whose names tell what they are for. Others hold a piece of a text, and are named for its meaning or colour."""
+"""Elements whose names tell what they are for. Others hold a piece of a text, and are named for what it means."""
 
 
 @lru_cache(maxsize=4_096)
