@@ -5,7 +5,7 @@
 
 First run, second run of the unchanged site, a run after one page was removed, and one that is killed in the middle.
 Without ``--polite`` the crawler does not wait between two requests to a host, so that its own speed is seen and
-searches have the hardest time. Printed: pages a second, the largest memory of the process that crawls, and the time of
+searches have the hardest time. Printed: pages a second, the largest private memory of the processes that crawl, and the time of
 searches before and meanwhile. It fails if a promise is broken: a second run fetches a body, a removed page stays, or a
 killed run reads again what was read.
 """
@@ -171,7 +171,7 @@ class Installation:
         return subprocess.Popen(command, env=self.environment)
 
     def finish(self, ids: list[str]) -> tuple[list[SourceRun], float, int]:
-        """Crawl until runs have ended; gives them, seconds, and the largest memory of the process in KiB."""
+        """Crawl until runs have ended; gives them, seconds, and the largest private memory in KiB."""
         begun = time.monotonic()
         process = self.start_worker()
         memory = 0
@@ -182,12 +182,16 @@ class Installation:
 
 
 def memory_of(pid: int) -> int:
-    """Private and mapped memory of a process, in KiB."""
+    """Private memory of a process and those it started, in KiB."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except FileNotFoundError:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            children += (thread / "children").read_text().split() if thread.name != str(pid) else []
+    except (FileNotFoundError, ProcessLookupError):
         return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)
+    own = next((int(line.split()[1]) for line in lines if line.startswith("RssAnon:")), 0)
+    return own + sum(memory_of(int(child)) for child in children)
 
 
 @contextmanager

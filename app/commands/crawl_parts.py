@@ -9,6 +9,7 @@ from app.commands.demo_file import read_demo
 from app.commands.own_pages import OwnPages
 from app.crawler.fetching import user_agent
 from app.crawler.network import Network
+from app.crawler.reading.reader import PageReader
 from app.runtime import Runtime
 from app.services.sources.crawl import CrawlParts
 from app.services.sources.turns import SharedTurns
@@ -17,7 +18,7 @@ from app.services.sources.turns import SharedTurns
 @contextmanager
 def crawl_parts(part: Runtime) -> Iterator[CrawlParts]:
     """What the runs of this process share. The demo's pages are the service's own, which need no network."""
-    network = _network(part)
+    network, reader = _network(part), PageReader()
     try:
         yield CrawlParts(
             part.database,
@@ -25,10 +26,12 @@ def crawl_parts(part: Runtime) -> Iterator[CrawlParts]:
             part.syncs,
             part.plans,
             network,
+            reader,
             SharedTurns(part.database),
             user_agent(part.settings.public_url),
         )
     finally:
+        reader.close()
         network.close()
 
 
