@@ -5,9 +5,9 @@
 
 First run, second run of the unchanged site, a run after one page was removed, and one that is killed in the middle.
 Without ``--polite`` the crawler does not wait between two requests to a host, so that its own speed is seen and
-searches have the hardest time. Printed: pages a second, the largest private memory of the processes that crawl, and the time of
-searches before and meanwhile. It fails if a promise is broken: a second run fetches a body, a removed page stays, or a
-killed run reads again what was read.
+searches have the hardest time. Printed: pages a second, the largest private memory of the processes that crawl, and the
+time of searches before and meanwhile. It fails if a promise is broken: a second run fetches a body, a removed page
+stays, or a killed run reads again what was read.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from urllib.parse import unquote, urlsplit
 from app import create_app
 from app.commands.crawl_parts import crawl_parts
 from app.config import load_settings
+from app.memory import bound_arenas
 from app.models import Source, SourceRun
 from app.runtime import Runtime
 from app.services import accounts, sites
@@ -276,6 +277,7 @@ def work(*, polite: bool) -> None:
     app = create_app(background=False)
     part: Runtime = app.extensions["runtime"]
     os.nice(NICENESS)
+    bound_arenas()
     with crawl_parts(part) as parts:
         if not polite:
             from dataclasses import replace

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from flask import current_app
+
 from app.commands.demo_file import read_demo
 from app.commands.own_pages import OwnPages
 from app.crawler.fetching import user_agent
@@ -36,10 +38,10 @@ def crawl_parts(part: Runtime) -> Iterator[CrawlParts]:
 
 
 def _network(part: Runtime) -> Network:
-    from app import create_app
-
     private_addresses = part.settings.crawl_private_addresses
     base_url = (read_demo(part.settings.data_path) or {}).get("base_url")
     if base_url is None:
         return Network(private_addresses=private_addresses)
-    return OwnPages(create_app(part.settings, background=False), base_url, private_addresses=private_addresses)
+    app = current_app._get_current_object()  # type: ignore[attr-defined]  # The proxy's own method.
+    app.extensions["jobs"].forgo()
+    return OwnPages(app, base_url, private_addresses=private_addresses)
