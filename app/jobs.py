@@ -77,6 +77,10 @@ class Jobs:
             Job("sessions", 3600.0, self._delete_sessions),
         ]
 
+    def forgo(self) -> None:
+        """Start nothing in this process, which is a command's, even if it answers requests of its own."""
+        self._background = False
+
     def start(self) -> None:
         """Start the threads, and the one that moves search events, also those that dead processes left.
 

@@ -5,9 +5,9 @@
 
 First run, second run of the unchanged site, a run after one page was removed, and one that is killed in the middle.
 Without ``--polite`` the crawler does not wait between two requests to a host, so that its own speed is seen and
-searches have the hardest time. Printed: pages a second, the largest memory of the process that crawls, and the time of
-searches before and meanwhile. It fails if a promise is broken: a second run fetches a body, a removed page stays, or a
-killed run reads again what was read.
+searches have the hardest time. Printed: pages a second, the largest private memory of the processes that crawl, and the
+time of searches before and meanwhile. It fails if a promise is broken: a second run fetches a body, a removed page
+stays, or a killed run reads again what was read.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from urllib.parse import unquote, urlsplit
 from app import create_app
 from app.commands.crawl_parts import crawl_parts
 from app.config import load_settings
+from app.memory import bound_arenas
 from app.models import Source, SourceRun
 from app.runtime import Runtime
 from app.services import accounts, sites
@@ -171,7 +172,7 @@ class Installation:
         return subprocess.Popen(command, env=self.environment)
 
     def finish(self, ids: list[str]) -> tuple[list[SourceRun], float, int]:
-        """Crawl until runs have ended; gives them, seconds, and the largest memory of the process in KiB."""
+        """Crawl until runs have ended; gives them, seconds, and the largest private memory in KiB."""
         begun = time.monotonic()
         process = self.start_worker()
         memory = 0
@@ -182,12 +183,16 @@ class Installation:
 
 
 def memory_of(pid: int) -> int:
-    """Private and mapped memory of a process, in KiB."""
+    """Private memory of a process and those it started, in KiB."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except FileNotFoundError:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            children += (thread / "children").read_text().split() if thread.name != str(pid) else []
+    except (FileNotFoundError, ProcessLookupError):
         return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)
+    own = next((int(line.split()[1]) for line in lines if line.startswith("RssAnon:")), 0)
+    return own + sum(memory_of(int(child)) for child in children)
 
 
 @contextmanager
@@ -272,6 +277,7 @@ def work(*, polite: bool) -> None:
     app = create_app(background=False)
     part: Runtime = app.extensions["runtime"]
     os.nice(NICENESS)
+    bound_arenas()
     with crawl_parts(part) as parts:
         if not polite:
             from dataclasses import replace
@@ -356,8 +362,9 @@ def main(folders: list[Path], *, polite: bool) -> None:
         check(not again, f"nothing that was done is fetched again {again[:3]}")
         print(f"searches alone: median {alone.median:.1f} ms, 95th percentile {alone.late:.1f} ms")
         for title, searches in (("second", beside_second), ("first", beside_first)):
-            print(f"searches beside a {title} run: median {searches.median:.1f} ms ({searches.median / alone.median:.2f}), "
-                  f"95th percentile {searches.late:.1f} ms ({searches.late / alone.late:.2f})")  # fmt: skip
+            median, late = searches.median / alone.median, searches.late / alone.late
+            print(f"searches beside a {title} run: median {searches.median:.1f} ms ({median:.2f})", end=", ")
+            print(f"95th percentile {searches.late:.1f} ms ({late:.2f})")
 
 
 def settled(run: SourceRun) -> int:

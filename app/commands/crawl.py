@@ -16,6 +16,7 @@ from sqlalchemy import select
 from app.clock import isoformat
 from app.commands.crawl_parts import crawl_parts
 from app.errors import ApiError
+from app.memory import bound_arenas
 from app.models import Site, Source, SourceRun
 from app.runtime import Runtime, runtime
 from app.services.sources import runs
@@ -41,6 +42,7 @@ def worker(runs_at_once: int | None, for_service: bool) -> None:
     At SIGTERM, the runs in hand are handed back and continued by another worker.
     """
     part = runtime()
+    bound_arenas()
     with crawl_parts(part) as parts:
         working = Worker(parts, runs_at_once=runs_at_once or part.settings.crawl_runs or 4)
         end_with_signals(working.stop)

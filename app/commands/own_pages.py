@@ -22,7 +22,7 @@ class OwnPages(Network):
     connected to, whatever the application's host is.
 
     Args:
-        app: The application; its background work must not run.
+        app: The application.
         base_url: Where it will be.
     """
 

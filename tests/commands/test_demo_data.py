@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import orjson
 import pytest
 from flask import Flask
 from sqlalchemy import select
 
+from app.commands.crawl_parts import crawl_parts
 from app.commands.demo_data import make_demo
 from app.documentation import documentation_files
 from app.models import Source, SourceRun, StoredDocument
 from app.runtime import Runtime
+from app.services.sources import runs
+from app.services.sources.control import RunControl
+from app.services.sources.execution import execute
 from tests.services.sources.conftest import FreeTurns
 
 BASE_URL = "http://127.0.0.1:8000"
 
 
 @pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_waiting(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("app.commands.crawl_parts.SharedTurns", lambda database: FreeTurns())
+    with app.app_context():
+        yield
 
 
 def documents(part: Runtime) -> dict[str, dict[str, object]]:
@@ -64,18 +70,13 @@ def test_at_another_port_its_pages_are_there(app: Flask) -> None:
     assert {url.partition("/docs")[0] for url in documents(part)} == {"http://127.0.0.1:8001"}
 
 
-def test_no_other_source_reaches_this_machine_by_it(app: Flask, tmp_path: Path) -> None:
+def test_no_other_source_reaches_this_machine_by_it(app: Flask) -> None:
     part: Runtime = app.extensions["runtime"]
     make_demo(part, BASE_URL)
     with part.database.write() as session:
         source = session.scalars(select(Source)).one()
         source.url, source.include = "http://127.0.0.1:9/metrics", []
         part_of_demo = source.id
-
-    from app.commands.crawl_parts import crawl_parts
-    from app.services.sources import runs
-    from app.services.sources.control import RunControl
-    from app.services.sources.execution import execute
 
     with part.database.write() as session:
         runs.request_run(session, session.get_one(Source, part_of_demo))

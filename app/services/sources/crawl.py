@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import orjson
 
 from app.crawler.network import Network
 from app.crawler.politeness import Turns
-from app.crawler.reading.pages import read_page
+from app.crawler.reading.reader import PageReader
 from app.crawler.traps import Traps
 from app.crawler.values import Fetched, NotIndexed, Page, Reason, Selectors, Validators
 from app.models import Source
@@ -41,9 +40,6 @@ FETCHERS = 2
 AHEAD = 2 * FETCHERS
 """Pages that are handed to them."""
 
-LARGE_BYTES = 524_288
-"""Of pages as large as this, a process reads one at a time: a page as a tree takes many times its size."""
-
 MAX_LINKS = 5_000
 """Links of a page that are followed."""
 
@@ -51,7 +47,6 @@ MAX_NOTED = 100_000
 """Addresses that a run remembers to have noted, so that it need not ask whether it has."""
 
 log = logging.getLogger(__name__)
-_one_large_page = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +58,7 @@ class CrawlParts:
     syncs: Syncs
     plans: PlanTable
     network: Network
+    reader: PageReader
     turns: Turns
     user_agent: str
 
@@ -244,11 +240,7 @@ class Crawl:
             fetched = self._visitor.fetch_page(address.url, lambda url: None if anew else self._validators(url))
             if fetched.status == 304:
                 return _Reading(fetched, None)
-            if len(fetched.body) >= LARGE_BYTES:
-                with _one_large_page:
-                    page = read_page(fetched, self._selectors)
-            else:
-                page = read_page(fetched, self._selectors)
+            page = self._parts.reader.read(fetched, self._selectors)
         except NotIndexed as error:
             return error
         return _Reading(Fetched(fetched.url, fetched.status, fetched.headers, b"", fetched.redirects), page)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from app.memory import refund
 from app.services.sources.control import RunControl, is_passing
 from app.services.sources.crawl import CrawlParts
 from app.services.sources.execution import execute
@@ -79,6 +80,7 @@ class Worker:
         while not self._stopping.is_set():
             if time.monotonic() - renewed_at >= self._renew_seconds:
                 self._renew()
+                refund()
                 renewed_at = time.monotonic()
             claimed = self._claim() if len(self._work) < self._runs_at_once else None
             if claimed is not None:

@@ -11,6 +11,9 @@ from flask import Flask
 
 from app.crawler.network import Network
 from app.crawler.politeness import Turn, Turns
+from app.crawler.reading.pages import read_page
+from app.crawler.reading.reader import PageReader
+from app.crawler.values import Fetched, Page, Selectors
 from app.models import Source, SourceRun, StoredDocument
 from app.runtime import Runtime
 from app.services.sources import runs
@@ -34,6 +37,13 @@ class FreeTurns(Turns):
     def give_back(self, turn: Turn, *, pause: float = 0.0) -> None:
         if pause:
             self.pauses.append(pause)
+
+
+class Reader(PageReader):
+    """Reads pages in the test's own process."""
+
+    def read(self, fetched: Fetched, selectors: Selectors | None = None) -> Page:
+        return read_page(fetched, selectors)
 
 
 @dataclass
@@ -118,6 +128,8 @@ def turns() -> FreeTurns:
 def runner(app: Flask, tenant: Tenant, website: Website, turns: FreeTurns) -> Iterator[Runner]:
     part: Runtime = app.extensions["runtime"]
     network = Network(private_addresses=True)
-    parts = CrawlParts(part.database, part.writer, part.syncs, part.plans, network, turns, "SiteSearchBot/1.0")
+    parts = CrawlParts(
+        part.database, part.writer, part.syncs, part.plans, network, Reader(), turns, "SiteSearchBot/1.0"
+    )
     yield Runner(app, tenant, website, parts)
     network.close()
