@@ -24,7 +24,9 @@ MAX_MAP_LENGTH = 10_000
 class ImportQuerySchema(QuerySchema):
     """How to read the file."""
 
-    format = Text(required=True, choices=tuple(FORMATS), metadata={"description": "Format of the file."})
+    format = Text(
+        required=True, choices=tuple(FORMATS), metadata={"description": "Format of the file.", "example": "jsonl"}
+    )
     map = Text(
         load_default="",
         max_length=MAX_MAP_LENGTH,

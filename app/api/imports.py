@@ -16,6 +16,7 @@ from app.web.openapi import ApiBlueprint
 from app.web.parsing import FILE_TYPES, read_file_body
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
+from schemas.documents import DocumentSchema
 from schemas.imports import ImportAnswerSchema, ImportQuerySchema
 
 blp = ApiBlueprint("imports", __name__, description="Import files: exports of other systems, CSV, JSON lines.")
@@ -23,8 +24,14 @@ blp = ApiBlueprint("imports", __name__, description="Import files: exports of ot
 _BODY = {
     "required": True,
     "description": "The file as it is.",
-    "content": {kind: {"schema": {"type": "string"}, "example": example} for kind, example in examples.FILES.items()}
-    | {kind: {"schema": {"type": "string", "format": "binary"}} for kind in FILE_TYPES if kind not in examples.FILES},
+    "content": {
+        **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in FILE_TYPES},
+        "application/json": {
+            "schema": {"type": "array", "items": DocumentSchema},
+            "example": examples.BULK["documents"],
+        },
+        **{kind: {"schema": {"type": "string"}, "example": example} for kind, example in examples.FILES.items()},
+    },
 }
 
 
