@@ -354,7 +354,7 @@ class DeleteDocumentsSchema(BodySchema):
         min_length=1,
         metadata={"description": "Filter in the portable grammar, whatever the engine."},
     )
-    all = Flag(load_default=None, metadata={"enum": [True], "description": "`true` removes every document."})
+    all = Flag(load_default=None, metadata={"description": "`true` removes every document; it cannot be `false`."})
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
 
     @validates_schema

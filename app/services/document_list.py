@@ -11,6 +11,7 @@ import binascii
 import hashlib
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 
 import orjson
 from sqlalchemy.orm import Session
@@ -244,11 +245,17 @@ def walk_ids(database: Database, selection: Selection) -> Iterator[str]:
 
 def encode(document: StoredBody, shown: Set[str] | None = None) -> bytes:
     """A document as JSON, with where it came from and when; decoded only if some of its fields are not shown."""
-    about = {"_source": document.origin.source, "_updated_at": isoformat(from_microseconds(document.changed_at))}
+    about = {"_source": document.origin.source, "_updated_at": _time_text(document.changed_at)}
     if shown is not None:
         fields = {name: value for name, value in orjson.loads(document.body).items() if name in shown}
         return orjson.dumps({**fields, **about})
     return document.body[:-1] + b"," + orjson.dumps(about)[1:]
+
+
+@lru_cache(maxsize=16)
+def _time_text(microseconds: int) -> str:
+    """The same for all documents of a batch."""
+    return isoformat(from_microseconds(microseconds))
 
 
 def list_source_names(session: Session, site_id: int) -> list[str]:

@@ -5,6 +5,7 @@ Whoever calls a function that changes rows holds the site's lock (:func:`app.ser
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,6 +25,8 @@ BODIES_AT_ONCE = 4_194_304
 """Bytes of bodies that are read together, unless one is larger."""
 
 SYNC_LAPSES_AFTER = timedelta(hours=24)
+
+_SYNC_ID = re.compile(r"sync_[A-Z2-7]{16}", re.ASCII)
 
 _UPSERT = """
 INSERT INTO documents (site_id, id, revision, changed_at, body, source, seen_by)
@@ -244,9 +247,16 @@ def _changed_rows(session: Session, condition: ColumnElement[bool], site_id: int
     return int(result.rowcount)  # type: ignore[attr-defined]  # An UPDATE's result has one.
 
 
+def find_sync(session: Session, site_id: int, sync_id: str) -> Sync | None:
+    """A sync of the site. What cannot be the id of one is not worth a query."""
+    if not _SYNC_ID.fullmatch(sync_id):
+        return None
+    return session.scalar(select(Sync).where(Sync.id == sync_id, Sync.site_id == site_id))
+
+
 def find_open_sync(session: Session, site_id: int, sync_id: str) -> Sync | None:
     """A sync of the site that takes calls."""
-    sync = session.scalar(select(Sync).where(Sync.id == sync_id, Sync.site_id == site_id))
+    sync = find_sync(session, site_id, sync_id)
     return None if sync is None or sync.status != "running" or has_lapsed(sync, now()) else sync
 
 
