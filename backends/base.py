@@ -24,7 +24,7 @@ from typing import Any
 
 import orjson
 
-from backends.filters import Filter
+from backends.filters import And, Filter, Not, OneOf
 from backends.text import normal_form
 
 STANDARD_FIELDS = ("id", "title", "content", "url", "excerpt", "author", "date")
@@ -111,6 +111,7 @@ class SearchSettings:
         synonyms: Groups of words or phrases that mean the same.
         stop_words: Words that need not match; ``None`` for the language's own list.
         pinned: Normal form of a query to the ids that come first for it, in order.
+        hidden: Normal form of a query to the ids that it never finds.
         weights: Field (``title``, ``excerpt``, ``content``) to its factor, 1.0 when not named.
     """
 
@@ -118,6 +119,7 @@ class SearchSettings:
     synonyms: tuple[tuple[str, ...], ...] = ()
     stop_words: frozenset[str] | None = None
     pinned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -161,7 +163,25 @@ class SearchQuery:
         """The ids that come first, each once; none where the query asks for an order of its own."""
         if self.sort or not self.settings.pinned:
             return ()
-        return tuple(dict.fromkeys(self.settings.pinned.get(normal_form(self.text), ())))
+        hidden = self.hidden
+        pinned = dict.fromkeys(self.settings.pinned.get(normal_form(self.text), ()))
+        return tuple(id for id in pinned if id not in hidden)
+
+    @property
+    def condition(self) -> Filter | None:
+        """What every document found fulfils beside ``filters``: ``filter``, and that it is not hidden."""
+        hidden = self.hidden
+        if not hidden:
+            return self.filter
+        shown = Not(OneOf("id", hidden))
+        return shown if self.filter is None else And((self.filter, shown))
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The ids that are not found, whatever is pinned, filtered or sorted; each once."""
+        if not self.settings.hidden:
+            return ()
+        return tuple(dict.fromkeys(self.settings.hidden.get(normal_form(self.text), ())))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from backends.field_rules import TEXT_FIELDS
 from backends.languages import LANGUAGES
 from backends.text import normal_form
 from schemas.base import BodySchema
+from schemas.documents import WarningSchema
 from schemas.fields import Text
 from schemas.search import MAX_QUERY_BYTES
 from schemas.validation.problems import Problem, ProblemCount
@@ -91,6 +92,10 @@ class PinnedSchema(BodySchema):
     ids = ItemList(Text(min_length=1, max_length=512), low=1, high=MAX_PINNED_IDS, required=True)
 
 
+class HiddenSchema(PinnedSchema):
+    """Documents that a query never finds."""
+
+
 class WeightsSchema(BodySchema):
     """How much each field counts; 1 when absent."""
 
@@ -127,6 +132,12 @@ class SearchSettingsSchema(BodySchema):
         load_default=list,
         metadata={"title": "Pinned results", "description": "Documents to show first for a query, in order."},
     )
+    hidden = ItemList(
+        fields.Nested(HiddenSchema),
+        high=MAX_PINNED_QUERIES,
+        load_default=list,
+        metadata={"title": "Hidden results", "description": "Documents that a query never finds, even if pinned."},
+    )
     weights = fields.Nested(
         WeightsSchema,
         load_default=dict,
@@ -144,3 +155,6 @@ class SearchSettingsWrittenSchema(SearchSettingsAnswerSchema):
     """The settings as they were written; the next search follows them."""
 
     success = fields.Boolean(required=True)
+    warnings = fields.List(
+        fields.Nested(WarningSchema), metadata={"description": "Pinned and hidden ids that no document has."}
+    )

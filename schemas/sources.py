@@ -9,9 +9,9 @@ from marshmallow import Schema, ValidationError, fields, post_load
 
 from schemas.base import BodySchema, QuerySchema, UpdateSchema
 from schemas.fields import Instant, QueryFlag, Text, WholeNumber
-from schemas.validation.problems import Problem, shown_name
 from schemas.search_settings import ItemList
 from schemas.sites import SiteUrl
+from schemas.validation.problems import Problem, shown_name
 
 KINDS = ("website", "sitemap", "feed", "wordpress")
 SCHEDULES = ("none", "hourly", "daily", "weekly")
@@ -145,7 +145,7 @@ _HEADERS = {
     "description": "Sent to the source's host alone, for sites behind a password. Never shown.",
 }
 _SCHEDULE = {"title": "Schedule", "description": "How often the source is crawled again."}
-_MAX_PAGES = {"title": "Maximum pages", "description": "Most addresses that one run visits; null: no limit."}
+_MAX_PAGES = {"title": "Maximum pages", "description": "Most pages of the source that are indexed; null: no limit."}
 _MAX_DEPTH = {"title": "Maximum depth", "description": "Most links to follow from the start page; null: no limit."}
 
 
@@ -159,7 +159,7 @@ class SourceCreateSchema(BodySchema):
     )
     schedule = Text(choices=SCHEDULES, load_default="none", metadata=dict(_SCHEDULE))
     include = _globs(load_default=list, metadata=dict(_INCLUDE))
-    exclude = _globs(load_default=list, metadata=dict(_EXCLUDE))
+    exclude_ = _globs(load_default=list, metadata=dict(_EXCLUDE), data_key="exclude", attribute="exclude")
     selectors = fields.Nested(SelectorsSchema, load_default=dict, metadata={"title": "CSS selectors"})
     max_pages = WholeNumber(low=1, allow_none=True, load_default=None, metadata=dict(_MAX_PAGES))
     max_depth = WholeNumber(allow_none=True, load_default=None, metadata=dict(_MAX_DEPTH))
@@ -173,7 +173,7 @@ class SourceUpdateSchema(UpdateSchema):
     url = SiteUrl(metadata={"title": "Address"})
     schedule = Text(choices=SCHEDULES, metadata=dict(_SCHEDULE))
     include = _globs(metadata=dict(_INCLUDE))
-    exclude = _globs(metadata=dict(_EXCLUDE))
+    exclude_ = _globs(metadata=dict(_EXCLUDE), data_key="exclude", attribute="exclude")
     selectors = fields.Nested(SelectorsSchema, metadata={"title": "CSS selectors"})
     max_pages = WholeNumber(low=1, allow_none=True, metadata=dict(_MAX_PAGES))
     max_depth = WholeNumber(allow_none=True, metadata=dict(_MAX_DEPTH))
@@ -220,7 +220,7 @@ class SourceSchema(Schema):
     url = fields.String(required=True)
     schedule = fields.String(required=True, metadata={"enum": list(SCHEDULES)})
     include = fields.List(fields.String(), required=True)
-    exclude = fields.List(fields.String(), required=True)
+    exclude_ = fields.List(fields.String(), required=True, data_key="exclude", attribute="exclude")
     selectors = fields.Nested(SelectorsSchema, required=True)
     max_pages = fields.Integer(required=True, allow_none=True)
     max_depth = fields.Integer(required=True, allow_none=True)

@@ -16,7 +16,7 @@ import pytest
 
 from tests.server import free_port
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 
 
 @dataclass

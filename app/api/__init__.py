@@ -11,12 +11,14 @@ from app.api import (
     dashboard,
     documents,
     health,
+    imports,
     keys,
     profile,
     search,
     search_settings,
     sites,
     sources,
+    syncs,
     usage,
 )
 
@@ -24,6 +26,8 @@ BLUEPRINTS = (
     search.blp,
     client_info.blp,
     documents.blp,
+    syncs.blp,
+    imports.blp,
     usage.blp,
     analytics.blp,
     sites.blp,

@@ -6,7 +6,8 @@ from typing import Any
 
 from app.errors import ErrorCode
 from app.runtime import runtime
-from app.services.search_settings import change_settings, shown_settings
+from app.services.indexing.stored_documents import known_ids
+from app.services.search_settings import change_settings, named_ids, shown_settings
 from app.services.sites import get_site
 from app.web.actions import changing
 from app.web.auth import MANAGING
@@ -14,9 +15,12 @@ from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.search_settings import SearchSettingsAnswerSchema, SearchSettingsSchema, SearchSettingsWrittenSchema
+from schemas.validation.problems import MAX_PROBLEMS, shown_name
 
 blp = ApiBlueprint(
-    "search-settings", __name__, description="A site's synonyms, stop words, pinned results, and field weights."
+    "search-settings",
+    __name__,
+    description="A site's synonyms, stop words, pinned and hidden results, and field weights.",
 )
 
 PATH = "/sites/<int(signed=True):site_id>/search-settings"
@@ -41,4 +45,13 @@ def update_search_settings(settings: dict[str, Any], site_id: int) -> dict[str, 
     caller = current_caller()
     with changing(caller) as session:
         site = change_settings(session, caller.account.id, site_id, settings)
-    return {"success": True, "settings": shown_settings(site.search_settings)}
+        named = named_ids(site.search_settings)
+        known = known_ids(session, site.id, named)
+    unknown = [id for id in named if id not in known]
+    answer: dict[str, Any] = {"success": True, "settings": shown_settings(site.search_settings)}
+    if unknown:
+        answer["warnings"] = [
+            {"code": "unknown_document", "message": f"No document has the id {shown_name(id)}."}
+            for id in unknown[:MAX_PROBLEMS]
+        ]
+    return answer

@@ -20,8 +20,8 @@ from app.memory import bound_arenas
 from app.models import Site, Source, SourceRun
 from app.runtime import Runtime, runtime
 from app.services.sources import runs
+from app.services.sources.checks import check_address
 from app.services.sources.crawl import CrawlParts
-from app.services.sources.scope import check_address
 from app.services.sources.sources import create_source
 from app.services.sources.turns import SharedTurns
 from app.services.sources.worker import Worker

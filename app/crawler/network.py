@@ -50,12 +50,14 @@ class ResolutionError(httpcore.ConnectError):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Bound all connecting, writing, and reading that this thread does within, added up.
+    """Bound all connecting, writing, and reading that this thread does within, added up; a limit around it stays.
 
     Raises:
         httpcore.TimeoutException: The time is up.
     """
-    token = _deadline.set(time.monotonic() + seconds)
+    outer = _deadline.get()
+    ends = time.monotonic() + seconds
+    token = _deadline.set(ends if outer is None else min(ends, outer))
     try:
         yield
     finally:

@@ -37,6 +37,12 @@ _FIELDS = (
         "Pinned results",
         f"One query per line, then {ARROW} and the ids to show first: opening hours {ARROW} 12, 7.",
     ),
+    (
+        "hidden",
+        "textarea",
+        "Hidden results",
+        f"One query per line, then {ARROW} and the ids that it must not find: jobs {ARROW} 31.",
+    ),
     *((f"weight_{name}", "text", f"Weight of the {name}", "From 0 to 10. Default: 1.") for name in WEIGHTED_FIELDS),
 )
 

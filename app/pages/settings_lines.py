@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,10 @@ from schemas.search_settings import (
 )
 
 ARROW = "=>"
-"""Between a pinned query and its documents' ids."""
+"""Between a query and its documents' ids."""
 MAX_SHOWN = 10
 """Most problems that are told of one field."""
-_MOST_LINES = {"synonyms": MAX_GROUPS, "pinned": MAX_PINNED_QUERIES}
+_MOST_LINES = {"synonyms": MAX_GROUPS, "pinned": MAX_PINNED_QUERIES, "hidden": MAX_PINNED_QUERIES}
 
 Form = Mapping[str, str]
 
@@ -46,7 +46,8 @@ def write_settings(settings: Mapping[str, Any]) -> dict[str, str]:
         "language": settings["language"] or "",
         "synonyms": "\n".join(", ".join(group) for group in settings["synonyms"]),
         "stop_words": ", ".join(settings["stop_words"] or ()),
-        "pinned": "\n".join(f"{entry['query']} {ARROW} {', '.join(entry['ids'])}" for entry in settings["pinned"]),
+        "pinned": _write_entries(settings["pinned"]),
+        "hidden": _write_entries(settings["hidden"]),
         **{f"weight_{name}": f"{weight:g}" for name, weight in settings["weights"].items()},
     }
 
@@ -58,7 +59,8 @@ def read_settings(form: Form) -> dict[str, Any]:
         "language": form.get("language", "").strip() or None,
         "synonyms": [_words(line.text) for line in lines_of(form.get("synonyms", ""))],
         "stop_words": _stop_words(form) or None,
-        "pinned": [_pinned(line.text) for line in lines_of(form.get("pinned", ""))],
+        "pinned": [_entry(line.text) for line in lines_of(form.get("pinned", ""))],
+        "hidden": [_entry(line.text) for line in lines_of(form.get("hidden", ""))],
         "weights": {name: _number(text) for name, text in weights.items() if text},
     }
 
@@ -89,7 +91,7 @@ def _explain(name: str, position: int | None, detail: Detail, form: Form) -> str
         if position is None:
             return f"There are {counted(len(lines), 'line')}; at most {_MOST_LINES[name]} are allowed."
         line = lines[position]
-        explain = _explain_group if name == "synonyms" else _explain_pinned
+        explain = _explain_group if name == "synonyms" else _explain_entry
         return f"Line {line.number} {explain(line.text, detail)}"
     if name == "language":
         return "This language is not supported; choose one from the list."
@@ -105,8 +107,8 @@ def _explain_group(text: str, detail: Detail) -> str:
     return f"has an invalid word: it {_predicate(detail)}."
 
 
-def _explain_pinned(text: str, detail: Detail) -> str:
-    entry = _pinned(text)
+def _explain_entry(text: str, detail: Detail) -> str:
+    entry = _entry(text)
     if ARROW not in text:
         return f"has no {ARROW} between the query and the ids."
     if not entry["query"].strip():
@@ -137,7 +139,11 @@ def _bounded(sentences: Sequence[str]) -> Iterator[str]:
         yield "There are more problems; only the first ones are listed."
 
 
-def _pinned(line: str) -> dict[str, Any]:
+def _write_entries(entries: Iterable[Mapping[str, Any]]) -> str:
+    return "\n".join(f"{entry['query']} {ARROW} {', '.join(entry['ids'])}" for entry in entries)
+
+
+def _entry(line: str) -> dict[str, Any]:
     query, _, ids = line.partition(ARROW)
     return {"query": query, "ids": _words(ids)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -22,9 +22,14 @@ def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
         language=stored.get("language"),
         synonyms=tuple(tuple(group) for group in stored.get("synonyms", ())),
         stop_words=None if stop_words is None else frozenset(stop_words),
-        pinned={entry["query"]: tuple(entry["ids"]) for entry in stored.get("pinned", ())},
+        pinned=_by_query(stored.get("pinned", ())),
+        hidden=_by_query(stored.get("hidden", ())),
         weights=dict(stored.get("weights", {})),
     )
+
+
+def _by_query(entries: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    return {entry["query"]: tuple(entry["ids"]) for entry in entries}
 
 
 def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,6 +39,7 @@ def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
         "synonyms": stored.get("synonyms", []),
         "stop_words": stored.get("stop_words"),
         "pinned": stored.get("pinned", []),
+        "hidden": stored.get("hidden", []),
         "weights": stored.get("weights", {}),
     }
 
@@ -49,3 +55,9 @@ def change_settings(session: Session, account_id: int, site_id: int, settings: M
     site.updated_at = now()
     session.flush()
     return site
+
+
+def named_ids(settings: Mapping[str, Any]) -> list[str]:
+    """The ids that settings pin or hide, each once."""
+    entries = (*settings["pinned"], *settings["hidden"])
+    return list(dict.fromkeys(id for entry in entries for id in entry["ids"]))

@@ -27,6 +27,7 @@ from app.services.indexing.stored_documents import (
     SYNC_LAPSES_AFTER,
     count_of_source,
     find_open_sync,
+    find_sync,
     has_lapsed,
     mark_stored,
     remove_stored,
@@ -134,7 +135,7 @@ class Syncs:
 
         def write(session: Session) -> Written[Sync]:
             get_account(session, account_id, lock=True)
-            sync = _find(session, get_site(session, account_id, site_id, lock=True), sync_id)
+            sync = find_sync(session, get_site(session, account_id, site_id, lock=True).id, sync_id)
             moment = now()
             if sync is not None and sync.status == "running":
                 if has_lapsed(sync, moment):
@@ -202,7 +203,7 @@ class Syncs:
 
         def write(session: Session) -> Written[int]:
             get_account(session, account_id, lock=True)
-            sync = _find(session, get_site(session, account_id, site_id, lock=True), sync_id)
+            sync = find_sync(session, get_site(session, account_id, site_id, lock=True).id, sync_id)
             if sync is None or sync.removed is None:
                 raise sync_not_found()
             if sync.status == "running":
@@ -295,10 +296,6 @@ class Syncs:
 
 def _make_id() -> str:
     return "sync_" + base64.b32encode(secrets.token_bytes(10)).decode("ascii")
-
-
-def _find(session: Session, site: Site, sync_id: str) -> Sync | None:
-    return session.scalar(select(Sync).where(Sync.id == sync_id, Sync.site_id == site.id))
 
 
 def _open(session: Session, site: Site, sync_id: str) -> Sync:

@@ -36,8 +36,10 @@ function replace(part, page) {
   const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
   part.replaceWith(document.adoptNode(fresh));
   if (focused) document.getElementById(focused)?.focus();
+  if ("live" in fresh.dataset) return;
+  document.querySelector(".notice")?.remove();
   const end = document.getElementById("live-end");
-  if (end && !("live" in fresh.dataset)) end.textContent = fresh.querySelector("h1").textContent;
+  if (end) end.textContent = fresh.querySelector("h1").textContent;
 }
 
 follow();

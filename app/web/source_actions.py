@@ -7,11 +7,10 @@ from typing import Any
 
 from app.models import SourceRun
 from app.runtime import runtime
-from app.services.sites import site_inactive
-from app.services.sites import get_site
+from app.services.sites import get_site, site_inactive
 from app.services.sources import removal, runs, sources
+from app.services.sources.checks import check_address
 from app.services.sources.preview import Preview
-from app.services.sources.scope import check_address
 from app.services.sources.sources import SourceView
 from app.web.auth import Caller
 
@@ -113,6 +112,4 @@ def preview_page(
         site = get_site(session, caller.account.id, site_id)
         if source_id is not None:
             headers = headers or sources.get_source(session, caller.account.id, site_id, source_id).headers
-    return part.previewer.preview(
-        site, fields["url"], kind=kind, selectors=fields["selectors"], headers=headers
-    )
+    return part.previewer.preview(site, fields["url"], kind=kind, selectors=fields["selectors"], headers=headers)

@@ -245,7 +245,7 @@ class _Search:
 
 
 def _condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
-    parts: list[Filter] = [] if query.filter is None else [query.filter]
+    parts: list[Filter] = [] if query.condition is None else [query.condition]
     if query.filters.strip():
         parts.append(parse_filter(query.filters))
     if not parts:

@@ -60,9 +60,10 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         "matchingStrategy": "all" if query.all_words else "last",
     }
     filters = [query.filters] if query.filters else []
-    if query.filter is not None:
-        check_filter(query.filter, query.kinds)
-        filters.append(compile_filter(query.filter, query, filterable))
+    condition = query.condition
+    if condition is not None:
+        check_filter(condition, query.kinds)
+        filters.append(compile_filter(condition, query, filterable))
     searched = searched_fields(query)
     if folded:
         searched = tuple(each for name in searched for each in (name, FOLDED_FIELDS[name]))

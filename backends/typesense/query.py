@@ -93,9 +93,10 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
     check_native_filter(query.filters, types)
     parts = () if query.text == MATCH_ALL else without_stop_words(query_parts(query.text, fold), query.settings)
     filters = [f"({query.filters})"] if query.filters else []
-    if query.filter is not None:
-        check_filter(query.filter, query.kinds)
-        filters.append(FilterCompiler(query.kinds, types).compile(query.filter))
+    condition = query.condition
+    if condition is not None:
+        check_filter(condition, query.kinds)
+        filters.append(FilterCompiler(query.kinds, types).compile(condition))
     common = {"collection": index, "include_fields": "_doc,_id", "highlight_fields": "none"}
     if query.text == MATCH_ALL:
         common["q"] = "*"

@@ -17,7 +17,11 @@ def put(tenant: Tenant, **settings: Any) -> None:
 def test_a_new_site_has_the_defaults(tenant: Tenant) -> None:
     answer = tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()
 
-    assert answer == {"settings": {"language": None, "synonyms": [], "stop_words": None, "pinned": [], "weights": {}}}
+    assert answer == {
+        "settings": {
+            "language": None, "synonyms": [], "stop_words": None, "pinned": [], "hidden": [], "weights": {},
+        }
+    }  # fmt: skip
 
 
 def test_settings_are_answered_as_written_and_what_is_absent_is_the_default(tenant: Tenant) -> None:
@@ -49,6 +53,32 @@ def test_pinned_documents_come_first(tenant: Tenant) -> None:
     assert sorted(tenant.found_ids("hours")) == ["page-1", "page-2", "page-3"]
 
 
+def test_hidden_documents_are_not_found_by_that_query(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Opening hours"), page(2, title="Hours of work"))
+
+    put(tenant, hidden=[{"query": "  Hours ", "ids": ["page-2"]}])
+
+    assert tenant.found_ids("HOURS") == ["page-1"]
+    assert sorted(tenant.found_ids("hour")) == ["page-1", "page-2"]
+
+
+def test_ids_that_no_document_has_are_a_warning(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    settings = {
+        "pinned": [{"query": "a", "ids": ["page-1", "gone"]}],
+        "hidden": [{"query": "a", "ids": ["gone", "page-9"]}],
+    }
+
+    answer = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings).get_json()
+
+    assert answer["warnings"] == [
+        {"code": "unknown_document", "message": "No document has the id gone."},
+        {"code": "unknown_document", "message": "No document has the id page-9."},
+    ]
+    settings["pinned"][0]["ids"] = settings["hidden"][0]["ids"] = ["page-1"]
+    assert "warnings" not in tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings).get_json()
+
+
 def test_weights_change_which_field_counts(tenant: Tenant) -> None:
     tenant.index(
         page("title", title="Harbour", content="Nothing of that kind."),
@@ -71,6 +101,7 @@ def test_weights_change_which_field_counts(tenant: Tenant) -> None:
         ({"stop_words": [""]}, "stop_words[0]"),
         ({"pinned": [{"query": "x"}]}, "pinned[0].ids"),
         ({"pinned": [{"query": " ", "ids": ["a"]}]}, "pinned[0].query"),
+        ({"hidden": [{"query": "x", "ids": []}]}, "hidden[0].ids"),
         ({"weights": {"title": 11}}, "weights.title"),
         ({"weights": {"titel": 1}}, "weights.titel"),
         ({"synonym": []}, "synonym"),

@@ -380,9 +380,7 @@ def test_a_report_names_what_was_left_out(tenant: Tenant) -> None:
     pages = [("a", "indexed", None), ("b", "skipped", "robots"), ("c", "failed", "http_500"), ("d", "unchanged", None)]
     with tenant.app.extensions["runtime"].database.write() as session:
         for position, (path, status, reason) in enumerate(pages):
-            session.add(
-                RunPage(run_id=run, url=URL + path, position=position, depth=1, status=status, reason=reason)
-            )
+            session.add(RunPage(run_id=run, url=URL + path, position=position, depth=1, status=status, reason=reason))
     end_run(tenant.app, source, found=4, indexed=1, unchanged=1, skipped=1, failed=1)
 
     report = assert_ok(tenant.private.get(path_of(source, f"/runs/{run}?limit=1")))
@@ -508,6 +506,23 @@ def test_the_documents_of_a_source_of_a_paused_site_go_when_it_is_resumed(tenant
         assert document_sources(tenant) == {}
 
 
+def test_deleting_a_site_deletes_its_sources_and_what_is_known_of_their_pages(tenant: Tenant, stranger: Tenant) -> None:
+    source, other = create(tenant), create(stranger)
+    database = tenant.app.extensions["runtime"].database
+    with database.write() as session:
+        for made in (source, other):
+            session.add(SourcePage(source_id=made["id"], url=URL, fetched_at=NOON))
+
+    assert_error(stranger.private.delete(f"/sites/{tenant.site_id}"), 404, "site_not_found")
+    with database.read() as session:
+        assert len(session.scalars(select(SourcePage)).all()) == 2
+    assert_ok(tenant.browser.delete(f"/sites/{tenant.site_id}"))
+
+    with database.read() as session:
+        assert [row.source_id for row in session.scalars(select(SourcePage))] == [other["id"]]
+        assert [row.id for row in session.scalars(select(Source))] == [other["id"]]
+
+
 def test_deleting_a_source_forgets_all_its_pages_in_steps(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "PAGE_STEP", 2)
     source, other = create(tenant), create(tenant, kind="feed")
@@ -517,9 +532,7 @@ def test_deleting_a_source_forgets_all_its_pages_in_steps(tenant: Tenant, monkey
             for number in range(5):
                 url = f"{URL}{number}"
                 session.add(SourcePage(source_id=made["id"], url=url, fetched_at=NOON))
-                session.add(
-                    RunPage(run_id=made["last_run"]["id"], url=url, position=number, depth=0, status="waiting")
-                )
+                session.add(RunPage(run_id=made["last_run"]["id"], url=url, position=number, depth=0, status="waiting"))
 
     assert_ok(tenant.private.delete(path_of(source)))
 

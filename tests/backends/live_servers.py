@@ -18,7 +18,7 @@ import requests
 from tests.server import free_port
 
 KEY = "key-of-the-tests"
-_START_SECONDS = 30.0
+_START_SECONDS = 60.0
 
 
 def typesense_binary() -> str | None:

@@ -11,7 +11,7 @@ from flask import Flask
 from app.web.headers import CONTENT_SECURITY_POLICY
 from tests.callers import Tenant, page
 from tests.pages.people import Person, person_of
-from tests.pages.test_sources import make_source
+from tests.pages.sources.test_views import make_source
 
 OPEN = ["/", "/login", "/register", "/docs", "/nope"]
 MINE = [
@@ -21,6 +21,11 @@ MINE = [
     "/sites/create",
     "/sites/{site}",
     "/sites/{site}/edit",
+    "/sites/{site}/documents",
+    "/sites/{site}/documents?q=page",
+    "/sites/{site}/documents?q=zeppelin",
+    "/sites/{site}/documents?id=page-1",
+    "/sites/{site}/import",
     "/sites/{site}/try",
     "/sites/{site}/try?q=page",
     "/sites/{site}/try?q=zeppelin",

@@ -20,6 +20,7 @@ def test_settings_are_saved_and_the_next_search_follows_them(person: Person, ten
         synonyms="car, automobile",
         stop_words="foo, bar",
         pinned="hello => page-2",
+        hidden="repair => page-1",
         weight_title="2",
     )
 
@@ -30,9 +31,11 @@ def test_settings_are_saved_and_the_next_search_follows_them(person: Person, ten
         "synonyms": [["car", "automobile"]],
         "stop_words": ["foo", "bar"],
         "pinned": [{"query": "hello", "ids": ["page-2"]}],
+        "hidden": [{"query": "repair", "ids": ["page-1"]}],
         "weights": {"title": 2.0},
     }
     assert tenant.found_ids("car") == ["page-1"]
+    assert tenant.found_ids("repair") == []
 
 
 def test_saved_settings_stand_in_the_form_and_saving_it_again_changes_nothing(person: Person, tenant: Tenant) -> None:
@@ -42,6 +45,7 @@ def test_saved_settings_stand_in_the_form_and_saving_it_again_changes_nothing(pe
         "synonyms": [["car", "automobile"], ["tv", "television"]],
         "stop_words": None,
         "pinned": [{"query": "hours", "ids": ["1", "2"]}],
+        "hidden": [{"query": "jobs", "ids": ["3"]}],
         "weights": {"content": 0.5},
     }
     tenant.private.put(path, json=written)
@@ -73,6 +77,7 @@ MISTAKES = {
             "Line 8 has an invalid id: it must have at most 512 characters.",
         ],
     ),
+    "hidden": ("jobs 31", ["Line 1 has no => between the query and the ids."]),
     "stop_words": (f"the, {LONG}", [f"The word “{'x' * 30}…” is invalid: it must have at most 100 characters."]),
     "weight_title": ("eleven", ["This must be a number from 0 to 10, such as 0.5."]),
     "weight_content": ("11", ["This must be a number from 0 to 10, such as 0.5."]),

@@ -209,6 +209,8 @@ class Customer:
     tokens: dict[str, str]
     keys: dict[str, str]
     """Kind of key to its public id."""
+    callers: dict[str, Caller] = field(default_factory=dict)
+    """Token to who calls with it, at the servers in turn."""
 
     @property
     def search(self) -> Caller:
@@ -220,7 +222,8 @@ class Customer:
 
     def with_key(self, kind: str) -> Caller:
         """A program with the key of this kind."""
-        return Caller(self.session.servers, self.tokens[kind])
+        token = self.tokens[kind]
+        return self.callers.setdefault(token, Caller(self.session.servers, token))
 
     def used_today(self) -> int:
         """Searches charged to the account, which is new."""
@@ -344,7 +347,7 @@ def crowd(clients: int, do: Callable[[int], Answer], *, pause_seconds: float = 0
         raise made.failures[0]
 
 
-def eventually(check: Callable[[], T], *, seconds: float = 30) -> T:
+def eventually(check: Callable[[], T], *, seconds: float = 60) -> T:
     """Run ``check`` until it raises no AssertionError; its last one after so many seconds."""
     deadline = time.monotonic() + seconds
     while True:

@@ -116,7 +116,7 @@ def test_acknowledged_documents_survive_the_death_of_every_process_at_any_moment
             assert len(found & {one["id"] for one in batch}) in (0, len(batch))
         assert indexed_pages(customer) == {customer.site_id: len(found)}
 
-    eventually(all_is_whole, seconds=20)
+    eventually(all_is_whole)
     ((lagging,),) = rows(servers[0], "SELECT count(*) FROM sites WHERE applied_revision < revision")
     assert lagging == 0
 

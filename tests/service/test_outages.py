@@ -22,7 +22,6 @@ from tests.service.clients import (
     page,
     register,
 )
-from tests.service.conftest import PATIENT
 from tests.service.stored import counted_queries
 
 pytestmark = pytest.mark.service
@@ -38,9 +37,10 @@ PATIENCE_SECONDS = 5.0
 
 
 @pytest.fixture
-def settings() -> dict[str, str | int]:
-    """The waits that are shipped."""
-    return dict.fromkeys(PATIENT, "")
+def settings(request: pytest.FixtureRequest) -> dict[str, str | int]:
+    """The wait that is shipped, for what will be away."""
+    away = "database" if "database_away" in request.fixturenames else "limits"
+    return {f"{away}_timeout_seconds": ""}
 
 
 @contextmanager

@@ -29,7 +29,7 @@ UNAVAILABLE = ("database_unavailable", "search_engine_unavailable", "counters_un
 
 def start_at_once(stack: ExitStack, folders: list[Path], **settings: str) -> list[Server]:
     def start(folder: Path) -> Server:
-        return stack.enter_context(running_server(folder, workers=1, **{**COMMON, **settings}))
+        return stack.enter_context(running_server(folder, workers=1, own_process=True, **{**COMMON, **settings}))
 
     with ThreadPoolExecutor(len(folders)) as pool:
         return list(pool.map(start, folders))
@@ -134,7 +134,7 @@ def test_workers_that_are_replaced_one_by_one_under_load_fail_no_request(machine
             assert len(now) == 4
             assert not now & old
 
-        eventually(all_are_new, seconds=40)
+        eventually(all_are_new)
         searches.wait_for(50)
 
     assert not searches.unanswered
@@ -150,7 +150,7 @@ def test_a_data_directory_that_cannot_be_used_is_named_at_the_start(tmp_path: Pa
 
 
 def _refused(folder: Path, cwd: Path) -> None:
-    with running_server(cwd / "good", workers=1, data_dir=str(folder)):
+    with running_server(cwd / "good", workers=1, own_process=True, data_dir=str(folder)):
         pass
 
 
@@ -205,7 +205,7 @@ def test_on_a_full_disk_writes_say_so_searches_go_on_and_nothing_acknowledged_is
         def works_again() -> None:
             assert customer.private.index(page("after")).status == 200
 
-        eventually(works_again, seconds=20)
+        eventually(works_again)
         found = {
             hit["id"]
             for offset in range(0, len(taken) + 100, 100)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from typing import Any
 
+import orjson
 from sqlalchemy.orm import Session
 
 from app.clock import now, today
 from app.counters.base import CounterStore
-from app.errors import ApiError, ErrorCode
+from app.errors import ApiError, Detail, ErrorCode, validation_error
 from app.models import API_SOURCE, Sync
 from app.plans import PlanLimits
 from app.services.daily_usage import count_changed, discount_changed
@@ -22,6 +24,7 @@ from app.services.indexing.stored_documents import (
     Origin,
     find_open_sync,
     known_ids,
+    read_stored,
     remove_stored,
     seen_ids,
     store,
@@ -40,7 +43,8 @@ from app.storage.database import Database
 from app.wording import counted, number
 from backends.base import Document
 from backends.errors import BackendUnavailable
-from schemas.validation.documents import ValidDocument
+from schemas.validation.documents import DocumentChange, DocumentProblems, ValidDocument, read_document
+from schemas.validation.problems import MAX_PROBLEMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,15 @@ class _Stored:
     revision: int
     created: int
     written: Sequence[Document]
+    day: date
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """Documents whose fields were changed, in SQL."""
+
+    revision: int
+    changed: int
     day: date
 
 
@@ -118,7 +131,7 @@ class DocumentWriter:
             _Batch(limits, documents, source, sync_id),
             partial(_put, account_id, site_id, self._max_site_fields),
         )
-        with self._discounted_if_unavailable(account_id, stored.day, len(documents)):
+        with self._discounted_if_unavailable(account_id, {stored.day: len(documents)}):
             self._indexer.apply(site_id, stored.revision, stored.written)
         return BulkOutcome(len(documents), stored.created)
 
@@ -140,10 +153,43 @@ class DocumentWriter:
             BackendUnavailable: They are removed here but perhaps still found; they will not be.
         """
 
+        removed, revision, day = self._remove_step(account_id, site_id, ids)
+        if removed:
+            with self._discounted_if_unavailable(account_id, {day: removed}):
+                self._indexer.apply(site_id, revision)
+        return removed
+
+    def remove_all(self, account_id: int, site_id: int, batches: Iterable[Sequence[str]], up_to: int) -> int:
+        """Remove documents in steps, each on its own, so that no other writer waits for long; gives how many.
+
+        Args:
+            batches: Their ids, as many as go at once; read while the steps before are done.
+            up_to: The last revision that may have written them: what was written since stays.
+
+        Raises:
+            ApiError: 404 for the site; 403 when it is paused.
+            BackendUnavailable: They are removed here but perhaps still found; they will not be.
+        """
+        total = reached = 0
+        by_day: dict[date, int] = {}
+        for ids in batches:
+            removed, reached, day = self._remove_step(account_id, site_id, ids, up_to=up_to)
+            by_day[day] = by_day.get(day, 0) + removed
+            total += removed
+        if total:
+            with self._discounted_if_unavailable(account_id, by_day):
+                self._indexer.apply(site_id, reached)
+        return total
+
+    def _remove_step(
+        self, account_id: int, site_id: int, ids: Sequence[str], *, up_to: int | None = None
+    ) -> tuple[int, int, date]:
+        """Remove documents in one transaction; gives how many, the site's revision, and the day it counts for."""
+
         def write(session: Session) -> Written[tuple[int, int, date]]:
             get_account(session, account_id, lock=True)
             site = get_writable_site(session, account_id, site_id)
-            removed = remove_stored(session, site, ids)
+            removed = remove_stored(session, site, ids, up_to=up_to)
             if not removed:
                 return Written((0, site.revision, today()))
             forgot_fields = forget_if_empty(site)
@@ -151,21 +197,38 @@ class DocumentWriter:
             day = count_changed(session, account_id, removed)
             return Written((removed, site.revision, day), account_id if forgot_fields else None)
 
-        removed, revision, day = self._transactions.run(account_id, write)
-        if removed:
-            with self._discounted_if_unavailable(account_id, day, removed):
-                self._indexer.apply(site_id, revision)
-        return removed
+        return self._transactions.run(account_id, write)
+
+    def change(self, account_id: int, site_id: int, changes: Sequence[DocumentChange]) -> int:
+        """Change fields of documents, all or none; gives how many documents. Their sources stay.
+
+        Args:
+            changes: Applied one after the other, also to one document.
+
+        Raises:
+            TooManySiteFields: The site would know more further fields than it may.
+            ApiError: 400 for a document that would not be valid; 404 for the site, or an id that it does not have;
+                403 when it is paused.
+            BackendUnavailable: They are stored but not, or perhaps not, searchable yet; they will be.
+        """
+        stored = self._transactions.run(
+            account_id, partial(_change, account_id, site_id, self._max_site_fields, changes)
+        )
+        with self._discounted_if_unavailable(account_id, {stored.day: stored.changed}):
+            self._indexer.apply(site_id, stored.revision)
+        return stored.changed
 
     @contextmanager
-    def _discounted_if_unavailable(self, account_id: int, day: date, documents: int) -> Iterator[None]:
+    def _discounted_if_unavailable(self, account_id: int, changed: Mapping[date, int]) -> Iterator[None]:
         """Whoever is told that the engine is away repeats the request, and is counted then."""
         try:
             yield
         except BackendUnavailable:
 
             def write(session: Session) -> Written[None]:
-                discount_changed(session, account_id, day, documents)
+                get_account(session, account_id, lock=True)
+                for day, documents in changed.items():
+                    discount_changed(session, account_id, day, documents)
                 return Written(None)
 
             self._transactions.run(account_id, write)
@@ -228,6 +291,69 @@ def _put(
     )
 
 
+def _change(
+    account_id: int, site_id: int, max_site_fields: int, changes: Sequence[DocumentChange], session: Session
+) -> Written[_Changed]:
+    """Store documents with changed fields under one revision, few of them in memory at once.
+
+    Raises:
+        ApiError: 400 for a document that would not be valid; 404 for the site or an unknown id; 403 when the site is
+            paused.
+    """
+    get_account(session, account_id, lock=True)
+    site = get_writable_site(session, account_id, site_id)
+    by_id: dict[str, list[DocumentChange]] = {}
+    for change in changes:
+        by_id.setdefault(change.id, []).append(change)
+    seen = SeenKinds(kinds_of(site))
+    problems: list[Detail] = []
+    found = 0
+    site.revision += 1
+    for stored in read_stored(session, site.id, list(by_id)):
+        found += 1
+        wanted = by_id[stored.id]
+        try:
+            document = read_document(_changed_fields(stored.body, wanted), wanted[-1].position)
+        except DocumentProblems as error:
+            problems += _problems_of(wanted[-1], error)
+            if len(problems) > MAX_PROBLEMS:
+                break
+            continue
+        surplus = find_surplus([document], seen.kinds, max_site_fields)
+        if surplus:
+            raise TooManySiteFields([document], surplus, max_site_fields)
+        seen.add(document.kinds)
+        store(session, site.id, site.revision, [(document, stored.origin)])
+    if problems:
+        raise validation_error(problems)
+    if found < len(by_id):
+        known = known_ids(session, site.id, list(by_id))
+        missing = next(identifier for identifier in by_id if identifier not in known)
+        raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, f"Document {missing!r} not found. Nothing was changed.")
+    brings_fields = remember(site, seen.kinds)
+    session.flush()
+    day = count_changed(session, account_id, found)
+    return Written(_Changed(site.revision, found, day), account_id if brings_fields else None)
+
+
+def _changed_fields(body: bytes, changes: Iterable[DocumentChange]) -> dict[str, Any]:
+    fields: dict[str, Any] = orjson.loads(body)
+    for change in changes:
+        fields |= change.fields
+        for name in change.removed:
+            fields.pop(name, None)
+    return fields
+
+
+def _problems_of(change: DocumentChange, error: DocumentProblems) -> Iterator[Detail]:
+    place = f"documents[{change.position}]"
+    for name, problem in error.problems:
+        field = f"{place}.{name}" if name else place
+        yield Detail(
+            field, problem.code, f"{name or place} {problem}", {"index": change.position, "id": change.id}
+        )  # fmt: skip
+
+
 class _Marks:
     """What syncs see in one transaction, before it is written: each document counts once."""
 
@@ -248,5 +374,5 @@ def _over_quota(limit: int, have: int, created: int) -> ApiError:
     return ApiError(
         ErrorCode.DOCUMENT_LIMIT_REACHED,
         f"The plan allows {counted(limit, 'document')}; the account has {number(have)}, and this batch adds "
-        f"{counted(created, 'new document')}. Nothing was indexed.",
+        f"{counted(created, 'new document')}. None of the batch was indexed.",
     )

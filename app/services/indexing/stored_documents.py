@@ -5,6 +5,7 @@ Whoever calls a function that changes rows holds the site's lock (:func:`app.ser
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,6 +25,8 @@ BODIES_AT_ONCE = 4_194_304
 """Bytes of bodies that are read together, unless one is larger."""
 
 SYNC_LAPSES_AFTER = timedelta(hours=24)
+
+_SYNC_ID = re.compile(r"sync_[A-Z2-7]{16}", re.ASCII)
 
 _UPSERT = """
 INSERT INTO documents (site_id, id, revision, changed_at, body, source, seen_by)
@@ -49,12 +52,26 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """A document as it is stored."""
+    """A document as it is stored.
+
+    Attributes:
+        revision: The site's revision that wrote it.
+        changed_at: Microseconds since the Unix epoch.
+    """
 
     id: str
+    revision: int
     body: bytes
     origin: Origin
     changed_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a document stands among those of its site, in order of revision and id."""
+
+    revision: int
+    id: str
 
 
 def known_ids(session: Session, site_id: int, ids: Sequence[str]) -> set[str]:
@@ -95,24 +112,31 @@ def read_stored(session: Session, site_id: int, ids: Sequence[str]) -> Iterator[
             )
         )
         sizes = {row.id: row[1] for row in rows}
-        for part in _parts([(identifier, sizes[identifier]) for identifier in step if identifier in sizes]):
-            read = session.execute(
-                select(
-                    StoredDocument.id,
-                    StoredDocument.body,
-                    StoredDocument.source,
-                    StoredDocument.seen_by,
-                    StoredDocument.changed_at,
-                ).where(StoredDocument.site_id == site_id, StoredDocument.id.in_(part))
-            ).all()
-            found = {row.id: row for row in read}
-            for identifier in part:
-                row = found.pop(identifier, None)
-                if row is not None and row.body is not None:
-                    yield StoredBody(row.id, row.body, Origin(row.source, row.seen_by), row.changed_at)
+        for part in parts_by_size([(identifier, sizes[identifier]) for identifier in step if identifier in sizes]):
+            yield from read_bodies(session, site_id, part)
 
 
-def _parts(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
+def read_bodies(session: Session, site_id: int, ids: Sequence[str]) -> Iterator[StoredBody]:
+    """Those of some ids that the site has, in their order, all read at once."""
+    rows = session.execute(
+        select(
+            StoredDocument.id,
+            StoredDocument.revision,
+            StoredDocument.body,
+            StoredDocument.source,
+            StoredDocument.seen_by,
+            StoredDocument.changed_at,
+        ).where(StoredDocument.site_id == site_id, StoredDocument.id.in_(ids))
+    )
+    found = {row.id: row for row in rows}
+    for identifier in ids:
+        row = found.pop(identifier, None)
+        if row is not None and row.body is not None:
+            yield StoredBody(row.id, row.revision, row.body, Origin(row.source, row.seen_by), row.changed_at)
+
+
+def parts_by_size(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
+    """The ids of documents of these sizes, in parts that are read at once."""
     part: list[str] = []
     total = 0
     for identifier, size in sizes:
@@ -123,6 +147,48 @@ def _parts(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
         total += size
     if part:
         yield part
+
+
+def newest_rows(
+    session: Session, site_id: int, source: str | None, ids: Sequence[str] | None, before: Place | None, limit: int
+) -> list[tuple[Place, int]]:
+    """Places and sizes of documents, last changed first.
+
+    Args:
+        source: Those of one source only.
+        ids: These only, no more than fit into a statement.
+        before: Those that come after this one in the list.
+    """
+    query = (
+        select(StoredDocument.revision, StoredDocument.id, func.length(StoredDocument.body))
+        .where(StoredDocument.site_id == site_id, _from_source(source))
+        .order_by(StoredDocument.revision.desc(), StoredDocument.id.desc())
+        .limit(limit)
+    )
+    if ids is not None:
+        query = query.where(StoredDocument.id.in_(ids))
+    if before is not None:
+        query = query.where(
+            StoredDocument.revision <= before.revision,
+            (StoredDocument.revision < before.revision) | (StoredDocument.id < before.id),
+        )
+    return [(Place(row.revision, row.id), row[2]) for row in session.execute(query)]
+
+
+def count_from(session: Session, site_id: int, source: str) -> int:
+    """How many documents a site has from one source."""
+    query = select(func.count()).where(StoredDocument.site_id == site_id, _from_source(source))
+    return session.scalar(query) or 0
+
+
+def next_source(session: Session, site_id: int, after: str) -> str | None:
+    """The source whose name follows ``after``, of those that are not ``api``: found in the index, without a scan."""
+    query = select(func.min(StoredDocument.source)).where(
+        StoredDocument.site_id == site_id,
+        StoredDocument.source != literal_column(f"'{API_SOURCE}'"),
+        StoredDocument.source > after,
+    )
+    return session.scalar(query)
 
 
 def store(session: Session, site_id: int, revision: int, written: Iterable[tuple[ValidDocument, Origin]]) -> int:
@@ -140,14 +206,19 @@ def store(session: Session, site_id: int, revision: int, written: Iterable[tuple
     return changed_at
 
 
-def remove_stored(session: Session, site: Site, ids: Sequence[str]) -> int:
-    """Mark documents as deleted under a new revision of the site; gives how many there were."""
+def remove_stored(session: Session, site: Site, ids: Sequence[str], *, up_to: int | None = None) -> int:
+    """Mark documents as deleted under a new revision of the site; gives how many there were.
+
+    Args:
+        up_to: The last revision that may have written them.
+    """
     changed_at = to_microseconds(now())
+    last = site.revision if up_to is None else up_to
     removed = 0
     for step in steps(ids):
         removed += _changed_rows(
             session,
-            StoredDocument.id.in_(step) & StoredDocument.body.is_not(None),
+            StoredDocument.id.in_(step) & StoredDocument.body.is_not(None) & (StoredDocument.revision <= last),
             site.id,
             {"body": None, "revision": site.revision + 1, "changed_at": changed_at},
         )
@@ -176,9 +247,16 @@ def _changed_rows(session: Session, condition: ColumnElement[bool], site_id: int
     return int(result.rowcount)  # type: ignore[attr-defined]  # An UPDATE's result has one.
 
 
+def find_sync(session: Session, site_id: int, sync_id: str) -> Sync | None:
+    """A sync of the site. What cannot be the id of one is not worth a query."""
+    if not _SYNC_ID.fullmatch(sync_id):
+        return None
+    return session.scalar(select(Sync).where(Sync.id == sync_id, Sync.site_id == site_id))
+
+
 def find_open_sync(session: Session, site_id: int, sync_id: str) -> Sync | None:
     """A sync of the site that takes calls."""
-    sync = session.scalar(select(Sync).where(Sync.id == sync_id, Sync.site_id == site_id))
+    sync = find_sync(session, site_id, sync_id)
     return None if sync is None or sync.status != "running" or has_lapsed(sync, now()) else sync
 
 
@@ -193,11 +271,18 @@ def has_lapsed(sync: Sync, moment: datetime) -> bool:
 
 
 def _of_source(sync: Sync) -> ColumnElement[bool]:
-    condition = and_(StoredDocument.source == sync.source, StoredDocument.body.is_not(None))
-    if sync.source != API_SOURCE:
-        # As it stands in the index, which planners must know to fit.
-        condition &= StoredDocument.source != literal_column(f"'{API_SOURCE}'")
-    return condition
+    return _from_source(sync.source)
+
+
+def _from_source(source: str | None) -> ColumnElement[bool]:
+    """Documents that are there, of one source if it is named."""
+    there = StoredDocument.body.is_not(None)
+    if source is None:
+        return there
+    if source == API_SOURCE:
+        return and_(there, StoredDocument.source == source)
+    # The second condition stands in the index so, which planners must know to fit.
+    return and_(there, StoredDocument.source == source, StoredDocument.source != literal_column(f"'{API_SOURCE}'"))
 
 
 def _unseen(sync: Sync) -> ColumnElement[bool]:
@@ -217,8 +302,8 @@ def count_of_source(session: Session, sync: Sync) -> tuple[int, int]:
 def unseen_rows(session: Session, sync: Sync, after: tuple[int, str], limit: int) -> Sequence[tuple[int, str]]:
     """Revision and id of documents of its source that a sync has not seen, in this order, ``after`` one of them."""
     revision, identifier = after
-    later = (StoredDocument.revision > revision) | (
-        (StoredDocument.revision == revision) & (StoredDocument.id > identifier)
+    later = (StoredDocument.revision >= revision) & (
+        (StoredDocument.revision > revision) | (StoredDocument.id > identifier)
     )
     rows = session.execute(
         select(StoredDocument.revision, StoredDocument.id)

@@ -12,19 +12,23 @@ from typing import Any
 from app.crawler.feeds import fetch_feed
 from app.crawler.network import Network
 from app.crawler.politeness import Turns
-from app.crawler.reading.pages import read_page
+from app.crawler.reading.reader import PageReader
 from app.crawler.sitemaps import walk_sitemaps
 from app.crawler.values import NotIndexed, Reason, Selectors
+from app.crawler.wordpress import walk_posts
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source
+from app.services.sources.checks import check_address, check_selectors
 from app.services.sources.page_documents import make_document
-from app.services.sources.scope import check_address
+from app.services.sources.posts import page_of_post
 from app.services.sources.visitor import Visitor
 
 AT_ONCE = 2
 """Previews at work in one process: they hold threads that answer requests."""
 MAX_SECONDS = 6.0
 """How long one address may take, and when nothing is waited for any more."""
+MAX_CPU_SECONDS = 4
+"""Processor time for reading the page, in a process of its own."""
 RETRY_SECONDS = 5
 
 
@@ -68,6 +72,7 @@ class Previewer:
             ApiError: 400 for an address that is not the site's; 503 while too many pages are looked at.
         """
         address = check_address(site, url, private_addresses=self._private_addresses)
+        check_selectors(selectors)
         if not self._room.acquire(blocking=False):
             raise ApiError(
                 ErrorCode.SERVER_BUSY, "Too many pages are being previewed; try again.", retry_after=RETRY_SECONDS
@@ -103,14 +108,18 @@ def _read(visitor: Visitor, source: Source, selectors: Selectors) -> Mapping[str
     Raises:
         NotIndexed: There would be none.
     """
+    if source.kind == "wordpress":
+        for post in walk_posts(visitor.fetch_listing, source.url):
+            page = page_of_post(post)
+            return make_document(page, post.url, page.title).fields
+        raise NotIndexed(Reason.EMPTY, "The blog has no published post.")
     fetched = visitor.fetch_page(_first_address(visitor, source), lambda url: None)
-    page = read_page(fetched, selectors)
-    if page.noindex:
-        raise NotIndexed(Reason.NOINDEX, "The page asks not to be indexed.")
+    with PageReader(MAX_CPU_SECONDS, MAX_SECONDS) as reader:
+        page = reader.read(fetched, selectors)
+    if page.left_out is not None:
+        raise NotIndexed(page.left_out, "The page gives no document.")
     if page.canonical not in (None, fetched.url):
         raise NotIndexed(Reason.CANONICAL, "The page names another address as its own.")
-    if not page.content:
-        raise NotIndexed(Reason.EMPTY, "The page has no text.")
     return make_document(page, fetched.url, page.title).fields
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from app.clock import now
 from app.errors import ApiError, ErrorCode
-from app.models import API_SOURCE, EngineTask, RunPage, SourcePage, SourceRun, StoredDocument, Sync
+from app.models import API_SOURCE, EngineTask, RunPage, Site, Source, SourcePage, SourceRun, StoredDocument, Sync
 from app.services import outbox
 from app.services.indexing.documents import DocumentWriter
 from app.services.sites import get_site
@@ -53,6 +53,16 @@ def delete_source(database: Database, account_id: int, site_id: int, source_id: 
         action = outbox.RELEASE_SOURCE if keep_documents else outbox.REMOVE_SOURCE
         outbox.add(session, site.engine, action, f"{account_id}:{site.id}:{source.id}")
         session.delete(source)
+
+
+def delete_pages_of_sites(database: Database, account_id: int, site_id: int | None = None) -> None:
+    """The same for all sources of an account's sites, or of one, which are to be deleted."""
+    of_account = select(Source.id).join(Site, Site.id == Source.site_id).where(Site.account_id == account_id)
+    with database.read() as session:
+        query = of_account if site_id is None else of_account.where(Site.id == site_id)
+        source_ids = session.scalars(query).all()
+    for source_id in source_ids:
+        delete_pages(database, source_id)
 
 
 def delete_pages(database: Database, source_id: str) -> None:

@@ -15,9 +15,9 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site, Source, SourcePage, SourceRun
 from app.services.sites import get_site, site_inactive
+from app.services.sources.checks import check_address, check_selectors
 from app.services.sources.runs import newest_runs, request_run, source_status
 from app.services.sources.schedule import next_run_at
-from app.services.sources.scope import check_address
 from app.storage.database import ROW_LOCK
 from app.wording import counted
 
@@ -160,6 +160,7 @@ def create_source(
             ErrorCode.SOURCE_LIMIT_REACHED, f"A site can have {counted(MAX_SOURCES, 'source')}; delete one first."
         )
     url = check_address(site, fields["url"], private_addresses=private_addresses)
+    check_selectors(fields["selectors"])
     _refuse_twice(session, site, fields["kind"], url)
     moment = now()
     source_id = f"src_{secrets.token_hex(8)}"
@@ -200,6 +201,7 @@ def update_source(
         values["url"] = check_address(site, values["url"], private_addresses=private_addresses)
         if values["url"] != source.url:
             _refuse_twice(session, site, source.kind, values["url"])
+    check_selectors(values.get("selectors", {}))
     if values.get("schedule", source.schedule) != source.schedule:
         source.next_run_at = next_run_at(source.id, values["schedule"], moment)
     if any(values[name] != getattr(source, name) for name in READING & values.keys()):

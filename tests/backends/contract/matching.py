@@ -211,6 +211,20 @@ class MatchingContract:
         pinned = SearchSettings(pinned={"walrus": ("z", "b")})
         assert case.ids("walrus", "color = red", settings=pinned) == ["z", "a"]
 
+    def test_a_hidden_document_is_not_found_whatever_else_is_asked(self, case: Case) -> None:
+        case.add(page("a", "walrus", color="red"), page("A", "walrus", color="red"), page("z", "x", color="blue"))
+        hidden = SearchSettings(hidden={"walrus": ("a", "gone"), "*": ("z",)}, pinned={"walrus": ("z", "a")})
+
+        result = case.search(" WALRUS ", settings=hidden, facets=("color",))
+
+        assert [hit.id for hit in result.hits] == ["z", "A"]
+        assert result.total == 2
+        assert result.facets["color"] == {"blue": 1, "red": 1}
+        assert case.ids("walrus", "color = red", settings=hidden) == ["A"]
+        assert case.ids("walrus", settings=hidden, sort=(SortKey("color"),)) == ["A"]
+        assert sorted(case.ids("*", settings=hidden)) == ["A", "a"]
+        assert sorted(case.ids("walru", settings=hidden)) == ["A", "a"]
+
     def test_newer_wins_when_all_else_is_equal(self, case: Case) -> None:
         case.add(
             page("old", "walrus", date="2010-01-01"),

@@ -64,6 +64,15 @@ class MeilisearchPromises(NativeFilters):
         assert pages == [["z"], ["b"], ["a"], []]
         assert case.ids("word", "color = red", settings=pinned) == ["z"]
 
+    def test_a_hidden_document_is_not_found_even_if_pinned(self, case: Case) -> None:
+        case.add(page("a", "word", color="red"), page("A", "word", color="red"), page("z", "other", color="blue"))
+        hidden = SearchSettings(hidden={"word": ("a", "gone")}, pinned={"word": ("z", "a")})
+        result = case.search(" WORD ", settings=hidden, facets=("color",))
+        assert [hit.id for hit in result.hits] == ["z", "A"]
+        assert result.total == 2
+        assert case.ids("word", "color = red", settings=hidden) == ["A"]
+        assert sorted(case.ids("wor", settings=hidden)) == ["A", "a"]
+
     def test_a_credential_searches_its_index_until_revoked(self, case: Case) -> None:
         case.add(page("a", "word"))
         soon = datetime.now(UTC) + timedelta(hours=1)

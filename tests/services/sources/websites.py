@@ -41,12 +41,14 @@ class Website:
 
     Attributes:
         asked: The path and status of every answer, in order, without robots.txt.
+        sent: The headers of every request, by their names in lower case.
         before: Called with each path before it is answered.
     """
 
     def __init__(self) -> None:
         self.pages: dict[str, Answer] = {}
         self.asked: list[tuple[str, int]] = []
+        self.sent: list[dict[str, str]] = []
         self.before: Callable[[str], object] = lambda path: None
         self._lock = threading.Lock()
         site = self
@@ -64,6 +66,7 @@ class Website:
                     if self.headers["If-None-Match"] == etag:
                         status, body = 304, b""
                 with site._lock:
+                    site.sent.append({name.lower(): value for name, value in self.headers.items()})
                     if self.path != "/robots.txt":
                         site.asked.append((self.path, status))
                 self.send_response(status)

@@ -112,8 +112,8 @@ def eventually(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
-        gc.collect()  # What other tests left in cycles holds indexes, too.
-        time.sleep(0.05)
+        gc.collect()  # What other tests left in cycles holds indexes, too; walking all of it takes a while.
+        time.sleep(0.25)
 
 
 def test_an_open_index_holds_no_file_descriptor_and_one_thread(backend: TantivyBackend) -> None:

@@ -17,8 +17,8 @@ from app.models import Site, SourceRun
 from app.pages.forms import banner_of, refill_on_error
 from app.pages.layout import render
 from app.pages.redirects import see_other
-from app.pages.run_reports import Report, explain_reason, report_run
-from app.pages.source_lines import explain, read_headers, read_selectors, read_source, write_source
+from app.pages.sources.lines import explain, read_headers, read_selectors, read_source, write_source
+from app.pages.sources.reports import Report, explain_reason, report_run
 from app.runtime import runtime
 from app.services.sites import get_site
 from app.services.sources import runs, sources
@@ -29,8 +29,8 @@ from app.web.hosts import base_url
 from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
 from schemas.sites import PageQuerySchema
+from schemas.sources import KINDS, SCHEDULES, PreviewSchema, RunRequestSchema, SourceCreateSchema, SourceUpdateSchema
 from schemas.validation.sites import complete_url
-from schemas.sources import KINDS, SCHEDULES, PreviewSchema, SourceCreateSchema, SourceUpdateSchema
 
 SHOWN_RUNS = 5
 LISTED_PAGES = 100
@@ -51,8 +51,8 @@ _REFRESHED = ((timedelta(seconds=30), 2), (timedelta(minutes=5), 5))
 _SELDOM = 15
 """Age of a run to the seconds between two looks at its progress."""
 
-_MORE = ("include", "exclude", "selector_content", "selector_title", "selector_remove", "max_pages", "max_depth", "headers")
-_NOT_FOR_WORDPRESS = ("selector_content", "selector_title", "selector_remove")
+_SELECTORS = ("selector_content", "selector_title", "selector_remove")
+_MORE = ("include", "exclude", *_SELECTORS, "max_pages", "max_depth", "headers")
 
 
 def _described(kind: str) -> list[tuple[str, str, str, str]]:
@@ -66,7 +66,12 @@ def _described(kind: str) -> list[tuple[str, str, str, str]]:
     found = [
         ("url", "url", "Address", address),
         ("schedule", "select", "Visit again", "So that new pages are found and deleted ones disappear."),
-        ("include", "textarea", "Only these pages", "One pattern of a path per line, such as /docs/*. Empty: all pages."),
+        (
+            "include",
+            "textarea",
+            "Only these pages",
+            "One pattern per line, such as /docs/*. Empty: all pages.",
+        ),
         ("exclude", "textarea", "Not these pages", "One pattern per line, such as /private/* or *?print=*."),
         (
             "selector_content",
@@ -76,7 +81,7 @@ def _described(kind: str) -> list[tuple[str, str, str, str]]:
         ),
         ("selector_title", "text", "Title selector", "CSS selector of the title, such as h1. Empty: the page’s title."),
         ("selector_remove", "text", "Leave out", "CSS selector of elements to leave out, such as .advert, nav."),
-        ("max_pages", "text", "Maximum pages", "Most addresses to visit in one run. Empty: no limit."),
+        ("max_pages", "text", "Maximum pages", "Most pages of this source in the search. Empty: no limit."),
         ("max_depth", "text", "Maximum depth", "Most links to follow from the start page. Empty: no limit."),
         (
             "headers",
@@ -86,7 +91,7 @@ def _described(kind: str) -> list[tuple[str, str, str, str]]:
             "They are sent to this host only and are not shown again.",
         ),
     ]
-    left_out = {"wordpress": _NOT_FOR_WORDPRESS, "website": ()}.get(kind, ())
+    left_out = {"wordpress": _SELECTORS, "website": ()}.get(kind, ())
     depth = () if kind == "website" else ("max_depth",)
     return [field for field in found if field[0] not in (*left_out, *depth)]
 
@@ -98,7 +103,9 @@ def list_sources(site_id: int) -> str:
         site = get_site(session, account_id, site_id)
         found, total = sources.list_sources(session, account_id, site_id, limit=sources.MAX_SOURCES, offset=0)
         newest = runs.newest_runs(session, [source.id for source in found])
-        shown = [(sources.view(source, newest.get(source.id)), _report(session, newest.get(source.id))) for source in found]
+        shown = [
+            (sources.view(source, newest.get(source.id)), _report(session, newest.get(source.id))) for source in found
+        ]
     return render(
         "sources.html",
         site=site,
@@ -205,7 +212,11 @@ def preview_page(site_id: int) -> str:
         return _create_form(site_id, kind if kind in KINDS else "website", error=error, preview=preview, is_sent=True)
 
     refill_on_error(show, (400, 401, 403, 429, 503))
-    values = {"url": complete_url(form.get("url", "")), "selectors": read_selectors(form), "headers": read_headers(form)}
+    values = {
+        "url": complete_url(form.get("url", "")),
+        "selectors": read_selectors(form),
+        "headers": read_headers(form),
+    }
     fields = _load(PreviewSchema(), values)
     preview = source_actions.preview_page(
         current_caller(), site_id, fields, kind=kind if kind in KINDS else "website", source_id=source_id or None
@@ -249,8 +260,15 @@ def delete_source(site_id: int, source_id: str) -> Response:
 
 
 def run_source(site_id: int, source_id: str) -> Response:
-    """Queue a run; the one after a refused sweep may remove what it must."""
-    options = {"urls": None, "max_removed_percent": 100 if _sent().get("remove_anyway") == "true" else None}
+    """Queue a run: of everything, or of one page; the one after a refused sweep may remove what it must."""
+    form = _sent()
+    options = _load(
+        RunRequestSchema(),
+        {
+            **({"urls": [form["url"]]} if "url" in form else {}),
+            **({"max_removed_percent": 100} if form.get("remove_anyway") == "true" else {}),
+        },
+    )
     source_actions.request_run(current_caller(), site_id, source_id, options)
     return see_other(f"/api/sites/{site_id}/sources/{source_id}")
 

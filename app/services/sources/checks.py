@@ -1,6 +1,10 @@
-"""Which addresses a site's sources may have: those of its own host, and of hosts below its registrable domain."""
+"""What a source may have: an address of its site, and selectors that are CSS."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+
+from turbohtml import parse
 
 from app.crawler.addresses import Scope, host_of, normalize_url
 from app.crawler.ip_addresses import is_public, literal_address
@@ -9,7 +13,7 @@ from app.models import Site
 
 
 def check_address(site: Site, url: str, *, private_addresses: bool, field: str = "url") -> str:
-    """An address of a site, normalized.
+    """An address on a site's host or below its registrable domain, normalized.
 
     Args:
         private_addresses: Whether it may be a literal address of a private network.
@@ -34,3 +38,17 @@ def check_address(site: Site, url: str, *, private_addresses: bool, field: str =
     if address is not None and not private_addresses and not is_public(address):
         raise field_error(field, "private_address", "must not be the address of a private network")
     return normalized
+
+
+def check_selectors(selectors: Mapping[str, str]) -> None:
+    """Refuse selectors that the reader of pages cannot use.
+
+    Raises:
+        ApiError: 400.
+    """
+    nothing = parse("", positions=False)
+    for name, selector in selectors.items():
+        try:
+            nothing.select(selector)
+        except ValueError as error:
+            raise field_error(f"selectors.{name}", "invalid", "is not a CSS selector") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.errors import ErrorCode
 from app.models import SourceRun
 from app.wording import counted, duration, number
 
@@ -45,6 +46,7 @@ class Report:
         left_out: Why addresses were left out, the most frequent reason first.
         done: How many addresses are dealt with.
         took: How long it took; ``None`` while it runs.
+        failure: Why it failed, if it did.
     """
 
     run: SourceRun
@@ -52,6 +54,7 @@ class Report:
     left_out: list[LeftOut]
     done: int
     took: str | None
+    failure: str | None
 
 
 _NOTHING_TO_DO = "There is nothing to do."
@@ -60,63 +63,53 @@ _NEXT_RUN = "The next run tries again; a page that was indexed before stays sear
 EXPLANATIONS: Mapping[str, Explanation] = {
     "robots": Explanation(
         "by robots.txt",
-        "The site’s robots.txt does not let our crawler, SiteSearchBot, visit these addresses.",
-        "To have them indexed, allow SiteSearchBot in robots.txt.",
+        "The site’s robots.txt keeps our crawler, SiteSearchBot, out.",
+        "Allow SiteSearchBot in robots.txt if visitors should find what is there.",
     ),
     "noindex": Explanation(
         "marked noindex",
-        "These pages ask not to be indexed, with a robots meta tag or an X-Robots-Tag header.",
-        "Remove noindex from pages that visitors should find.",
+        "A robots meta tag or an X-Robots-Tag header says noindex.",
+        "Remove it if visitors should find what is there.",
     ),
     "canonical": Explanation(
-        "copies of another address",
-        "These pages name another address as the canonical one, which is indexed instead.",
+        "with another canonical address",
+        "Another address is named as the canonical one, and is indexed instead.",
         "There is nothing to do, unless the canonical link is wrong.",
     ),
-    "duplicate": Explanation(
-        "duplicates",
-        "These addresses lead to a page that is already indexed.",
-        _NOTHING_TO_DO,
-    ),
+    "duplicate": Explanation("duplicated", "The same text is already indexed under another address.", _NOTHING_TO_DO),
     "too_large": Explanation(
-        "too large",
-        "These pages have more than 10 MiB.",
-        "Split them, or send their text through the API.",
+        "too large", "A page may have at most 10 MiB.", "Split it, or send its text through the API."
     ),
     "not_text": Explanation(
         "not text",
-        "These are images, archives, or other files that have no text to read.",
+        "Images, archives, and the like have no text to read.",
         "There is nothing to do. Web pages, PDFs, and text files are indexed.",
     ),
-    "timeout": Explanation(
-        "too slow",
-        "The server did not send these pages in time.",
-        _NEXT_RUN,
-    ),
+    "timeout": Explanation("too slow", "The server took too long to answer.", _NEXT_RUN),
     "redirect_loop": Explanation(
         "in a redirect loop",
-        "These addresses redirect to each other or too many times.",
+        "Redirects lead in a circle, or there are too many of them in a row.",
         "Correct the redirects on your server.",
     ),
     "private_address": Explanation(
         "at a private address",
-        "These addresses lead into a private network, which this service does not visit.",
+        "The address leads into a private network, which this service does not visit.",
         "Use a public address. For an intranet, the operator of this service can set CRAWL_PRIVATE_ADDRESSES.",
     ),
     "other_host": Explanation(
         "on another host",
-        "These addresses lead to a host that does not belong to this site.",
+        "The address leads to a host that does not belong to this site.",
         "To index the other host, add it as a site of its own.",
     ),
     "excluded": Explanation(
         "excluded",
-        "The patterns of this source leave these addresses out.",
-        "To have them indexed, edit the source’s patterns.",
+        "The source’s patterns, or its maximum of pages, leave the address out.",
+        "Edit the source if it should be indexed.",
     ),
     "trap": Explanation(
-        "endless addresses",
-        "These look like addresses without end, such as calendars or session ids.",
-        "If they are real pages, list them in a sitemap.",
+        "endless",
+        "The address looks like one of a list without end, such as a calendar.",
+        "If it is a real page, list it in a sitemap.",
     ),
     "quota": Explanation(
         "beyond your plan",
@@ -125,7 +118,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     "empty": Explanation(
         "without text",
-        "No text was found on these pages. JavaScript is not run: text that a script adds is not seen.",
+        "No text was found. JavaScript is not run: text that a script adds is not seen.",
         "Let the server send the text, name the elements that hold it as the content selector, or use the API.",
     ),
     "certificate": Explanation(
@@ -139,50 +132,32 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         f"Check that the address is right and that the server answers. {_NEXT_RUN}",
     ),
     "soft_404": Explanation(
-        "“not found” pages",
-        "The server answers as if these pages existed, but they say that nothing was found.",
+        "only saying “not found”",
+        "The server answers as if there were a page, but its text says that nothing was found.",
         "Let the server answer such addresses with the status 404.",
     ),
-    "cancelled": Explanation(
-        "not visited",
-        "The run was cancelled before these addresses were visited.",
-        "Run the source again.",
-    ),
+    "cancelled": Explanation("not visited", "The run was cancelled before it came to them.", "Run the source again."),
     "bad_source": Explanation(
-        "unreadable lists",
-        "This sitemap, feed, or API could not be read.",
+        "unreadable",
+        "A sitemap, feed, or API could not be read.",
         "Check that the address is right and that it answers with a valid sitemap, feed, or API response.",
     ),
     "http_401": Explanation(
         "behind a password",
         "The server asks for a password (HTTP 401).",
-        "Add a request header that lets the crawler in, or exclude these addresses.",
+        "Add a request header that lets the crawler in, or exclude the address.",
     ),
     "http_403": Explanation(
         "refused by the server",
         "The server refuses access (HTTP 403).",
-        "Allow the user agent SiteSearchBot on your server or firewall, or exclude these addresses.",
+        "Allow the user agent SiteSearchBot on your server or firewall, or exclude the address.",
     ),
-    "http_404": Explanation(
-        "not found",
-        "There is no page at these addresses (HTTP 404).",
-        "Correct the links that lead there.",
-    ),
-    "http_410": Explanation(
-        "gone",
-        "The server says that these pages were removed (HTTP 410).",
-        _NOTHING_TO_DO,
-    ),
+    "http_404": Explanation("not found", "There is no such page (HTTP 404).", "Correct the links that lead there."),
+    "http_410": Explanation("gone", "The server says that the page was removed (HTTP 410).", _NOTHING_TO_DO),
     "http_429": Explanation(
-        "refused for now",
-        "The server asked the crawler to wait longer than it can (HTTP 429).",
-        _NEXT_RUN,
+        "refused for now", "The server asked the crawler to wait for longer than it does (HTTP 429).", _NEXT_RUN
     ),
-    "http_503": Explanation(
-        "unavailable for now",
-        "The server says that it is unavailable (HTTP 503).",
-        _NEXT_RUN,
-    ),
+    "http_503": Explanation("unavailable for now", "The server says that it is unavailable (HTTP 503).", _NEXT_RUN),
 }
 """Reason to its explanation; other HTTP statuses are told by :func:`explain_reason`."""
 
@@ -202,6 +177,16 @@ def explain_reason(reason: str) -> Explanation:
     )
 
 
+def explain_failure(error: Mapping[str, str] | None) -> str:
+    """Why a run failed, and what to do about it."""
+    if error is None or error["code"] == ErrorCode.INTERNAL_ERROR:
+        return "Something went wrong in this service. What was read is searchable; run the source again."
+    if error["code"] == ErrorCode.SYNC_REMOVES_TOO_MUCH:
+        return "It did not find many pages again that were indexed before. Nothing was removed."
+    known = EXPLANATIONS.get(error["code"])
+    return error["message"] if known is None else f"{error['message']} {known.remedy}"
+
+
 def report_run(run: SourceRun, reasons: Mapping[str, int]) -> Report:
     """The report of a run that left out these many addresses for these reasons."""
     return Report(
@@ -210,6 +195,7 @@ def report_run(run: SourceRun, reasons: Mapping[str, int]) -> Report:
         left_out=[LeftOut(reason, count, explain_reason(reason)) for reason, count in reasons.items()],
         done=run.indexed + run.unchanged + run.skipped + run.failed,
         took=_took(run),
+        failure=explain_failure(run.error) if run.status == "failed" else None,
     )
 
 

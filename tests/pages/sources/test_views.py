@@ -12,10 +12,13 @@ from sqlalchemy import update
 
 from app.clock import now
 from app.models import RunPage, SourceRun
-from tests.callers import Tenant, register_tenant
+from app.plans import PlanLimits
+from app.services.sources import runs
+from schemas.validation.documents import read_document
+from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.pages.people import Person, person_of, register_person
-from tests.websites import Website, running_website
+from tests.services.sources.websites import Website, html, serving
 
 URL = "https://www.example.com/"
 
@@ -50,9 +53,13 @@ def leave_out(tenant: Tenant, source: dict[str, Any], **reasons: int) -> None:
             for number in range(count):
                 session.add(
                     RunPage(
-                        run_id=source["last_run"]["id"], url=f"{URL}{reason}/{number}", position=number, depth=1,
-                        status="skipped", reason=reason,
-                    )  # fmt: skip
+                        run_id=source["last_run"]["id"],
+                        url=f"{URL}{reason}/{number}",
+                        position=number,
+                        depth=1,
+                        status="skipped",
+                        reason=reason,
+                    )
                 )
 
 
@@ -231,7 +238,7 @@ def test_a_report_says_what_was_left_out_why_and_what_to_do(person: Person, tena
 
     sentence = "212 pages indexed (12 new or changed), 3 removed, 14 left out: 9 by robots.txt, 5 not found."
     assert sentence in person.page.text
-    assert "To have them indexed, allow SiteSearchBot in robots.txt." in person.page.text
+    assert "Allow SiteSearchBot in robots.txt if visitors should find what is there." in person.page.text
     person.follow("See the addresses that were left out")
     rows = [row.text for row in person.page.one("tbody").all("tr")]
     assert len(rows) == 14
@@ -246,11 +253,55 @@ def test_a_failed_run_is_told_on_the_dashboard_until_one_succeeds(person: Person
     person.go("/dashboard")
     assert "The sitemap could not be read." in person.page.text
     person.follow(URL)
-    assert "The run failed. The sitemap could not be read." in person.page.text
+    assert "The run failed. The sitemap could not be read. Check that the address is right" in person.page.text
     person.press("Run now")
     change_run(tenant, source, status="finished", started_at=now(), finished_at=now())
     person.go("/dashboard")
     assert "could not be read" not in person.page.text
+
+
+def test_a_run_that_would_have_removed_too_much_shows_what_and_can_be_allowed_to(
+    person: Person, tenant: Tenant
+) -> None:
+    source = make_source(tenant)
+    part = tenant.app.extensions["runtime"]
+    sync = part.syncs.begin(tenant.account_id, tenant.site_id, source["id"])
+    limits = PlanLimits(None, None, None, None, None, None)
+    documents = [read_document(page(number)) for number in range(12)]
+    part.writer.put(tenant.account_id, limits, tenant.site_id, documents, source=source["id"])
+    part.writer.put(tenant.account_id, limits, tenant.site_id, documents[:1], sync_id=sync.id)
+    error = {"code": "sync_removes_too_much", "message": "This would remove 11 of the source's 12 documents."}
+    change_run(
+        tenant, source, status="failed", started_at=now(), finished_at=now(), indexed=1, sync_id=sync.id, error=error
+    )
+
+    person.go(path_of(source))
+
+    assert "11 pages would be removed" in person.page.text
+    listed = [found.text for found in person.page.one("ul", class_="addresses").all("li")]
+    assert sorted(listed) == sorted(f"/pages/{number}" for number in range(1, 12))
+    person.press("Run again and remove them")
+    with part.database.read() as session:
+        newest = runs.newest_runs(session, [source["id"]])[source["id"]]
+    assert (newest.status, newest.options) == ("queued", {"max_removed_percent": 100})
+    assert "would be removed" not in person.page.text
+
+
+def test_one_page_can_be_fetched_again(person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    change_run(tenant, source, status="finished", started_at=now(), finished_at=now())
+    part = tenant.app.extensions["runtime"]
+    document = read_document(page(1, id=URL + "hours", url=URL + "hours"))
+    limits = PlanLimits(None, None, None, None, None, None)
+    part.writer.put(tenant.account_id, limits, tenant.site_id, [document], source=source["id"])
+
+    person.go(f"/sites/{tenant.site_id}/documents")
+    person.follow("Page 1")
+    person.press("Fetch this page again now")
+
+    assert person.path == path_of(source)
+    with part.database.read() as session:
+        assert runs.newest_runs(session, [source["id"]])[source["id"]].options == {"urls": [URL + "hours"]}
 
 
 def test_deleting_a_source(person: Person, tenant: Tenant) -> None:
@@ -276,17 +327,22 @@ def test_with_all_the_sources_a_site_may_have_no_form_is_offered(person: Person,
 def test_another_accounts_source_is_not_shown(tenant: Tenant, stranger: Tenant) -> None:
     source = make_source(tenant)
     eve = person_of(stranger)
-    for path in (path_of(source), path_of(source, "/runs"), f"/sites/{tenant.site_id}/sources/{source['id']}/edit",
-                 f"/sites/{tenant.site_id}/sources/create", path_of({**source, "site_id": stranger.site_id})):  # fmt: skip
+    own_pages = f"/sites/{tenant.site_id}/sources"
+    for path in (
+        path_of(source),
+        path_of(source, "/runs"),
+        path_of({**source, "site_id": stranger.site_id}),
+        f"{own_pages}/create",
+        f"{own_pages}/{source['id']}/edit",
+    ):
         assert eve.call("GET", path).status_code == 404, path
 
 
 @pytest.fixture
 def website() -> Iterator[Website]:
-    with running_website({
-        "/": "<title>Museum</title><body><main><p>Ships and lighthouses of the harbour, shown in eleven rooms.</p></main>",
-        "/secret": "<title>Secret</title><meta name=robots content=noindex><body>Nothing to see for anybody here.",
-    }) as site:  # fmt: skip
+    with serving() as site:
+        site.pages["/"] = html("Museum", "Ships and lighthouses of the harbour, shown in eleven rooms.")
+        site.pages["/secret"] = html("Secret", head="<meta name=robots content=noindex>")
         yield site
 
 
@@ -295,7 +351,7 @@ def intranet(tmp_path: Path, website: Website) -> Iterator[Tenant]:
     """A customer of an installation that crawls private addresses; the site is the website."""
     app = make_app(make_settings(tmp_path, crawl_private_addresses=True))
     tenant = register_tenant(app, "ann@example.com")
-    tenant.private.put(f"/sites/{tenant.site_id}", json={"url": website.base_url})
+    tenant.private.put(f"/sites/{tenant.site_id}", json={"url": website.url})
     yield tenant
     close_app(app)
 
@@ -309,7 +365,7 @@ def test_a_preview_shows_what_a_page_would_become_and_keeps_what_was_typed(intra
     preview = person.page.one("section", id="preview").text
     assert "Museum" in preview
     assert "Ships and lighthouses" in preview
-    assert ("/", "yes") in [(path, headers.get("x-staging")) for path, headers in website.requests]
+    assert website.sent[-1]["x-staging"] == "yes"
     assert intranet.private.get(f"/api/sites/{intranet.site_id}/sources").get_json()["total"] == 0
     person.press("Start")
     (source,) = intranet.private.get(f"/api/sites/{intranet.site_id}/sources").get_json()["sources"]
@@ -320,17 +376,17 @@ def test_a_preview_says_why_a_page_would_not_be_indexed(intranet: Tenant, websit
     person = person_of(intranet)
     for path, reason in (("/secret", "marked noindex"), ("/gone", "not found")):
         person.go(f"/sites/{intranet.site_id}/sources/create")
-        person.press("Preview the page", url=website.base_url + path)
-        assert f"This page would not be indexed: it is {reason}." in person.page.text
+        person.press("Preview the page", url=website.url + path)
+        assert f"This page would not be indexed ({reason})." in person.page.text
 
 
 def test_a_preview_while_editing_uses_the_stored_headers(intranet: Tenant, website: Website) -> None:
-    source = make_source(intranet, url=website.base_url, headers={"X-Staging": "yes"})
+    source = make_source(intranet, url=website.url, headers={"X-Staging": "yes"})
     person = person_of(intranet)
     person.go(f"/sites/{intranet.site_id}/sources/{source['id']}/edit")
     person.press("Preview the page", selector_content="main")
     assert "Ships and lighthouses" in person.page.one("section", id="preview").text
-    assert website.requests[-1][1]["x-staging"] == "yes"
+    assert website.sent[-1]["x-staging"] == "yes"
     assert person.page.one("input", name="selector_content").attributes["value"] == "main"
     person.press("Save")
     assert intranet.private.get(path_of(source)).get_json()["source"]["selectors"] == {"content": "main"}

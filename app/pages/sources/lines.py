@@ -8,8 +8,8 @@ from typing import Any
 from app.errors import Detail, field_error
 from app.pages.settings_lines import lines_of
 from app.wording import counted
-from schemas.validation.sites import complete_url
 from schemas.sources import MAX_GLOBS, MAX_HEADERS, SELECTORS
+from schemas.validation.sites import complete_url
 
 Form = Mapping[str, str]
 
