@@ -29,4 +29,5 @@ def install() -> None:
 
 if __name__ == "__main__":
     install()
-    sys.exit(subprocess.run([sys.executable, "-m", "benchmarks.crawl", str(FOLDER)], cwd=PROJECT, check=False).returncode)
+    command = [sys.executable, "-m", "benchmarks.crawl", str(FOLDER)]
+    sys.exit(subprocess.run(command, cwd=PROJECT, check=False).returncode)

@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -53,6 +53,7 @@ from tests.services.sources.conftest import FreeTurns
 TYPES = {".html": "text/html", ".htm": "text/html", ".txt": "text/plain", ".css": "text/css", ".js": "text/javascript"}
 WORDS = ("string", "table", "function", "iterator", "connection", "exception", "create index", "class method", "config")
 LOOK_SECONDS = 0.25
+ROUND_SECONDS = 1.0
 
 
 @dataclass
@@ -169,7 +170,7 @@ class Installation:
     def start_worker(self) -> subprocess.Popen[bytes]:
         """Start a process that crawls until no run is left."""
         command = [sys.executable, "-m", "benchmarks.crawl", "--work", *(["--polite"] if self.polite else [])]
-        return subprocess.Popen(command, env=self.environment)
+        return subprocess.Popen(command, env=self.environment, start_new_session=True)
 
     def finish(self, ids: list[str]) -> tuple[list[SourceRun], float, int]:
         """Crawl until runs have ended; gives them, seconds, and the largest private memory in KiB."""
@@ -262,15 +263,6 @@ class Searches:
                 raise SystemExit(f"a search failed: {answer.status} {body[:300]!r}")
             self.milliseconds.append((time.perf_counter() - begun) * 1000)
 
-    @property
-    def median(self) -> float:
-        return statistics.median(self.milliseconds)
-
-    @property
-    def late(self) -> float:
-        """The 95th percentile."""
-        return statistics.quantiles(self.milliseconds, n=20)[-1]
-
 
 def work(*, polite: bool) -> None:
     """Crawl what waits, in a process of its own."""
@@ -321,12 +313,9 @@ def main(folders: list[Path], *, polite: bool) -> None:
             all(run.found == run.indexed + run.unchanged + run.skipped + run.failed for run in first), "counts add up"
         )
 
-        with Searches(service.base_url, service.token) as alone:
-            time.sleep(5)
         for site in found:
             site.forget()
-        with Searches(service.base_url, service.token) as beside_second:
-            second, seconds, memory = service.finish(service.request())
+        second, seconds, memory = service.finish(service.request())
         show("second run, nothing changed", second, seconds, memory)
         bodies = sum(count for site in found for count in site.bodies.values())
         check(bodies == 0, f"a second run fetches no body ({sum(site.unchanged for site in found)} answers 304)")
@@ -343,28 +332,47 @@ def main(folders: list[Path], *, polite: bool) -> None:
         for site in found:
             site.forget()
         ids = service.request()
-        with Searches(service.base_url, service.token) as beside_first:
-            killed = service.start_worker()
-            half = sum(run.found for run in first) // 3
-            while sum(settled(run) for run in service.load(ids)) < half:
-                time.sleep(0.05)
-            killed.kill()
-            killed.wait()
-            before = [settled(run) for run in service.load(ids)]
-            done = done_paths(service, ids)
-            for site in found:
-                site.forget()
-            time.sleep(runs.LEASE.total_seconds() + 1)
-            ended, seconds, memory = service.finish(ids)
+        process = service.start_worker()
+        half = sum(run.found for run in first) // 2
+        held, beside = compare(service, process, lambda: sum(settled(run) for run in service.load(ids)) >= half)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        before = [settled(run) for run in service.load(ids)]
+        done = done_paths(service, ids)
+        for site in found:
+            site.forget()
+        time.sleep(runs.LEASE.total_seconds() + 1)
+        ended, seconds, memory = service.finish(ids)
         show(f"continued after {sum(before)} pages were done", ended, seconds, memory)
         again = [path for site in found for path in site.bodies if (site.url.rstrip("/") + path) in done]
         check(all(run.status == "finished" for run in ended), "a killed run goes on")
         check(not again, f"nothing that was done is fetched again {again[:3]}")
-        print(f"searches alone: median {alone.median:.1f} ms, 95th percentile {alone.late:.1f} ms")
-        for title, searches in (("second", beside_second), ("first", beside_first)):
-            median, late = searches.median / alone.median, searches.late / alone.late
-            print(f"searches beside a {title} run: median {searches.median:.1f} ms ({median:.2f})", end=", ")
-            print(f"95th percentile {searches.late:.1f} ms ({late:.2f})")
+        for title, searches in (("while the crawl is held", held), ("beside the crawl", beside)):
+            late = statistics.quantiles(searches, n=20)[-1]
+            print(f"{len(searches)} searches {title}: median {statistics.median(searches):.2f} ms, 95th {late:.1f} ms")
+        print(f"medians: {statistics.median(beside) / statistics.median(held):.2f}")
+
+
+def compare(
+    service: Installation, process: subprocess.Popen[bytes], over: Callable[[], bool]
+) -> tuple[list[float], list[float]]:
+    """Search while a crawl is held and while it goes on, in turns, so that noise of the machine hits both alike.
+
+    Returns:
+        Milliseconds of the searches while it is held, and of those beside it.
+    """
+    held: list[float] = []
+    beside: list[float] = []
+    while not over():
+        os.killpg(process.pid, signal.SIGSTOP)
+        with Searches(service.base_url, service.token) as searches:
+            time.sleep(ROUND_SECONDS)
+        held += searches.milliseconds
+        os.killpg(process.pid, signal.SIGCONT)
+        with Searches(service.base_url, service.token) as searches:
+            time.sleep(ROUND_SECONDS)
+        beside += searches.milliseconds
+    return held, beside
 
 
 def settled(run: SourceRun) -> int:
