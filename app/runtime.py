@@ -17,7 +17,7 @@ from app.crawler.fetching import user_agent
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
-from app.services.access.key_last_used import KeyUse
+from app.services.access.key_last_used import KeysLastUsed
 from app.services.analytics.events import EventRecorder
 from app.services.daily_usage import UsageCopies
 from app.services.engines import Engines
@@ -55,7 +55,7 @@ class Runtime:
     syncs: Syncs
     previewer: Previewer
     rebuilder: Rebuilder
-    key_use: KeyUse
+    keys_last_used: KeysLastUsed
     usage_copies: UsageCopies
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
@@ -117,7 +117,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
             SharedTurns(database), user_agent(settings.public_url), private_addresses=settings.crawl_private_addresses
         ),
         rebuilder=Rebuilder(database, locks, engines, indexer),
-        key_use=KeyUse(database),
+        keys_last_used=KeysLastUsed(database),
         usage_copies=UsageCopies(database, counters),
         task_handlers=SourceRemoval(database, writer).handlers,
     )

@@ -14,6 +14,7 @@ from app.pages.layout import render
 from app.runtime import runtime
 from app.services.sites import get_site
 from app.web import actions
+from app.web.parsing import read_form_body
 from app.web.request_checks import current_caller
 from schemas.imports import FORMATS, ImportFormSchema
 
@@ -38,6 +39,8 @@ def show_import(site_id: int) -> str:
 def import_file(site_id: int) -> str:
     """Import the file; say what came in, and what was left out and why."""
     refill_on_error(lambda error: _form(site_id, error), _REFILLED)
+    if not read_form_body(request).get("format"):
+        raise field_error("format", "required", "is required")
     sent = read_form(ImportFormSchema())
     file = request.files.get("file")
     if file is None or not file.filename:

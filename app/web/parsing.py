@@ -98,7 +98,7 @@ def too_large(limit: int) -> ApiError:
 
 
 def is_json(req: Request) -> bool:
-    """Whether the request says that its body is JSON."""
+    """Tell whether the request says that its body is JSON."""
     mimetype = req.mimetype
     return mimetype == "application/json" or (mimetype.startswith("application/") and mimetype.endswith("+json"))
 

@@ -77,7 +77,7 @@ class UnreadableDocument:
 
 
 class DocumentProblems(Exception):
-    """What is wrong with one document: field name (or ``""``) and problem. Looking stops at more than can be listed."""
+    """Problems of one document: field name (or ``""``) and problem. Looking stops at more than can be listed."""
 
     def __init__(self, problems: list[tuple[str, Problem]]):
         super().__init__(problems)

@@ -139,6 +139,41 @@ class TestAnswers:
         assert reason(lambda: fetcher.fetch(URL)) == Reason.UNREACHABLE
 
 
+_LINES = st.sampled_from(
+    [
+        *(b"HTTP/1.1 200 OK", b"HTTP/1.0 302 Found", b"HTTP/1.1 100 Continue", b"HTTP/9 999 x", b"", b"x" * 200),
+        *(b"Location: http://[", b"Location: \xff\xfe", b"Location: /", b"Set-Cookie: \xff=\xff; Expires=x; Domain=.."),
+        *(b"Content-Type: text/html", b"Content-Type: ;;;\xff", b"Content-Length: 5", b"Content-Length: 1e3"),
+        *(b"Transfer-Encoding: chunked", b"Content-Encoding: gzip", b"Retry-After: \xb2", b"5\r\nabcde\r\n0\r\n"),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def asking() -> Iterator[tuple[HostileSite, Wires, Fetcher]]:
+    """One server and one fetcher for many examples."""
+    with serving() as site:
+        wires = Wires(site.port)
+        network = Network(private_addresses=False, resolver=Names(), sockets=wires)
+        yield site, wires, Fetcher(network, Scope.of(URL), "Bot", max_seconds=20)
+        network.close()
+
+
+@given(lines=st.lists(_LINES | st.binary(max_size=40), max_size=8), begun=st.booleans())
+def test_whatever_a_server_sends_is_a_page_or_has_a_reason(
+    asking: tuple[HostileSite, Wires, Fetcher], lines: list[bytes], begun: bool
+) -> None:
+    site, _, fetcher = asking
+    site.answers["/"] = lambda asked: iter([b"HTTP/1.1 200 OK\r\n" * begun + b"\r\n".join(lines)])
+
+    try:
+        outcome = str(fetcher.fetch(URL).status)
+    except NotIndexed as error:
+        outcome = error.message
+
+    assert outcome == "200" or outcome.endswith(".")
+
+
 class TestTypes:
     @pytest.mark.parametrize("content_type", ["image/png", "application/zip", "text/css"])
     def test_what_is_no_text_is_not_read(self, site: HostileSite, fetcher: Fetcher, content_type: str) -> None:
@@ -368,16 +403,6 @@ def spellings(address: IPv4Address) -> st.SearchStrategy[str]:
 
 
 class TestPrivateAddresses:
-    @pytest.fixture(scope="class")
-    @classmethod
-    def asking(cls) -> Iterator[tuple[HostileSite, Wires, Fetcher]]:
-        """One server and one fetcher for many examples."""
-        with serving() as site:
-            wires = Wires(site.port)
-            network = Network(private_addresses=False, resolver=Names(), sockets=wires)
-            yield site, wires, Fetcher(network, Scope.of(URL), "Bot")
-            network.close()
-
     @given(
         authority=st.sampled_from(PRIVATE).flatmap(spellings),
         slashes=st.sampled_from(["//", "/\\", "\\\\", "///"]),

@@ -164,13 +164,24 @@ class TestRobots:
 
         assert reason(robots, f"{SITE}/no") == Reason.ROBOTS
 
-    def test_the_rules_of_few_hosts_are_held(self) -> None:
-        fetch = Fetches(b"")
+    @pytest.mark.parametrize(("size", "held"), [(0, 100), (400_000, 2)])
+    def test_the_rules_of_few_hosts_are_held(self, size: int, held: int) -> None:
+        fetch = Fetches(b"#" * size)
+        robots = Robots(fetch)
+        hosts = [f"https://h{number}.example.com" for number in range(held + 5)]
+
+        for host in [*hosts, *hosts]:
+            robots.check(f"{host}/")
+
+        assert len(fetch.urls) == 2 * len(hosts)
+        assert list(robots._known) == hosts[-held:]
+
+    def test_a_host_that_is_asked_for_again_is_not_forgotten(self) -> None:
+        fetch = Fetches(b"#" * 400_000)
         robots = Robots(fetch)
 
-        for _ in range(2):
-            for number in range(30):
-                robots.check(f"https://h{number}.example.com/")
+        for number in range(5):
+            robots.check(f"{SITE}/a")
+            robots.check(f"https://h{number}.example.com/")
 
-        assert len(fetch.urls) == 60
-        assert len(robots._known) == 20
+        assert fetch.urls.count(f"{SITE}/robots.txt") == 1

@@ -28,8 +28,8 @@ def test_a_file_is_chosen_and_the_page_says_what_came_in_and_what_did_not(tenant
     assert response.status_code == 200
     assert person.page.one("h1").text == "1 page imported"
     text = person.page.text
-    assert "Of the pages in pages.csv, 1 is new and 0 replace ones that were there." in text
-    assert "2 pages were left out." in text
+    assert "pages.csv: 1 new page, 0 replaced. Searches find them now." in text
+    assert "2 lines were left out." in text
     rows = [[cell.text for cell in row.walk() if cell.tag in ("th", "td")] for row in person.page.all("tr")]
     assert rows[1:] == [
         ["3", "url must be an http or https URL, or a path that starts with one /"],
@@ -61,6 +61,8 @@ def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_is_kept(tenant
     assert choose(person, None, format="csv").status_code == 400
     assert person.problem_of("file") == "File is required."
     assert choose(person, CSV, format="").status_code == 400
+    assert person.problem_of("format") == "Format is required."
+    assert choose(person, CSV, format="excel").status_code == 400
     assert person.problem_of("format").startswith("Format must be one of wxr, csv, jsonl")
     assert choose(person, CSV, format="csv", map="title = Headline").status_code == 400
     assert person.problem_of("map") == (

@@ -25,7 +25,7 @@ LINK_LISTS = (
 )
 BEFORE = "[a-z0-9]+-"
 AFTER = (
-    "-(?:area|bar|block|box|buttons?|container|content|footer|form|group|icons?|inner|items?|links?|list|menu|outer|"
+    "-(?:area|banner|bar|block|box|buttons?|container|content|footer|form|group|icons?|inner|items?|links?|list|menu|notice|outer|"
     "panel|row|section|widget|wrap|wrapper)"
 )
 NOISE_NAME = re.compile(rf"(?:{BEFORE})?(?:{NOISE})(?:{AFTER})*")

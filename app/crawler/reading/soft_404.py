@@ -35,11 +35,14 @@ NO_WORD = re.compile(r"[\W_]+")
 
 
 def is_soft_404(title: str, content: str) -> bool:
-    """Whether a page is a message that there is no page: its title or first line says just that, and little follows."""
+    """Tell whether a page only says that there is none: its title or first line says so, and little follows."""
     if len(content) > MAX_CHARACTERS:
         return False
-    lines = [*SEPARATOR.split(title), title, content.partition("\n")[0]]
-    return any(PHRASE.fullmatch(_words(line)) for line in lines if len(line) <= MAX_PHRASE_CHARACTERS)
+    for line in (title, content.partition("\n")[0]):
+        parts = [line, *SEPARATOR.split(line)]
+        if any(PHRASE.fullmatch(_words(part)) for part in parts if len(part) <= MAX_PHRASE_CHARACTERS):
+            return True
+    return False
 
 
 def _words(text: str) -> str:
