@@ -13,7 +13,7 @@ from app.config import ConfigurationError, Settings
 from app.counters.base import CounterStore, CountersUnavailable
 from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
-from app.crawler.fetching import user_agent
+from app.crawler.values import user_agent
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
