@@ -17,6 +17,7 @@ from app.services import accounts, sites
 from app.services.access.credentials import credential_change
 from app.services.sources import runs
 from app.services.sources.sources import create_source
+from app.services.sources.worker_process import NICENESS
 from tests.server import Server, running_server
 from tests.services.sources.websites import Website, html, serving
 
@@ -98,7 +99,7 @@ def test_a_queued_run_is_done_by_a_process_of_low_priority_that_ends_afterwards(
 ) -> None:
     until(lambda: bool(crawling_pids(server)), "a process starts")
     (pid,) = crawling_pids(server)
-    until(lambda: os.getpriority(os.PRIO_PROCESS, pid) == 10, "it has low priority")
+    until(lambda: os.getpriority(os.PRIO_PROCESS, pid) == NICENESS, "it has low priority")
     until(lambda: load(part, run_id).status == "finished", "the run finishes")
     until(lambda: not crawling_pids(server), "the process ends")
 

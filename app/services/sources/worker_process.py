@@ -15,7 +15,7 @@ from pathlib import Path
 
 from app.storage.locks import FileLocks
 
-NICENESS = 10
+NICENESS = 15
 """Searches come first, but whatever the process holds locked it still gives back soon."""
 
 STOP_SECONDS = 15.0
