@@ -15,7 +15,7 @@ from app.counters.registry import create_counters
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
-from app.services.access.key_last_used import KeyUse
+from app.services.access.key_last_used import KeysLastUsed
 from app.services.analytics.events import EventRecorder
 from app.services.daily_usage import UsageCopies
 from app.services.engines import Engines
@@ -23,6 +23,7 @@ from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
 from app.services.search import Searcher
+from app.services.syncs import Syncs
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks
 from app.thread_shares import ThreadShares
@@ -46,8 +47,9 @@ class Runtime:
     indexer: Indexer
     searcher: Searcher
     writer: DocumentWriter
+    syncs: Syncs
     rebuilder: Rebuilder
-    key_use: KeyUse
+    keys_last_used: KeysLastUsed
     usage_copies: UsageCopies
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
@@ -102,8 +104,9 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         indexer=indexer,
         searcher=Searcher(engines, indexer, events, settings.max_answer_bytes),
         writer=DocumentWriter(database, counters, indexer, settings.max_site_fields),
+        syncs=Syncs(database, counters, indexer),
         rebuilder=Rebuilder(database, locks, engines, indexer),
-        key_use=KeyUse(database),
+        keys_last_used=KeysLastUsed(database),
         usage_copies=UsageCopies(database, counters),
     )
 

@@ -17,6 +17,7 @@ from app.api import (
     search,
     search_settings,
     sites,
+    syncs,
     usage,
 )
 
@@ -25,6 +26,7 @@ BLUEPRINTS = (
     client_info.blp,
     documents.blp,
     imports.blp,
+    syncs.blp,
     usage.blp,
     analytics.blp,
     sites.blp,

@@ -91,3 +91,55 @@ ANALYTICS_ANSWER: dict[str, Any] = {
 SITE: dict[str, Any] = {"name": "Museum", "url": "https://museum.example/"}
 
 KEY: dict[str, Any] = {"name": "Search box", "type": "public", "expires_at": "2101-01-01T00:00:00Z"}
+
+BULK_LINES = (
+    '{"id": "hours", "title": "Opening hours", "content": "We open at nine.", "url": "/visit/hours"}\n'
+    '{"id": "way", "title": "Getting here", "content": "Take the tram.", "url": "/visit/way", "section": "visit"}\n'
+)
+
+BULK_CSV = (
+    "id,title,content,url,date,price\n"
+    "hours,Opening hours,We open at nine.,/visit/hours,2024-05-01,\n"
+    'ticket,"Ticket, adult",One day in all halls.,/visit/ticket,,12.5\n'
+)
+
+LISTED_DOCUMENT: dict[str, Any] = {
+    **BULK["documents"][0],
+    "_source": "wordpress",
+    "_updated_at": "2024-05-14T09:30:00.000Z",
+}
+
+DOCUMENT_LIST: dict[str, Any] = {"documents": [LISTED_DOCUMENT], "total": 1, "next_cursor": None}
+
+DOCUMENT_LINES = (
+    '{"id":"hours","title":"Opening hours","content":"We open at nine.","url":"/visit/hours",'
+    '"_source":"wordpress","_updated_at":"2024-05-14T09:30:00.000Z"}\n'
+)
+
+CHANGES: dict[str, Any] = {"documents": [{"id": "hours", "content": "We open at ten.", "section": None}]}
+
+CHANGES_ANSWER: dict[str, Any] = {"success": True, "updated": 1}
+
+DELETION: dict[str, Any] = {"filters": "section = visit"}
+
+DELETION_ANSWER: dict[str, Any] = {"success": True, "deleted": 12}
+
+SYNC: dict[str, Any] = {"source": "wordpress"}
+
+SYNC_SHOWN: dict[str, Any] = {
+    "sync": {
+        "id": "sync_K5LSWPD3A7RX2QYM",
+        "source": "wordpress",
+        "status": "running",
+        "seen": 0,
+        "removed": None,
+        "started_at": "2024-05-14T09:30:00.000Z",
+        "ended_at": None,
+    }
+}
+
+SYNC_ANSWER: dict[str, Any] = {"success": True, **SYNC_SHOWN}
+
+SYNC_FINISH: dict[str, Any] = {"max_removed_percent": 20}
+
+SYNC_FINISH_ANSWER: dict[str, Any] = {"success": True, "removed": 3}

@@ -9,6 +9,7 @@ from app.pages import (
     accounts,
     analytics,
     dashboard,
+    documents,
     errors,
     home,
     imports,
@@ -58,6 +59,7 @@ PAGES: dict[str, View] = {
 
 _PAGE = OperationPolicy(has_page=True)
 _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
+_MANAGED = OperationPolicy(MANAGING, has_page=True)
 _PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=charges_search)
 
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
@@ -71,6 +73,13 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
         imports.show_import,
         OperationPolicy(MANAGING, has_page=True),
     ),
+    ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _MANAGED),
+    (
+        "/sites/<int(signed=True):site_id>/documents/export",
+        "pages.export_documents",
+        documents.export_documents,
+        OperationPolicy(MANAGING),
+    ),
     ("/docs", "pages.show_docs", show_docs, _GUIDE),
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
     (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(reflects_nothing=True)),
@@ -78,6 +87,17 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/docs/images/<string:name>", "docs_image", show_docs_image, OperationPolicy(uncounted=True)),
 )
 """Addresses that only pages have: rule, endpoint, view, policy."""
+
+OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
+    (
+        "DELETE",
+        "/sites/<int(signed=True):site_id>/documents",
+        "pages.remove_document",
+        documents.remove_document,
+        _MANAGED,
+    ),
+)
+"""What is sent to such addresses: method, rule, endpoint, view, policy."""
 
 
 def register(app: Flask, api: Api) -> None:
@@ -87,6 +107,9 @@ def register(app: Flask, api: Api) -> None:
         add_page(app, endpoint, page)
     for rule, endpoint, view, policy in OWN_PAGES:
         app.add_url_rule(rule, endpoint, view)
+        set_policy(app, endpoint, policy)
+    for method, rule, endpoint, view, policy in OWN_FORMS:
+        app.add_url_rule(rule, endpoint, view, methods=[method])
         set_policy(app, endpoint, policy)
     app.after_request(note_choice)
     app.extensions["error_responders"].append(errors.answer_person)

@@ -22,6 +22,7 @@ NOTICES = {
     "site-paused": "Site paused. It cannot be searched or indexed until you resume it.",
     "site-resumed": "Site resumed.",
     "site-deleted": "Site deleted, with all its keys, documents, and statistics.",
+    "document-removed": "Page removed.",
     "key-updated": "Key saved.",
     "key-disabled": "Key disabled. It no longer works.",
     "key-enabled": "Key enabled. Its token works again.",

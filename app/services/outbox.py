@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.counters.base import CounterStore
-from app.models import EngineTask, StoredDocument
+from app.models import EngineTask, StoredDocument, Sync
 from app.services.analytics import events
 from app.services.engines import Engines
 from app.storage.database import Database
@@ -81,7 +81,7 @@ def _postpone(database: Database, task: EngineTask, error: BackendError) -> None
 
 
 def purge_site(database: Database, counters: CounterStore, account_id: int, site_id: int) -> None:
-    """Remove the documents, events and records of a deleted site, in steps that keep other writers waiting little."""
+    """Remove all that a deleted site had in SQL, in steps that keep other writers waiting little."""
     while True:
         with database.write() as session:
             # Several processes may be at it: all lock in this order.
@@ -96,5 +96,6 @@ def purge_site(database: Database, counters: CounterStore, account_id: int, site
                 break
             session.execute(delete(StoredDocument).where(StoredDocument.site_id == site_id, StoredDocument.id.in_(ids)))
     with database.write() as session:
+        session.execute(delete(Sync).where(Sync.site_id == site_id))
         events.forget_site(session, site_id)
     counters.forget_site(account_id, site_id, now=now().timestamp())

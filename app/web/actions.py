@@ -23,8 +23,8 @@ from app.services.access import keys
 from app.services.access.credentials import SiteRecord, credential_change
 from app.services.access.keys import KeyView
 from app.services.imports import FileImport, ImportOutcome, told_progress
-from app.services.indexing.documents import site_inactive
 from app.services.search import TimedResult, Visitor, encode_hit, for_site
+from app.services.sites import site_inactive
 from app.web.auth import Caller
 from app.web.error_handlers import translate
 from app.web.logins import check_own_password

@@ -10,6 +10,7 @@ from tests.pages.people import Person, person_of
 WRITES = {
     "/sites": {"name": "Another", "url": "https://www.example.com/"},
     "/sites/{site}": {"_method": "DELETE"},
+    "/sites/{site}/documents": {"_method": "DELETE", "id": "page-1"},
     "/api/sites/{site}/keys": {"name": "Another"},
     "/api/sites/{site}/keys/{key}": {"_method": "DELETE"},
     "/api/sites/{site}/keys/{key}/rotate": {"overlap_seconds": "0"},
