@@ -41,7 +41,15 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
         MAX_BODY_BYTES=settings.max_body_bytes,
         MAX_CONTENT_LENGTH=max(settings.max_body_bytes, settings.max_bulk_body_bytes),
         MAX_FORM_MEMORY_SIZE=settings.max_body_bytes,
-        BODY_LIMITS={"documents.index_documents": settings.max_bulk_body_bytes},
+        BODY_LIMITS=dict.fromkeys(
+            (
+                "documents.index_documents",
+                "documents.change_documents",
+                "documents.delete_documents",
+                "imports.import_file",
+            ),
+            settings.max_bulk_body_bytes,
+        ),
     )
     part = create_runtime(settings, background=background)
     attach(app, part)

@@ -22,6 +22,8 @@ class ErrorCode(StrEnum):
     INVALID_FACET = "invalid_facet"
     BATCH_TOO_LARGE = "batch_too_large"
     ANSWER_TOO_LARGE = "answer_too_large"
+    SYNC_RUNNING = "sync_running"
+    SYNC_REMOVES_TOO_MUCH = "sync_removes_too_much"
     MISSING_API_KEY = "missing_api_key"
     INVALID_API_KEY = "invalid_api_key"
     KEY_DISABLED = "key_disabled"
@@ -31,12 +33,16 @@ class ErrorCode(StrEnum):
     SITE_INACTIVE = "site_inactive"
     KEY_LIMIT_REACHED = "key_limit_reached"
     SITE_LIMIT_REACHED = "site_limit_reached"
+    SOURCE_LIMIT_REACHED = "source_limit_reached"
     DOCUMENT_LIMIT_REACHED = "document_limit_reached"
     PASSWORD_INCORRECT = "password_incorrect"
     CSRF_FAILED = "csrf_failed"
     SITE_NOT_FOUND = "site_not_found"
     KEY_NOT_FOUND = "key_not_found"
     DOCUMENT_NOT_FOUND = "document_not_found"
+    SOURCE_NOT_FOUND = "source_not_found"
+    RUN_NOT_FOUND = "run_not_found"
+    SYNC_NOT_FOUND = "sync_not_found"
     INDEX_NOT_FOUND = "index_not_found"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
@@ -59,6 +65,8 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.INVALID_FACET: 400,
     ErrorCode.BATCH_TOO_LARGE: 400,
     ErrorCode.ANSWER_TOO_LARGE: 400,
+    ErrorCode.SYNC_RUNNING: 400,
+    ErrorCode.SYNC_REMOVES_TOO_MUCH: 400,
     ErrorCode.MISSING_API_KEY: 401,
     ErrorCode.INVALID_API_KEY: 401,
     ErrorCode.KEY_DISABLED: 401,
@@ -68,12 +76,16 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.SITE_INACTIVE: 403,
     ErrorCode.KEY_LIMIT_REACHED: 403,
     ErrorCode.SITE_LIMIT_REACHED: 403,
+    ErrorCode.SOURCE_LIMIT_REACHED: 403,
     ErrorCode.DOCUMENT_LIMIT_REACHED: 403,
     ErrorCode.PASSWORD_INCORRECT: 403,
     ErrorCode.CSRF_FAILED: 403,
     ErrorCode.SITE_NOT_FOUND: 404,
     ErrorCode.KEY_NOT_FOUND: 404,
     ErrorCode.DOCUMENT_NOT_FOUND: 404,
+    ErrorCode.SOURCE_NOT_FOUND: 404,
+    ErrorCode.RUN_NOT_FOUND: 404,
+    ErrorCode.SYNC_NOT_FOUND: 404,
     ErrorCode.INDEX_NOT_FOUND: 404,
     ErrorCode.NOT_FOUND: 404,
     ErrorCode.METHOD_NOT_ALLOWED: 405,

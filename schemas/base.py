@@ -1,4 +1,4 @@
-"""What all schemas share."""
+"""The common part of all schemas."""
 
 from __future__ import annotations
 
@@ -55,7 +55,13 @@ class LenientBodySchema(BodySchema):
 
 
 class QuerySchema(Schema):
-    """Query parameters; unknown ones are ignored."""
+    """Query parameters; unknown ones are ignored.
+
+    Attributes:
+        repeated: Names of those that may be there several times; they are lists. Of others the first counts.
+    """
+
+    repeated: tuple[str, ...] = ()
 
     error_messages = BodySchema.error_messages
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from marshmallow import INCLUDE, Schema, ValidationError, fields
+from marshmallow import INCLUDE, Schema, ValidationError, fields, validates_schema
 
 from schemas.base import BodySchema, QuerySchema
-from schemas.fields import QueryWholeNumber, Text, WholeNumber
+from schemas.fields import Flag, QueryWholeNumber, Text, WholeNumber
 from schemas.search import MAX_INT64
 from schemas.validation.documents import (
     MAX_BATCH,
     MAX_ID_LENGTH,
     MAX_URL_LENGTH,
+    DocumentChange,
     DocumentProblems,
     ValidDocument,
     as_identifier,
+    read_change,
     read_document,
 )
-from schemas.validation.problems import Problem, ProblemCount, shown_name
+from schemas.validation.problems import MAX_PROBLEMS, Problem, ProblemCount, shown_name
+
+MAX_LISTED_IDS = 100
+MAX_NAME_LENGTH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,38 +36,55 @@ class Batch:
     sent_count: int
 
 
-class DocumentsField(fields.Field[Batch]):
-    """A batch of documents. The problems of all documents are reported, as many as an answer lists.
+Read = TypeVar("Read", ValidDocument, DocumentChange)
 
-    Duplicates of an id: the last one wins.
+
+def _read_all(raws: Any, read: Callable[[Any, int], Read]) -> Iterator[Read]:
+    """Read the members of a list; the problems of all are reported, as many as an answer lists.
+
+    Raises:
+        ValidationError: At the end, or where looking stops.
     """
+    if not isinstance(raws, list):
+        raise ValidationError([Problem("must be a list of documents", "type")])
+    if not raws:
+        raise ValidationError([Problem("must contain at least one document", "too_short")])
+    if len(raws) > MAX_BATCH:
+        raise ValidationError([Problem(f"must contain at most {MAX_BATCH} documents", "batch_too_large")])
+    errors: dict[Any, Any] = {}
+    count = ProblemCount()
+    for position, raw in enumerate(raws):
+        try:
+            yield read(raw, position)
+        except DocumentProblems as problems:
+            errors[position] = _located(problems, position, raw)
+            count.add(errors[position])
+            if count.is_full:
+                break
+    if errors:
+        raise ValidationError(errors)
+
+
+class DocumentsField(fields.Field[Batch]):
+    """A batch of documents. Duplicates of an id: the last one wins."""
 
     default_error_messages = Text.default_error_messages
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Batch:
-        if not isinstance(value, list):
-            raise ValidationError([Problem("must be a list of documents", "type")])
-        if not value:
-            raise ValidationError([Problem("must contain at least one document", "too_short")])
-        if len(value) > MAX_BATCH:
-            raise ValidationError([Problem(f"must contain at most {MAX_BATCH} documents", "batch_too_large")])
-        errors: dict[Any, Any] = {}
-        count = ProblemCount()
         documents: dict[str, ValidDocument] = {}
-        for position, raw in enumerate(value):
-            try:
-                document = read_document(raw, position)
-            except DocumentProblems as problems:
-                errors[position] = _located(problems, position, raw)
-                count.add(errors[position])
-                if count.is_full:
-                    break
-            else:
-                documents.pop(document.id, None)
-                documents[document.id] = document
-        if errors:
-            raise ValidationError(errors)
+        for document in _read_all(value, read_document):
+            documents.pop(document.id, None)
+            documents[document.id] = document
         return Batch(list(documents.values()), len(value))
+
+
+class ChangesField(fields.Field[list[DocumentChange]]):
+    """Changes of documents, in order."""
+
+    default_error_messages = Text.default_error_messages
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[DocumentChange]:
+        return list(_read_all(value, read_change))
 
 
 def _located(error: DocumentProblems, position: int, raw: Any) -> dict[str, list[Problem]]:
@@ -119,6 +142,23 @@ class SiteChoiceSchema(QuerySchema):
     )
 
 
+class BulkQuerySchema(SiteChoiceSchema):
+    """What is said of a batch beside its documents."""
+
+    sync = Text(
+        load_default=None,
+        max_length=MAX_NAME_LENGTH,
+        metadata={"description": "The sync that sees these documents; they belong to its source."},
+    )
+    format = Text(
+        load_default="text",
+        choices=("text", "html", "markdown"),
+        metadata={
+            "description": "How `title`, `content`, and `excerpt` are written. Of HTML and Markdown, the text is kept."
+        },
+    )
+
+
 class WarningSchema(Schema):
     """Something worth knowing that was no error."""
 
@@ -171,3 +211,163 @@ class DestroyAnswerSchema(Schema):
 
     success = fields.Boolean(required=True)
     deleted = fields.Integer(required=True)
+
+
+class IdList(fields.List[str]):
+    """Ids of documents."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str | None]:
+        if not isinstance(value, list):
+            raise ValidationError([Problem("must be a list of ids", "type")])
+        if not value:
+            raise ValidationError([Problem("must contain at least one id", "too_short")])
+        if len(value) > MAX_BATCH:
+            raise ValidationError([Problem(f"must contain at most {MAX_BATCH} ids", "batch_too_large")])
+        errors: dict[int, Any] = {}
+        found: list[str | None] = []
+        for position, member in enumerate(value):
+            try:
+                found.append(self.inner.deserialize(member))
+            except ValidationError as error:
+                errors[position] = error.messages
+                if len(errors) > MAX_PROBLEMS:
+                    break
+        if errors:
+            raise ValidationError(errors)
+        return found
+
+
+class DocumentListQuerySchema(SiteChoiceSchema):
+    """Which documents to list."""
+
+    repeated = ("id",)
+
+    limit = QueryWholeNumber(
+        low=1,
+        high=1_000,
+        load_default=20,
+        metadata={"description": "Most documents of a page. Ignored with `id` and for JSON lines."},
+    )
+    cursor = Text(
+        load_default="", metadata={"description": "`next_cursor` of the page before, with the same other parameters."}
+    )
+    fields_ = Text(
+        data_key="fields",
+        attribute="fields",
+        load_default="",
+        metadata={"description": "Fields wanted, separated by commas; unknown names are ignored. Default: all."},
+    )
+    filters = Text(
+        load_default="",
+        metadata={"description": "Filter in the portable grammar, whatever the engine: `section = visit`."},
+    )
+    source = Text(
+        load_default="",
+        max_length=MAX_NAME_LENGTH,
+        metadata={"description": "Documents of this source only. `api` is for those sent without a sync."},
+    )
+    id = fields.List(
+        Text(min_length=1, max_length=MAX_ID_LENGTH),
+        load_default=None,
+        metadata={
+            "maxItems": MAX_LISTED_IDS,
+            "description": "These documents, as far as they exist; may be repeated. Not with `cursor` or `filters`.",
+        },
+    )
+
+    @validates_schema
+    def _check_ids(self, data: dict[str, Any], **kwargs: Any) -> None:
+        ids = data.get("id")
+        if ids is None:
+            return
+        if len(ids) > MAX_LISTED_IDS:
+            raise ValidationError([Problem(f"may be given at most {MAX_LISTED_IDS} times", "too_long")], "id")
+        for name in ("cursor", "filters"):
+            if data.get(name, "").strip():
+                raise ValidationError([Problem(f"cannot be combined with {name}", "conflict")], "id")
+
+
+class ListedDocumentSchema(DocumentSchema):
+    """A document, with where it came from and when."""
+
+    _source = fields.String(
+        required=True,
+        metadata={"description": "Who wrote it last: `api`, a sync's source, or the id of a crawled source."},
+    )
+    _updated_at = fields.DateTime(required=True, metadata={"description": "When it was last written."})
+
+    title = fields.String()
+    content = fields.String()
+    url = fields.String()
+
+
+class DocumentListSchema(Schema):
+    """Documents, last changed first."""
+
+    documents = fields.List(fields.Nested(ListedDocumentSchema), required=True)
+    total = fields.Integer(required=True, metadata={"description": "Number of documents when the first page was read."})
+    next_cursor = fields.String(
+        required=True, allow_none=True, metadata={"description": "Gets the next page; `null` on the last one."}
+    )
+
+
+class DocumentChangeSchema(Schema):
+    """Fields of a document to replace. `null` removes a field."""
+
+    class Meta:
+        unknown = INCLUDE
+
+    id = fields.String(required=True, metadata={"minLength": 1, "maxLength": MAX_ID_LENGTH})
+    title = fields.String()
+    content = fields.String()
+    url = fields.String(metadata={"minLength": 1, "maxLength": MAX_URL_LENGTH})
+    excerpt = fields.String(allow_none=True)
+    author = fields.String(allow_none=True)
+    date = fields.String(allow_none=True, metadata={"description": "ISO 8601 date or date-time."})
+
+
+class ChangeDocumentsSchema(BodySchema):
+    """Changes of documents."""
+
+    documents = ChangesField(required=True)
+    site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
+
+
+class ChangeAnswerSchema(Schema):
+    """The documents are changed and searchable."""
+
+    success = fields.Boolean(required=True)
+    updated = fields.Integer(required=True, metadata={"description": "Number of distinct ids changed."})
+
+
+class DeleteDocumentsSchema(BodySchema):
+    """Which documents to remove: exactly one of `ids`, `filters`, and `all`."""
+
+    ids = IdList(
+        Identifier(min_length=1, max_length=MAX_ID_LENGTH),
+        load_default=None,
+        metadata={"minItems": 1, "maxItems": MAX_BATCH},
+    )
+    filters = Text(
+        load_default=None,
+        trim=True,
+        min_length=1,
+        metadata={"description": "Filter in the portable grammar, whatever the engine."},
+    )
+    all = Flag(load_default=None, metadata={"description": "`true` removes every document; it cannot be `false`."})
+    site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
+
+    @validates_schema
+    def _check_choice(self, data: dict[str, Any], **kwargs: Any) -> None:
+        given = [name for name in ("ids", "filters", "all") if data.get(name) is not None]
+        if len(given) != 1:
+            raise ValidationError([Problem("must have exactly one of ids, filters, and all", "required")])
+        if data.get("all") is False:
+            raise ValidationError([Problem("must be true", "invalid_choice")], "all")
+
+
+class DeleteAnswerSchema(Schema):
+    """The documents are gone."""
+
+    success = fields.Boolean(required=True)
+    deleted = fields.Integer(required=True, metadata={"description": "Number of documents there were."})

@@ -7,6 +7,7 @@ from marshmallow import Schema, fields
 from schemas.base import LenientBodySchema
 from schemas.fields import Instant, Text, WholeNumber
 from schemas.search import MAX_SESSION_LENGTH, QueryText, RemainingQuotaSchema
+from schemas.sources import RunErrorSchema
 
 OPERATIONS = ("search", "indexing")
 MAX_REPORT_COUNT = 10_000
@@ -37,7 +38,7 @@ class SearchLogSchema(LenientBodySchema):
 
 
 class UsageLimitsSchema(Schema):
-    """What the plan allows."""
+    """Limits of the plan."""
 
     max_indexed_pages = fields.Integer(required=True)
     search_queries_per_month = fields.Integer(required=True)
@@ -45,7 +46,7 @@ class UsageLimitsSchema(Schema):
 
 
 class ClientInfoSchema(Schema):
-    """How a client reaches the search engine, and what it may use."""
+    """The way for a client to the search engine, and its limits."""
 
     engine_host = fields.String(required=True, metadata={"format": "uri"})
     engine_key = fields.String(required=True, metadata={"description": "Secret key that can search only this index."})
@@ -59,7 +60,7 @@ class ClientInfoSchema(Schema):
 
 
 class DashboardUsageSchema(Schema):
-    """What was used."""
+    """Use of the service."""
 
     searches_this_month = fields.Integer(required=True)
     indexed_pages = fields.Integer(required=True)
@@ -76,12 +77,23 @@ class DashboardUsageSchema(Schema):
 
 
 class DashboardLimitsSchema(Schema):
-    """What the plan allows."""
+    """Limits of the plan."""
 
     max_sites = fields.Integer(required=True)
     max_api_keys = fields.Integer(required=True)
     searches_per_month = fields.Integer(required=True)
     unlimited = fields.Boolean(required=True)
+
+
+class FailedSourceSchema(Schema):
+    """A source whose newest run failed."""
+
+    id = fields.String(required=True)
+    site_id = fields.Integer(required=True)
+    site_name = fields.String(required=True)
+    url = fields.String(required=True)
+    error = fields.Nested(RunErrorSchema, required=True, allow_none=True)
+    failed_at = Instant(required=True, allow_none=True)
 
 
 class DashboardSchema(Schema):
@@ -92,3 +104,4 @@ class DashboardSchema(Schema):
     plan = fields.String(required=True)
     usage = fields.Nested(DashboardUsageSchema, required=True)
     limits = fields.Nested(DashboardLimitsSchema, required=True)
+    failed_sources = fields.List(fields.Nested(FailedSourceSchema), required=True)

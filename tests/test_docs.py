@@ -143,8 +143,16 @@ def test_the_first_commands_are_the_makefiles() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
+@pytest.mark.parametrize("file", sorted((PROJECT / "docs" / "examples").iterdir()), ids=lambda file: file.name)
+def test_a_script_of_the_documentation_is_the_one_that_is_tested(file: Path) -> None:
+    language = {".mjs": "js", ".php": "php", ".py": "python"}[file.suffix]
+    script = file.read_text()
+    assert f"```{language}\n{script}```\n" in PAGES["docs/feeding.md"]
+    assert len(script.splitlines()) < 60
+
+
 def curl_examples() -> list[str]:
-    blocks = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
+    blocks = re.findall(r"```sh\n(.*?)```", DOCS.replace("\\\n", " "), re.DOTALL)
     return [
         match for block in blocks for match in re.findall(r"^curl .*?(?=^curl |\Z)", block, re.DOTALL | re.MULTILINE)
     ]
@@ -153,8 +161,10 @@ def curl_examples() -> list[str]:
 def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
     examples = curl_examples()
     assert len(examples) >= 8
+    sync_id = ""
     for example in examples:
-        words = shlex.split(example.replace("$BASE", "").replace("$KEY", tenant.tokens["private"]))
+        command = example.replace("$BASE", "").replace("$KEY", tenant.tokens["private"]).replace("$SYNC", sync_id)
+        words = shlex.split(command)
         method, path, headers, body = "GET", words[1], {}, None
         options = iter(words[1:])
         for word in options:
@@ -169,7 +179,11 @@ def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
             else:
                 path = word
         response = tenant.app.test_client(use_cookies=False).open(path, method=method, headers=headers, data=body)
-        assert response.status_code == 200, (example, response.get_data(as_text=True))
+        begins_sync = path == "/api/v1/sync"
+        status = 201 if begins_sync or path.endswith("/sources") else 200
+        assert response.status_code == status, (example, response.get_data(as_text=True))
+        if begins_sync:
+            sync_id = response.get_json()["sync"]["id"]
         if "q=harbor" in path:
             assert [hit["id"] for hit in response.get_json()["results"]["hits"]] == ["2"]
         if body and '"facets"' in body:

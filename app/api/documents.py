@@ -1,48 +1,90 @@
-"""Documents: bulk indexing and removal."""
+"""Documents: bulk indexing, lists, changes, and removal."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Set
+from itertools import islice
 from typing import Any
+
+import orjson
+from flask import Response, request, stream_with_context
 
 from app.api import examples
 from app.errors import ErrorCode, field_error
 from app.runtime import runtime
-from app.web.auth import INDEXING
+from app.services.document_list import (
+    Cursor,
+    Selection,
+    encode,
+    encode_into,
+    read_page,
+    select_documents,
+    walk,
+    walk_ids,
+)
+from app.services.search import parse_shown
+from app.services.sites import get_site
+from app.web.auth import INDEXING, MANAGING
 from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
+from app.web.responses import json_answer, prefers_json_lines
 from app.web.site_selection import choose_written_site
 from schemas.documents import (
     BulkAnswerSchema,
+    BulkQuerySchema,
     BulkSchema,
+    ChangeAnswerSchema,
+    ChangeDocumentsSchema,
+    DeleteAnswerSchema,
+    DeleteDocumentsSchema,
     DestroyAnswerSchema,
     DestroyQuerySchema,
     DestroySchema,
+    DocumentListQuerySchema,
+    DocumentListSchema,
     SiteChoiceSchema,
 )
 from schemas.validation.documents import RECOMMENDED_BATCH
 
-blp = ApiBlueprint("documents", __name__, description="Add, replace, and remove documents.")
+blp = ApiBlueprint("documents", __name__, description="Add, list, change, and remove documents.")
+
+JSON_LINES = "application/x-ndjson"
+LINES_AT_ONCE = 65_536
+"""Bytes of a stream that are sent together, or one document if that is more."""
+
+REMOVED_AT_ONCE = 1_000
 
 _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_ENGINE_UNAVAILABLE)
+_TEXT = {"type": "string"}
 
 
 @blp.route("/api/v1/index/bulk", methods=["POST"])
 @blp.operation(
     "indexDocuments",
     OperationPolicy(INDEXING),
-    errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.DOCUMENT_LIMIT_REACHED),
+    errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.DOCUMENT_LIMIT_REACHED, ErrorCode.SYNC_NOT_FOUND),
     body=True,
 )
-@blp.arguments(BulkSchema, example=examples.BULK)
-@blp.arguments(SiteChoiceSchema, location="query")
+@blp.doc(
+    requestBody={
+        "content": {
+            JSON_LINES: {"schema": _TEXT, "example": examples.BULK_LINES},
+            "text/csv": {"schema": _TEXT, "example": examples.BULK_CSV},
+        }
+    }
+)
+@blp.arguments(BulkSchema, location="documents", example=examples.BULK)
+@blp.arguments(BulkQuerySchema, location="query")
 @blp.response(200, BulkAnswerSchema, example=examples.BULK_ANSWER)
 def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
     """Add or replace documents, all or nothing. They are durable and searchable once the request returns."""
     caller = current_caller()
     site_id = choose_written_site(caller, query["site_id"], body["site_id"])
     sent = body["documents"]
-    outcome = runtime().writer.put(caller.account.id, caller.account.limits, site_id, sent.documents)
+    outcome = runtime().writer.put(
+        caller.account.id, caller.account.limits, site_id, sent.documents, sync_id=query["sync"]
+    )
     answer: dict[str, Any] = {
         "success": True,
         "indexed": outcome.indexed,
@@ -77,3 +119,96 @@ def _document_id(in_query: str | None, in_body: str | None) -> str:
     if in_query is not None and in_query != document_id:
         raise field_error("id", "conflict", "in the query and in the body differ")
     return document_id
+
+
+@blp.route("/api/v1/documents", methods=["GET"])
+@blp.operation(
+    "listDocuments",
+    OperationPolicy(MANAGING),
+    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.INVALID_FILTER, ErrorCode.ANSWER_TOO_LARGE),
+)
+@blp.arguments(DocumentListQuerySchema, location="query")
+@blp.response(200, DocumentListSchema, example=examples.DOCUMENT_LIST)
+@blp.alt_response(200, schema=_TEXT, content_type=JSON_LINES, example=examples.DOCUMENT_LINES)
+def list_documents(query: dict[str, Any]) -> Response:
+    """List documents, last changed first. With `Accept: application/x-ndjson`, all are streamed, one per line."""
+    part = runtime()
+    caller = current_caller()
+    with part.database.read() as session:
+        site = get_site(session, caller.account.id, choose_written_site(caller, query["site_id"], None))
+    ids = None if query["id"] is None else list(dict.fromkeys(query["id"]))
+    selection = select_documents(site, source=query["source"] or None, ids=ids, filters=query["filters"])
+    cursor = Cursor.decode(query["cursor"], selection) if query["cursor"] else None
+    shown = parse_shown(query["fields"])
+    if prefers_json_lines(request):
+        answer = Response(stream_with_context(_lines(selection, cursor, shown)), content_type=JSON_LINES)
+    else:
+        documents: list[bytes] = []
+        take = encode_into(documents, part.searcher.new_room(), shown, may_end_early=ids is None)
+        page = read_page(part.database, site, selection, cursor, query["limit"], take)
+        found = [orjson.Fragment(document) for document in documents]
+        answer = json_answer({"documents": found, "total": page.total, "next_cursor": page.next_cursor})
+    answer.vary.add("Accept")
+    return answer
+
+
+def _lines(selection: Selection, cursor: Cursor | None, shown: Set[str] | None) -> Iterator[bytes]:
+    """Documents as JSON lines, as many together as are worth a packet."""
+    waiting = bytearray()
+    for document in walk(runtime().database, selection, None if cursor is None else cursor.place):
+        waiting += encode(document, shown) + b"\n"
+        if len(waiting) >= LINES_AT_ONCE:
+            yield bytes(waiting)
+            waiting.clear()
+    yield bytes(waiting)
+
+
+@blp.route("/api/v1/documents", methods=["PATCH"])
+@blp.operation(
+    "changeDocuments",
+    OperationPolicy(MANAGING),
+    errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.DOCUMENT_NOT_FOUND),
+    body=True,
+)
+@blp.arguments(ChangeDocumentsSchema, example=examples.CHANGES)
+@blp.arguments(SiteChoiceSchema, location="query")
+@blp.response(200, ChangeAnswerSchema, example=examples.CHANGES_ANSWER)
+def change_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    """Replace fields of documents, all or nothing. Fields that are not named stay; `null` removes one."""
+    caller = current_caller()
+    site_id = choose_written_site(caller, query["site_id"], body["site_id"])
+    updated = runtime().writer.change(caller.account.id, site_id, body["documents"])
+    return {"success": True, "updated": updated}
+
+
+@blp.route("/api/v1/documents/delete", methods=["POST"])
+@blp.operation(
+    "deleteDocuments",
+    OperationPolicy(MANAGING),
+    errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.INVALID_FILTER),
+    body=True,
+)
+@blp.arguments(DeleteDocumentsSchema, example=examples.DELETION)
+@blp.arguments(SiteChoiceSchema, location="query")
+@blp.response(200, DeleteAnswerSchema, example=examples.DELETION_ANSWER)
+def delete_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    """Remove documents: some ids, what a filter matches, or all. Unknown ids are passed over."""
+    part = runtime()
+    caller = current_caller()
+    site_id = choose_written_site(caller, query["site_id"], body["site_id"])
+    if body["ids"] is not None:
+        deleted = part.writer.remove_ids(caller.account.id, site_id, list(dict.fromkeys(body["ids"])))
+        return {"success": True, "deleted": deleted}
+    with part.database.read() as session:
+        site = get_site(session, caller.account.id, site_id)
+    selection = select_documents(site, filters=body["filters"] or "")
+    deleted = part.writer.remove_all(
+        caller.account.id, site_id, _batches(walk_ids(part.database, selection)), up_to=site.revision
+    )
+    return {"success": True, "deleted": deleted}
+
+
+def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
+    remaining = iter(ids)
+    while batch := list(islice(remaining, REMOVED_AT_ONCE)):
+        yield batch

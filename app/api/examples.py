@@ -56,6 +56,20 @@ DESTROY: dict[str, Any] = {"id": "hours"}
 
 DESTROY_ANSWER: dict[str, Any] = {"success": True, "deleted": 1}
 
+FILES: dict[str, str] = {
+    "text/csv": "id,title,content,url\nhours,Opening hours,We open at nine.,/visit/hours\n",
+    "application/x-ndjson": '{"id":"hours","title":"Opening hours","content":"We open at nine.","url":"/hours"}\n',
+}
+
+IMPORT_ANSWER: dict[str, Any] = {
+    "success": True,
+    "indexed": 212,
+    "created": 210,
+    "updated": 2,
+    "skipped": 1,
+    "problems": [{"line": 14, "field": "url", "code": "required", "message": "url is required"}],
+}
+
 REPORT: dict[str, Any] = {"operation": "search", "count": 1, "index": "site_1"}
 
 SEARCH_LOG: dict[str, Any] = {
@@ -77,3 +91,126 @@ ANALYTICS_ANSWER: dict[str, Any] = {
 SITE: dict[str, Any] = {"name": "Museum", "url": "https://museum.example/"}
 
 KEY: dict[str, Any] = {"name": "Search box", "type": "public", "expires_at": "2101-01-01T00:00:00Z"}
+
+SOURCE: dict[str, Any] = {
+    "kind": "website",
+    "url": "https://museum.example/",
+    "schedule": "daily",
+    "exclude": ["/private/*"],
+    "selectors": {"content": "main", "remove": ".advert"},
+}
+
+RUN: dict[str, Any] = {
+    "id": "run_3f6c2e9d1b7a4c5e8f90",
+    "status": "finished",
+    "started_at": "2024-05-14T09:30:00.000Z",
+    "finished_at": "2024-05-14T09:30:41.250Z",
+    "found": 226,
+    "indexed": 12,
+    "unchanged": 200,
+    "removed": 3,
+    "failed": 0,
+    "skipped": 14,
+    "error": None,
+}
+
+RUN_REQUEST: dict[str, Any] = {"urls": ["https://museum.example/hours"]}
+
+RUN_ANSWER: dict[str, Any] = {
+    "run": RUN,
+    "pages": [{"url": "https://museum.example/shop", "reason": "robots"}],
+    "total": 14,
+    "limit": 1,
+    "offset": 0,
+}
+
+SOURCE_ANSWER: dict[str, Any] = {
+    "success": True,
+    "source": {
+        "id": "src_5b1e0c7f2a9d4e36",
+        "site_id": 1,
+        "kind": "website",
+        "url": "https://museum.example/",
+        "schedule": "daily",
+        "include": [],
+        "exclude": ["/private/*"],
+        "selectors": {"content": "main", "remove": ".advert"},
+        "max_pages": None,
+        "max_depth": None,
+        "status": "queued",
+        "last_run": {
+            **dict.fromkeys(("found", "indexed", "unchanged", "removed", "failed", "skipped"), 0),
+            "id": "run_3f6c2e9d1b7a4c5e8f90",
+            "status": "queued",
+            "started_at": None,
+            "finished_at": None,
+            "error": None,
+        },
+        "created_at": "2024-05-14T09:30:00.000Z",
+        "updated_at": "2024-05-14T09:30:00.000Z",
+    },
+}
+
+PREVIEW: dict[str, Any] = {"url": "https://museum.example/hours", "selectors": {"content": "main"}}
+
+PREVIEW_ANSWER: dict[str, Any] = {
+    "document": {
+        "id": "https://museum.example/hours",
+        "title": "Opening hours",
+        "content": "We open at nine.",
+        "url": "https://museum.example/hours",
+        "lang": "en",
+    }
+}
+
+BULK_LINES = (
+    '{"id": "hours", "title": "Opening hours", "content": "We open at nine.", "url": "/visit/hours"}\n'
+    '{"id": "way", "title": "Getting here", "content": "Take the tram.", "url": "/visit/way", "section": "visit"}\n'
+)
+
+BULK_CSV = (
+    "id,title,content,url,date,price\n"
+    "hours,Opening hours,We open at nine.,/visit/hours,2024-05-01,\n"
+    'ticket,"Ticket, adult",One day in all halls.,/visit/ticket,,12.5\n'
+)
+
+LISTED_DOCUMENT: dict[str, Any] = {
+    **BULK["documents"][0],
+    "_source": "wordpress",
+    "_updated_at": "2024-05-14T09:30:00.000Z",
+}
+
+DOCUMENT_LIST: dict[str, Any] = {"documents": [LISTED_DOCUMENT], "total": 1, "next_cursor": None}
+
+DOCUMENT_LINES = (
+    '{"id":"hours","title":"Opening hours","content":"We open at nine.","url":"/visit/hours",'
+    '"_source":"wordpress","_updated_at":"2024-05-14T09:30:00.000Z"}\n'
+)
+
+CHANGES: dict[str, Any] = {"documents": [{"id": "hours", "content": "We open at ten.", "section": None}]}
+
+CHANGES_ANSWER: dict[str, Any] = {"success": True, "updated": 1}
+
+DELETION: dict[str, Any] = {"filters": "section = visit"}
+
+DELETION_ANSWER: dict[str, Any] = {"success": True, "deleted": 12}
+
+SYNC: dict[str, Any] = {"source": "wordpress"}
+
+SYNC_SHOWN: dict[str, Any] = {
+    "sync": {
+        "id": "sync_K5LSWPD3A7RX2QYM",
+        "source": "wordpress",
+        "status": "running",
+        "seen": 0,
+        "removed": None,
+        "started_at": "2024-05-14T09:30:00.000Z",
+        "ended_at": None,
+    }
+}
+
+SYNC_ANSWER: dict[str, Any] = {"success": True, **SYNC_SHOWN}
+
+SYNC_FINISH: dict[str, Any] = {"max_removed_percent": 20}
+
+SYNC_FINISH_ANSWER: dict[str, Any] = {"success": True, "removed": 3}

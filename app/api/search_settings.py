@@ -6,7 +6,7 @@ from typing import Any
 
 from app.errors import ErrorCode
 from app.runtime import runtime
-from app.services.indexing.documents import known_ids
+from app.services.indexing.stored_documents import known_ids
 from app.services.search_settings import change_settings, named_ids, shown_settings
 from app.services.sites import get_site
 from app.web.actions import changing

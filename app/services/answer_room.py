@@ -25,6 +25,10 @@ class AnswerRoom:
         if size > self._left:
             raise self.too_small()
 
+    def fits(self, size: int) -> bool:
+        """Whether there is room for so many bytes."""
+        return size <= self._left
+
     def too_small(self) -> ApiError:
         """The 400 for documents that do not fit."""
         return ApiError(

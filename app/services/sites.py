@@ -44,6 +44,23 @@ def get_site(session: Session, account_id: int, site_id: int, *, lock: bool = Fa
     return site
 
 
+def get_writable_site(session: Session, account_id: int, site_id: int) -> Site:
+    """Load and lock a site whose documents are to change.
+
+    Raises:
+        ApiError: 404; 403 ``site_inactive`` when it is paused.
+    """
+    site = get_site(session, account_id, site_id, lock=True)
+    if not site.active:
+        raise site_inactive()
+    return site
+
+
+def site_inactive() -> ApiError:
+    """The 403 for a paused site."""
+    return ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to search or index.")
+
+
 def get_account(session: Session, account_id: int, *, lock: bool = False) -> Account:
     """The caller's own account; locked, so that limits that races could pass are counted one after another."""
     query = select(Account).where(Account.id == account_id)

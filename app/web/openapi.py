@@ -19,10 +19,11 @@ from app.errors import STATUS, ErrorCode
 from app.web.auth import Access
 from app.web.parsing import StrictParser
 from app.web.policy import OPEN, OperationPolicy, set_policy
-from schemas.documents import DocumentsField
+from schemas.documents import DocumentSchema, DocumentsField
 from schemas.errors import ErrorSchema, RateLimitErrorSchema
 from schemas.search import NamesOrList
 from schemas.search_settings import ItemList
+from schemas.validation.documents import MAX_BATCH
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -89,6 +90,7 @@ class ApiBlueprint(SmorestBlueprint):
     DEFAULT_LOCATION_CONTENT_TYPE_MAPPING: dict[str, str] = {  # noqa: RUF012
         **SmorestBlueprint.DEFAULT_LOCATION_CONTENT_TYPE_MAPPING,
         "json_optional": "application/json",
+        "documents": "application/json",
     }
 
     def arguments(self, schema: Any, **kwargs: Any) -> Callable[[View], View]:
@@ -238,8 +240,6 @@ class ServiceApi(Api):
 def _documents_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
     if not isinstance(field, DocumentsField):
         return {}
-    from schemas.documents import DocumentSchema
-    from schemas.validation.documents import MAX_BATCH
 
     return {"type": "array", "items": self.resolve_nested_schema(DocumentSchema), "minItems": 1, "maxItems": MAX_BATCH}
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from io import BytesIO
 from itertools import islice
 from typing import Any, NoReturn
 from urllib.parse import unquote_to_bytes
@@ -16,8 +17,13 @@ from webargs.flaskparser import FlaskParser
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
 
-from app.errors import ApiError, Detail, ErrorCode, validation_error
-from schemas.validation.problems import MAX_PROBLEMS, walk
+from app.errors import ApiError, Detail, ErrorCode, field_error, validation_error
+from app.importers.csv import read_csv
+from app.importers.json_lines import read_json_lines
+from app.importers.records import BadLine, Read, UnreadableFile
+from app.text_formats import html_to_text, markdown_to_text
+from schemas.validation.documents import MAX_BATCH, UnreadableDocument
+from schemas.validation.problems import MAX_PROBLEMS, Problem, walk
 
 
 def read_body(req: Request) -> bytes:
@@ -30,12 +36,18 @@ def read_body(req: Request) -> bytes:
         raise ApiError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Encoded bodies are not accepted; send the body without Content-Encoding."
         )
-    limit = current_app.config["BODY_LIMITS"].get(req.endpoint, current_app.config["MAX_BODY_BYTES"])
+    limit = _body_limit(req)
     with _reading(req, limit, ErrorCode.INVALID_JSON):
         length = req.content_length
         if length is None or length > limit or not is_json(req):
             return req.get_data()
         return _read_at_once(req, length)
+
+
+def _body_limit(req: Request) -> int:
+    config = current_app.config
+    limit: int = config["BODY_LIMITS"].get(req.endpoint, config["MAX_BODY_BYTES"])
+    return limit
 
 
 def _read_at_once(req: Request, length: int) -> bytes:
@@ -50,6 +62,34 @@ def _read_at_once(req: Request, length: int) -> bytes:
     return body
 
 
+FILE_TYPES = (
+    "text/csv",
+    "application/json",
+    "application/x-ndjson",
+    "application/xml",
+    "text/xml",
+    "application/octet-stream",
+    "text/plain",
+)
+"""What a file that is sent as it is may be called."""
+
+
+def read_file_body(req: Request) -> bytes:
+    """The request's body where that is a file.
+
+    Raises:
+        ApiError: As :func:`read_body`; 415 for a type that no file has; 400 for none.
+    """
+    body = read_body(req)
+    if req.mimetype not in FILE_TYPES:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"Send the file as it is, with a Content-Type of {', '.join(FILE_TYPES)}."
+        )
+    if not body:
+        raise field_error("file", "required", "is empty")
+    return body
+
+
 def too_large(limit: int) -> ApiError:
     """The 413 that names the limit. The connection is closed: the rest of the body was not read."""
     return ApiError(
@@ -58,7 +98,7 @@ def too_large(limit: int) -> ApiError:
 
 
 def is_json(req: Request) -> bool:
-    """Whether the request says that its body is JSON."""
+    """Tell whether the request says that its body is JSON."""
     mimetype = req.mimetype
     return mimetype == "application/json" or (mimetype.startswith("application/") and mimetype.endswith("+json"))
 
@@ -90,14 +130,58 @@ def read_json(req: Request, *, absent: Any = _MUST_BE_THERE) -> Any:
         ) from error
 
 
+LINE_READERS: Mapping[str, Callable[[BytesIO], Iterator[Read]]] = {
+    "application/x-ndjson": read_json_lines,
+    "text/csv": read_csv,
+}
+"""Content type to what reads documents from such a body."""
+
+
+def read_lines_of_documents(req: Request) -> list[Any]:
+    """The documents of a body that has one a line; more than a batch may have are not all read.
+
+    Raises:
+        ApiError: 413; 415 for a type without a reader; 400 for a body that no document can be read from.
+    """
+    reader = LINE_READERS.get(req.mimetype)
+    if reader is None:
+        names = ", ".join(LINE_READERS)
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+            f"Documents are sent with the header Content-Type: application/json, or one of {names}.",
+        )
+    found: list[Any] = []
+    try:
+        for read in islice(reader(BytesIO(read_body(req))), MAX_BATCH + 1):
+            if isinstance(read, BadLine):
+                problem = Problem(f"(line {read.line}) {read.problem}", read.problem.code)
+                found.append(UnreadableDocument(problem))
+            else:
+                found.append(read.value)
+    except UnreadableFile as error:
+        raise field_error("body", error.problem.code, str(error.problem)) from error
+    return found
+
+
+TEXT_READERS: Mapping[str, Callable[[str], str]] = {"html": html_to_text, "markdown": markdown_to_text}
+"""Format of the text in documents to what reads it."""
+
+
+def _convert(document: Any, to_text: Callable[[str], str]) -> None:
+    """Put text in place of markup. What is no document, or no text, is left for whoever checks it."""
+    if isinstance(document, dict):
+        for name in ("title", "content", "excerpt"):
+            if isinstance(document.get(name), str):
+                document[name] = to_text(document[name])
+
+
 def read_form_body(req: Request) -> MultiDict[str, str]:
     """The fields of the request's HTML form; empty for a form that cannot be read.
 
     Raises:
         ApiError: 413.
     """
-    limit = current_app.config["MAX_BODY_BYTES"]
-    with _reading(req, limit, ErrorCode.VALIDATION_FAILED):
+    with _reading(req, _body_limit(req), ErrorCode.VALIDATION_FAILED):
         return req.form
 
 
@@ -163,10 +247,16 @@ class StrictParser(FlaskParser):
     """webargs with this API's rules: 400 and never 422, strict JSON, unknown fields decided by the schema."""
 
     DEFAULT_VALIDATION_STATUS = 400
-    DEFAULT_UNKNOWN_BY_LOCATION: dict[str, str | None] = {"json": None, "query": None, "json_optional": None}  # noqa: RUF012
+    DEFAULT_UNKNOWN_BY_LOCATION: dict[str, str | None] = {  # noqa: RUF012
+        "json": None,
+        "query": None,
+        "json_optional": None,
+        "documents": None,
+    }
     __location_map__: dict[str, str | Callable[..., Any]] = {  # noqa: RUF012
         **FlaskParser.__location_map__,
         "json_optional": "load_json_optional",
+        "documents": "load_documents",
     }
 
     def load_json(self, req: Request, schema: Any) -> Any:
@@ -176,9 +266,22 @@ class StrictParser(FlaskParser):
         """A body that may be absent, without a Content-Type then; as if it were empty. ``null`` is not absent."""
         return read_json(req, absent={})
 
+    def load_documents(self, req: Request, schema: Any) -> Any:
+        """A batch of documents: JSON, or a document a line."""
+        body = read_json(req) if is_json(req) else {"documents": read_lines_of_documents(req)}
+        to_text = TEXT_READERS.get(req.args.get("format", ""))
+        if to_text is not None and isinstance(body, dict) and isinstance(body.get("documents"), list):
+            for document in body["documents"][:MAX_BATCH]:
+                _convert(document, to_text)
+        return body
+
     def load_querystring(self, req: Request, schema: Any) -> Any:
         check_query_string(req)
-        return req.args.to_dict()  # Of a name that is there twice the first counts; no parameter is a list.
+        values: dict[str, Any] = req.args.to_dict()  # Of a name that is there twice the first counts.
+        for name in schema.repeated:
+            if name in values:
+                values[name] = req.args.getlist(name)
+        return values
 
     def handle_error(self, error: ValidationError, req: Any, schema: Any, **kwargs: Any) -> NoReturn:
         # webargs puts the messages under the name of the location: json or query.

@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from flask import Response
+from flask import Request, Response
 
 
 def json_answer(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """``body`` as a JSON response, encoded by orjson."""
     return Response(orjson.dumps(body), status=status, headers=headers, content_type="application/json")
+
+
+def prefers_json_lines(req: Request) -> bool:
+    """Whether the client names JSON lines and ranks them at least as high as JSON."""
+    accepted = req.accept_mimetypes
+    named = any(kind.partition(";")[0].strip() == "application/x-ndjson" for kind, _ in accepted)
+    quality = float(accepted.quality("application/x-ndjson"))
+    return named and quality > 0 and quality >= float(accepted.quality("application/json"))

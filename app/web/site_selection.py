@@ -5,8 +5,7 @@ from __future__ import annotations
 from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord, site_record
-from app.services.indexing.documents import site_inactive
-from app.services.sites import get_site
+from app.services.sites import get_site, site_inactive
 from app.web.auth import Caller
 
 
@@ -42,10 +41,10 @@ def _site(caller: Caller, site_id: int) -> SiteRecord:
 
 
 def choose_written_site(caller: Caller, in_query: int | None, in_body: int | None) -> int:
-    """The site a private key's documents are for: the key's own unless named in the query or the body.
+    """The site whose documents are meant: a private key's own unless named in the query or the body.
 
     Raises:
-        ApiError: 400 if both name one and differ.
+        ApiError: 400 if both name one and differ, or a session names none.
     """
     if in_query is not None and in_body is not None and in_query != in_body:
         raise field_error("site_id", "conflict", "in the query and in the body differ")
@@ -53,7 +52,8 @@ def choose_written_site(caller: Caller, in_query: int | None, in_body: int | Non
         return in_query
     if in_body is not None:
         return in_body
-    assert caller.key is not None
+    if caller.key is None:
+        raise field_error("site_id", "required", "is required")
     return caller.key.site_id
 
 

@@ -23,8 +23,10 @@ MAX_URL_LENGTH = 2_048
 MAX_DOCUMENT_BYTES = 1_048_576
 MAX_FURTHER_FIELDS = 100
 
+REQUIRED_FIELDS = ("id", "title", "content", "url")
+
 _STANDARD = frozenset(STANDARD_FIELDS)
-_FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
+FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 _INVALID_NAME = Problem(
     "is not a field name: use a letter, then letters, digits, _, and -, at most 64 characters", "invalid_name"
 )
@@ -51,8 +53,31 @@ class ValidDocument:
     position: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """Fields of a document that are to be replaced or removed, each valid on its own.
+
+    Attributes:
+        fields: Name to new value.
+        removed: Fields that it is not to have any more.
+        position: Where the change stands in what was sent, from 0.
+    """
+
+    id: str
+    fields: dict[str, Any]
+    removed: frozenset[str]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableDocument:
+    """What stands in a batch where a document should, and cannot be read."""
+
+    problem: Problem
+
+
 class DocumentProblems(Exception):
-    """What is wrong with one document: field name (or ``""``) and problem. Looking stops at more than can be listed."""
+    """Problems of one document: field name (or ``""``) and problem. Looking stops at more than can be listed."""
 
     def __init__(self, problems: list[tuple[str, Problem]]):
         super().__init__(problems)
@@ -72,7 +97,8 @@ def read_document(raw: Any, position: int = 0) -> ValidDocument:
         DocumentProblems: It is not valid.
     """
     if not isinstance(raw, dict):
-        raise DocumentProblems([("", Problem("must be a JSON object", "type"))])
+        unreadable = isinstance(raw, UnreadableDocument)
+        raise DocumentProblems([("", raw.problem if unreadable else Problem("must be a JSON object", "type"))])
     problems: list[tuple[str, Problem]] = []
     document: dict[str, Any] = {}
     kinds: dict[str, FieldKind] = {}
@@ -81,7 +107,7 @@ def read_document(raw: Any, position: int = 0) -> ValidDocument:
         if name in _STANDARD:
             if value is not None:
                 document[name] = value
-        elif not _FIELD_NAME.fullmatch(name):
+        elif not FIELD_NAME.fullmatch(name):
             problems.append((shown_name(name), _INVALID_NAME))
         elif value is not None:
             further += 1
@@ -117,8 +143,27 @@ def read_document(raw: Any, position: int = 0) -> ValidDocument:
     return ValidDocument(document["id"], body, document, kinds, position)
 
 
+_UNCHANGED = {"title": "", "content": "", "url": "/"}
+"""Stands for the required fields that a change does not name."""
+
+
+def read_change(raw: Any, position: int = 0) -> DocumentChange:
+    """Check one change of a document, as far as that goes without the document.
+
+    Raises:
+        DocumentProblems: No document could have this.
+    """
+    document = read_document({**_UNCHANGED, **raw} if isinstance(raw, dict) else raw, position)
+    return DocumentChange(
+        document.id,
+        {name: document.fields[name] for name, value in raw.items() if value is not None},
+        frozenset(name for name, value in raw.items() if value is None),
+        position,
+    )
+
+
 def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]]:
-    for name in ("id", "title", "content", "url"):
+    for name in REQUIRED_FIELDS:
         if name not in document:
             yield name, REQUIRED
     if "id" in document:

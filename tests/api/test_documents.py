@@ -1,9 +1,10 @@
-"""POST /api/v1/index/bulk and DELETE /api/v1/index/destroy."""
+"""Documents: sent in bulk, listed, changed, and removed."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from flask import Flask
@@ -14,9 +15,9 @@ from tests.callers import Tenant, page, register_tenant
 
 
 @pytest.fixture
-def owner(shared_app: Flask, request: pytest.FixtureRequest) -> Tenant:
+def owner(shared_app: Flask) -> Tenant:
     """A customer of the test's own, without any document."""
-    return register_tenant(shared_app, f"owner-{request.node.name.encode().hex()[-50:]}@example.com")
+    return register_tenant(shared_app, f"owner-{uuid4().hex}@example.com")
 
 
 def bulk(tenant: Tenant, *documents: Any, **kwargs: Any) -> TestResponse:
@@ -360,3 +361,359 @@ def test_a_paused_site_takes_and_gives_up_nothing(owner: Tenant) -> None:
     assert_error(destroy(owner, {"id": "page-1"}), 403, "site_inactive")
     owner.browser.put(f"/sites/{owner.site_id}", json={"active": True})
     assert ids(owner) == ["page-1"]
+
+
+LIST = "/api/v1/documents"
+LINES = {"Accept": "application/x-ndjson"}
+
+
+def listed(tenant: Tenant, **query: Any) -> dict[str, Any]:
+    response = tenant.private.get(LIST, query_string=query)
+    assert response.status_code == 200, response.get_json()
+    answer: dict[str, Any] = response.get_json()
+    return answer
+
+
+def listed_ids(tenant: Tenant, **query: Any) -> list[str]:
+    return [document["id"] for document in listed(tenant, **query)["documents"]]
+
+
+def lines_of(response: TestResponse) -> list[dict[str, Any]]:
+    assert response.status_code == 200
+    assert response.mimetype == "application/x-ndjson"
+    return [json.loads(line) for line in response.get_data(as_text=True).splitlines()]
+
+
+def test_documents_are_listed_with_where_they_came_from_and_when(owner: Tenant) -> None:
+    owner.index(page(1, price=5), page(2))
+
+    answer = listed(owner)
+
+    assert (answer["total"], answer["next_cursor"]) == (2, None)
+    first = next(document for document in answer["documents"] if document["id"] == "page-1")
+    assert first == {**page(1, price=5), "_source": "api", "_updated_at": first["_updated_at"]}
+    assert first["_updated_at"].endswith("Z")
+
+
+def test_a_list_is_read_page_by_page(owner: Tenant) -> None:
+    for number in range(5):
+        owner.index(page(number))
+    first = listed(owner, limit=3)
+    second = listed(owner, limit=3, cursor=first["next_cursor"])
+
+    assert [d["id"] for d in first["documents"] + second["documents"]] == [f"page-{n}" for n in (4, 3, 2, 1, 0)]
+    assert (first["total"], second["total"], second["next_cursor"]) == (5, 5, None)
+
+
+@pytest.mark.parametrize(("query", "expected"), [
+    ({"filters": "price > 5"}, ["page-2"]), ({"filters": "price = 5 OR section = b"}, ["page-1", "page-2"]),
+    ({"filters": " "}, ["page-1", "page-2", "page-3"]), ({"source": "shop"}, ["page-3"]),
+    ({"source": "api"}, ["page-1", "page-2"]), ({"source": "shop", "filters": "price > 0"}, []),
+    ({"id": ["page-3", "none", "page-1", "page-3"]}, ["page-1", "page-3"]),
+    ({"id": ["page-3", "page-1"], "source": "shop"}, ["page-3"]), ({"source": ""}, ["page-1", "page-2", "page-3"]),
+    ({"source": "elsewhere"}, []), ({"limit": 1, "id": ["page-1", "page-2"]}, ["page-1", "page-2"]),
+])  # fmt: skip
+def test_documents_are_chosen_on_every_engine_alike(owner: Tenant, query: dict[str, Any], expected: list[str]) -> None:
+    owner.index(page(1, price=5, section="a"), page(2, price=6, section="b"))
+    sync = owner.private.post("/api/v1/sync", json={"source": "shop"}).get_json()["sync"]["id"]
+    sent = owner.private.post(f"/api/v1/index/bulk?sync={sync}", json={"documents": [page(3)]})
+    assert sent.status_code == 200
+
+    answer = listed(owner, **query)
+
+    assert sorted(document["id"] for document in answer["documents"]) == expected
+    assert answer["total"] == len(expected)
+    streamed = owner.private.get(LIST, query_string=query, headers=LINES)
+    assert sorted(document["id"] for document in lines_of(streamed)) == expected
+
+
+def test_only_the_fields_asked_for_are_listed(owner: Tenant) -> None:
+    owner.index(page(1, price=5))
+
+    (document,) = listed(owner, fields="price, nothing,title")["documents"]
+
+    assert set(document) == {"id", "title", "price", "_source", "_updated_at"}
+    (line,) = lines_of(owner.private.get(f"{LIST}?fields=url", headers=LINES))
+    assert set(line) == {"id", "url", "_source", "_updated_at"}
+
+
+@pytest.mark.parametrize(("query", "field"), [
+    ("limit=0", "limit"), ("limit=1001", "limit"), ("limit=x", "limit"), ("cursor=x", "cursor"),
+    ("id=a&cursor=x", "id"), ("id=a&filters=id%20=%201", "id"), ("id=", "id[0]"), ("id=" + "a" * 513, "id[0]"),
+    ("&".join(f"id={n}" for n in range(101)), "id"), ("source=" + "a" * 65, "source"), ("site_id=x", "site_id"),
+    ("filters=unknown%20=%201", "filters"), ("filters=price", "filters"), ("source=%00", "source"),
+    ("filters=" + "a" * 2001, "filters"),
+])  # fmt: skip
+def test_a_list_that_cannot_be_is_refused(owner: Tenant, query: str, field: str) -> None:
+    for headers in ({}, LINES):
+        response = owner.private.get(f"{LIST}?{query}", headers=headers)
+
+        assert response.status_code == 400, response.get_json()
+        assert response.get_json()["details"][0]["field"] == field
+
+
+def test_an_answer_ends_early_where_a_stream_goes_on(owner: Tenant) -> None:
+    for number in range(20):
+        owner.index(page(number, content="x" * 1_000_000))
+
+    first = listed(owner, limit=1_000)
+
+    assert len(first["documents"]) == 16
+    assert listed_ids(owner, limit=1_000, cursor=first["next_cursor"]) == ["page-3", "page-2", "page-1", "page-0"]
+    streamed = owner.private.get(LIST, headers=LINES)
+    assert len(lines_of(streamed)) == 20
+    rest = owner.private.get(LIST, query_string={"cursor": first["next_cursor"]}, headers=LINES)
+    assert len(lines_of(rest)) == 4
+    too_much = owner.private.get(LIST, query_string={"id": [f"page-{n}" for n in range(20)]})
+    assert_error(too_much, 400, "answer_too_large")
+
+
+def test_lists_are_not_charged_as_searches(owner: Tenant) -> None:
+    owner.index(page(1))
+    before = owner.search.get("/v1/search?q=page").get_json()["remaining_quota"]["used_today"]
+    listed(owner)
+    listed(owner, filters="id = page-1")
+
+    assert owner.search.get("/v1/search?q=page").get_json()["remaining_quota"]["used_today"] == before + 1
+
+
+def test_a_head_has_no_body_and_a_list_varies_by_what_is_accepted(owner: Tenant) -> None:
+    owner.index(page(1))
+    for headers in ({}, LINES):
+        response = owner.private.call("HEAD", LIST, headers=headers)
+        assert (response.status_code, response.data) == (200, b"")
+        assert "Accept" in response.headers["Vary"]
+    either = owner.private.get(LIST, headers={"Accept": "application/json, application/x-ndjson;q=0.5"})
+    assert either.mimetype == "application/json"
+
+
+def test_a_change_replaces_the_named_fields_and_null_removes_one(owner: Tenant) -> None:
+    owner.index(page(1, price=5, section="a", author="Ann"), page(2, section="a"))
+
+    response = owner.private.call("PATCH", LIST, json={"documents": [
+        {"id": "page-1", "title": "New", "price": None, "colour": "red", "author": None},
+        {"id": "page-2", "section": ["b"]}, {"id": "page-2", "price": 1},
+    ]})  # fmt: skip
+
+    assert response.get_json() == {"success": True, "updated": 2}
+    found = {document["id"]: document for document in owner.find("*")["hits"]}
+    expected = {**page(1), "title": "New", "section": "a", "colour": "red", "excerpt": ""}
+    assert found["page-1"] == expected
+    assert (found["page-2"]["section"], found["page-2"]["price"]) == (["b"], 1)
+    assert owner.found_ids("*", filters=owner.equals("colour", "red")) == ["page-1"]
+
+
+def test_a_changed_document_keeps_its_source(owner: Tenant) -> None:
+    sync = owner.private.post("/api/v1/sync", json={"source": "shop"}).get_json()["sync"]["id"]
+    owner.private.post(f"/api/v1/index/bulk?sync={sync}", json={"documents": [page(1)]})
+    assert owner.private.call("PATCH", LIST, json={"documents": [{"id": "page-1", "price": 1}]}).status_code == 200
+
+    assert listed(owner)["documents"][0]["_source"] == "shop"
+    finished = owner.private.post(f"/api/v1/sync/{sync}/finish")
+    assert finished.get_json() == {"success": True, "removed": 0}, "a change does not make it unseen"
+
+
+@pytest.mark.parametrize(("change", "field", "code"), [
+    ({"id": "page-1", "title": None}, "documents[0].title", "required"),
+    ({"id": "page-1", "url": "x"}, "documents[0].url", "invalid_url"),
+    ({"id": "nothing", "content": 5}, "documents[0].content", "type"),
+    ({"title": "x"}, "documents[0].id", "required"),
+    ({"id": None}, "documents[0].id", "required"),
+    ({"id": "page-1", "a b": 1}, "documents[0].a b", "invalid_name"),
+    ({"id": "page-1", "a b": None}, "documents[0].a b", "invalid_name"),
+    ({"id": "page-1", "x": {}}, "documents[0].x", "type"),
+    ("page-1", "documents[0]", "type"),
+    ({"id": "page-1", "more": "x" * 700_000}, "documents[0]", "too_large"),
+    ({"id": "page-1"} | {f"f{n}": 1 for n in range(100)}, "documents[0]", "too_many_fields"),
+])  # fmt: skip
+def test_an_invalid_change_is_400_before_an_unknown_id_is_404_and_changes_nothing(
+    owner: Tenant, change: Any, field: str, code: str
+) -> None:
+    owner.index(page(1, content="x" * 700_000, price=1), page(2))
+    for rest in ([], [{"id": "unknown", "title": "x"}, {"id": "page-2", "title": "y"}]):
+        response = owner.private.call("PATCH", LIST, json={"documents": [change, *rest]})
+
+        assert_error(response, 400, "validation_failed")
+        detail = response.get_json()["details"][0]
+        assert (detail["field"], detail["code"]) == (field, code)
+    assert listed(owner, id="page-2")["documents"][0]["title"] == "Page 2"
+
+
+def test_changing_an_unknown_document_changes_nothing(owner: Tenant, eve: Tenant) -> None:
+    owner.index(page(1))
+    eve.index(page(9))
+
+    response = owner.private.call(
+        "PATCH", LIST, json={"documents": [{"id": "page-1", "title": "x"}, {"id": "page-9", "title": "x"}]}
+    )
+
+    assert_error(response, 404, "document_not_found")
+    assert "page-9" in response.get_json()["message"]
+    assert listed(owner)["documents"][0]["title"] == "Page 1"
+
+
+def test_documents_are_removed_by_id_by_filter_and_all(owner: Tenant) -> None:
+    owner.index(*(page(number, price=number) for number in range(9)))
+    for body, deleted in (
+        ({"ids": ["page-0", "page-1", "nothing", "page-1"]}, 2), ({"filters": "price >= 7"}, 2),
+        ({"filters": "price > 100"}, 0), ({"ids": ["page-0"]}, 0), ({"all": True}, 5), ({"all": True}, 0),
+    ):  # fmt: skip
+        response = owner.private.post(f"{LIST}/delete", json=body)
+
+        assert response.get_json() == {"success": True, "deleted": deleted}, body
+        assert sorted(owner.found_ids("*")) == sorted(listed_ids(owner))
+    assert listed(owner)["total"] == 0
+    unknown = owner.private.get(f"{LIST}?filters=price%20=%201")
+    assert_error(unknown, 400, "invalid_filter")
+
+
+@pytest.mark.parametrize("body", [
+    {}, {"ids": ["a"], "all": True}, {"filters": ""}, {"filters": "  "}, {"all": False}, {"all": 1}, {"ids": []},
+    {"ids": "a"}, {"ids": [True]}, {"ids": [""]}, {"ids": [{}]}, {"filters": "a", "ids": ["b"]}, {"ids": None},
+    {"ids": ["a\x00"]}, {"ids": ["a" * 513]}, {"query": "x", "all": True}, [], {"filters": 5},
+])  # fmt: skip
+def test_a_removal_of_nothing_in_particular_is_refused(owner: Tenant, body: Any) -> None:
+    owner.index(page(1))
+    assert_error(owner.private.post(f"{LIST}/delete", json=body), 400, "validation_failed")
+    assert listed(owner)["total"] == 1
+
+
+def test_more_than_10000_ids_are_too_many(owner: Tenant) -> None:
+    response = owner.private.post(f"{LIST}/delete", json={"ids": [str(number) for number in range(10_001)]})
+
+    assert_error(response, 400, "batch_too_large")
+    assert owner.private.post(f"{LIST}/delete", json={"ids": list(range(10_000))}).status_code == 200
+
+
+def test_documents_of_others_do_not_exist(owner: Tenant, eve: Tenant) -> None:
+    owner.index(page(1))
+    site = f"?site_id={owner.site_id}"
+    for method, path, body in (
+        ("GET", LIST + site, None), ("PATCH", LIST + site, {"documents": [{"id": "page-1"}]}),
+        ("POST", f"{LIST}/delete{site}", {"all": True}),
+        ("POST", f"{LIST}/delete", {"all": True, "site_id": owner.site_id}),
+    ):  # fmt: skip
+        response = eve.private.call(method, path, **({} if body is None else {"json": body}))
+        assert_error(response, 404, "site_not_found")
+    assert eve.private.get(f"{LIST}?id=page-1").get_json()["total"] == 0
+    assert listed(owner)["total"] == 1
+
+
+def test_a_session_lists_changes_and_removes(owner: Tenant) -> None:
+    owner.index(page(1), page(2))
+    site = f"?site_id={owner.site_id}"
+    assert owner.browser.get(LIST).status_code == 400
+    assert owner.browser.get(LIST + site).get_json()["total"] == 2
+    change = {"documents": [{"id": "page-1", "title": "x"}]}
+    assert owner.browser.call("PATCH", LIST + site, json=change).status_code == 200
+    forged = owner.browser.client.post(f"{LIST}/delete{site}", json={"all": True})
+    assert_error(forged, 403, "csrf_failed")
+    assert owner.browser.post(f"{LIST}/delete{site}", json={"all": True}).get_json()["deleted"] == 2
+
+
+@pytest.mark.parametrize("kind", ["public", "search"])
+def test_other_keys_neither_list_nor_change(owner: Tenant, kind: str) -> None:
+    for method, path in (("GET", LIST), ("PATCH", LIST), ("POST", f"{LIST}/delete")):
+        assert_error(owner.client(kind).call(method, path), 403, "insufficient_permission")
+
+
+def test_a_paused_site_is_listed_and_not_changed(owner: Tenant) -> None:
+    owner.index(page(1))
+    assert owner.browser.put(f"/sites/{owner.site_id}", json={"active": False}).status_code == 200
+    try:
+        assert listed(owner)["total"] == 1
+        change = owner.private.call("PATCH", LIST, json={"documents": [{"id": "page-1"}]})
+        assert_error(change, 403, "site_inactive")
+        assert_error(owner.private.post(f"{LIST}/delete", json={"all": True}), 403, "site_inactive")
+        assert_error(owner.private.post(f"{LIST}/delete", json={"ids": ["page-1"]}), 403, "site_inactive")
+    finally:
+        owner.browser.put(f"/sites/{owner.site_id}", json={"active": True})
+
+
+def send(tenant: Tenant, kind: str, body: str | bytes, query: str = "") -> TestResponse:
+    return tenant.private.post(f"/api/v1/index/bulk{query}", data=body, content_type=kind)
+
+
+def test_documents_are_sent_as_json_lines(owner: Tenant) -> None:
+    body = "\ufeff" + "\n".join(json.dumps(page(number, price=number)) for number in range(3)) + "\n\n"
+
+    answer = send(owner, "application/x-ndjson; charset=utf-8", body).get_json()
+
+    assert answer == {"success": True, "indexed": 3, "created": 3, "updated": 0}
+    assert sorted(listed_ids(owner, filters="price >= 1")) == ["page-1", "page-2"]
+
+
+def test_documents_are_sent_as_csv(owner: Tenant) -> None:
+    body = (
+        "\ufeffid,title,content,url,author,price,tags,shown\r\n"
+        '5,"Ticket, adult","Two\r\nlines",/ticket,,12.5,,true\r\n'
+        "b,,,/b,Ann,x,a,\r\n"
+    )
+
+    assert send(owner, "text/csv", body).get_json()["indexed"] == 2
+
+    found = {document["id"]: document for document in listed(owner)["documents"]}
+    kept = {name: value for name, value in found["5"].items() if not name.startswith("_")}
+    assert kept == {
+        "id": "5", "title": "Ticket, adult", "content": "Two\r\nlines", "url": "/ticket", "price": 12.5, "shown": True,
+    }  # fmt: skip
+    assert (found["b"]["title"], found["b"]["price"], "shown" in found["b"]) == ("", "x", False)
+
+
+@pytest.mark.parametrize(("kind", "body", "field"), [
+    ("application/x-ndjson", b'{"id": "1"\n', "documents[0]"), ("application/x-ndjson", b"", "documents"),
+    ("application/x-ndjson", b'{"id":"1","title":"","content":"","url":"/"}\n[]\n', "documents[1]"),
+    ("application/x-ndjson", b'"\xff"\n', "documents[0]"), ("application/x-ndjson", b'"\\ud800"\n', "documents[0]"),
+    ("text/csv", b"", "body"), ("text/csv", b"id,id\n", "body"), ("text/csv", b"id,title\n", "documents"),
+    ("text/csv", b"id,title,content,url\n1,a,b,/,more\n", "documents[0]"),
+    ("text/csv", b"id,title,content,url\n1,a,b,nowhere\n", "documents[0].url"),
+    ("text/csv", b"id,a b,title,content,url\n1,a,b,c,/\n", "documents[0].a b"),
+    ("text/csv", b'id,title\n1,"open\n', "documents[0]"),
+])  # fmt: skip
+def test_bad_lines_are_named_and_nothing_is_kept(owner: Tenant, kind: str, body: bytes, field: str) -> None:
+    response = send(owner, kind, body)
+
+    assert_error(response, 400, "validation_failed")
+    assert response.get_json()["details"][0]["field"] == field
+    assert listed(owner)["total"] == 0
+
+
+def test_more_than_10000_lines_are_too_many(owner: Tenant) -> None:
+    assert_error(send(owner, "application/x-ndjson", "{}\n" * 10_001), 400, "batch_too_large")
+    assert_error(send(owner, "text/csv", "id\n" + "1\n" * 10_001), 400, "batch_too_large")
+
+
+def test_other_types_are_refused_in_words(owner: Tenant) -> None:
+    for kind in ("text/plain", "application/xml", ""):
+        response = send(owner, kind, "{}")
+        assert_error(response, 415, "unsupported_media_type")
+        assert "text/csv" in response.get_json()["message"]
+
+
+@pytest.mark.parametrize(("markup", "title", "content"), [
+    ("html", "<b>Caf&eacute;</b> &amp; bar", "<p>One</p><script>x()</script><style>p{}</style><p>two&nbsp;three</p>"),
+    ("markdown", "**Café** &amp; bar", "# One\n\n[two](/x) three"),
+])  # fmt: skip
+def test_markup_is_read_as_text(owner: Tenant, markup: str, title: str, content: str) -> None:
+    document = page(1, title=title, content=content, note="<b>kept</b>")
+    for number, (kind, body) in enumerate(
+        (("application/json", json.dumps({"documents": [document]})), ("application/x-ndjson", json.dumps(document)))
+    ):
+        assert send(owner, kind, body, f"?format={markup}").status_code == 200, number
+        (found,) = listed(owner)["documents"]
+        assert found["title"] == "Café & bar"
+        assert found["content"].split() == ["One", "two", "three"]
+        assert found["note"] == "<b>kept</b>"
+    assert send(owner, "application/json", json.dumps({"documents": [document]}), "?format=text").status_code == 200
+    assert listed(owner)["documents"][0]["content"] == content
+
+
+def test_a_format_that_is_none_is_refused(owner: Tenant) -> None:
+    response = send(owner, "application/json", json.dumps({"documents": [page(1)]}), "?format=pdf")
+
+    assert_error(response, 400, "validation_failed")
+    assert response.get_json()["details"][0]["field"] == "format"
+    broken = send(owner, "application/json", json.dumps({"documents": [5, {"title": 5}]}), "?format=html")
+    assert_error(broken, 400, "validation_failed")
+    for odd in ("null", '{"documents": 5}', "[]"):
+        assert_error(send(owner, "application/json", odd, "?format=html"), 400, "validation_failed")

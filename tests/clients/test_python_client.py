@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,9 +19,14 @@ def test_it_indexes_searches_and_deletes(
     package = tmp_path / "site_search_client"
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
 
+    # It knows no lines of JSON and no CSV; they are sent as they are.
+    kinds = {"application/x-ndjson": "application/octet-stream", "text/csv": "application/octet-stream"}
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"content_type_overrides": kinds}))
+
     made = subprocess.run(
         [generator, "generate", "--path", str(document), "--meta", "none", "--output-path", str(package),
-         "--fail-on-warning"],
+         "--fail-on-warning", "--config", str(config)],
         capture_output=True, text=True, timeout=180, check=False, env={**os.environ, "PATH": path},
     )  # fmt: skip
     assert made.returncode == 0, f"an operation could not be generated:\n{made.stdout}{made.stderr}"

@@ -207,6 +207,7 @@ def test_a_strangers_site_is_not_there(person: Person, stranger: Tenant) -> None
         "/sites/{site}/edit",
         "/sites/{site}/try",
         "/sites/{site}/try?q=x",
+        "/sites/{site}/documents",
         "/api/sites/{site}/keys",
         "/api/sites/{site}/keys/{key}/edit",
         "/api/analytics?site_id={site}",

@@ -17,9 +17,8 @@ from app.pages.search.hits import show_hits
 from app.plans import shown
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.indexing.documents import site_inactive
 from app.services.search import Visitor, encode_results, make_query, parse_shown
-from app.services.sites import get_site
+from app.services.sites import get_site, site_inactive
 from app.web import actions
 from app.web.parsing import check_query_string, invalid
 from app.web.request_checks import count_preview, current_caller, require_search, used_today
@@ -31,12 +30,12 @@ LAST_PAGE = 1000
 
 
 def charges_search() -> bool:
-    """Whether the request is charged: a key's is, that of somebody who is logged in is not."""
+    """Tell whether the request is charged: a key's is, that of somebody who is logged in is not."""
     return has_query() and current_caller().kind != "session"
 
 
 def has_query() -> bool:
-    """Whether the request searches."""
+    """Tell whether the request searches."""
     return bool(request.args.get("q", "").strip())
 
 

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from typing import Any
 
-from sqlalchemy import select
+import orjson
 from sqlalchemy.orm import Session
 
 from app.clock import now, today
 from app.counters.base import CounterStore
-from app.errors import ApiError, ErrorCode
-from app.models import API_SOURCE, Site, StoredDocument
-from app.models.base import to_microseconds
+from app.errors import ApiError, Detail, ErrorCode, validation_error
+from app.models import API_SOURCE, Sync
 from app.plans import PlanLimits
 from app.services.daily_usage import count_changed, discount_changed
 from app.services.indexing.group_commit import GroupCommit, Written
 from app.services.indexing.indexer import Indexer
+from app.services.indexing.stored_documents import (
+    Origin,
+    find_open_sync,
+    known_ids,
+    read_stored,
+    remove_stored,
+    seen_ids,
+    store,
+    sync_not_found,
+)
 from app.services.site_fields import (
     SeenKinds,
     TooManySiteFields,
@@ -28,20 +38,13 @@ from app.services.site_fields import (
     kinds_of,
     remember,
 )
-from app.services.sites import count_documents, get_account, get_site
+from app.services.sites import count_documents, get_account, get_writable_site
 from app.storage.database import Database
 from app.wording import counted, number
 from backends.base import Document
 from backends.errors import BackendUnavailable
-from schemas.validation.documents import ValidDocument
-
-LOOKUP_STEP = 500
-
-_UPSERT = """
-INSERT INTO documents (site_id, id, revision, changed_at, body, source) VALUES ({0}, {0}, {0}, {0}, {0}, {0})
-ON CONFLICT (site_id, id) DO UPDATE
-SET revision = excluded.revision, changed_at = excluded.changed_at, body = excluded.body, source = excluded.source
-"""
+from schemas.validation.documents import DocumentChange, DocumentProblems, ValidDocument, read_document
+from schemas.validation.problems import MAX_PROBLEMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class BulkOutcome:
 class _Batch:
     limits: PlanLimits
     documents: Sequence[ValidDocument]
+    source: str = API_SOURCE
+    sync_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,15 @@ class _Stored:
     day: date
 
 
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """Documents whose fields were changed, in SQL."""
+
+    revision: int
+    changed: int
+    day: date
+
+
 class DocumentWriter:
     """Writes documents so that, when a call returns, they are durable and found by the next search.
 
@@ -89,21 +103,35 @@ class DocumentWriter:
         self._indexer = indexer
         self._max_site_fields = max_site_fields
 
-    def put(self, account_id: int, limits: PlanLimits, site_id: int, documents: Sequence[ValidDocument]) -> BulkOutcome:
+    def put(
+        self,
+        account_id: int,
+        limits: PlanLimits,
+        site_id: int,
+        documents: Sequence[ValidDocument],
+        *,
+        source: str = API_SOURCE,
+        sync_id: str | None = None,
+    ) -> BulkOutcome:
         """Add or replace documents with distinct ids, all or none.
+
+        Args:
+            source: Whose they are from now on, unless they come with a sync.
+            sync_id: The running sync that sees them: they are its source's.
 
         Raises:
             TooManySiteFields: The site would know more further fields than it may.
-            ApiError: 404 for the site; 403 when the site is paused or the plan's documents would be exceeded.
+            ApiError: 404 for the site or the sync; 403 when the site is paused or the plan's documents would be
+                exceeded.
             BackendUnavailable: They are stored but not, or perhaps not, searchable yet; they will be.
         """
         stored = self._transactions.run_together(
             account_id,
             site_id,
-            _Batch(limits, documents),
+            _Batch(limits, documents, source, sync_id),
             partial(_put, account_id, site_id, self._max_site_fields),
         )
-        with self._discounted_if_unavailable(account_id, stored.day, len(documents)):
+        with self._discounted_if_unavailable(account_id, {stored.day: len(documents)}):
             self._indexer.apply(site_id, stored.revision, stored.written)
         return BulkOutcome(len(documents), stored.created)
 
@@ -114,37 +142,93 @@ class DocumentWriter:
             ApiError: 404 for the site or the document; 403 when the site is paused.
             BackendUnavailable: It is removed here but perhaps still found; it will not be.
         """
+        if not self.remove_ids(account_id, site_id, [document_id]):
+            raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "Document not found.")
 
-        def write(session: Session) -> Written[tuple[int, date]]:
+    def remove_ids(self, account_id: int, site_id: int, ids: Sequence[str]) -> int:
+        """Remove those of ``ids`` that the site has; gives how many.
+
+        Raises:
+            ApiError: 404 for the site; 403 when it is paused.
+            BackendUnavailable: They are removed here but perhaps still found; they will not be.
+        """
+
+        removed, revision, day = self._remove_step(account_id, site_id, ids)
+        if removed:
+            with self._discounted_if_unavailable(account_id, {day: removed}):
+                self._indexer.apply(site_id, revision)
+        return removed
+
+    def remove_all(self, account_id: int, site_id: int, batches: Iterable[Sequence[str]], up_to: int) -> int:
+        """Remove documents in steps, each on its own, so that no other writer waits for long; gives how many.
+
+        Args:
+            batches: Their ids, as many as go at once; read while the steps before are done.
+            up_to: The last revision that may have written them: what was written since stays.
+
+        Raises:
+            ApiError: 404 for the site; 403 when it is paused.
+            BackendUnavailable: They are removed here but perhaps still found; they will not be.
+        """
+        total = reached = 0
+        by_day: dict[date, int] = {}
+        for ids in batches:
+            removed, reached, day = self._remove_step(account_id, site_id, ids, up_to=up_to)
+            by_day[day] = by_day.get(day, 0) + removed
+            total += removed
+        if total:
+            with self._discounted_if_unavailable(account_id, by_day):
+                self._indexer.apply(site_id, reached)
+        return total
+
+    def _remove_step(
+        self, account_id: int, site_id: int, ids: Sequence[str], *, up_to: int | None = None
+    ) -> tuple[int, int, date]:
+        """Remove documents in one transaction; gives how many, the site's revision, and the day it counts for."""
+
+        def write(session: Session) -> Written[tuple[int, int, date]]:
             get_account(session, account_id, lock=True)
             site = get_writable_site(session, account_id, site_id)
-            document = session.get(StoredDocument, (site.id, document_id))
-            if document is None or document.body is None:
-                raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "Document not found.")
-            site.revision += 1
-            site.document_count -= 1
-            document.body = None
-            document.revision = site.revision
-            document.changed_at = to_microseconds(now())
+            removed = remove_stored(session, site, ids, up_to=up_to)
+            if not removed:
+                return Written((0, site.revision, today()))
             forgot_fields = forget_if_empty(site)
             session.flush()
-            session.expunge(document)  # Others in this transaction write documents past the session.
-            day = count_changed(session, account_id, 1)
-            return Written((site.revision, day), account_id if forgot_fields else None)
+            day = count_changed(session, account_id, removed)
+            return Written((removed, site.revision, day), account_id if forgot_fields else None)
 
-        revision, day = self._transactions.run(account_id, write)
-        with self._discounted_if_unavailable(account_id, day, 1):
-            self._indexer.apply(site_id, revision)
+        return self._transactions.run(account_id, write)
+
+    def change(self, account_id: int, site_id: int, changes: Sequence[DocumentChange]) -> int:
+        """Change fields of documents, all or none; gives how many documents. Their sources stay.
+
+        Args:
+            changes: Applied one after the other, also to one document.
+
+        Raises:
+            TooManySiteFields: The site would know more further fields than it may.
+            ApiError: 400 for a document that would not be valid; 404 for the site, or an id that it does not have;
+                403 when it is paused.
+            BackendUnavailable: They are stored but not, or perhaps not, searchable yet; they will be.
+        """
+        stored = self._transactions.run(
+            account_id, partial(_change, account_id, site_id, self._max_site_fields, changes)
+        )
+        with self._discounted_if_unavailable(account_id, {stored.day: stored.changed}):
+            self._indexer.apply(site_id, stored.revision)
+        return stored.changed
 
     @contextmanager
-    def _discounted_if_unavailable(self, account_id: int, day: date, documents: int) -> Iterator[None]:
+    def _discounted_if_unavailable(self, account_id: int, changed: Mapping[date, int]) -> Iterator[None]:
         """Whoever is told that the engine is away repeats the request, and is counted then."""
         try:
             yield
         except BackendUnavailable:
 
             def write(session: Session) -> Written[None]:
-                discount_changed(session, account_id, day, documents)
+                get_account(session, account_id, lock=True)
+                for day, documents in changed.items():
+                    discount_changed(session, account_id, day, documents)
                 return Written(None)
 
             self._transactions.run(account_id, write)
@@ -166,9 +250,14 @@ def _put(
     may_exceed = known != ids and any(batch.limits.documents is not None for batch in batches)
     have = count_documents(session, account_id) if may_exceed else 0
     created: list[int | ApiError] = []
-    kept: dict[str, ValidDocument] = {}
+    kept: dict[str, tuple[ValidDocument, Origin]] = {}
     seen = SeenKinds(kinds_of(site))
+    marks = _Marks(session)
     for batch in batches:
+        sync = None if batch.sync_id is None else find_open_sync(session, site.id, batch.sync_id)
+        if batch.sync_id is not None and sync is None:
+            created.append(sync_not_found())
+            continue
         surplus = find_surplus(batch.documents, seen.kinds, max_site_fields)
         if surplus:
             created.append(TooManySiteFields(batch.documents, surplus, max_site_fields))
@@ -179,7 +268,8 @@ def _put(
             continue
         known |= fresh
         have += len(fresh)
-        kept |= {document.id: document for document in batch.documents}
+        origin = Origin(batch.source) if sync is None else marks.origin(sync, batch.documents)
+        kept |= {document.id: (document, origin) for document in batch.documents}
         for document in batch.documents:
             seen.add(document.kinds)
         created.append(len(fresh))
@@ -187,72 +277,102 @@ def _put(
     written: list[Document] = []
     day = today()
     if kept:
-        documents = list(kept.values())
         site.revision += 1
         site.document_count += sum(count for count in created if isinstance(count, int))
         brings_fields = remember(site, seen.kinds)
-        changed_at = store(session, site.id, site.revision, documents)
+        changed_at = store(session, site.id, site.revision, kept.values())
         session.flush()
         taken = (len(batch.documents) for batch, count in zip(batches, created, strict=True) if isinstance(count, int))
         day = count_changed(session, account_id, sum(taken))
-        written = [Document(document.id, document.fields, changed_at) for document in documents]
+        written = [Document(document.id, document.fields, changed_at) for document, _ in kept.values()]
     return Written(
         [count if isinstance(count, ApiError) else _Stored(site.revision, count, written, day) for count in created],
         account_id if brings_fields else None,
     )
 
 
-def get_writable_site(session: Session, account_id: int, site_id: int) -> Site:
-    """Load and lock a site whose documents are to change.
+def _change(
+    account_id: int, site_id: int, max_site_fields: int, changes: Sequence[DocumentChange], session: Session
+) -> Written[_Changed]:
+    """Store documents with changed fields under one revision, few of them in memory at once.
 
     Raises:
-        ApiError: 404; 403 ``site_inactive`` when it is paused.
+        ApiError: 400 for a document that would not be valid; 404 for the site or an unknown id; 403 when the site is
+            paused.
     """
-    site = get_site(session, account_id, site_id, lock=True)
-    if not site.active:
-        raise site_inactive()
-    return site
+    get_account(session, account_id, lock=True)
+    site = get_writable_site(session, account_id, site_id)
+    by_id: dict[str, list[DocumentChange]] = {}
+    for change in changes:
+        by_id.setdefault(change.id, []).append(change)
+    seen = SeenKinds(kinds_of(site))
+    problems: list[Detail] = []
+    found = 0
+    site.revision += 1
+    for stored in read_stored(session, site.id, list(by_id)):
+        found += 1
+        wanted = by_id[stored.id]
+        try:
+            document = read_document(_changed_fields(stored.body, wanted), wanted[-1].position)
+        except DocumentProblems as error:
+            problems += _problems_of(wanted[-1], error)
+            if len(problems) > MAX_PROBLEMS:
+                break
+            continue
+        surplus = find_surplus([document], seen.kinds, max_site_fields)
+        if surplus:
+            raise TooManySiteFields([document], surplus, max_site_fields)
+        seen.add(document.kinds)
+        store(session, site.id, site.revision, [(document, stored.origin)])
+    if problems:
+        raise validation_error(problems)
+    if found < len(by_id):
+        known = known_ids(session, site.id, list(by_id))
+        missing = next(identifier for identifier in by_id if identifier not in known)
+        raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, f"Document {missing!r} not found. Nothing was changed.")
+    brings_fields = remember(site, seen.kinds)
+    session.flush()
+    day = count_changed(session, account_id, found)
+    return Written(_Changed(site.revision, found, day), account_id if brings_fields else None)
 
 
-def site_inactive() -> ApiError:
-    """The 403 for a paused site."""
-    return ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to search or index.")
+def _changed_fields(body: bytes, changes: Iterable[DocumentChange]) -> dict[str, Any]:
+    fields: dict[str, Any] = orjson.loads(body)
+    for change in changes:
+        fields |= change.fields
+        for name in change.removed:
+            fields.pop(name, None)
+    return fields
+
+
+def _problems_of(change: DocumentChange, error: DocumentProblems) -> Iterator[Detail]:
+    place = f"documents[{change.position}]"
+    for name, problem in error.problems:
+        field = f"{place}.{name}" if name else place
+        yield Detail(
+            field, problem.code, f"{name or place} {problem}", {"index": change.position, "id": change.id}
+        )  # fmt: skip
+
+
+class _Marks:
+    """What syncs see in one transaction, before it is written: each document counts once."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._seen: dict[int, set[str]] = {}
+
+    def origin(self, sync: Sync, documents: Sequence[ValidDocument]) -> Origin:
+        """The origin of documents that come with a sync, which is told of them."""
+        ids = {document.id for document in documents} - self._seen.setdefault(sync.number, set())
+        sync.seen += len(ids) - len(seen_ids(self._session, sync, list(ids)))
+        sync.called_at = now()
+        self._seen[sync.number] |= ids
+        return Origin(sync.source, sync.number)
 
 
 def _over_quota(limit: int, have: int, created: int) -> ApiError:
     return ApiError(
         ErrorCode.DOCUMENT_LIMIT_REACHED,
         f"The plan allows {counted(limit, 'document')}; the account has {number(have)}, and this batch adds "
-        f"{counted(created, 'new document')}. Nothing was indexed.",
+        f"{counted(created, 'new document')}. None of the batch was indexed.",
     )
-
-
-def known_ids(session: Session, site_id: int, ids: Sequence[str]) -> set[str]:
-    """Which of ``ids`` the site has."""
-    known: set[str] = set()
-    for step in _steps(ids):
-        known.update(
-            session.scalars(
-                select(StoredDocument.id).where(
-                    StoredDocument.site_id == site_id, StoredDocument.id.in_(step), StoredDocument.body.is_not(None)
-                )
-            )
-        )
-    return known
-
-
-def _steps(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(ids), LOOKUP_STEP):
-        yield ids[start : start + LOOKUP_STEP]
-
-
-def store(session: Session, site_id: int, revision: int, documents: Sequence[ValidDocument]) -> int:
-    """Write documents under ``revision``; gives the time of their change, in microseconds."""
-    changed_at = to_microseconds(now())
-    if documents:
-        # A compiled statement would look at every value of every row.
-        connection = session.connection()
-        mark = "?" if connection.dialect.name == "sqlite" else "%s"
-        rows = [(site_id, document.id, revision, changed_at, document.body, API_SOURCE) for document in documents]
-        connection.exec_driver_sql(_UPSERT.format(mark), rows)
-    return changed_at

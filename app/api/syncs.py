@@ -1,0 +1,92 @@
+"""Syncs: sending all documents of a source, so that those which are gone there go here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.api import examples
+from app.errors import ErrorCode
+from app.runtime import runtime
+from app.web.auth import MANAGING
+from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
+from app.web.request_checks import current_caller
+from app.web.site_selection import choose_written_site
+from schemas.documents import SiteChoiceSchema
+from schemas.sites import SuccessSchema
+from schemas.syncs import (
+    SyncAnswerSchema,
+    SyncBeginSchema,
+    SyncFinishAnswerSchema,
+    SyncFinishSchema,
+    SyncShowSchema,
+)
+
+blp = ApiBlueprint("syncs", __name__, description="Send all documents of a source, then remove those not sent.")
+
+_POLICY = OperationPolicy(MANAGING)
+_ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SYNC_NOT_FOUND)
+
+
+@blp.route("/api/v1/sync", methods=["POST"])
+@blp.operation(
+    "beginSync",
+    _POLICY,
+    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SYNC_RUNNING),
+    body=True,
+)
+@blp.arguments(SyncBeginSchema, example=examples.SYNC)
+@blp.arguments(SiteChoiceSchema, location="query")
+@blp.response(201, SyncAnswerSchema, example=examples.SYNC_ANSWER)
+def begin_sync(body: dict[str, Any], query: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Begin a sync. Send every document of the source with `?sync=ID` on bulk, then finish it."""
+    caller = current_caller()
+    site_id = choose_written_site(caller, query["site_id"], body["site_id"])
+    sync = runtime().syncs.begin(caller.account.id, site_id, body["source"], replace=body["replace"])
+    return {"success": True, "sync": sync}, 201, {"Location": f"/api/v1/sync/{sync.id}"}
+
+
+@blp.route("/api/v1/sync/<string:sync_id>", methods=["GET"])
+@blp.operation("showSync", _POLICY, errors=_ERRORS)
+@blp.arguments(SiteChoiceSchema, location="query")
+@blp.response(200, SyncShowSchema, example=examples.SYNC_SHOWN)
+def show_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
+    """Get a sync. One that has ended is shown for another 24 hours."""
+    caller = current_caller()
+    site_id = choose_written_site(caller, query["site_id"], None)
+    return {"sync": runtime().syncs.get(caller.account.id, site_id, sync_id)}
+
+
+@blp.route("/api/v1/sync/<string:sync_id>", methods=["DELETE"])
+@blp.operation("abandonSync", _POLICY, errors=_ERRORS)
+@blp.arguments(SiteChoiceSchema, location="query")
+@blp.response(200, SuccessSchema)
+def abandon_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
+    """Abandon a sync. What it sent stays, and nothing is removed."""
+    caller = current_caller()
+    site_id = choose_written_site(caller, query["site_id"], None)
+    runtime().syncs.abandon(caller.account.id, site_id, sync_id)
+    return {"success": True}
+
+
+@blp.route("/api/v1/sync/<string:sync_id>/finish", methods=["POST"])
+@blp.operation(
+    "finishSync",
+    _POLICY,
+    errors=(
+        *_ERRORS,
+        ErrorCode.SITE_INACTIVE,
+        ErrorCode.SYNC_REMOVES_TOO_MUCH,
+        ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
+    ),
+    body=True,
+)
+@blp.arguments(SyncFinishSchema, location="json_optional", required=False, example=examples.SYNC_FINISH)
+@blp.arguments(SiteChoiceSchema, location="query")
+@blp.response(200, SyncFinishAnswerSchema, example=examples.SYNC_FINISH_ANSWER)
+def finish_sync(body: dict[str, Any], query: dict[str, Any], sync_id: str) -> dict[str, Any]:
+    """Finish a sync: remove the source's documents that it did not see."""
+    caller = current_caller()
+    site_id = choose_written_site(caller, query["site_id"], body["site_id"])
+    removed = runtime().syncs.finish(caller.account.id, site_id, sync_id, body["max_removed_percent"])
+    return {"success": True, "removed": removed}

@@ -1,0 +1,164 @@
+"""CSV: field names in the first line, columns separated by commas."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from app.importers.records import (
+    MAX_RECORD_BYTES,
+    NOT_UTF8,
+    TOO_LONG,
+    BadLine,
+    ByteStream,
+    Read,
+    Record,
+    UnreadableFile,
+    read_lines,
+)
+from app.wording import counted
+from backends.base import STANDARD_FIELDS
+from schemas.validation.problems import Problem
+
+csv.field_size_limit(MAX_RECORD_BYTES)  # One setting for the process; 128 KiB are too few for the text of a page.
+
+_STANDARD = frozenset(STANDARD_FIELDS)
+_KEPT_EMPTY = frozenset(("title", "content"))
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,400})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_BOOLEANS = {"true": True, "false": False}
+
+FieldsOfColumns: TypeAlias = Callable[[Sequence[str]], Sequence[Sequence[str]]]
+"""From the names in the first line to the fields that each column fills, in order."""
+
+
+def read_csv(stream: ByteStream, fields_of: FieldsOfColumns | None = None) -> Iterator[Read]:
+    """Read the rows as documents.
+
+    An empty cell is an absent field, save that a title and a content may be empty. In fields that are not standard
+    ones, JSON's numbers and booleans are recognised. Rows whose cells are all empty are passed over.
+
+    Args:
+        fields_of: Which fields the columns fill; by default the one each is named after.
+
+    Raises:
+        UnreadableFile: The first line is missing or names no columns; or what ``fields_of`` raises.
+    """
+    lines = _Lines(stream)
+    reader = csv.reader(lines, strict=True)
+    names = _read_names(lines, reader)
+    columns = [(name,) for name in names] if fields_of is None else fields_of(names)
+    while True:
+        try:
+            cells = lines.read_record(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield BadLine(lines.start, _explain(error))
+            lines.read_again()
+            continue
+        if lines.problem is not None:
+            yield BadLine(lines.start, lines.problem)
+        elif not any(cells):
+            continue
+        elif len(cells) != len(names):
+            problem = Problem(
+                f"has {counted(len(cells), 'cell')}, but the first line names {counted(len(names), 'column')}",
+                "column_count",
+            )
+            yield BadLine(lines.start, problem)
+        else:
+            yield Record(
+                lines.start,
+                {
+                    name: _value(name, cell)
+                    for cell, filled in zip(cells, columns, strict=True)
+                    for name in filled
+                    if cell or name in _KEPT_EMPTY
+                },
+            )
+
+
+class _Lines:
+    """The file's lines as text, for one record after the other.
+
+    Attributes:
+        start: The line on which the current record begins.
+        problem: What is wrong with a line of the current record.
+    """
+
+    def __init__(self, stream: ByteStream):
+        self._lines = read_lines(stream)
+        self._waiting: deque[tuple[int, bytes | None]] = deque()
+        self._record: list[tuple[int, bytes | None]] = []
+        self.start = 1
+        self.problem: Problem | None = None
+
+    def read_record(self, reader: Iterator[list[str]]) -> list[str]:
+        """The cells of the next record.
+
+        Raises:
+            StopIteration: There is none.
+            csv.Error: It is none.
+        """
+        self._record.clear()
+        self.problem = None
+        return next(reader)
+
+    def read_again(self) -> None:
+        """Go back to the current record's second line: a quotation mark may have swallowed what is no part of it."""
+        self._waiting.extendleft(reversed(self._record[1:]))
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        number, line = found = self._waiting.popleft() if self._waiting else next(self._lines)
+        if not self._record:
+            self.start = number
+        self._record.append(found)
+        if line is None:
+            self.problem = TOO_LONG
+            return "\n"
+        try:
+            return line.decode()
+        except UnicodeDecodeError:
+            self.problem = NOT_UTF8
+            return line.decode(errors="replace")
+
+
+def _read_names(lines: _Lines, reader: Iterator[list[str]]) -> list[str]:
+    try:
+        names = [name.strip() for name in lines.read_record(reader)]
+    except StopIteration:
+        raise UnreadableFile(Problem("is empty; its first line must name the columns", "required")) from None
+    except csv.Error as error:
+        raise UnreadableFile(Problem(f"has a first line that {_explain(error)}", "invalid_csv")) from error
+    if lines.problem is not None:
+        raise UnreadableFile(Problem(f"has a first line that {lines.problem}", lines.problem.code))
+    if not any(names):
+        raise UnreadableFile(Problem("has a first line that names no columns", "required"))
+    twice = next((name for at, name in enumerate(names) if name and name in names[:at]), None)
+    if twice is not None:
+        raise UnreadableFile(Problem(f"names the column {twice!r} twice", "conflict"))
+    return names
+
+
+def _explain(error: csv.Error) -> Problem:
+    if "unexpected end of data" in str(error) or "field larger" in str(error):
+        return Problem("has a quotation mark that is never closed", "invalid_csv")
+    return Problem(f"is not valid CSV: {error}", "invalid_csv")
+
+
+def _value(name: str, cell: str) -> str | int | float | bool:
+    if name in _STANDARD:
+        return cell
+    if cell in _BOOLEANS:
+        return _BOOLEANS[cell]
+    if _NUMBER.fullmatch(cell):
+        number = float(cell) if any(sign in cell for sign in ".eE") else int(cell)
+        # Beyond 64 bits it is a code made of digits rather than a number to count with.
+        return number if abs(number) < 2**63 else cell
+    return cell

@@ -1,0 +1,83 @@
+"""What every reader gives: records, and lines that are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from schemas.validation.problems import Problem
+
+MAX_RECORD_BYTES = 16 * 1024 * 1024
+"""Longest record that is read; a longer one is named and left out, so that memory stays bounded."""
+
+BOM = b"\xef\xbb\xbf"
+
+NOT_UTF8 = Problem("is not valid UTF-8", "invalid_encoding")
+TOO_LONG = Problem(f"is longer than {MAX_RECORD_BYTES} bytes", "too_large")
+
+
+class ByteStream(Protocol):
+    """What readers need of a binary file."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+    def readline(self, size: int = -1, /) -> bytes: ...
+
+    def seek(self, offset: int, /) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as the file has it.
+
+    Attributes:
+        line: The line on which it begins, from 1.
+        value: An object for a document; whether it is one is for whoever validates it.
+    """
+
+    line: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """What cannot be read at all.
+
+    Attributes:
+        line: The line on which it begins, from 1.
+        problem: A predicate: ``is not valid JSON``.
+    """
+
+    line: int
+    problem: Problem
+
+
+Read: TypeAlias = Record | BadLine
+
+
+class UnreadableFile(Exception):
+    """The file as a whole cannot be read.
+
+    Attributes:
+        field: The part of the request that is wrong: ``file`` or ``map``.
+        problem: A predicate that follows it.
+    """
+
+    def __init__(self, problem: Problem, field: str = "file"):
+        super().__init__(f"{field} {problem}")
+        self.field = field
+        self.problem = problem
+
+
+def read_lines(stream: ByteStream) -> Iterator[tuple[int, bytes | None]]:
+    """The lines of a file with their numbers, line ends kept, a byte order mark left out; too long ones as ``None``."""
+    number = 0
+    while line := stream.readline(MAX_RECORD_BYTES):
+        number += 1
+        if len(line) == MAX_RECORD_BYTES and not line.endswith(b"\n"):
+            while (rest := stream.readline(MAX_RECORD_BYTES)) and not rest.endswith(b"\n"):
+                pass
+            yield number, None
+        else:
+            yield number, line.removeprefix(BOM) if number == 1 else line

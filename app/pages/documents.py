@@ -1,0 +1,241 @@
+"""What is stored of a site's pages: looked up, listed, removed, exported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from flask import Response, request, stream_with_context
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import ApiError, ErrorCode
+from app.models import API_SOURCE, Site, Source
+from app.models.base import from_microseconds
+from app.pages.layout import render
+from app.pages.redirects import see_other
+from app.pages.search.hits import link_to
+from app.runtime import runtime
+from app.services.access.credentials import site_record
+from app.services.document_list import (
+    Cursor,
+    Page,
+    Selection,
+    encode,
+    list_source_names,
+    read_page,
+    select_documents,
+    walk,
+)
+from app.services.indexing.stored_documents import StoredBody
+from app.services.search import for_site
+from app.services.sites import get_site
+from app.web.parsing import check_query_string, read_form_body
+from app.web.request_checks import current_caller
+from backends.base import MATCH_ALL, Hit, SearchQuery
+from backends.errors import BackendUnavailable
+from backends.filters import Comparison
+
+PER_PAGE = 20
+LONGEST_QUERY_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where pages come from, for people.
+
+    Attributes:
+        name: The source's name or id.
+        label: The same in words.
+        is_crawled: Whether this service fetches them itself.
+    """
+
+    name: str
+    label: str
+    is_crawled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDocument:
+    """A stored page.
+
+    Attributes:
+        address: Where it is; empty if its URL is none a page may link to.
+        details: Where the page of what is stored is.
+        fields: What is stored, without the title and the content.
+    """
+
+    id: str
+    title: str
+    address: str
+    shown_address: str
+    details: str
+    origin: Origin
+    updated_at: datetime
+    size: int
+    content: str
+    fields: Sequence[tuple[str, str]]
+
+
+def show_documents(site_id: int) -> str:
+    """A site's pages: the newest, what was looked up, or one of them."""
+    check_query_string(request)
+    site = _load(site_id)
+    if "id" in request.args:
+        return _one(site, _argument("id"))
+    query = _argument("q").strip()
+    source = _argument("source")
+    found, problem = _look_up(site, query) if query else (None, None)
+    if found is not None:
+        selection, cursor = Selection(site.id, source or None, ids=found), None
+    else:
+        selection = select_documents(site, source=source or None)
+        text = _argument("cursor")
+        cursor = Cursor.decode(text, selection) if text else None
+    listed, page = _read(site, selection, cursor)
+    with runtime().database.read() as session:
+        origins = _origins(session, site.id, list_source_names(session, site.id))
+    if found is not None:
+        listed.sort(key=lambda document: found.index(document.id))
+    return render(
+        "documents.html",
+        site=site,
+        q=query,
+        source=source,
+        origins=origins,
+        documents=[_show(site, document, origins) for document in listed],
+        total=page.total,
+        problem=problem,
+        is_first=cursor is None,
+        next_address=page.next_cursor and _address(site, cursor=page.next_cursor, source=source),
+        first_address=_address(site, source=source),
+        export_address=_address(site, "/export", source=source),
+    )
+
+
+def _argument(name: str) -> str:
+    """A query parameter; no database takes NUL, and nothing is called so."""
+    return request.args.get(name, "").replace("\x00", "")
+
+
+def _load(site_id: int) -> Site:
+    with runtime().database.read() as session:
+        return get_site(session, current_caller().account.id, site_id)
+
+
+def _read(site: Site, selection: Selection, cursor: Cursor | None = None) -> tuple[list[StoredBody], Page]:
+    listed: list[StoredBody] = []
+
+    def take(document: StoredBody) -> bool:
+        listed.append(document)
+        return True
+
+    return listed, read_page(runtime().database, site, selection, cursor, PER_PAGE, take)
+
+
+def _address(site: Site, path: str = "", **query: str) -> str:
+    given = {name: value for name, value in query.items() if value}
+    return f"/sites/{site.id}/documents{path}" + ("?" + urlencode(given) if given else "")
+
+
+def _look_up(site: Site, query: str) -> tuple[list[str], ApiError | BackendUnavailable | None]:
+    """Ids of the pages that a text may mean: the one with this id, those at this address, those with these words.
+
+    Also what kept the engine from looking.
+    """
+    found = [query]
+    if len(query.encode()) > LONGEST_QUERY_BYTES:
+        return found, None
+    if query.startswith(("/", "http://", "https://")):
+        wanted = SearchQuery(MATCH_ALL, limit=PER_PAGE, filter=Comparison("url", "=", query))
+    else:
+        wanted = SearchQuery(query, limit=PER_PAGE)
+    part = runtime()
+    ids: list[str] = []
+
+    def note(hit: Hit) -> bytes:
+        ids.append(hit.id)
+        return b""
+
+    record = site_record(site)
+    try:
+        part.searcher.run(record, for_site(wanted, record), note, part.searcher.new_room())
+    except (ApiError, BackendUnavailable) as error:
+        return found, error
+    return [*found, *(identifier for identifier in ids if identifier != query)], None
+
+
+def _origins(session: Session, site_id: int, names: Sequence[str]) -> dict[str, Origin]:
+    crawled = {
+        source.id: source.url
+        for source in session.scalars(select(Source).where(Source.site_id == site_id, Source.id.in_(names)))
+    }
+    return {name: _origin(name, crawled.get(name)) for name in names}
+
+
+def _origin(name: str, crawled_from: str | None = None) -> Origin:
+    if crawled_from is not None:
+        return Origin(name, crawled_from, True)
+    return Origin(name, "API" if name == API_SOURCE else f"API, {name}", False)
+
+
+def _show(site: Site, document: StoredBody, origins: dict[str, Origin]) -> ShownDocument:
+    fields: dict[str, Any] = orjson.loads(document.body)
+    address = link_to(str(fields["url"]), site.url)
+    source = document.origin.source
+    return ShownDocument(
+        id=document.id,
+        title=str(fields["title"]) or str(fields["url"]),
+        address=address,
+        shown_address=address or str(fields["url"]),
+        details=_address(site, id=document.id),
+        origin=origins.get(source) or _origin(source),
+        updated_at=from_microseconds(document.changed_at),
+        size=len(document.body),
+        content=str(fields["content"]),
+        fields=[(name, _text(value)) for name, value in fields.items() if name not in ("title", "content")],
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _one(site: Site, document_id: str) -> str:
+    document = _find(site, document_id)
+    with runtime().database.read() as session:
+        origins = _origins(session, site.id, [document.origin.source])
+    return render("document.html", site=site, document=_show(site, document, origins))
+
+
+def _find(site: Site, document_id: str) -> StoredBody:
+    listed, _ = _read(site, Selection(site.id, ids=[document_id]))
+    if not listed:
+        raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "Page not found; it may have been removed.")
+    return listed[0]
+
+
+def remove_document(site_id: int) -> Response:
+    """Remove a page."""
+    document_id = read_form_body(request).get("id", "").replace("\x00", "")
+    runtime().writer.remove(current_caller().account.id, site_id, document_id)
+    return see_other(f"/sites/{site_id}/documents", notice="document-removed")
+
+
+def export_documents(site_id: int) -> Response:
+    """All pages of a site, or of one source, as JSON lines to keep."""
+    check_query_string(request)
+    site = _load(site_id)
+    selection = select_documents(site, source=_argument("source") or None)
+    response = Response(stream_with_context(_lines(selection)), content_type="application/x-ndjson")
+    response.headers["Content-Disposition"] = f'attachment; filename="site-{site.id}.jsonl"'
+    return response
+
+
+def _lines(selection: Selection) -> Iterator[bytes]:
+    for document in walk(runtime().database, selection):
+        yield encode(document) + b"\n"

@@ -1,0 +1,269 @@
+"""A site's documents, last changed first, a page at a time or all of them.
+
+Whoever changes a document raises its revision. Reading from the highest revision down, what changes meanwhile moves
+to where nobody looks any more: nothing is listed twice, and nothing that stays as it is is missed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+
+import orjson
+from sqlalchemy.orm import Session
+
+from app.clock import isoformat
+from app.errors import ApiError, field_error
+from app.models import API_SOURCE, Site
+from app.models.base import from_microseconds
+from app.services.answer_room import AnswerRoom
+from app.services.indexing.stored_documents import (
+    Place,
+    StoredBody,
+    count_from,
+    newest_rows,
+    next_source,
+    parts_by_size,
+    read_bodies,
+)
+from app.services.search import rejected
+from app.services.site_fields import kinds_of
+from app.storage.database import Database
+from backends.errors import BackendRejected
+from backends.filters import parse_filter
+from backends.matching import Matches, compile_matching
+
+MOST_SOURCES = 100
+
+STEP = 500
+"""Rows that are looked at in one transaction."""
+
+_INT64 = range(2**63)
+_MAX_ID_LENGTH = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which documents are wanted.
+
+    Attributes:
+        source: Those of one source; ``None`` for all.
+        ids: These; ``None`` for all.
+        filters: The expression they must match, ``""`` for none.
+        matches: The same, compiled.
+    """
+
+    site_id: int
+    source: str | None = None
+    ids: Sequence[str] | None = None
+    filters: str = ""
+    matches: Matches | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a list goes on.
+
+    Attributes:
+        total: How many documents it had when its first page was read.
+    """
+
+    total: int
+    place: Place
+
+    def encode(self, selection: Selection) -> str:
+        """The cursor as text, good for this selection only."""
+        content = orjson.dumps([_digest(selection), self.total, self.place.revision, self.place.id])
+        return base64.urlsafe_b64encode(content).decode("ascii").rstrip("=")
+
+    @staticmethod
+    def decode(text: str, selection: Selection) -> Cursor:
+        """The cursor that ``text`` is.
+
+        Raises:
+            ApiError: 400 for what is none, or another list's.
+        """
+        try:
+            padded = text + "=" * (-len(text) % 4)
+            digest, total, revision, identifier = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
+        except (binascii.Error, ValueError, TypeError) as error:
+            raise _bad_cursor() from error
+        numbers = all(isinstance(value, int) and value in _INT64 for value in (total, revision))
+        if not numbers or not isinstance(identifier, str) or len(identifier) > _MAX_ID_LENGTH or "\x00" in identifier:
+            raise _bad_cursor()
+        if digest != _digest(selection):
+            raise field_error("cursor", "conflict", "belongs to a list with another site, source, or filter")
+        return Cursor(total, Place(revision, identifier))
+
+
+def _bad_cursor() -> ApiError:
+    return field_error("cursor", "invalid", "is not a cursor; use next_cursor of the page before")
+
+
+def _digest(selection: Selection) -> str:
+    content = orjson.dumps([selection.site_id, selection.source, selection.filters])
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is said of a page of a list, beside its documents.
+
+    Attributes:
+        total: How many documents the list had when its first page was read.
+        next_cursor: Where the list goes on; ``None`` at its end.
+    """
+
+    total: int
+    next_cursor: str | None
+
+
+Take = Callable[[StoredBody], bool]
+"""Takes a document of a page; gives whether it did, or no more fits."""
+
+
+def select_documents(
+    site: Site, *, source: str | None = None, ids: Sequence[str] | None = None, filters: str = ""
+) -> Selection:
+    """Documents of a site.
+
+    Raises:
+        ApiError: 400 ``invalid_filter``.
+    """
+    filters = filters.strip()
+    if not filters:
+        return Selection(site.id, source, ids)
+    try:
+        return Selection(site.id, source, ids, filters, compile_matching(parse_filter(filters), kinds_of(site)))
+    except BackendRejected as error:
+        raise rejected(error) from error
+
+
+def read_page(
+    database: Database, site: Site, selection: Selection, cursor: Cursor | None, limit: int, take: Take
+) -> Page:  # fmt: skip
+    """Read one page of a list.
+
+    Args:
+        site: As it was read just now.
+        limit: Most documents of the page; those that are asked for by their ids are all on one.
+    """
+    taken = matched = 0
+    last: Place | None = None
+    is_full = False
+    limit = limit if selection.ids is None else len(selection.ids)
+    counts_matches = cursor is None and (selection.matches is not None or selection.ids is not None)
+    rows_at_once = STEP if selection.matches is not None else min(limit + 1, STEP)
+    for document in walk(database, selection, None if cursor is None else cursor.place, rows_at_once):
+        matched += 1
+        is_full = is_full or taken == limit or not take(document)
+        if not is_full:
+            taken += 1
+            last = Place(document.revision, document.id)
+        elif not counts_matches:
+            break
+    if cursor is None:
+        cursor = Cursor(matched if counts_matches else _count(database, site, selection), Place(0, ""))
+    next_cursor = Cursor(cursor.total, last).encode(selection) if is_full and last is not None else None
+    return Page(cursor.total, next_cursor)
+
+
+def encode_into(
+    documents: list[bytes], room: AnswerRoom, shown: Set[str] | None, *, may_end_early: bool
+) -> Take:  # fmt: skip
+    """What puts documents into an answer, as JSON.
+
+    Args:
+        room: What they must fit into.
+        shown: Their fields; ``None`` for all.
+        may_end_early: Whether the page ends where no more fits; at least one must fit.
+
+    Raises:
+        ApiError: 400 ``answer_too_large``, by what is returned.
+    """
+
+    def take(document: StoredBody) -> bool:
+        encoded = encode(document, shown)
+        if documents and may_end_early and not room.fits(len(encoded)):
+            return False
+        room.take(len(encoded))
+        documents.append(encoded)
+        return True
+
+    return take
+
+
+def _count(database: Database, site: Site, selection: Selection) -> int:
+    if selection.source is None:
+        return site.document_count
+    with database.read() as session:
+        return count_from(session, selection.site_id, selection.source)
+
+
+def walk(
+    database: Database, selection: Selection, before: Place | None = None, rows_at_once: int = STEP
+) -> Iterator[StoredBody]:
+    """The documents of a selection, last changed first, however slowly they are taken.
+
+    No transaction stays open meanwhile, and few bodies are in memory.
+    """
+    while True:
+        with database.read() as session:
+            rows = newest_rows(session, selection.site_id, selection.source, selection.ids, before, rows_at_once)
+        revisions = {place.id: place.revision for place, _ in rows}
+        for part in parts_by_size([(place.id, size) for place, size in rows]):
+            with database.read() as session:
+                documents = list(read_bodies(session, selection.site_id, part))
+            for document in documents:
+                # What changed since its row was read stands elsewhere now.
+                is_there = document.revision == revisions[document.id]
+                if is_there and (selection.matches is None or selection.matches(orjson.loads(document.body))):
+                    yield document
+        if len(rows) < rows_at_once:
+            return
+        before = rows[-1][0]
+
+
+def walk_ids(database: Database, selection: Selection) -> Iterator[str]:
+    """The ids of a selection; without a filter, no body is read."""
+    if selection.matches is not None:
+        yield from (document.id for document in walk(database, selection))
+        return
+    before = None
+    while True:
+        with database.read() as session:
+            rows = newest_rows(session, selection.site_id, selection.source, selection.ids, before, STEP)
+        yield from (place.id for place, _ in rows)
+        if len(rows) < STEP:
+            return
+        before = rows[-1][0]
+
+
+def encode(document: StoredBody, shown: Set[str] | None = None) -> bytes:
+    """A document as JSON, with where it came from and when; decoded only if some of its fields are not shown."""
+    about = {"_source": document.origin.source, "_updated_at": _time_text(document.changed_at)}
+    if shown is not None:
+        fields = {name: value for name, value in orjson.loads(document.body).items() if name in shown}
+        return orjson.dumps({**fields, **about})
+    return document.body[:-1] + b"," + orjson.dumps(about)[1:]
+
+
+@lru_cache(maxsize=16)
+def _time_text(microseconds: int) -> str:
+    """The same for all documents of a batch."""
+    return isoformat(from_microseconds(microseconds))
+
+
+def list_source_names(session: Session, site_id: int) -> list[str]:
+    """The sources that documents of a site may have, ``api`` first, at most :data:`MOST_SOURCES`."""
+    names = [API_SOURCE]
+    while len(names) < MOST_SOURCES:
+        name = next_source(session, site_id, names[-1] if len(names) > 1 else "")
+        if name is None:
+            break
+        names.append(name)
+    return names

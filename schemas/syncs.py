@@ -1,0 +1,98 @@
+"""Syncs: passes over all documents of a source."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields
+
+from schemas.base import BodySchema
+from schemas.fields import Flag, Instant, Text, WholeNumber
+from schemas.search import MAX_INT64
+from schemas.validation.problems import Problem
+
+CRAWLED_PREFIX = "src_"
+"""How the ids of crawled sources begin, which are the names of theirs."""
+
+_NAME = re.compile(r"[a-z0-9_-]{1,64}", re.ASCII)
+
+
+class SourceName(Text):
+    """The name of a source that a client sends itself."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        name = super()._deserialize(value, attr, data, **kwargs)
+        if not _NAME.fullmatch(name):
+            raise ValidationError(
+                [Problem("must have 1 to 64 lower-case letters, digits, underscores, and hyphens", "invalid")]
+            )
+        if name == "api" or name.startswith(CRAWLED_PREFIX):
+            raise ValidationError(
+                [Problem(f"must not be api or begin with {CRAWLED_PREFIX}; such names are taken", "reserved")]
+            )
+        return name
+
+
+class SyncBeginSchema(BodySchema):
+    """The sync to begin."""
+
+    source = SourceName(
+        required=True,
+        metadata={
+            "pattern": "^[a-z0-9_-]{1,64}$",
+            "description": "Your name for where the documents come from. Not `api`, and not `src_…`.",
+        },
+    )
+    replace = Flag(load_default=False, metadata={"description": "Whether a running sync of this source is abandoned."})
+    site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
+
+
+class SyncFinishSchema(BodySchema):
+    """How much a sync may remove."""
+
+    max_removed_percent = WholeNumber(
+        low=0,
+        high=100,
+        load_default=20,
+        metadata={
+            "description": "Largest share of the source's documents that may be removed. Ten may always be removed."
+        },
+    )
+    site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)
+
+
+class SyncSchema(Schema):
+    """A sync."""
+
+    id = fields.String(required=True)
+    source = fields.String(required=True)
+    status = fields.String(required=True, metadata={"enum": ["running", "finished", "abandoned", "lapsed"]})
+    seen = fields.Integer(required=True, metadata={"description": "Number of distinct documents seen so far."})
+    removed = fields.Integer(
+        required=True,
+        allow_none=True,
+        metadata={"description": "Number of documents removed so far; `null` before the sync is finished."},
+    )
+    started_at = Instant(required=True)
+    ended_at = Instant(required=True, allow_none=True)
+
+
+class SyncShowSchema(Schema):
+    """A sync."""
+
+    sync = fields.Nested(SyncSchema, required=True)
+
+
+class SyncAnswerSchema(Schema):
+    """The sync that began."""
+
+    success = fields.Boolean(required=True)
+    sync = fields.Nested(SyncSchema, required=True)
+
+
+class SyncFinishAnswerSchema(Schema):
+    """The sync is finished."""
+
+    success = fields.Boolean(required=True)
+    removed = fields.Integer(required=True, metadata={"description": "Number of documents removed."})

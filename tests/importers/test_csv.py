@@ -1,0 +1,126 @@
+"""CSV, as bulk and files have it."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from app.importers.csv import read_csv
+from app.importers.records import MAX_RECORD_BYTES, BadLine, Record, UnreadableFile
+
+
+def read(text: str | bytes) -> list[Record | BadLine]:
+    return list(read_csv(BytesIO(text.encode() if isinstance(text, str) else text)))
+
+
+def documents(text: str | bytes) -> list[Any]:
+    return [found.value for found in read(text) if isinstance(found, Record)]
+
+
+def bad_lines(text: str | bytes) -> dict[int, str]:
+    return {found.line: str(found.problem) for found in read(text) if isinstance(found, BadLine)}
+
+
+def test_the_first_line_names_the_fields() -> None:
+    text = '\ufeffid,title\r\n1,"Hello, ""you"""\r\n\r\n2,"Two\r\nlines"\r\n3,End'
+
+    assert read(text) == [
+        Record(2, {"id": "1", "title": 'Hello, "you"'}),
+        Record(4, {"id": "2", "title": "Two\r\nlines"}),
+        Record(6, {"id": "3", "title": "End"}),
+    ]
+
+
+def test_an_empty_cell_is_an_absent_field_but_for_title_and_content() -> None:
+    assert documents("id,title,content,excerpt,section\n1,,,,\n,,,,\n") == [{"id": "1", "title": "", "content": ""}]
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("12", 12), ("-0.5", -0.5), ("1e3", 1000.0), ("true", True), ("false", False),
+        ("012", "012"), ("1,5", "1,5"), ("+1", "+1"), ("1.", "1."), ("True", "True"), ("NaN", "NaN"), (" 1", " 1"),
+        ("null", "null"), ("١", "١"), ("12345678901234567890", "12345678901234567890"), ("1e400", "1e400"),
+        ("9" * 5000, "9" * 5000),
+    ],
+)  # fmt: skip
+def test_in_further_fields_what_json_writes_as_number_or_boolean_is_one(cell: str, value: Any) -> None:
+    (document,) = documents(f'id,field\n7,"{cell}"\n')
+
+    assert document == {"id": "7", "field": value}
+    assert type(document["field"]) is type(value)
+
+
+def test_standard_fields_are_text_whatever_they_look_like() -> None:
+    assert documents("id,title,date,author\n1,2,3,true\n") == [{"id": "1", "title": "2", "date": "3", "author": "true"}]
+
+
+def test_a_row_with_another_number_of_cells_is_named_and_the_rest_goes_on() -> None:
+    text = "id,title\n1,One\n2\n3,Three,3\n4,Four\n"
+
+    assert [document["id"] for document in documents(text)] == ["1", "4"]
+    assert bad_lines(text) == {
+        3: "has 1 cell, but the first line names 2 columns",
+        4: "has 3 cells, but the first line names 2 columns",
+    }
+
+
+def test_an_open_quotation_mark_costs_its_own_line_only() -> None:
+    text = 'id,title\n1,One\n2,"Two\n3,Three\n4,Four\n'
+
+    assert [document["id"] for document in documents(text)] == ["1", "3", "4"]
+    assert bad_lines(text) == {3: "has a quotation mark that is never closed"}
+
+
+def test_text_behind_a_closing_quotation_mark_is_named() -> None:
+    text = 'id,title\n1,"One" and\n2,Two\n'
+
+    assert [document["id"] for document in documents(text)] == ["2"]
+    assert list(bad_lines(text)) == [2]
+
+
+def test_a_line_in_another_encoding_is_named() -> None:
+    text = "id,title\n1,Müller\n".encode() + "2,Müller\n".encode("latin-1") + b"3,Three\n"
+
+    assert [document["id"] for document in documents(text)] == ["1", "3"]
+    assert bad_lines(text) == {3: "is not valid UTF-8"}
+
+
+def test_a_line_beyond_all_bounds_is_named_and_passed_over() -> None:
+    text = b"id,title\n1," + b"x" * (2 * MAX_RECORD_BYTES) + b"\n2,Two\n"
+
+    assert [document["id"] for document in documents(text)] == ["2"]
+    assert list(bad_lines(text)) == [2]
+
+
+def test_a_cell_may_be_as_long_as_a_page() -> None:
+    (document,) = documents("id,content\n1," + "long " * 100_000 + "\n")
+
+    assert len(document["content"]) == 500_000
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty; its first line must name the columns"),
+        ("\n1,2\n", "has a first line that names no columns"),
+        ("id,title,id\n", "names the column 'id' twice"),
+        ('id,"title\n1,2\n', "has a first line that has a quotation mark that is never closed"),
+        ("id,größe\n".encode("latin-1"), "has a first line that is not valid UTF-8"),
+    ],
+)
+def test_a_first_line_that_names_no_fields_is_refused(text: str | bytes, problem: str) -> None:
+    with pytest.raises(UnreadableFile) as caught:
+        read(text)
+
+    assert str(caught.value.problem) == problem
+
+
+def test_columns_may_fill_other_fields_than_those_they_are_named_after() -> None:
+    rows = read_csv(BytesIO(b"Nr,Text,Price\n1,Hello,5\n"), lambda names: [("id", "title"), (), ("price", "date")])
+
+    assert [row.value for row in rows if isinstance(row, Record)] == [
+        {"id": "1", "title": "1", "price": 5, "date": "5"},
+    ]

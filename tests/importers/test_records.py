@@ -1,0 +1,21 @@
+"""Lines of a file, as all readers take them."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+from app.importers.records import MAX_RECORD_BYTES, read_lines
+
+
+def test_lines_keep_their_numbers_and_ends() -> None:
+    assert list(read_lines(BytesIO(b"\xef\xbb\xbfone\r\n\ntwo"))) == [(1, b"one\r\n"), (2, b"\n"), (3, b"two")]
+
+
+def test_a_byte_order_mark_further_down_is_text() -> None:
+    assert list(read_lines(BytesIO(b"one\n\xef\xbb\xbftwo"))) == [(1, b"one\n"), (2, b"\xef\xbb\xbftwo")]
+
+
+def test_a_line_of_just_the_length_allowed_is_read_and_a_longer_one_is_none() -> None:
+    whole = b"x" * (MAX_RECORD_BYTES - 1) + b"\n"
+
+    assert list(read_lines(BytesIO(whole + b"x" + whole + b"end"))) == [(1, whole), (2, None), (3, b"end")]

@@ -1,0 +1,156 @@
+"""What is stored of a site's pages, for people: looked up, listed, removed, exported."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from flask import Flask
+
+from app.runtime import Runtime
+from backends.errors import BackendUnavailable
+from tests.callers import Tenant, page
+from tests.pages.people import Person, person_of
+
+
+@pytest.fixture
+def person(tenant: Tenant) -> Person:
+    return person_of(tenant)
+
+
+def pages_of(tenant: Tenant) -> str:
+    return f"/sites/{tenant.site_id}/documents"
+
+
+def titles(person: Person) -> list[str]:
+    return [row.one("h2").text for row in person.page.all("li", class_="card row")]
+
+
+def send_from(tenant: Tenant, source: str, *numbers: int) -> None:
+    sync = tenant.private.post("/api/v1/sync", json={"source": source}).get_json()["sync"]["id"]
+    body = {"documents": [page(number) for number in numbers]}
+    assert tenant.private.post(f"/api/v1/index/bulk?sync={sync}", json=body).status_code == 200
+
+
+def test_pages_are_listed_last_changed_first_with_their_sources(tenant: Tenant, person: Person) -> None:
+    tenant.index(page(1))
+    send_from(tenant, "wordpress", 2)
+
+    person.go(pages_of(tenant))
+
+    assert titles(person) == ["Page 2", "Page 1"]
+    labels = [row.all("p")[1].text.split(" · ")[0] for row in person.page.all("li", class_="card row")]
+    assert labels == ["API, wordpress", "API"]
+    person.go(f"{pages_of(tenant)}?source=wordpress")
+    assert titles(person) == ["Page 2"]
+
+
+def test_more_pages_follow_and_there_is_a_way_back(tenant: Tenant, person: Person) -> None:
+    for start in range(0, 45, 15):
+        tenant.index(*map(page, range(start, start + 15)))
+    seen: list[str] = []
+    person.go(pages_of(tenant))
+    for _ in range(2):
+        seen += titles(person)
+        person.go(person.page.one("a", rel="next").attributes["href"])
+    seen += titles(person)
+
+    assert len(seen) == len(set(seen)) == 45
+    assert not person.page.all("a", rel="next")
+    newest = next(link for link in person.page.all("a") if link.text == "Newest")
+    person.go(newest.attributes["href"])
+    assert titles(person) == seen[:20]
+
+
+@pytest.mark.parametrize(("query", "expected"), [
+    ("page-2", ["Page 2"]), ("/pages/2", ["Page 2"]), ("tram", ["Page 1"]), ("zeppelin", []), ("x" * 600, []),
+    ("/nowhere", []), ("  page-1 ", ["Page 1"]), ("https://www.example.com/", []), ("\x00", ["Page 1", "Page 2"]),
+])  # fmt: skip
+def test_a_page_is_looked_up_by_id_address_or_words(
+    tenant: Tenant, person: Person, query: str, expected: list[str]
+) -> None:
+    tenant.index(page(1, content="Take the tram."), page(2, content="nothing"))
+
+    person.call("GET", pages_of(tenant), query_string={"q": query})
+
+    assert person.response.status_code == 200
+    assert sorted(titles(person)) == expected or titles(person)[:1] == expected
+
+
+def test_looking_a_page_up_is_no_search_of_a_visitor(app: Flask, tenant: Tenant, person: Person) -> None:
+    tenant.index(page(1))
+    person.go(f"{pages_of(tenant)}?q=page")
+    used = tenant.search.get("/v1/search?q=x").get_json()["remaining_quota"]["used_today"]
+
+    assert used == 1
+    assert tenant.private.get("/api/analytics").get_json()["total_searches"] <= 1
+
+
+def test_without_an_engine_a_page_is_still_found_by_its_id(
+    app: Flask, tenant: Tenant, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant.index(page(1))
+    part: Runtime = app.extensions["runtime"]
+
+    def away(*args: object, **kwargs: object) -> None:
+        raise BackendUnavailable("away")
+
+    monkeypatch.setattr(part.engines.current, "search", away)
+    person.go(f"{pages_of(tenant)}?q=page-1")
+
+    assert titles(person) == ["Page 1"]
+    assert "looked up by ID only" in person.page.one("main").text
+
+
+def test_all_that_is_stored_of_a_page_is_shown(tenant: Tenant, person: Person) -> None:
+    tenant.index(page(1, title="<i>One</i>", price=5, tags=["a", "b"], date="2024-05-01"))
+    person.go(pages_of(tenant))
+    person.go(person.page.one("li", class_="card row").one("a").attributes["href"])
+
+    assert person.page.one("h1").text == "<i>One</i>"
+    shown = {row.one("th").text: row.one("td").text for row in person.page.one("tbody").all("tr")}
+    assert shown == {"id": "page-1", "url": "/pages/1", "price": "5", "tags": '["a","b"]', "date": "2024-05-01"}
+    assert "The content of page 1." in person.page.one("main").text
+    assert "POST /api/v1/index/bulk" in person.page.one("main").text
+    current = [link.text for link in person.page.all("a") if "aria-current" in link.attributes]
+    assert "Pages" in current
+
+
+def test_a_page_is_removed_after_a_question(tenant: Tenant, person: Person) -> None:
+    tenant.index(page(1), page(2))
+    person.go(f"{pages_of(tenant)}?id=page-1")
+
+    person.press("Remove page")
+
+    assert person.response.status_code == 200
+    assert "Page removed." in person.page.one("main").text
+    assert titles(person) == ["Page 2"]
+    assert tenant.found_ids("page") == ["page-2"]
+
+
+def test_pages_that_are_not_there_and_sites_of_others_are_404(tenant: Tenant, stranger: Tenant, person: Person) -> None:
+    stranger.index(page(1))
+    theirs = pages_of(stranger)
+    for path in (f"{pages_of(tenant)}?id=page-1", f"{pages_of(tenant)}?id=%00", theirs, f"{theirs}?id=page-1",
+                 f"{theirs}/export"):  # fmt: skip
+        assert person.call("GET", path).status_code == 404, path
+    form = {"_method": "DELETE", "id": "page-1", "csrf_token": tenant.browser.csrf_token}
+    assert person.call("POST", theirs, data=form).status_code == 404
+    assert person.call("POST", pages_of(tenant), data=form).status_code == 404
+    assert person.call("POST", pages_of(tenant), data={**form, "csrf_token": ""}).status_code == 403
+    assert person.call("GET", f"{pages_of(tenant)}?cursor=x").status_code == 400
+    assert stranger.found_ids("page") == ["page-1"]
+
+
+def test_the_export_has_every_page(tenant: Tenant, person: Person) -> None:
+    tenant.index(page(1), page(2))
+    send_from(tenant, "shop", 3)
+    person.go(f"{pages_of(tenant)}?source=shop")
+    link = next(link for link in person.page.all("a") if link.text == "Export as JSON lines")
+    response = person.call("GET", link.attributes["href"])
+    assert [json.loads(line)["id"] for line in response.get_data(as_text=True).splitlines()] == ["page-3"]
+
+    response = person.call("GET", f"{pages_of(tenant)}/export")
+
+    assert len(response.get_data(as_text=True).splitlines()) == 3
+    assert response.headers["Content-Disposition"] == f'attachment; filename="site-{tenant.site_id}.jsonl"'
