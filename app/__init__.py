@@ -42,7 +42,12 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
         MAX_CONTENT_LENGTH=max(settings.max_body_bytes, settings.max_bulk_body_bytes),
         MAX_FORM_MEMORY_SIZE=settings.max_body_bytes,
         BODY_LIMITS=dict.fromkeys(
-            ("documents.index_documents", "documents.change_documents", "documents.delete_documents"),
+            (
+                "documents.index_documents",
+                "documents.change_documents",
+                "documents.delete_documents",
+                "imports.import_file",
+            ),
             settings.max_bulk_body_bytes,
         ),
     )

@@ -62,10 +62,10 @@ class Jobs:
             Job("engine-tasks", 1.0, self._run_engine_tasks),
             Job("lagging-sites", 2.0, self._apply_lagging),
             Job("failing-sites", 2.0, self._apply_failing, apart=True),
-            Job("key-use", 30.0, part.key_use.flush),
-            Job("engines-tidied", 10.0, part.engines.run_maintenance),
+            Job("keys-last-used", 30.0, part.keys_last_used.flush),
+            Job("engine-maintenance", 10.0, part.engines.run_maintenance),
             Job("usage-copies", 30.0, part.usage_copies.flush),
-            Job("credential-epochs", 60.0, self._heal_epochs),
+            Job("credential-versions", 60.0, self._heal_versions),
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
             Job("memory", 10.0, refund),
             Job("syncs", 30.0, self._end_syncs, apart=True),
@@ -95,7 +95,7 @@ class Jobs:
         self._stopping.set()
         for thread in self._threads:
             thread.join(timeout=10)
-        self._attempt(Job("key-use", 0, self._part.key_use.flush))
+        self._attempt(Job("keys-last-used", 0, self._part.keys_last_used.flush))
         self._attempt(Job("usage-copies", 0, self._part.usage_copies.finish))
         self._part.events.stop()
 
@@ -137,7 +137,7 @@ class Jobs:
                     job.due_at = time.monotonic() + job.every_seconds
 
     def _attempt(self, job: Job) -> bool:
-        """Whether it went well; if not, it is logged."""
+        """Tell whether it went well; if not, it is logged."""
         try:
             job.run()
         except Exception as error:
@@ -187,7 +187,7 @@ class Jobs:
         if not self._attempt(Job(f"lagging-site {site_id}", 0, partial(self._part.indexer.apply, site_id, revision))):
             self._failing_sites.note_failure(site_id)
 
-    def _heal_epochs(self) -> None:
+    def _heal_versions(self) -> None:
         self._part.counters.heal_credential_epochs(60, now=now().timestamp())
 
     def _end_abandoned_rebuilds(self) -> None:

@@ -15,7 +15,7 @@ from app.counters.registry import create_counters
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
-from app.services.access.key_last_used import KeyUse
+from app.services.access.key_last_used import KeysLastUsed
 from app.services.analytics.events import EventRecorder
 from app.services.daily_usage import UsageCopies
 from app.services.engines import Engines
@@ -49,7 +49,7 @@ class Runtime:
     writer: DocumentWriter
     syncs: Syncs
     rebuilder: Rebuilder
-    key_use: KeyUse
+    keys_last_used: KeysLastUsed
     usage_copies: UsageCopies
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
@@ -106,7 +106,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         writer=DocumentWriter(database, counters, indexer, settings.max_site_fields),
         syncs=Syncs(database, counters, indexer),
         rebuilder=Rebuilder(database, locks, engines, indexer),
-        key_use=KeyUse(database),
+        keys_last_used=KeysLastUsed(database),
         usage_copies=UsageCopies(database, counters),
     )
 

@@ -37,7 +37,7 @@ def make_token(key_type: str) -> str:
 
 
 def is_well_formed(token: str) -> bool:
-    """Whether ``token`` has the form and the checksum of an API key."""
+    """Tell whether ``token`` has the form and the checksum of an API key."""
     return _TOKEN.fullmatch(token) is not None and hmac.compare_digest(
         _checksum(token[:-_CHECKSUM_LENGTH]), token[-_CHECKSUM_LENGTH:]
     )
@@ -54,5 +54,5 @@ def make_key_id() -> str:
 
 
 def is_key_id(text: str) -> bool:
-    """Whether ``text`` could be a public identifier; what could not is not worth a query."""
+    """Tell whether ``text`` could be a public identifier; what could not is not worth a query."""
     return _KEY_ID.fullmatch(text) is not None

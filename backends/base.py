@@ -38,7 +38,7 @@ MATCH_ALL = "*"
 
 
 class FieldKind(StrEnum):
-    """What a further field of a document holds. One field may hold several kinds in several documents."""
+    """Kind of value in a further field of a document. One field may hold several kinds in several documents."""
 
     STRING = "string"
     NUMBER = "number"
@@ -76,7 +76,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
-    """How ``Hit.formatted`` is made.
+    """Form of ``Hit.formatted``.
 
     Attributes:
         pre_tag, post_tag: Put around every match.
@@ -228,7 +228,7 @@ class FacetStats:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found.
+    """Result of a search.
 
     Attributes:
         hits: One page of hits, best first.
@@ -272,10 +272,10 @@ class SearchBackend(ABC):
     """
 
     persistent: bool = True
-    """Whether indexes outlive the process and are seen by others."""
+    """Tell whether indexes outlive the process and are seen by others."""
 
     issues_credentials: bool = False
-    """Whether clients can be given keys to speak to the engine directly."""
+    """Tell whether clients can be given keys to speak to the engine directly."""
 
     @abstractmethod
     def create_index(self, index: str) -> None:

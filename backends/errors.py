@@ -1,4 +1,4 @@
-"""What can go wrong at a search engine, in the words of this service."""
+"""Faults of a search engine, in the words of this service."""
 
 from __future__ import annotations
 

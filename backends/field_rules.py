@@ -1,4 +1,4 @@
-"""What each field of an index is good for: one rule, and one wording of what is refused, for every engine."""
+"""Uses of each field of an index: one rule, and one wording of what is refused, for every engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service knows a search engine by."""
+"""The name by which the service knows a search engine."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What is known of one language.
+    """Facts about one language.
 
     Attributes:
         name: Its name in English.

@@ -20,7 +20,7 @@ MOST_MARKS = 30
 
 
 def _is_mark(char: str) -> bool:
-    """Whether a character is a mark, or nothing but marks when it is taken apart."""
+    """Tell whether a character is a mark, or nothing but marks when it is taken apart."""
     if unicodedata.combining(char):
         return True
     return bool(unicodedata.decomposition(char)) and all(

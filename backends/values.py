@@ -1,4 +1,4 @@
-"""How the values of documents and filters compare, for every engine that compiles the portable filters."""
+"""Comparing the values of documents and filters, for every engine that compiles the portable filters."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Cost(NamedTuple):
 
     cpu: float
     answered: float
-    tidying: float
+    maintenance: float
 
 
 def main() -> None:
@@ -84,7 +84,7 @@ def main() -> None:
                 with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, system(Path(folder)) as target:
                     cost = measure(target, batches)
                 rates = f"{len(documents) / cost.cpu:21.0f}{len(documents) / cost.answered:9.0f}"
-                print(f"{name:12}{rates}{cost.cpu:9.2f}{cost.answered:12.2f}{cost.tidying:9.2f}", flush=True)
+                print(f"{name:12}{rates}{cost.cpu:9.2f}{cost.answered:12.2f}{cost.maintenance:9.2f}", flush=True)
 
 
 def measure(target: Target, batches: list[list[dict[str, Any]]]) -> Cost:

@@ -1,1 +1,1 @@
-"""What goes in and out of the API, one module per noun."""
+"""Requests and answers of the API, one module per noun."""

@@ -27,7 +27,7 @@ class AnalyticsQuerySchema(QuerySchema):
 
 
 class QueryCountSchema(Schema):
-    """How often a query, in its normal form, was searched for."""
+    """A query in its normal form, and how often it was searched for."""
 
     query = fields.String(required=True)
     count = fields.Integer(required=True)
@@ -42,7 +42,7 @@ class SearchDaySchema(Schema):
 
 
 class AnalyticsSchema(Schema):
-    """What was searched for."""
+    """The searches of a period."""
 
     total_searches = fields.Integer(required=True)
     unique_queries = fields.Integer(required=True)

@@ -1,4 +1,4 @@
-"""What all schemas share."""
+"""The common part of all schemas."""
 
 from __future__ import annotations
 

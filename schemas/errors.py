@@ -17,7 +17,7 @@ class ErrorDetailSchema(Schema):
 
 
 class ErrorSchema(Schema):
-    """What every error answers."""
+    """The body of every error."""
 
     error = fields.String(required=True, metadata={"description": "Stable error code."})
     message = fields.String(required=True, metadata={"description": "Human-readable message."})
@@ -28,7 +28,7 @@ class ErrorSchema(Schema):
 
 
 class RateLimitErrorSchema(Schema):
-    """What a 429 answers."""
+    """The body of a 429."""
 
     error = fields.String(required=True, metadata={"enum": ["rate_limit_exceeded"]})
     message = fields.String(required=True, metadata={"description": "Human-readable message."})

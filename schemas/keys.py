@@ -50,7 +50,7 @@ class KeyToggleSchema(BodySchema):
 
 
 class KeyRotateSchema(BodySchema):
-    """How long the old token stays good."""
+    """Time for which the old token stays good."""
 
     overlap_seconds = WholeNumber(low=0, high=604_800, load_default=0)
 

@@ -18,7 +18,7 @@ MAX_INT64 = 9223372036854775807
 
 
 class QueryText(Text):
-    """What is searched for: not blank, at most 512 bytes; kept as sent."""
+    """The text that is searched for: not blank, at most 512 bytes; kept as sent."""
 
     def __init__(self, **kwargs: Any):
         kwargs.setdefault("metadata", {}).setdefault("minLength", 1)

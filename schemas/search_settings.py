@@ -59,7 +59,7 @@ class ItemList(fields.Field[list[Any]]):
 
 
 class Weight(fields.Float):
-    """How much a field counts, from 0 to 10."""
+    """Weight of a field, from 0 to 10."""
 
     default_error_messages = Text.default_error_messages
 
@@ -97,7 +97,7 @@ class HiddenSchema(PinnedSchema):
 
 
 class WeightsSchema(BodySchema):
-    """How much each field counts; 1 when absent."""
+    """Weight of each field; 1 when absent."""
 
     title = Weight()
     excerpt = Weight()

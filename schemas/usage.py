@@ -37,7 +37,7 @@ class SearchLogSchema(LenientBodySchema):
 
 
 class UsageLimitsSchema(Schema):
-    """What the plan allows."""
+    """Limits of the plan."""
 
     max_indexed_pages = fields.Integer(required=True)
     search_queries_per_month = fields.Integer(required=True)
@@ -45,7 +45,7 @@ class UsageLimitsSchema(Schema):
 
 
 class ClientInfoSchema(Schema):
-    """How a client reaches the search engine, and what it may use."""
+    """The way for a client to the search engine, and its limits."""
 
     engine_host = fields.String(required=True, metadata={"format": "uri"})
     engine_key = fields.String(required=True, metadata={"description": "Secret key that can search only this index."})
@@ -59,7 +59,7 @@ class ClientInfoSchema(Schema):
 
 
 class DashboardUsageSchema(Schema):
-    """What was used."""
+    """Use of the service."""
 
     searches_this_month = fields.Integer(required=True)
     indexed_pages = fields.Integer(required=True)
@@ -76,7 +76,7 @@ class DashboardUsageSchema(Schema):
 
 
 class DashboardLimitsSchema(Schema):
-    """What the plan allows."""
+    """Limits of the plan."""
 
     max_sites = fields.Integer(required=True)
     max_api_keys = fields.Integer(required=True)

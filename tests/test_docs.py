@@ -143,8 +143,16 @@ def test_the_first_commands_are_the_makefiles() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
+@pytest.mark.parametrize("file", sorted((PROJECT / "docs" / "examples").iterdir()), ids=lambda file: file.name)
+def test_a_script_of_the_documentation_is_the_one_that_is_tested(file: Path) -> None:
+    language = {".mjs": "js", ".php": "php", ".py": "python"}[file.suffix]
+    script = file.read_text()
+    assert f"```{language}\n{script}```\n" in PAGES["docs/feeding.md"]
+    assert len(script.splitlines()) < 60
+
+
 def curl_examples() -> list[str]:
-    blocks = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
+    blocks = re.findall(r"```sh\n(.*?)```", DOCS.replace("\\\n", " "), re.DOTALL)
     return [
         match for block in blocks for match in re.findall(r"^curl .*?(?=^curl |\Z)", block, re.DOTALL | re.MULTILINE)
     ]

@@ -56,6 +56,20 @@ DESTROY: dict[str, Any] = {"id": "hours"}
 
 DESTROY_ANSWER: dict[str, Any] = {"success": True, "deleted": 1}
 
+FILES: dict[str, str] = {
+    "text/csv": "id,title,content,url\nhours,Opening hours,We open at nine.,/visit/hours\n",
+    "application/x-ndjson": '{"id":"hours","title":"Opening hours","content":"We open at nine.","url":"/hours"}\n',
+}
+
+IMPORT_ANSWER: dict[str, Any] = {
+    "success": True,
+    "indexed": 212,
+    "created": 210,
+    "updated": 2,
+    "skipped": 1,
+    "problems": [{"line": 14, "field": "url", "code": "required", "message": "url is required"}],
+}
+
 REPORT: dict[str, Any] = {"operation": "search", "count": 1, "index": "site_1"}
 
 SEARCH_LOG: dict[str, Any] = {

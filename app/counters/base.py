@@ -1,4 +1,4 @@
-"""The contract of the counter store: request windows, searches of a day, credential epochs. Read this first.
+"""The contract of the counter store: request windows, searches of a day, credential versions. Read this first.
 
 Everything that must be exact across threads, worker processes and machines is counted here. Each
 method is one atomic step and one round trip: what a call returns was true at one instant, and no two
@@ -20,11 +20,11 @@ length ahead can only come from a clock that was wrong, and is begun anew.
 belong together (see :func:`app.counters.metering.continues_intent`), the first is counted and charged for all.
 It is given back when all of them have failed.
 
-**Credential epochs** tell processes that cache keys when to load them again. Whoever changes
+**Credential versions** tell processes that cache keys when to load them again. Whoever changes
 anything about an account's keys, sites or plan calls ``begin_credential_change``, commits, then
-calls ``end_credential_change``. Whoever reads takes the epoch first (it comes with :meth:`CounterStore.consume`),
-then loads, and keeps what was loaded together with that epoch, if it was settled. It may be used as
-long as the epoch of the moment equals the one kept.
+calls ``end_credential_change``. Whoever reads takes the version first (it comes with :meth:`CounterStore.consume`),
+then loads, and keeps what was loaded together with that version, if it was settled. It may be used as
+long as the version of the moment equals the one kept.
 
 Every method may raise :class:`CountersUnavailable` within the store's time budget. The step then
 was not done, or, if only the answer was lost, may have been done once; it is never repeated.
@@ -107,7 +107,7 @@ class WindowState(NamedTuple):
 
     @property
     def has_room(self) -> bool:
-        """Whether one more hit of the same cost would be counted."""
+        """Tell whether one more hit of the same cost would be counted."""
         return self.limit is None or self.hits + self.cost <= self.limit
 
     @property
@@ -189,7 +189,7 @@ class CredentialVersion(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """Whether no change is under way; what is loaded now may be kept with this epoch."""
+        """Tell whether no change is under way; what is loaded now may be kept with this version."""
         return self.started == self.finished
 
 
@@ -205,7 +205,7 @@ class ConsumeOutcome(NamedTuple):
         used_today: Searches charged to the account on ``day``, this one included; ``None`` if neither
             reserved nor asked for. A quota that is used up shows as ``reservation is None`` with this set.
         day: The UTC day of ``now``.
-        credential_version: The account's credential epoch, if asked for (also when refused).
+        credential_version: The account's credential version, if asked for (also when refused).
         continues: Whether the request goes on with an intent that was charged before: then the windows of the intent
             were not counted, and had no need of room.
     """
@@ -220,7 +220,7 @@ class ConsumeOutcome(NamedTuple):
 
     @property
     def allowed(self) -> bool:
-        """Whether every window had room."""
+        """Tell whether every window had room."""
         return self.refused is None
 
 
@@ -302,7 +302,7 @@ class CounterStore(ABC):
             windows: May be empty; keys are distinct, those of the intent's windows too.
             reserve: The search to charge, if any.
             intent: Whose typing the search may belong to; only with ``reserve``.
-            credentials_of: The account whose credential epoch is to be returned.
+            credentials_of: The account whose credential version is to be returned.
             now: Unix seconds.
         """
 
@@ -342,7 +342,7 @@ class CounterStore(ABC):
 
     @abstractmethod
     def reset_all(self) -> int:
-        """Forget every window, but no usage and no epoch; returns how many windows were forgotten."""
+        """Forget every window, but no usage and no credential version; returns how many windows were forgotten."""
 
     @abstractmethod
     def report_usage(
@@ -408,8 +408,8 @@ class CounterStore(ABC):
     def forget_account(self, account_id: int, *, now: float) -> None:
         """Remove usage and idempotency keys of an account.
 
-        Its epoch moves on instead of going, so that keys cached anywhere are loaded, and found missing, at the
-        next request. Windows go by :meth:`reset` or end by themselves.
+        Its credential version moves on instead of going, so that keys cached anywhere are loaded, and found missing, at
+        the next request. Windows go by :meth:`reset` or end by themselves.
         """
 
     @abstractmethod

@@ -39,7 +39,7 @@ class RequestLimits:
         windows: The buckets it is counted in; all have room, or none counts it.
         reserve: The search it is about to run, if it is to be charged now.
         intent: Whose typing the search may belong to.
-        credentials_of: Account whose credential epoch is wanted.
+        credentials_of: Account whose credential version is wanted.
         shown: Keys of the windows the ``X-RateLimit-*`` headers may describe: of these, the one with the fewest hits
             left. Empty for the first window.
     """

@@ -73,7 +73,7 @@ class CounterStorage(Storage):
         return window.reset_ms / 1000 if window.hits else now
 
     def check(self) -> bool:
-        """Whether the store answers."""
+        """Tell whether the store answers."""
         try:
             self.store.check()
         except CountersUnavailable:

@@ -79,7 +79,7 @@ class Scope:
         return cls(host, _registrable_domain(host) if parsed.host_type == HostType.DEFAULT else None)
 
     def contains(self, url: str) -> bool:
-        """Whether an address lies on one of the hosts. What is no http or https address does not."""
+        """Tell whether an address lies on one of the hosts. What is no http or https address does not."""
         try:
             host = _host(parse_url(url))
         except ValueError:

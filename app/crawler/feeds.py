@@ -38,12 +38,15 @@ def read_feed(fetched: Fetched) -> tuple[str, ...]:
         resolve_relative_uris=False,
         sanitize_html=False,
     )
-    if not parsed.version and not parsed.entries:
+    if not parsed.entries and not parsed.get("version"):
         raise NotIndexed(Reason.BAD_SOURCE, "The address gives no RSS or Atom feed.")
     found: dict[str, None] = {}
     for entry in parsed.entries[:MAX_ENTRIES]:
+        link = entry.get("link")
+        if not link:
+            continue
         try:
-            found[normalize_url(entry.link, fetched.url)] = None
-        except (AttributeError, ValueError):
-            continue  # An entry without a page.
+            found[normalize_url(link, fetched.url)] = None
+        except ValueError:
+            continue  # An entry that is about no page.
     return tuple(found)

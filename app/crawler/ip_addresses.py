@@ -43,7 +43,7 @@ _EMBEDDING = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
 
 
 def is_public(address: IPAddress) -> bool:
-    """Whether an address is one of the public internet.
+    """Tell whether an address is one of the public internet.
 
     Loopback, private, link-local, shared, multicast, reserved, unspecified, and metadata addresses are not, nor are
     IPv6 addresses that lead to one of them. (The module ``ipaddress`` judges some of these differently in each

@@ -19,7 +19,7 @@ def media_type(content_type: str) -> str:
 
 
 def is_page(content_type: str) -> bool:
-    """Whether a body of a ``Content-Type`` may be text or a PDF: what is not told may."""
+    """Tell whether a body of a ``Content-Type`` may be text or a PDF: what is not told may."""
     kind = media_type(content_type)
     return kind in _PAGES or kind in _UNTOLD or (kind.startswith("text/") and kind not in _NO_PAGES)
 

@@ -50,12 +50,14 @@ class ResolutionError(httpcore.ConnectError):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Bound all connecting, writing, and reading that this thread does within, added up.
+    """Bound all connecting, writing, and reading that this thread does within, added up; a limit around it stays.
 
     Raises:
         httpcore.TimeoutException: The time is up.
     """
-    token = _deadline.set(time.monotonic() + seconds)
+    outer = _deadline.get()
+    ends = time.monotonic() + seconds
+    token = _deadline.set(ends if outer is None else min(ends, outer))
     try:
         yield
     finally:
@@ -98,7 +100,7 @@ class CheckedBackend(httpcore.NetworkBackend):
         self._look_ups.shutdown(wait=False, cancel_futures=True)
 
     def allows(self, address: IPAddress) -> bool:
-        """Whether an address may be connected to."""
+        """Tell whether an address may be connected to."""
         return self._private_addresses or is_public(address)
 
     def connect_tcp(
@@ -188,7 +190,7 @@ class Network:
         self._backend.close()
 
     def allows(self, target: URL) -> bool:
-        """Whether the host of an address may be connected to, as far as can be told before it is looked up."""
+        """Tell whether the host of an address may be connected to, as far as can be told before it is looked up."""
         literal = literal_address(target.hostname)
         return literal is None or self._backend.allows(literal)
 

@@ -101,7 +101,7 @@ class HostPace:
         return HostPace(max(self.next_at, now + pause), slowness, taken)
 
     def is_idle(self, now: float) -> bool:
-        """Whether a new pace would allow no more than this one."""
+        """Tell whether a new pace would allow no more than this one."""
         return not self.taken and now > self.next_at + MAX_SLOWNESS_SECONDS
 
 

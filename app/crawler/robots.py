@@ -17,7 +17,8 @@ MAX_ROBOTS_BYTES = 500 * 1_024
 MAX_CRAWL_DELAY_SECONDS = 60.0
 MAX_SITEMAPS = 100
 
-_MAX_HOSTS = 20
+_MAX_HOSTS = 100
+_MAX_HELD_CHARACTERS = 2 * MAX_ROBOTS_BYTES
 _FAILURE_SECONDS = 60.0
 _UNAVAILABLE = {Reason.REDIRECT_LOOP, Reason.OTHER_HOST}
 """RFC 9309 counts redirects that lead nowhere as no robots.txt."""
@@ -32,12 +33,13 @@ class Rules:
         Args:
             text: The file's text; empty if there is none.
         """
+        self.length = len(text)
         self._parser = Protego.parse("\n".join(_for_us(line) for line in text.splitlines()))
         self.crawl_delay: float = self._parser.crawl_delay(PRODUCT_TOKEN) or 0.0
         """Seconds from one request to the next."""
 
     def allows(self, url: str) -> bool:
-        """Whether a page may be fetched."""
+        """Tell whether a page may be fetched."""
         return self._parser.can_fetch(url, PRODUCT_TOKEN)
 
     def sitemaps(self, base: str) -> tuple[str, ...]:
@@ -60,7 +62,8 @@ class Rules:
 class Robots:
     """The robots.txt files of the hosts of one run, each read when first needed. Thread-safe.
 
-    Holds the rules of 20 hosts (a file of 500 KiB takes some 25 MiB once parsed); others are read again.
+    Holds the rules of a hundred hosts, and at most 1,000 KiB of text, which may take 100 MiB once parsed. Those of
+    other hosts are read again.
     """
 
     def __init__(self, fetch: Fetch, now: Callable[[], float] = time.monotonic):
@@ -104,11 +107,17 @@ class Robots:
             if known is None or self._now() >= until:
                 until, known = self._read(origin)
             self._known[origin] = until, known
-            if len(self._known) > _MAX_HOSTS:
-                self._known.popitem(last=False)
+            self._forget()
         if isinstance(known, NotIndexed):
             raise known
         return known
+
+    def _forget(self) -> None:
+        """Forget the hosts that were asked for longest ago, as far as there are too many."""
+        held = sum(rules.length for _, rules in self._known.values() if isinstance(rules, Rules))
+        while len(self._known) > _MAX_HOSTS or held > _MAX_HELD_CHARACTERS:
+            _, (_, rules) = self._known.popitem(last=False)
+            held -= rules.length if isinstance(rules, Rules) else 0
 
     def _read(self, origin: str) -> tuple[float, Rules | NotIndexed]:
         try:

@@ -194,12 +194,13 @@ class _Locations:
 def _escape_lone_ampersands(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Mend what many sitemaps have: addresses whose ``&`` is not escaped. Entities of its own become text by it.
 
-    Text in a CDATA section needs no escape, so that files with one are left as they are.
+    Text in a CDATA section needs no escape, so that files with one are left as they are; so are those in UTF-16, for
+    which the parser's own bounds of an expansion hold.
     """
     kept = b""
     as_they_are = False
     for piece in pieces:
-        as_they_are = as_they_are or b"<![CDATA[" in kept + piece
+        as_they_are = as_they_are or b"<![CDATA[" in kept + piece or b"\0" in piece
         if as_they_are:
             yield kept + piece
             kept = b""

@@ -119,11 +119,11 @@ def _calendar_day(path: str, parameters: list[tuple[str, str]]) -> date | None:
         return _day(int(year), int(month) if re.fullmatch(r"0?[1-9]|1[0-2]", month) else 1, 1)
     for _, value in parameters:
         match = _DATE.fullmatch(value[:10])
-        if match and match["month"]:
+        if match and match["separator"]:
             return _matched_day(match)
     for match in _DATE.finditer(path):
-        ends = path[match.end() :].strip("/")
-        if not ends and (match["month"] or _CALENDAR.search(path)):
+        goes_on = path[match.end() :].strip("/")
+        if not goes_on and (match["separator"] or _CALENDAR.search(path)):
             return _matched_day(match)
     return None
 

@@ -136,9 +136,12 @@ def _post(item: dict[str, Any], base: str) -> Post | None:
     content = item.get("content")
     if item.get("status") != "publish" or not isinstance(content, dict) or content.get("protected"):
         return None
+    link = _string(item.get("link"))
     try:
-        url = normalize_url(_string(item.get("link")) or "", base)
+        url = normalize_url(link, base) if link else None
     except ValueError:
+        url = None
+    if url is None:
         return None
     embedded = item.get("_embedded")
     embedded = embedded if isinstance(embedded, dict) else {}

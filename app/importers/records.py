@@ -24,6 +24,8 @@ class ByteStream(Protocol):
 
     def readline(self, size: int = -1, /) -> bytes: ...
 
+    def seek(self, offset: int, /) -> int: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Record:

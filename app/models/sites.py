@@ -47,7 +47,7 @@ class Site(Base):
     index_tag: Mapped[str] = mapped_column(String(16), default=lambda: secrets.token_hex(5), server_default=text("''"))
     """Stands in the names of the site's indexes, so that no other installation's are taken for them."""
     rebuilding: Mapped[bool] = mapped_column(default=False)
-    """Whether an index is being built beside: deletions stay in ``documents`` until it has seen them."""
+    """Tell whether an index is being built beside: deletions stay in ``documents`` until it has seen them."""
 
     @property
     def index(self) -> str:

@@ -65,7 +65,7 @@ class SourceRun(Base):
     lease_until: Mapped[datetime | None]
     """Until when the process that works on it has it; after that, another continues it."""
     cancelled: Mapped[bool] = mapped_column(default=False)
-    """Whether somebody asked that it stop."""
+    """Tell whether somebody asked that it stop."""
     sync_id: Mapped[str | None] = mapped_column(String(32))
     found: Mapped[int] = mapped_column(default=0)
     indexed: Mapped[int] = mapped_column(default=0)

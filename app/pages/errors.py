@@ -51,5 +51,5 @@ def answer_person(error: ApiError) -> Response | None:
 
 
 def _leads_to_login(error: ApiError) -> bool:
-    """Whether somebody without a session, or whose session ended, should get one. A wrong API key is not theirs."""
+    """Tell whether somebody without a session, or with an ended one, should get one. A wrong API key is not theirs."""
     return error.status == 401 and bearer_token(request) is None

@@ -46,9 +46,11 @@ class MethodOverride:
         body = environ["wsgi.input"].read(length)
         environ["wsgi.input"] = BytesIO(body)
         try:
-            _, form, _ = parse_form_data({**environ, "wsgi.input": BytesIO(body)}, max_form_memory_size=self._limit)
+            _, form, files = parse_form_data({**environ, "wsgi.input": BytesIO(body)}, max_form_memory_size=self._limit)
         except RequestEntityTooLarge:
             return ""
+        for file in files.values():
+            file.close()
         return str(form.get("_method", "")).upper()
 
 

@@ -19,7 +19,7 @@ _NEVER_PAGES = ("/v1/", "/api/v1/", "/engine/", "/static/")
 
 
 def prefers_html() -> bool:
-    """Whether the client names HTML and ranks it at least as high as JSON; ``*/*`` alone is no browser's."""
+    """Tell whether the client names HTML and ranks it at least as high as JSON; ``*/*`` alone is no browser's."""
     accepted = request.accept_mimetypes
     named = any(kind.partition(";")[0].strip() in ("text/html", "text/*") for kind, _ in accepted)
     html = float(accepted.quality("text/html"))
@@ -27,12 +27,12 @@ def prefers_html() -> bool:
 
 
 def sends_form() -> bool:
-    """Whether a person's form was sent. A program with a bearer token sends JSON."""
+    """Tell whether a person's form was sent. A program with a bearer token sends JSON."""
     return request.mimetype in FORM_TYPES and bearer_token(request) is None
 
 
 def wants_page() -> bool:
-    """Whether this request is a person's: it asks for HTML, or it writes with a form."""
+    """Tell whether this request is a person's: it asks for HTML, or it writes with a form."""
     return prefers_html() if request.method in SAFE_METHODS else sends_form()
 
 
@@ -49,7 +49,7 @@ def add_page(app: Flask, endpoint: str, page: View) -> None:
 
 
 def is_page_request() -> bool:
-    """Whether an error of this request is to be shown as a page."""
+    """Tell whether an error of this request is to be shown as a page."""
     if request.endpoint is not None:
         return policy_of(request.endpoint).has_page and wants_page()
     return not request.path.startswith(_NEVER_PAGES) and wants_page()

@@ -40,7 +40,7 @@ def hash_password(password: str) -> str:
 
 
 def check_password(account: Account | None, password: str) -> bool:
-    """Whether ``password`` is the account's; as slow for no account. Call it outside a transaction."""
+    """Tell whether ``password`` is the account's; as slow for no account. Call it outside a transaction."""
     try:
         matches = _hasher.verify(_NO_ACCOUNT_HASH if account is None else account.password_hash, password)
     except VerificationError:

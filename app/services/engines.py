@@ -38,7 +38,7 @@ class Engines:
         return engine
 
     def knows(self, identity: str) -> bool:
-        """Whether this process was told of that engine."""
+        """Tell whether this process was told of that engine."""
         return identity in self._by_identity
 
     def all(self) -> list[SearchBackend]:

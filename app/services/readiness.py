@@ -1,4 +1,4 @@
-"""Whether this process can do its work now."""
+"""Tell whether this process can do its work now."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ UNAVAILABLE_ERRORS: tuple[type[Exception], ...] = (OperationalError, InterfaceEr
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Whether ``error`` says that the database cannot work now, rather than that a statement was wrong."""
+    """Tell whether ``error`` says that the database cannot work now, rather than that a statement was wrong."""
     if isinstance(error, UNAVAILABLE_ERRORS):
         return True
     return isinstance(error, DBAPIError) and error.connection_invalidated

@@ -30,7 +30,7 @@ def upgrade(database: Database) -> None:
 
 
 def is_current(database: Database) -> bool:
-    """Whether the tables are those of this version of the program."""
+    """Tell whether the tables are those of this version of the program."""
     heads = set(ScriptDirectory(str(MIGRATIONS)).get_heads())
     with database.engine.connect() as connection:
         return set(MigrationContext.configure(connection).get_current_heads()) == heads

@@ -12,14 +12,20 @@ from flask import request
 from sqlalchemy.orm import Session
 
 from app.clock import now
+from app.errors import ApiError, field_error
+from app.importers.column_map import read_column_map
+from app.importers.formats import read_file
+from app.importers.records import ByteStream, UnreadableFile
 from app.models import Account, Site
 from app.runtime import runtime
 from app.services import accounts, sites
 from app.services.access import keys
 from app.services.access.credentials import SiteRecord, credential_change
 from app.services.access.keys import KeyView
+from app.services.imports import FileImport, ImportOutcome, told_progress
 from app.services.search import TimedResult, Visitor, encode_hit, for_site
 from app.web.auth import Caller
+from app.web.error_handlers import translate
 from app.web.logins import check_own_password
 from app.web.request_checks import current_session
 from backends.base import SearchQuery
@@ -152,6 +158,54 @@ def delete_account(caller: Caller, password: str, reason: str) -> None:
         accounts.delete_account(session, caller.account.id, reason=reason)
     part.counters.forget_account(caller.account.id, now=now().timestamp())
     part.run_engine_tasks()
+
+
+MAX_SKIPPED_LINES = 10_000
+"""With more bad lines than this, a file that was sent is given up: looking at each costs more than sending it."""
+
+
+def import_file(caller: Caller, site_id: int, file: ByteStream, form: str, columns: str) -> ImportOutcome:
+    """Import a file of documents.
+
+    Args:
+        form: One of the formats of :mod:`app.importers.formats`.
+        columns: As :func:`app.importers.column_map.read_column_map` takes it.
+
+    Raises:
+        ApiError: 400 for a file that is none, or columns it does not have; 404; 403 for a paused site or a full plan;
+            503. The message says what was indexed before.
+    """
+    part = runtime()
+    outcome = ImportOutcome()
+    try:
+        column_map = read_column_map(columns)
+        with part.database.read() as session:
+            if not sites.get_site(session, caller.account.id, site_id).active:
+                raise sites.site_inactive()
+        limits = caller.account.limits
+        most_fields = part.settings.max_site_fields
+        job = FileImport(
+            part.writer, caller.account.id, limits, site_id, most_fields, max_skipped=MAX_SKIPPED_LINES, outcome=outcome
+        )
+        job.run(read_file(file, form, column_map))
+    except Exception as error:
+        raise _interrupted(error, outcome) from error
+    return outcome
+
+
+def _interrupted(error: Exception, outcome: ImportOutcome) -> ApiError:
+    known = _unreadable(error) if isinstance(error, UnreadableFile) else translate(error)
+    return ApiError(
+        known.code,
+        known.message + told_progress(outcome),
+        details=known.details,
+        retry_after=known.retry_after,
+        headers=known.headers,
+    )
+
+
+def _unreadable(error: UnreadableFile) -> ApiError:
+    return field_error(error.field, error.problem.code, str(error.problem))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class Caller:
         key: The key, or the one an engine key belongs to; none for a session and a site's public engine key.
         site: The one site an engine key searches.
         csrf_token, session_hash: The session's, unless it is a key.
-        credential_version: The account's credential epoch all this was loaded under; ``None`` if it was read just now.
+        credential_version: The account's, under which all this was loaded; ``None`` if it was read just now.
     """
 
     kind: CallerKind
@@ -96,7 +96,7 @@ def identify_token(
     """The caller a bearer token stands for: an engine key below ``/engine``, an API key elsewhere.
 
     Args:
-        credential_version: The account's epoch, to load what it stands for anew; ``None`` to take what is cached.
+        credential_version: The account's version, to load what it stands for anew; ``None`` to take what is cached.
 
     Raises:
         ApiError: 401 for an API key, 403 for an engine key, that is malformed, unknown, stopped or expired.
@@ -174,7 +174,7 @@ def _identify_engine_key(runtime: Runtime, token: str, credential_version: Crede
 
 
 def _stands(claims: engine_keys.EngineClaims, credentials: Credentials) -> bool:
-    """Whether what an engine key was made for still is as it was then."""
+    """Tell whether what an engine key was made for still is as it was then."""
     site = credentials.account.sites[claims.site_id]
     if not site.active:
         return False

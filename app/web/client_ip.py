@@ -42,12 +42,12 @@ def client_address(request: Request, trusted_proxies: int) -> str:
 
 
 def is_forwarded(request: Request) -> bool:
-    """Whether a proxy handed the request on: whether it has a header that only proxies add."""
+    """Tell whether a proxy handed the request on: whether it has a header that only proxies add."""
     return any(_OF_PROXIES.fullmatch(name) for name in request.environ)
 
 
 def is_loopback(request: Request) -> bool:
-    """Whether the TCP peer is this machine."""
+    """Tell whether the TCP peer is this machine."""
     address = request.environ.get("REMOTE_ADDR") or ""
     return address.startswith("127.") or address in ("::1", "::ffff:127.0.0.1")
 

@@ -52,7 +52,7 @@ class GatewayError(ApiError):
 
 
 def is_gateway_path(path: str) -> bool:
-    """Whether a path is the gateway's."""
+    """Tell whether a path is the gateway's."""
     return path == PREFIX or path.startswith(f"{PREFIX}/")
 
 

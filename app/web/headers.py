@@ -63,12 +63,12 @@ def _name_request() -> None:
 
 
 def is_for_browsers(path: str) -> bool:
-    """Whether pages of any origin may call this path."""
+    """Tell whether pages of any origin may call this path."""
     return path.startswith(BROWSER_PREFIXES) or path in BROWSER_PATHS
 
 
 def is_preflight() -> bool:
-    """Whether a browser asks if it may send a request."""
+    """Tell whether a browser asks if it may send a request."""
     return (
         request.method == "OPTIONS"
         and "Origin" in request.headers

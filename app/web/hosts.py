@@ -39,7 +39,7 @@ def _refuse_no_host() -> None:
 
 @lru_cache(maxsize=1024)
 def is_host(text: str) -> bool:
-    """Whether ``text`` is a host name or an IP address, with or without a port."""
+    """Tell whether ``text`` is a host name or an IP address, with or without a port."""
     match = _HOST.fullmatch(text)
     if match is None or int(match["port"] or 0) > _LAST_PORT:
         return False

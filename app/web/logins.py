@@ -133,6 +133,6 @@ def cookie_header(request: Request, value: str | None) -> str:
 
 
 def is_secure(request: Request) -> bool:
-    """Whether cookies are for https only."""
+    """Tell whether cookies are for https only."""
     public_url = runtime().settings.public_url
     return public_url.startswith("https:") if public_url else is_forwarded(request) or not is_loopback(request)

@@ -36,12 +36,18 @@ def read_body(req: Request) -> bytes:
         raise ApiError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Encoded bodies are not accepted; send the body without Content-Encoding."
         )
-    limit = current_app.config["BODY_LIMITS"].get(req.endpoint, current_app.config["MAX_BODY_BYTES"])
+    limit = _body_limit(req)
     with _reading(req, limit, ErrorCode.INVALID_JSON):
         length = req.content_length
         if length is None or length > limit or not is_json(req):
             return req.get_data()
         return _read_at_once(req, length)
+
+
+def _body_limit(req: Request) -> int:
+    config = current_app.config
+    limit: int = config["BODY_LIMITS"].get(req.endpoint, config["MAX_BODY_BYTES"])
+    return limit
 
 
 def _read_at_once(req: Request, length: int) -> bytes:
@@ -56,6 +62,34 @@ def _read_at_once(req: Request, length: int) -> bytes:
     return body
 
 
+FILE_TYPES = (
+    "text/csv",
+    "application/json",
+    "application/x-ndjson",
+    "application/xml",
+    "text/xml",
+    "application/octet-stream",
+    "text/plain",
+)
+"""What a file that is sent as it is may be called."""
+
+
+def read_file_body(req: Request) -> bytes:
+    """The request's body where that is a file.
+
+    Raises:
+        ApiError: As :func:`read_body`; 415 for a type that no file has; 400 for none.
+    """
+    body = read_body(req)
+    if req.mimetype not in FILE_TYPES:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"Send the file as it is, with a Content-Type of {', '.join(FILE_TYPES)}."
+        )
+    if not body:
+        raise field_error("file", "required", "is empty")
+    return body
+
+
 def too_large(limit: int) -> ApiError:
     """The 413 that names the limit. The connection is closed: the rest of the body was not read."""
     return ApiError(
@@ -64,7 +98,7 @@ def too_large(limit: int) -> ApiError:
 
 
 def is_json(req: Request) -> bool:
-    """Whether the request says that its body is JSON."""
+    """Tell whether the request says that its body is JSON."""
     mimetype = req.mimetype
     return mimetype == "application/json" or (mimetype.startswith("application/") and mimetype.endswith("+json"))
 
@@ -147,8 +181,7 @@ def read_form_body(req: Request) -> MultiDict[str, str]:
     Raises:
         ApiError: 413.
     """
-    limit = current_app.config["MAX_BODY_BYTES"]
-    with _reading(req, limit, ErrorCode.VALIDATION_FAILED):
+    with _reading(req, _body_limit(req), ErrorCode.VALIDATION_FAILED):
         return req.form
 
 

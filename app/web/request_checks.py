@@ -116,7 +116,7 @@ def _check() -> None:
     state.caller = caller
     part.usage_copies.note(caller.account.id)
     if caller.key is not None:
-        part.key_use.note(caller.key.id)
+        part.keys_last_used.note(caller.key.id)
     if req.routing_exception is not None:
         raise req.routing_exception
     if policy.opens_session:
@@ -196,11 +196,11 @@ def _note_refused(part: Runtime, caller: Caller) -> None:
 
 
 _UNSETTLED = CredentialVersion(1, 0)
-"""An epoch that equals none that is kept, so that everything is read anew and nothing is kept."""
+"""A credential version that equals none that is kept, so that everything is read anew and nothing is kept."""
 
 
 def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> bool:
-    """Whether the caller's account may have changed since it was loaded. Sessions are read with every request."""
+    """Tell whether the caller's account may have changed since it was loaded. Sessions are read with every request."""
     return token is not None and (
         caller.credential_version is None or caller.credential_version != outcome.credential_version
     )
@@ -232,7 +232,7 @@ def _consume_for(part: Runtime, req: Request, policy: OperationPolicy, caller: C
 
 
 def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, str]:
-    """Whether the request is a search to be charged, and the text of the intent that it is charged with, if any."""
+    """Tell whether the request is a search to be charged, and the text of the intent it is charged with, if any."""
     if req.method in ("HEAD", "OPTIONS"):
         return False, ""
     if policy.searched_text is not None:

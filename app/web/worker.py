@@ -237,16 +237,16 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
 
     @property
     def has_head(self) -> bool:
-        """Whether all of the head has come."""
+        """Tell whether all of the head has come."""
         return self._body_at > 0
 
     @property
     def is_whole(self) -> bool:
-        """Whether gunicorn will need no more of the client than has come."""
+        """Tell whether gunicorn will need no more of the client than has come."""
         return self.sock.ended or (self._length is not None and len(self.sock.received) >= self._body_at + self._length)
 
     def is_ready(self) -> bool:
-        """Whether a thread may have the request: its head and its (beginning of a) body have come.
+        """Tell whether a thread may have the request: its head and its (beginning of a) body have come.
 
         Also if waiting is in vain: gunicorn refuses lines that end otherwise than HTTP's, and malformed lengths.
         """
@@ -266,7 +266,7 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
         return len(received) >= self._body_at + SMALL_BODY or self._may_end_here(received)
 
     def _may_end_here(self, received: bytearray) -> bool:
-        """Whether the chunks may be complete. Their data can look so, too; the thread then waits for the rest."""
+        """Tell whether the chunks may be complete. Their data can look so, too; the thread then waits for the rest."""
         begin = self._body_at - 2  # The line break before the first chunk.
         return received.endswith(b"\r\n\r\n", self._body_at) or received.find(b"\r\n0\r\n\r\n", begin) >= 0
 

@@ -12,14 +12,14 @@ _PASSING = re.compile(r"os error (?:4|5|11|12|13|23|24|28|30|122)\b|LockBusy|Can
 
 
 def is_engine_error(error: BaseException) -> bool:
-    """Whether the engine or the file system raised it. A panic of the engine is a ``BaseException`` of its own kind."""
+    """Tell whether the engine or the files raised it. A panic of the engine is a ``BaseException`` of its own kind."""
     return isinstance(error, ValueError | OSError | MemoryError | UnicodeError) or (
         type(error).__name__ == "PanicException"
     )
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether it speaks of the machine (memory, disk, open files, rights) and not of the index."""
+    """Tell whether it speaks of the machine (memory, disk, open files, rights) and not of the index."""
     return isinstance(error, MemoryError | PermissionError) or _PASSING.search(str(error)) is not None
 
 

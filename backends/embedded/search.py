@@ -39,7 +39,7 @@ _MICROSECONDS_A_DAY = 86_400_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What answers a search.
+    """The query that answers a search.
 
     Attributes:
         query: Matches all documents found, filters included.
@@ -100,7 +100,7 @@ class _Search:
         self.by_relevance = query.text != MATCH_ALL and not query.sort and query.limit > 0
 
     def answer(self) -> _Answer | None:
-        """What is found, by the first relaxation that finds enough; ``None`` if nothing is searched for."""
+        """Find the documents, by the first relaxation that finds enough; ``None`` if nothing is searched for."""
         if self.query.text == MATCH_ALL:
             return _Answer(_with(_Query.all_query(), self.condition))
         parsed = parse_query(self.query.text)
@@ -257,7 +257,7 @@ def _condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
 
 
 def _one_after_the_other(first: _Answer, others: _Answer) -> _Answer:
-    """What two answers find, with all that the first does before the rest."""
+    """Join two answers, with all that the first does before the rest."""
     return replace(
         others, query=_Query.boolean_query([(Should, first.query), (Should, others.query)]), ranked=None, first=first
     )

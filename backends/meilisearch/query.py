@@ -19,7 +19,7 @@ EVERYTHING = '"_key" EXISTS'
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
-    """What is sent, without the page.
+    """A query as it is sent, without the page.
 
     Attributes:
         common: Members of every query.

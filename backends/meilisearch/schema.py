@@ -1,4 +1,4 @@
-"""What a Meilisearch index holds for one document, and the index's settings.
+"""The fields that a Meilisearch index has for one document, and the index's settings.
 
 The fields are the document's own, so they can be filtered and counted in Meilisearch's syntax; ``date`` is a number of
 Unix seconds. Fields with a leading ``_`` are the adapter's: ``_pk`` the primary key (``encode_id``),

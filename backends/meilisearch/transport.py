@@ -1,4 +1,4 @@
-"""How requests reach a Meilisearch server, and waiting for the tasks it makes of them.
+"""Sending requests to a Meilisearch server, and waiting for the tasks it makes of them.
 
 No client package is used: the official one opens a connection per request, has no timeout and is not safe in threads.
 """

@@ -1,1 +1,1 @@
-"""What the search servers share: HTTP, URLs, ids."""
+"""The common part of the search servers: HTTP, URLs, ids, replies."""

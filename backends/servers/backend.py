@@ -1,4 +1,4 @@
-"""What the search engines that are servers have in common."""
+"""The common part of the search engines that are servers."""
 
 from __future__ import annotations
 

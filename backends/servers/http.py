@@ -44,7 +44,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered."""
+    """An answer of a server."""
 
     status: int
     body: bytes = field(repr=False)

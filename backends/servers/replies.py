@@ -22,7 +22,7 @@ class Refusal(Exception):
     @property
     @abstractmethod
     def is_missing_index(self) -> bool:
-        """Whether the index does not exist."""
+        """Tell whether the index does not exist."""
 
 
 def checked(answer: Answer, refusal_of: Callable[[int, Any], Refusal]) -> Answer:

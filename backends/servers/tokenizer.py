@@ -97,7 +97,7 @@ def _words_as_typed(text: str, fold: Fold) -> list[tuple[str, str]]:
 
 
 def has_signs(text: str) -> bool:
-    """Whether a text has names such as C++ and C#, whose signs belong to them."""
+    """Tell whether a text has names such as C++ and C#, whose signs belong to them."""
     return ("+" in text or "#" in text) and SIGNED.search(text) is not None
 
 
@@ -113,7 +113,7 @@ def cut_word(word: str) -> str:
 
 
 def query_parts(text: str, fold: Fold = fold_word) -> list[QueryPart]:
-    """What a person typed: words, "phrases", and -excluded ones. A part without a letter or digit is none."""
+    """Take a typed query apart: words, "phrases", and -excluded ones. A part without a letter or digit is none."""
     parts = []
     for match in _QUERY_PART.finditer(straight_quotes(text)):
         quoted = match["phrase"] is not None

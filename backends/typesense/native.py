@@ -1,4 +1,4 @@
-"""What of a caller's filter in Typesense's own syntax must not reach Typesense: 0.24.1 never answers it.
+"""Filters in Typesense's own syntax that must not reach Typesense: 0.24.1 never answers it.
 
 It takes whole numbers apart without asking whether they fit into 64 bits, and an id of nothing but backticks for one.
 """
@@ -20,7 +20,7 @@ _ENDS = re.compile(r"\(|\)|&&|\|\|")
 
 
 def has_long_numbers(filters: str) -> bool:
-    """Whether a filter has numbers of which the fields must be known."""
+    """Tell whether a filter has numbers of which the fields must be known."""
     return _WHOLE_NUMBER.search(filters) is not None
 
 

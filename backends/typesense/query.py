@@ -52,7 +52,7 @@ _FORGIVEN_WORDS = 10
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
-    """What is sent, without the page.
+    """A query as it is sent, without the page.
 
     Attributes:
         common: Parameters of every search.
@@ -119,7 +119,7 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
 
 
 def needs_types(query: SearchQuery) -> bool:
-    """Whether compiling needs to know which further fields the collection has."""
+    """Tell whether compiling needs to know which further fields the collection has."""
     if not query.kinds:
         return False
     return bool(query.sort or query.facets or query.filter is not None or has_long_numbers(query.filters))

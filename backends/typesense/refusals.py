@@ -1,4 +1,4 @@
-"""What Typesense's refusals mean. Its 404 can be a missing collection or a misspelt field."""
+"""The meaning of Typesense's refusals. Its 404 can be a missing collection or a misspelt field."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ABOUT_FILTERS = re.compile(r"filter", re.IGNORECASE)
 
 
 def is_stale_schema(error: RefusedByTypesense) -> bool:
-    """Whether a field of our own is not there, so that what we knew of the collection is out of date."""
+    """Tell whether a field of our own is not there, so that what we knew of the collection is out of date."""
     match = _FIELD.search(error.message) if error.status == 404 else None
     return match is not None and (match["what"] != "filter " or match["name"].startswith("_"))
 

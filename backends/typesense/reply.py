@@ -1,4 +1,4 @@
-"""What Typesense found, in the words of :mod:`backends.base`."""
+"""Results of Typesense in the words of :mod:`backends.base`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make_facets(
 
 
 def facets_unsettled(counted: Iterable[Mapping[str, Any]], asked: int, most: int) -> bool:
-    """Whether values beyond those given could belong among the ``most`` that are shown."""
+    """Tell whether values beyond those given could belong among the ``most`` that are shown."""
     for facet in counted:
         counts = [int(item["count"]) for item in facet.get("counts", ())]
         if len(counts) >= asked and (most > asked or counts[asked - 1] == counts[most - 1]):

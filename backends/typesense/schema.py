@@ -1,4 +1,4 @@
-"""What a Typesense collection holds for one document.
+"""The fields that a Typesense collection has for one document.
 
 A caller filters and facets in Typesense's own syntax by the fields as sent: ``title``, ``content``, ``url``,
 ``excerpt``, ``author``; ``date`` in Unix seconds; and further fields, which are lists here (one field may hold one

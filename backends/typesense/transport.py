@@ -1,4 +1,4 @@
-"""How requests reach a Typesense cluster: the official client's objects over our own connections.
+"""Sending requests to a Typesense cluster: the official client's objects over our own connections.
 
 The objects of the ``typesense`` package (collections, documents, keys, multi_search) know the routes and the shapes
 of Typesense. What they stand on is replaced: the package's ``ApiCall`` keeps one session for all processes, lets the
@@ -225,7 +225,7 @@ class TypesenseTransport(ApiCall):
         return status if isinstance(status, dict) else None
 
     def is_healthy(self, node: str, budget: Budget) -> bool:
-        """Whether a node says that it is ready."""
+        """Tell whether a node says that it is ready."""
         try:
             answer = self.pool.send("GET", node, "/health", budget)
         except TransportFailure:
@@ -295,7 +295,7 @@ def _hopeless(failure: Exception | None) -> bool:
 
 
 def _recovers(failure: Exception | None) -> bool:
-    """Whether a single node may still take the change: it is up, but not ready."""
+    """Tell whether a single node may still take the change: it is up, but not ready."""
     return isinstance(failure, EngineAnswer)
 
 

@@ -8,7 +8,7 @@ from schemas.search import FacetStatsSchema, HitSchema
 
 
 class EngineErrorSchema(Schema):
-    """What every error below `/engine` answers."""
+    """The body of every error below `/engine`."""
 
     message = fields.String(required=True)
     code = fields.String(required=True)

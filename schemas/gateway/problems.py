@@ -1,4 +1,4 @@
-"""What is wrong with a search of the gateway, in Meilisearch's codes."""
+"""Problems of a search of the gateway, in Meilisearch's codes."""
 
 from __future__ import annotations
 

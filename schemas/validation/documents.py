@@ -23,8 +23,10 @@ MAX_URL_LENGTH = 2_048
 MAX_DOCUMENT_BYTES = 1_048_576
 MAX_FURTHER_FIELDS = 100
 
+REQUIRED_FIELDS = ("id", "title", "content", "url")
+
 _STANDARD = frozenset(STANDARD_FIELDS)
-_FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
+FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 _INVALID_NAME = Problem(
     "is not a field name: use a letter, then letters, digits, _, and -, at most 64 characters", "invalid_name"
 )
@@ -75,7 +77,7 @@ class UnreadableDocument:
 
 
 class DocumentProblems(Exception):
-    """What is wrong with one document: field name (or ``""``) and problem. Looking stops at more than can be listed."""
+    """Problems of one document: field name (or ``""``) and problem. Looking stops at more than can be listed."""
 
     def __init__(self, problems: list[tuple[str, Problem]]):
         super().__init__(problems)
@@ -105,7 +107,7 @@ def read_document(raw: Any, position: int = 0) -> ValidDocument:
         if name in _STANDARD:
             if value is not None:
                 document[name] = value
-        elif not _FIELD_NAME.fullmatch(name):
+        elif not FIELD_NAME.fullmatch(name):
             problems.append((shown_name(name), _INVALID_NAME))
         elif value is not None:
             further += 1
@@ -161,7 +163,7 @@ def read_change(raw: Any, position: int = 0) -> DocumentChange:
 
 
 def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]]:
-    for name in ("id", "title", "content", "url"):
+    for name in REQUIRED_FIELDS:
         if name not in document:
             yield name, REQUIRED
     if "id" in document:

@@ -12,7 +12,7 @@ _LONGEST_NAME = 80
 
 
 class Problem(str):
-    """What is wrong with a field, as a predicate that follows its name: ``is required``.
+    """A problem of a field, as a predicate that follows its name: ``is required``.
 
     Attributes:
         code: Stable code, such as ``required``.
@@ -50,7 +50,7 @@ def shown_name(name: str) -> str:
 
 
 class ProblemCount:
-    """How many problems were found so far, to stop looking when they are more than an answer lists."""
+    """Count of the problems found so far, to stop looking when they are more than an answer lists."""
 
     def __init__(self) -> None:
         self.found = 0
@@ -61,7 +61,7 @@ class ProblemCount:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no use in looking further."""
+        """Tell whether there is no use in looking further."""
         return self.found > MAX_PROBLEMS
 
 

@@ -1,4 +1,4 @@
-"""Credential epochs: what tells every process that cached keys are stale."""
+"""Credential versions: what tells every process that cached keys are stale."""
 
 from __future__ import annotations
 

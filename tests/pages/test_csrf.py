@@ -15,6 +15,7 @@ WRITES = {
     "/api/sites/{site}/keys/{key}": {"_method": "DELETE"},
     "/api/sites/{site}/keys/{key}/rotate": {"overlap_seconds": "0"},
     "/api/keys/{key}/toggle": {"active": "false"},
+    "/api/sites/{site}/import": {"format": "csv"},
     "/profile": {"_method": "PUT", "name": "Changed"},
     "/logout": {"sure": "yes"},
 }
@@ -50,6 +51,7 @@ def test_every_form_of_every_page_carries_the_sessions_token(person: Person, ten
         "/sites/create",
         f"/sites/{tenant.site_id}",
         f"/sites/{tenant.site_id}/edit",
+        f"/sites/{tenant.site_id}/import",
         f"/sites/{tenant.site_id}/try",
         f"/api/sites/{tenant.site_id}/keys",
         "/profile/edit",

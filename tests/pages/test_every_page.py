@@ -24,6 +24,7 @@ MINE = [
     "/sites/{site}/documents?q=page",
     "/sites/{site}/documents?q=zeppelin",
     "/sites/{site}/documents?id=page-1",
+    "/sites/{site}/import",
     "/sites/{site}/try",
     "/sites/{site}/try?q=page",
     "/sites/{site}/try?q=zeppelin",

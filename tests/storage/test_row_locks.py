@@ -160,9 +160,9 @@ def test_the_use_of_keys_is_written_the_next_time_if_it_cannot_be_now(
     with monkeypatch.context() as patch:
         patch.setattr(part.database, "write", lambda: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            part.key_use.flush()
+            part.keys_last_used.flush()
 
-    part.key_use.flush()
+    part.keys_last_used.flush()
 
     address = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}"
     assert tenant.browser.get(address).get_json()["key"]["last_used_at"] is not None

@@ -51,7 +51,7 @@ HIT = (
     + """
 -- KEYS: windows..., day, sites, epoch, intent
 -- ARGV: counting (1 or 0), now, reserving (1 or 0), reading usage (1 or 0), daily limit, gateway site or '',
---       reading epoch (1 or 0), how long days are kept, how many of the windows (the last ones) count once an intent
+--       reading version (1 or 0), how long days are kept, how many of the windows (the last ones) count once an intent
 --       or -1 without an intent, its text, its longest pause, its longest time, its most requests, how long it is kept,
 --       then limit, length and cost of every window
 -- returns: refused, reserved, used or -1, started, finished, continues, when the intent began, the day of the charge,
@@ -252,7 +252,7 @@ return {started, finished}
 )
 
 HEAL = """
--- KEYS: open changes     ARGV: begun before, prefix of epochs     returns: accounts healed
+-- KEYS: open changes     ARGV: begun before, prefix of versions     returns: accounts healed
 local open = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. ARGV[1])
 for _, account in ipairs(open) do
   local epoch = ARGV[2] .. account

@@ -8,29 +8,42 @@ from app.crawler.reading.titles import SEPARATOR
 
 MAX_CHARACTERS = 2_000
 """Pages with more text than this are about something, whatever their title."""
+MAX_PHRASE_CHARACTERS = 80
 
-PHRASE = re.compile(
-    r"(?:(?:http |status |server )?(?:error|fehler|erreur|errore?|erro|fout|błąd|ошибка)[ :]*)?404"
-    r"(?: ?error)?(?:[ :,.!()-]*(?:page |file |seite |document )?(?:not found|nicht gefunden|introuvable|non trouvée?"
-    r"|no encontrad[ao]|non trovat[ao]|não encontrad[ao]|niet gevonden|nie znaleziono|не найдена?|见つかりません|未找到))?[.!]*"
-    r"|(?:oops|sorry|uh[- ]oh)?[ ,!.:…-]*(?:the |this |that |requested |your )*(?:page|file|document|url|content|resource|article|site)?"
-    r" ?(?:was |is |could |can |cannot |can't |couldn't |we |be |does |doesn't |not )*(?:not found|be found|exist|no longer exists?)[.!]*"
-    r"|(?:die )?seite (?:wurde )?(?:leider )?nicht gefunden[.!]*"
-    r"|(?:la )?page (?:non trouvée|introuvable|demandée introuvable)[.!]*"
-    r"|(?:la )?página (?:no|não) (?:fue |foi )?encontrada[.!]*"
-    r"|(?:la )?pagina non (?:è stata )?trovata[.!]*"
-    r"|(?:de )?pagina (?:is )?niet gevonden[.!]*"
-    r"|(?:nie znaleziono strony|strona nie została znaleziona)[.!]*"
-    r"|страница не найдена[.!]*"
-    r"|ページが?見つかりません(?:でした)?[。!]*"
-    r"|(?:页面未找到|找不到页面|頁面不存在|页面不存在|找不到網頁|找不到网页)[。!]*"
+THING = "(?:page|file|document|url|address|article|content|resource)"
+PHRASES = (
+    r"(?:(?:http|error|status|code|fehler|erreur|erro|errore|fout|błąd|ошибка) )*404(?: error| page)?",
+    rf"(?:(?:http )?(?:error )?404 )?(?:{THING} )?not found(?: (?:error )?404)?",
+    r"(?:(?:oops|sorry|uh oh|whoops) )?(?:the |this |that |your )?(?:requested )?"
+    rf"{THING}(?: you (?:requested|were looking for))? "
+    r"(?:was not found|is not found|could not be found|cannot be found|can t be found|does not exist|doesn t exist|"
+    r"no longer exists|is missing|is no longer available)",
+    rf"(?:we )?(?:can t|cannot|couldn t|could not) find (?:the|this|that) {THING}",
+    r"(?:fehler )?(?:404 )?(?:die )?(?:angeforderte )?seite (?:wurde )?(?:leider )?nicht gefunden",
+    r"(?:erreur )?(?:404 )?(?:la )?page (?:demandée )?(?:non trouvée|introuvable)",
+    r"(?:error )?(?:404 )?(?:la )?página no (?:fue )?encontrada",
+    r"(?:erro )?(?:404 )?(?:a )?página não (?:foi )?encontrada",
+    r"(?:errore )?(?:404 )?(?:la )?pagina non (?:è stata )?trovata",
+    r"(?:404 )?(?:de )?pagina (?:is )?niet gevonden",
+    r"(?:404 )?(?:nie znaleziono strony|strona nie (?:została znaleziona|istnieje))",
+    r"(?:ошибка )?(?:404 )?страница не (?:найдена|существует)",
+    r"(?:404 )?ページが?見つかりません(?:でした)?",
+    r"(?:404 )?(?:页面未找到|页面不存在|找不到页面|找不到网页|頁面不存在|找不到網頁)",
 )
+PHRASE = re.compile("|".join(PHRASES))
+NO_WORD = re.compile(r"[\W_]+")
 
 
 def is_soft_404(title: str, content: str) -> bool:
-    """Whether a page is a message that there is no page: its title or first line says just that, and little follows."""
+    """Tell whether a page is a message that there is no page: its title or first line says just that, and little follows."""
     if len(content) > MAX_CHARACTERS:
         return False
-    first_line = content.partition("\n")[0]
-    parts = [*SEPARATOR.split(title[:200]), title[:200], first_line[:200]]
-    return any(PHRASE.fullmatch(part.strip().lower()) for part in parts)
+    for line in (title, content.partition("\n")[0]):
+        parts = [line, *SEPARATOR.split(line)]
+        if any(PHRASE.fullmatch(_words(part)) for part in parts if len(part) <= MAX_PHRASE_CHARACTERS):
+            return True
+    return False
+
+
+def _words(text: str) -> str:
+    return NO_WORD.sub(" ", text.lower()).strip()

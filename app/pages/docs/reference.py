@@ -132,7 +132,11 @@ def _curl(
     for parameter in parameters:
         if parameter["in"] == "path":
             path = path.replace("{" + parameter["name"] + "}", _path_example(parameter))
-    query = "&".join(f"{p['name']}=harbour" for p in parameters if p["in"] == "query" and p.get("required"))
+    query = "&".join(
+        f"{p['name']}={p['schema'].get('example', 'harbour')}"
+        for p in parameters
+        if p["in"] == "query" and p.get("required")
+    )
     parts = ["curl"]
     if verb not in ("get", "post") or (verb == "post" and body is None):
         parts.append(f"-X {verb.upper()}")

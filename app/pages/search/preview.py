@@ -30,12 +30,12 @@ LAST_PAGE = 1000
 
 
 def charges_search() -> bool:
-    """Whether the request is charged: a key's is, that of somebody who is logged in is not."""
+    """Tell whether the request is charged: a key's is, that of somebody who is logged in is not."""
     return has_query() and current_caller().kind != "session"
 
 
 def has_query() -> bool:
-    """Whether the request searches."""
+    """Tell whether the request searches."""
     return bool(request.args.get("q", "").strip())
 
 

@@ -1,7 +1,7 @@
-"""Who a key belongs to and what it may use, cached per process under the account's credential epoch.
+"""Who a key belongs to and what it may use, cached per process under the account's credential version.
 
-The epoch comes from the counter store with every request's limits. An entry is used only while the
-epoch equals the one it was loaded under, so a toggle, rotation, deletion, pause or plan change made
+The version comes from the counter store with every request's limits. An entry is used only while the
+version equals the one it was loaded under, so a toggle, rotation, deletion, pause or plan change made
 by any process holds from the next request on, in every process.
 """
 
@@ -74,7 +74,7 @@ class AccountRecord:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A key with its account, and the epoch they were loaded under (``None``: not to be kept).
+    """A key with its account, and the version they were loaded under (``None``: not to be kept).
 
     A site's public engine key belongs to no service key.
     """
@@ -106,7 +106,7 @@ def load_credentials(
     """The key with this token and its account, or ``None``.
 
     Args:
-        credential_version: The account's epoch, read before this call; ``None`` when it is not known yet.
+        credential_version: The account's version, read before this call; ``None`` when it is not known yet.
     """
     row = session.execute(
         select(Key, Account)
@@ -188,7 +188,7 @@ class CredentialCache:
         self._lock = threading.Lock()
 
     def find(self, token_hash: str) -> Credentials | None:
-        """What was kept for a token; to be used only if its epoch is still the account's."""
+        """What was kept for a token; to be used only if its version is still the account's."""
         with self._lock:
             entry = self._entries.get(token_hash)
             if entry is not None:
@@ -196,7 +196,7 @@ class CredentialCache:
             return entry
 
     def keep(self, token_hash: str, credentials: Credentials | None) -> None:
-        """Remember ``credentials`` if they were loaded under a settled epoch, else forget the token."""
+        """Remember ``credentials`` if they were loaded under a settled version, else forget the token."""
         with self._lock:
             self._entries.pop(token_hash, None)
             if credentials is not None and credentials.credential_version is not None:

@@ -2,7 +2,7 @@
 
 A gateway token says whose it is and until when, signed with the server's secret. It stops with the
 service key's ``token_version`` or the site's ``public_epoch``, both read from SQL under the account's
-credential epoch.
+credential version.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _is_noted(session: Session, engine: SearchBackend, holder: str, index: str) 
 
 
 def _still_stands(session: Session, site: SiteRecord, key: KeyRecord | None) -> bool:
-    """Whether nothing ended the credential's holder meanwhile; locks what would."""
+    """Tell whether nothing ended the credential's holder meanwhile; locks what would."""
     stored_site = session.get(Site, site.id, with_for_update=ROW_LOCK)
     if stored_site is None or not stored_site.active or stored_site.engine_index != site.engine_index:
         return False

@@ -12,7 +12,7 @@ from app.models import Key
 from app.storage.database import Database
 
 
-class KeyUse:
+class KeysLastUsed:
     """The keys used since the last write. A killed process loses at most a minute of it."""
 
     def __init__(self, database: Database):

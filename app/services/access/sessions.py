@@ -47,7 +47,7 @@ def find_session(session: DatabaseSession, token: str, secret: str) -> Session |
 
 
 def needs_touch(login: Session) -> bool:
-    """Whether ``seen_at`` is stale enough to be written."""
+    """Tell whether ``seen_at`` is stale enough to be written."""
     return login.seen_at + SEEN_STEP <= now()
 
 

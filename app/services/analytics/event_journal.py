@@ -141,7 +141,7 @@ class Journal:
         self.id = path.name.removesuffix(SUFFIX)
         self._descriptor = descriptor
         self.writable = True
-        """Whether lines can be appended."""
+        """Tell whether lines can be appended."""
         self._whole_lines_end = 0
         """A place up to which all lines are whole; there may be more beyond."""
 
@@ -281,5 +281,5 @@ def directory_id(directory: Path) -> str:
 
 
 def finished_journal(directory: Path, journal_id: str) -> bool:
-    """Whether the file of ``journal_id`` is gone."""
+    """Tell whether the file of ``journal_id`` is gone."""
     return not (directory / f"{journal_id}{SUFFIX}").exists()

@@ -205,7 +205,7 @@ class EventRecorder:
                 self._wake.set()
 
     def _flush_or_log(self, *, adopt: bool = True) -> bool:
-        """Whether it worked. One line is logged when the database goes away and one when it is back."""
+        """Tell whether it worked. One line is logged when the database goes away and one when it is back."""
         try:
             with self._flush_lock:
                 self._flush_own()

@@ -374,5 +374,5 @@ def _over_quota(limit: int, have: int, created: int) -> ApiError:
     return ApiError(
         ErrorCode.DOCUMENT_LIMIT_REACHED,
         f"The plan allows {counted(limit, 'document')}; the account has {number(have)}, and this batch adds "
-        f"{counted(created, 'new document')}. Nothing was indexed.",
+        f"{counted(created, 'new document')}. None of the batch was indexed.",
     )

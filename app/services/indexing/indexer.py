@@ -313,7 +313,7 @@ def _forget_unseen(session: Session, site: Site, seen: SeenKinds) -> None:
 
 
 def site_is_kept(engines: Engines, site: Site) -> bool:
-    """Whether what was applied to the site's index is still there in this process: always, but for ``memory://``."""
+    """Tell whether what was applied to the site's index is still there in this process: always, but for ``memory://``."""
     engine = engines.get_engine(site.engine)
     if engine.persistent:
         return True

@@ -105,7 +105,7 @@ def _words(text: str, foreign: str) -> list[str]:
 
 
 def language_votes(words: Iterable[str]) -> dict[str, float]:
-    """How strongly lower-case words speak for each language: a stop word shared by many counts little for each."""
+    """Votes of lower-case words for each language: a stop word shared by many counts little for each."""
     votes = _votes()
     scores: dict[str, float] = defaultdict(float)
     for word in words:
@@ -214,7 +214,7 @@ def stems(language: str, term: str) -> frozenset[str]:
 
 
 def prefixes(language: str) -> tuple[str, ...]:
-    """What words of a language may begin with that stemming takes off."""
+    """Beginnings of words of a language that stemming takes off."""
     return _language(language).prefixes
 
 

@@ -33,12 +33,12 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def has_tones(text: str) -> bool:
-    """Whether a text is, at least in part, in a language that writes tones."""
+    """Tell whether a text is, at least in part, in a language that writes tones."""
     return len(_OF_TONAL_TEXTS.findall(beyond_ascii(text))) > _ENOUGH * len(text)
 
 
 def may_have_tones(words: Iterable[str]) -> bool:
-    """Whether some words of a query, in lower case, may be typed with tones: with accents, and no foreign ones."""
+    """Tell whether some words of a query, in lower case, may be typed with tones: with accents, and no foreign ones."""
     accented = frozenset("".join(map(beyond_ascii, words)))
     return bool(accented) and accented <= _ACCENTED
 

@@ -49,6 +49,7 @@ from backends.errors import BackendUnavailable, IndexNotFound
 
 _INDEX_NAME = re.compile(r"[a-z0-9_]{1,64}")
 _LOCKS = ".locks"
+_VACUUM_LOCK = ".compaction"  # As it always was: workers of two versions may run for a while when one is replaced.
 _TRASH = ".trash"
 _ATTEMPTS = 3
 
@@ -111,7 +112,7 @@ class OpenIndex:
 
 
 class Maintenance(Protocol):
-    """What keeps the indexes of a store quick to search."""
+    """Upkeep that keeps the indexes of a store quick to search."""
 
     def look(self) -> None:
         """Begin, in the background, what is due."""
@@ -280,7 +281,7 @@ class DiskStore(Store):
 
     def try_hold_vacuum(self, name: str) -> FileLease | None:
         """The right to make another generation of an index beside the one in use, if nobody has it."""
-        return try_lock_file(self.root / _LOCKS / f"{name}.compaction")
+        return try_lock_file(self.root / _LOCKS / f"{name}{_VACUUM_LOCK}")
 
     def opened(self, name: str) -> OpenIndex:
         """The index as this process has it open, opened if need be.

@@ -47,12 +47,12 @@ LONGEST_FACET_VALUE = 1000
 
 
 def needs_dynamic_column(kinds: frozenset[FieldKind]) -> bool:
-    """Whether values of these kinds can be sorted by or compared by size."""
+    """Tell whether values of these kinds can be sorted by or compared by size."""
     return bool(kinds & (SCALAR_KINDS | NUMBER_KINDS))
 
 
 def searched_characters(document: Document) -> int:
-    """How much text of a document is searched."""
+    """Number of characters of a document that are searched."""
     return sum(min(len(str(document.fields.get(name, ""))), LONGEST_INDEXED_TEXT) for name in TEXT_FIELDS)
 
 

@@ -76,7 +76,7 @@ def make_generation(folder: Path, state: State) -> tantivy.Index:
 
 
 def read_meta(generation: Path) -> dict[str, Any]:
-    """What tantivy keeps of an index beside its segments.
+    """Read what tantivy keeps of an index beside its segments.
 
     Raises:
         OSError: It is not there.

@@ -70,7 +70,7 @@ def build_schema(dynamic_columns: int) -> tantivy.Schema:
 
 
 def enough_dynamic_columns(capacity: int, wanted: int) -> int:
-    """How many slots an index gets that has some and needs more: many more, so that it is rarely written anew.
+    """Number of slots for an index that has some and needs more: many more, so that it is rarely written anew.
 
     Raises:
         BackendUnavailable: No index can have so many.

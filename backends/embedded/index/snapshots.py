@@ -1,4 +1,4 @@
-"""What one search sees of an index."""
+"""A view of an index as of one commit, which one search sees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CACHE_OF_ONE = 5000
 
 
 class SnapshotCache:
-    """What was worked out about commits, as long as there is room; the least recently used goes first.
+    """Facts worked out about commits, as long as there is room; the least recently used goes first.
 
     Args:
         size: Most results kept.
@@ -33,7 +33,7 @@ class SnapshotCache:
         return len(self._entries)
 
     def get(self, key: Hashable) -> Any:
-        """What was kept, or ``None``."""
+        """The fact that was kept, or ``None``."""
         with self._lock:
             value = self._entries.get(key)
             if value is not None:

@@ -1,4 +1,4 @@
-"""What the stores of indexes, on disk and in memory, have in common."""
+"""The common part of the stores of indexes, on disk and in memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def heap_for(characters: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is known of an index beside its documents.
+    """Facts about an index beside its documents.
 
     Attributes:
         generation: Name of the directory the documents are in; a rebuild makes a new one.
@@ -204,7 +204,7 @@ class Store(ABC):
             self.in_background(rest)
         except RuntimeError:
             # No thread can be had (or the interpreter is ending): the caller waits for the merges, and no longer.
-            _finish_up(wait)
+            _maintain(wait)
 
     def in_background(self, work: Callable[[], None]) -> None:
         """Do something in a thread that :meth:`settle` waits for; what the engine raises there is logged.
@@ -215,7 +215,7 @@ class Store(ABC):
 
         def run() -> None:
             try:
-                _finish_up(work)
+                _maintain(work)
             finally:
                 with self._merging_lock:
                     self._merging.discard(thread)
@@ -231,13 +231,13 @@ class Store(ABC):
             raise
 
 
-def _finish_up(work: Callable[[], None]) -> None:
+def _maintain(work: Callable[[], None]) -> None:
     try:
         work()
     except BaseException as error:
         if not isinstance(error, BackendError) and not is_engine_error(error):
             raise
-        log.warning("Tidying an index up failed: %s: %s", type(error).__name__, error)
+        log.warning("The maintenance of an index failed: %s: %s", type(error).__name__, error)
 
 
 def _roll_back(writer: tantivy.IndexWriter) -> None:

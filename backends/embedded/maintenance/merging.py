@@ -34,7 +34,7 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What ``meta.json`` says of a segment: its name, its documents with the dead ones, and those that are dead."""
+    """A segment as ``meta.json`` has it: its name, its documents with the dead ones, and those that are dead."""
 
     name: str
     documents: int

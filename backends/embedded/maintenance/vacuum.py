@@ -41,13 +41,13 @@ FRAGMENTED_SHARE = 0.25
 
 
 def needs_vacuum(segments: Sequence[Segment]) -> bool:
-    """Whether an index holds too many dead documents."""
+    """Tell whether an index holds too many dead documents."""
     deleted = sum(segment.deleted for segment in segments)
     return deleted >= MIN_DELETED and deleted > DELETED_SHARE * sum(segment.live for segment in segments)
 
 
 def is_fragmented(segments: Sequence[Segment]) -> bool:
-    """Whether an index is in too many large segments."""
+    """Tell whether an index is in too many large segments."""
     sizes = [segment.live for segment in segments]
     if sum(size >= LARGE_SEGMENT for size in sizes) <= MOST_LARGE_SEGMENTS:
         return False
@@ -55,7 +55,7 @@ def is_fragmented(segments: Sequence[Segment]) -> bool:
 
 
 def needs_merging(segments: Sequence[Segment]) -> bool:
-    """Whether either is so."""
+    """Tell whether either is so."""
     return needs_vacuum(segments) or is_fragmented(segments)
 
 

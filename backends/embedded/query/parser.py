@@ -1,4 +1,4 @@
-"""What a person typed, as words, phrases and things to leave out."""
+"""A query as typed, taken apart into words, phrases and things to leave out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_QUERY_TERMS = 48
 
 
 class TermKind(Enum):
-    """What a unit is and so how it is looked up."""
+    """Kind of a term, by which it is looked up."""
 
     WORD = "word"
     COMPOUND = "compound"
@@ -27,7 +27,7 @@ class TermKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class QueryTerm:
-    """What must match as one.
+    """A word, or another part of a query that must match as one.
 
     Attributes:
         terms: Index terms: one, or those of a compound (``node.js``, ``3.11.7``) in order.

@@ -71,7 +71,7 @@ class Ranking:
     max_split_compounds: int = 2
 
     def balance(self, idf: float, own: float) -> float:
-        """What a field's score is multiplied by, so that a word counts by its rarity in all fields, not in one."""
+        """Factor for a field's score, so that a word counts by its rarity in all fields, not in one."""
         return float((idf / own) ** (1 - self.field_idf_weight))
 
 

@@ -1,4 +1,4 @@
-"""What a document must have to be found: as much as the query says, or less where too few documents do.
+"""Demands on a document that is found: as much as the query says, or less where too few documents do.
 
 :data:`RELAXATIONS` are tried in order until one finds enough. Each is a function from the resolved query to a query of
 tantivy, without side effects.
@@ -32,7 +32,7 @@ HighlightSource = tuple[tuple[str, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What all relaxations of a query share.
+    """Clauses that all relaxations of a query share.
 
     Attributes:
         required: Quoted phrases, and what a minus leaves out.
@@ -112,7 +112,7 @@ def phrases_only(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | N
 
 
 def is_quoted_name(parsed: ParsedQuery, ranking: Ranking) -> bool:
-    """Whether quoted words may only be a name in a sentence: there are words around them, and enough of all."""
+    """Tell whether quoted words may only be a name in a sentence: there are words around them, and enough of all."""
     around = sum(_words_in(term.terms[:1]) for term in parsed.query_terms)
     quoted = sum(_words_in(phrase.words) for phrase in parsed.phrases)
     return bool(quoted) and around > 1 and around + quoted >= ranking.sentence_terms
@@ -135,7 +135,7 @@ class Relaxation:
     highlighted_compounds: Callable[[ResolvedQuery], Sequence[QueryTerm]] = lambda resolved: ()
 
     def highlights(self, resolved: ResolvedQuery) -> Iterator[HighlightSource]:
-        """What is highlighted beside the terms and phrases of the query."""
+        """Terms to highlight beside the terms and phrases of the query."""
         for compound in self.highlighted_compounds(resolved):
             for part in compound.terms:
                 if part not in resolved.stop_words:
@@ -158,7 +158,7 @@ RELAXATIONS = (
 
 
 def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) -> HighlightTerms:
-    """What is highlighted in documents that the last of some relaxations found."""
+    """Terms to highlight in documents that the last of some relaxations found."""
 
     def sequences() -> Iterator[HighlightSource]:
         for number, term in enumerate(resolved.terms):
@@ -174,5 +174,5 @@ def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) 
 
 
 def _words_in(words: Sequence[str]) -> float:
-    """How many words these are about: of a script without spaces, pairs of characters are half a word each."""
+    """Number of words that these are about: of a script without spaces, pairs of characters are half a word each."""
     return sum(0.5 * max(1, len(graphemes(word)) - 1) if UNSEGMENTED_RUN.match(word) else 1 for word in words)

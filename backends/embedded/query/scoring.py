@@ -109,5 +109,5 @@ def score_signals(resolved: ResolvedQuery) -> list[tantivy.Query]:
 
 
 def recency(age_days: float, ranking: Ranking) -> float:
-    """What the score of a document is multiplied by for its date: most for today's, half of it after a half-life."""
+    """Factor for the score of a document by its date: most for today's, half of it after a half-life."""
     return float(1 + ranking.recency_boost * 0.5 ** (max(0.0, age_days) / ranking.half_life_days))

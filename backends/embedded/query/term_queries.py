@@ -81,7 +81,7 @@ class TermQueries:
         return best_of(choices, self._ranking.variant_tie_breaker)
 
     def with_tone(self, toned: ToneMatches, query: tantivy.Query | None, *, foreign: bool) -> tantivy.Query | None:
-        """What has a word with its tone, and what matches in documents without tones.
+        """Documents that have a word with its tone, and matches in those without tones.
 
         Args:
             foreign: Whether documents in any language may match so, as the query may be meant without tones.

@@ -1,4 +1,4 @@
-"""What the words of a query may stand for in one index."""
+"""Resolving the words of a query: all they may stand for in one index."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ResolvedQuery:
 
     @property
     def is_short(self) -> bool:
-        """Whether it has so few terms that each should match as typed."""
+        """Tell whether it has so few terms that each should match as typed."""
         return len(self.required) <= self.ranking.short_query_terms
 
     @property
@@ -235,7 +235,7 @@ class _Resolver:
                 yield right, variants
 
     def _may_join(self, left: QueryTerm, right: QueryTerm) -> bool:
-        """Whether two words may mean what they are together: an article and a word, or two numbers, never do."""
+        """Tell whether two words may mean what they are together: an article and a word, or two numbers, never do."""
         first, second = left.term, right.term
         return (
             left.kind is TermKind.WORD
@@ -265,7 +265,7 @@ def _stop_words_of(languages: Sequence[str], settings: SearchSettings) -> frozen
 
 @lru_cache(maxsize=64)
 def _phrases_by_synonym(groups: tuple[tuple[str, ...], ...]) -> Mapping[tuple[str, ...], Sequence[Phrase]]:
-    """What may stand for each synonym, by its terms in a query."""
+    """The phrases that may stand for each synonym, by its terms in a query."""
     found: dict[tuple[str, ...], list[Phrase]] = {}
     for group in groups:
         members = {

@@ -38,7 +38,7 @@ _ALPHABETS = (
 
 
 def errors_allowed(word: str) -> int:
-    """How many typing errors a word of this length is forgiven; words with digits none."""
+    """Number of typing errors that a word of this length is forgiven; words with digits none."""
     if len(word) < ONE_ERROR_FROM or len(word) > LONGEST_CHECKED or any(char.isdigit() for char in word):
         return 0
     return 2 if len(word) >= TWO_ERRORS_FROM else 1
@@ -126,7 +126,7 @@ def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, 
 
 
 def _begins_nearly(word: str, term: str, known: int) -> bool:
-    """Whether a term that shares the first ``known`` letters begins with the word but for one error."""
+    """Tell whether a term that shares the first ``known`` letters begins with the word but for one error."""
     size = len(word)
     at = known
     while at < size and at < len(term) and word[at] == term[at]:

@@ -181,7 +181,7 @@ def _relatives(
 
 
 def _starts(language: str, word: str, wanted: Set[str]) -> Iterator[str]:
-    """What terms begin with that have the stem of a word, long enough to list them."""
+    """Beginnings of the terms that have the stem of a word, long enough to list them."""
     start = commonprefix([word, *wanted])  # noqa: RUF071 - of characters, as wanted
     if len(start) >= min(_SHORTEST_STEMMED, len(word)):
         yield start
@@ -273,7 +273,7 @@ def _letters_and_digits(snapshot: Snapshot, query_term: QueryTerm, fields: tuple
 
 
 def _are_together(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> bool:
-    """Whether a field has all of some terms."""
+    """Tell whether a field has all of some terms."""
     return _most_together(snapshot, terms, fields) > 0
 
 
@@ -283,7 +283,7 @@ def _most_together(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str
 
 
 def _follow_each_other(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> bool:
-    """Whether some terms follow each other in a field of a document."""
+    """Tell whether some terms follow each other in a field of a document."""
     return any(
         snapshot.count(tantivy.Query.phrase_query(snapshot.schema, field, list(terms)))
         for field in fields

@@ -1,4 +1,4 @@
-"""How often each value of a field occurs among the matches."""
+"""Counts of each value of a field among the matches."""
 
 from __future__ import annotations
 

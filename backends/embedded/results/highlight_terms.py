@@ -1,4 +1,4 @@
-"""What highlighting marks."""
+"""The terms that highlighting marks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class HighlightTerms:
-    """What highlighting marks, each with the number of the query's word or phrase that it stands for.
+    """Terms that highlighting marks, each with the number of the query's word or phrase that it stands for.
 
     Attributes:
         terms: Folded words that match whole.

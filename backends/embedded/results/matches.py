@@ -112,7 +112,7 @@ class MatchTerm:
 
 
 class MatchTerms:
-    """What the words of a query match in texts.
+    """Patterns of what the words of a query match in texts.
 
     Args:
         match_terms: The spellings that match.
@@ -146,7 +146,7 @@ class MatchTerms:
         return cls(_match_terms_for(terms, prefixes), sequences)
 
     def only(self, numbers: frozenset[int]) -> MatchTerms:
-        """What some of the query's words match."""
+        """The same for some of the query's words."""
         part = self._parts.get(numbers)
         if part is None:
             sequences = {terms: number for terms, number in self.sequences.items() if number in numbers}
@@ -213,7 +213,7 @@ class FoldedText:
         return found
 
     def most_matches(self, match_terms: MatchTerms) -> int:
-        """How many matches there may be; more than there are where words contain each other."""
+        """Number of matches that there may be; more than there are where words contain each other."""
         count = self._text.count
         counts = [count(letter) for letter in match_terms.letters]
         counts += [count(match_term.text) for match_term in match_terms.words]
@@ -325,7 +325,7 @@ def _fold_run(run: str) -> tuple[tuple[str, int], ...]:
 
 @lru_cache(maxsize=4096)
 def _spellings(term: str) -> tuple[str, ...]:
-    """How a folded term may be written in a folded text: a name such as ``C++`` is spelt out only in the index."""
+    """Ways to write a folded term in a folded text: a name such as ``C++`` is spelt only in the index."""
     found = {term}
     spelled_out = _SPELLED_OUT.fullmatch(term)
     if spelled_out is not None:
@@ -403,12 +403,12 @@ def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: i
 
 
 def _is_inside(folded: str, at: int) -> bool:
-    """Whether a place is in the middle of a word of a script with spaces."""
+    """Tell whether a place is in the middle of a word of a script with spaces."""
     return 0 < at < len(folded) and _GOES_ON[folded[at - 1]] and _GOES_ON[folded[at]]
 
 
 def _are_words(text: str, sequence: tuple[str, ...]) -> bool:
-    """Whether a text is these words: in Indian scripts, some signs of which words are written part them for ``\\W``."""
+    """Tell whether a text is these words: some signs of Indian scripts part words for ``\\W``."""
     return text.isascii() or any(map(UNSEGMENTED_RUN.match, sequence)) or tuple(terms_of(text)) == sequence
 
 

@@ -59,7 +59,7 @@ class SnippetGenerator:
         return found_matches, (start, end)
 
     def _suffices(self, best: _Fragment | None) -> bool:
-        """Whether a stretch need not be bettered."""
+        """Tell whether a stretch need not be bettered."""
         return best is not None and best.different >= self._wanted
 
     def _better_stretch(

@@ -147,7 +147,7 @@ class Sorter:
         return _reach(groups, passed, start + len(dates), offset, limit)
 
     def _before(self, query: tantivy.Query, column: _Column, date: int) -> int:
-        """How many documents come before those of a date."""
+        """Number of documents that come before those of a date."""
         bounds = (date, None, False, True) if column.descending else (None, date, True, False)
         outside = _Query.range_query(self.snapshot.schema, column.name, tantivy.FieldType.Integer, *bounds)
         return self.snapshot.count(_both(query, outside))
@@ -175,7 +175,7 @@ class Sorter:
         return found
 
     def _values(self, members: tantivy.Query, column: _Column, addresses: list[tantivy.DocAddress]) -> list[Any]:
-        """What the documents hold in a column, ``None`` for nothing."""
+        """Values of the documents in a column, ``None`` for nothing."""
         if column.name == DATE:
             return self.snapshot.searcher.fast_field_values(DATE, addresses)
         listed = self._listed(members, column, len(addresses))

@@ -1,4 +1,4 @@
-"""How often values of fields occur among the matches of a query, as far as needed to tell which come first.
+"""Counts of values of fields among the matches of a query, as far as needed to tell which come first.
 
 Few matches are read. For many, the engine counts. Counting is cheap there; what costs is to give every value its text
 and to add up the segments of the index. So only the first values of each segment are asked for, and more only where
@@ -71,7 +71,7 @@ def _read(snapshot: Snapshot, query: tantivy.Query, matches: int, fields: Sequen
 
 
 def _texts(value: Any) -> Iterable[str]:
-    """What a value counts as; an element of a list counts once."""
+    """Texts that a value counts as; an element of a list counts once."""
     if isinstance(value, str):
         return (value[:LONGEST_FACET_VALUE],)
     if isinstance(value, list):
@@ -112,7 +112,7 @@ class _Counting:
         return found | self._completed(matches, found, often, differing.union(once))
 
     def _is_settled(self, values: Mapping[str, Any]) -> bool:
-        """Whether the counts are right and no value left out is as frequent as the last one wanted."""
+        """Tell whether the counts are right and no value left out is as frequent as the last one wanted."""
         sizes = [bucket["doc_count"] for bucket in values["buckets"]]
         exact = self.in_one_piece or not values["doc_count_error_upper_bound"]
         return exact and (len(sizes) <= self.most or sizes[self.most - 1] > sizes[self.most])
@@ -152,7 +152,7 @@ class _Counting:
         return {name for name in names if known.get(name)}
 
     def _known(self) -> Mapping[str, bool]:
-        """Whether all values of a field differ, of the fields of which that was looked at."""
+        """The fields that were looked at, and whether all values of each differ."""
         known: Mapping[str, bool] = self.snapshot.cached(_DIFFERING) or {}
         return known
 
@@ -182,5 +182,5 @@ def _counts(values: Mapping[str, Any]) -> Counts:
 
 
 def _divides_a_second(names: Sequence[str]) -> bool:
-    """Whether times of one second may have been cut apart: the engine has times in order of time, not of their text."""
+    """Tell whether times of one second may be cut apart: the engine has times in order of time, not of text."""
     return any(one[:19] == other[:19] and _TIME.match(one) for one, other in pairwise(names))

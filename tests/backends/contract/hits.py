@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base import MATCH_ALL, Highlight, SortKey
+from backends.base import MATCH_ALL, Highlight, SearchSettings, SortKey
 from tests.backends.contract.case import SHOP, Case, page
 
 
@@ -92,3 +92,9 @@ class HitContract:
         case.add(*SHOP)
         result = case.search(text, highlight=Highlight())
         assert 0 <= len(result.hits) <= result.total <= len(SHOP)
+
+    def test_a_document_can_be_pinned_where_every_document_is_asked_for(self, case: Case) -> None:
+        case.add(page("a", date="2024-01-01"), page("b", date="2020-01-01"), page("c", date="2022-01-01"))
+        settings = SearchSettings(pinned={MATCH_ALL: ("b", "gone")})
+        assert case.ids(MATCH_ALL, settings=settings) == ["b", "a", "c"]
+        assert case.ids(MATCH_ALL, settings=settings, sort=(SortKey("id"),)) == ["a", "b", "c"]

@@ -63,7 +63,7 @@ class IndexContract:
         finally:
             backend.delete_index(other.index)
 
-    def test_tidying_changes_nothing_that_is_found(self, case: Case) -> None:
+    def test_maintenance_changes_nothing_that_is_found(self, case: Case) -> None:
         case.backend.run_maintenance()
         case.add(page("a", "word"), page("b", "word"))
         case.backend.delete(case.index, ["b"])

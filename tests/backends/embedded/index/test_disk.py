@@ -311,7 +311,7 @@ def test_dead_documents_do_not_make_an_index_grow_for_ever(
     assert generations == [generation_of(backend)]
 
 
-def test_what_is_written_during_a_compaction_is_kept(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_written_during_a_vacuum_is_kept(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     backend.upsert(NAME, [document(str(number), "first", number) for number in range(50)], {})
     backend.store.settle()
     assert isinstance(backend.store, DiskStore)
@@ -332,7 +332,7 @@ def test_what_is_written_during_a_compaction_is_kept(backend: TantivyBackend, mo
     assert "2" not in set(backend.document_ids(NAME))
 
 
-def test_a_compaction_killed_half_way_leaves_the_index_as_it_was(backend: TantivyBackend) -> None:
+def test_a_vacuum_killed_half_way_leaves_the_index_as_it_was(backend: TantivyBackend) -> None:
     backend.upsert(NAME, [document("a")], {})
     backend.store.settle()
     assert isinstance(backend.store, DiskStore)

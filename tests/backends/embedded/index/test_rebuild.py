@@ -143,9 +143,9 @@ def test_what_killed_growths_left_is_swept_by_the_next(backend: TantivyBackend) 
     assert folders(backend) == [generation_of(backend).name]
 
 
-def test_a_growth_leaves_what_another_process_is_compacting(backend: TantivyBackend) -> None:
+def test_a_growth_leaves_what_another_process_is_vacuuming(backend: TantivyBackend) -> None:
     put(backend, having(1, "f0"), kinds=texts("f0"))
-    (store_of(backend).folder(NAME) / "gcompacted").mkdir()
+    (store_of(backend).folder(NAME) / "gvacuumed").mkdir()
     many = names(0, FIRST_DYNAMIC_COLUMNS + 1)
     guard = try_lock_file(store_of(backend).root / ".locks" / f"{NAME}.compaction")
     assert guard is not None
@@ -153,7 +153,7 @@ def test_a_growth_leaves_what_another_process_is_compacting(backend: TantivyBack
     put(backend, having(2, *many), kinds=texts(*many))
     guard.release()
 
-    assert "gcompacted" in folders(backend)
+    assert "gvacuumed" in folders(backend)
 
 
 def test_more_fields_than_an_index_can_hold_are_refused_before_anything_is_written(

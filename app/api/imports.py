@@ -1,0 +1,75 @@
+"""Imports of files."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+from flask import request
+
+from app.api import examples
+from app.errors import ErrorCode
+from app.services.imports import ImportOutcome
+from app.web import actions
+from app.web.auth import MANAGING
+from app.web.openapi import ApiBlueprint
+from app.web.parsing import FILE_TYPES, read_file_body
+from app.web.policy import OperationPolicy
+from app.web.request_checks import current_caller
+from schemas.documents import DocumentSchema
+from schemas.imports import ImportAnswerSchema, ImportQuerySchema
+
+blp = ApiBlueprint("imports", __name__, description="Import files: exports of other systems, CSV, JSON lines.")
+
+_BODY = {
+    "required": True,
+    "description": "The file as it is.",
+    "content": {
+        **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in FILE_TYPES},
+        "application/json": {
+            "schema": {"type": "array", "items": DocumentSchema},
+            "example": examples.BULK["documents"],
+        },
+        **{kind: {"schema": {"type": "string"}, "example": example} for kind, example in examples.FILES.items()},
+    },
+}
+
+
+@blp.route("/api/sites/<int(signed=True):site_id>/import", methods=["POST"])
+@blp.operation(
+    "importFile",
+    OperationPolicy(MANAGING),
+    errors=(
+        ErrorCode.SITE_NOT_FOUND,
+        ErrorCode.SITE_INACTIVE,
+        ErrorCode.DOCUMENT_LIMIT_REACHED,
+        ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
+    ),
+    body=True,
+)
+@blp.doc(requestBody=_BODY)
+@blp.arguments(ImportQuerySchema, location="query")
+@blp.response(200, ImportAnswerSchema, example=examples.IMPORT_ANSWER)
+def import_file(query: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """Import a file of documents.
+
+    Existing ids are replaced. Lines that are no valid document are left out and named. If the import ends with an
+    error, its message says how many documents had been indexed before.
+    """
+    file = BytesIO(read_file_body(request))
+    return import_answer(actions.import_file(current_caller(), site_id, file, query["format"], query["map"]))
+
+
+def import_answer(outcome: ImportOutcome) -> dict[str, Any]:
+    """What became of a file, as answers show it."""
+    return {
+        "success": True,
+        "indexed": outcome.indexed,
+        "created": outcome.created,
+        "updated": outcome.updated,
+        "skipped": outcome.skipped,
+        "problems": [
+            {"line": found.line, "field": found.field, "code": found.problem.code, "message": found.message}
+            for found in outcome.problems
+        ],
+    }

@@ -1,0 +1,168 @@
+"""JSON in whatever form it comes: lines, an array, indented objects, or an API's answer that holds a list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from app.importers.json_lines import parse_json, read_json_lines
+from app.importers.records import BOM, MAX_RECORD_BYTES, TOO_LONG, BadLine, ByteStream, Read
+from schemas.validation.problems import Problem
+
+CHUNK_BYTES = 65_536
+
+_LIST = re.compile(rb'"(\w{1,40})"\s*:\s*\[\s*[{\]]')
+_SIGN = re.compile(rb'["{}\[\],]')
+_STRING_SIGN = re.compile(rb'["\\]')
+_OPENED_BY = {b"}": ord("{"), b"]": ord("[")}
+_LONGEST_NAME = 100
+_UNBALANCED = Problem("is not valid JSON: brackets do not match here; what follows was not read", "invalid_json")
+_CUT_OFF = Problem("is not valid JSON: the file ends within it", "invalid_json")
+
+
+def read_json(stream: ByteStream, lists: Collection[str] = (), ids: Collection[str] = ()) -> Iterator[Read]:
+    """Read the values of a file one by one: each line's, each member of an array, or each of the answers' lists.
+
+    Args:
+        lists: The names under which an API's answer holds its documents.
+        ids: Names that tell a document from an answer.
+    """
+    head = stream.read(CHUNK_BYTES)
+    stream.seek(0)
+    start = head.removeprefix(BOM).lstrip()
+    first_line = start.partition(b"\n")[0].rstrip()
+    name = _list_in_answer(start, lists, ids)
+    if start.startswith(b"[") or name or first_line.endswith((b"{", b"[", b",")):
+        yield from _Splitter(name).split(stream)
+    else:
+        yield from read_json_lines(stream)
+
+
+def _list_in_answer(start: bytes, lists: Collection[str], ids: Collection[str]) -> bytes | None:
+    """The name of the list, if an answer begins here and no document."""
+    if not start.startswith(b"{"):
+        return None
+    for found in _LIST.finditer(start):
+        if found[1].decode() in lists:
+            before = start[: found.start()]
+            return None if any(f'"{name}"'.encode() in before for name in ids) else found[1]
+    return None
+
+
+class _Splitter:
+    """Takes a file apart into its values, without reading any of them.
+
+    Args:
+        name: Of the list in each top-level object whose members are the values; without it, values are the members of
+            top-level arrays, and top-level objects.
+    """
+
+    def __init__(self, name: bytes | None):
+        self._key = None if name is None else b'"' + name + b'"'
+        self._outside = 0 if name is None else None
+        self._depth_of_values: int | None = self._outside
+        """How many brackets are around a value; ``None`` outside the list."""
+        self._brackets = bytearray()
+        """Those that are open."""
+        self._value = bytearray()
+        self._is_too_long = False
+        self._line = 1
+        self._value_line = 1
+        self._before_sign = b""
+
+    def split(self, stream: ByteStream) -> Iterator[Read]:
+        """The values, up to where brackets no longer match."""
+        for text, sign in _pieces(stream):
+            self._add_text(text)
+            if sign in (b"{", b"["):
+                self._open(sign, self._before_sign + text)
+            elif sign == b",":
+                if self._brackets and len(self._brackets) == self._depth_of_values:
+                    yield from self._finish()
+                else:
+                    self._add(sign)
+            elif sign:
+                if not self._brackets or self._brackets[-1] != _OPENED_BY[sign]:
+                    yield BadLine(self._line, _UNBALANCED)
+                    return
+                yield from self._close(sign)
+            self._before_sign = b"" if sign else (self._before_sign + text)[-_LONGEST_NAME:]
+        if self._brackets:
+            yield BadLine(self._value_line if self._value else self._line, _CUT_OFF)
+        else:
+            yield from self._finish()
+
+    def _add_text(self, text: bytes) -> None:
+        if self._depth_of_values is not None:
+            if not self._value:
+                stripped = text.lstrip()
+                self._line += text.count(b"\n", 0, len(text) - len(stripped))
+                self._value_line = self._line
+                text = stripped
+            self._add(text)
+        self._line += text.count(b"\n")
+
+    def _add(self, text: bytes) -> None:
+        if self._depth_of_values is None:
+            return
+        if len(self._value) + len(text) > MAX_RECORD_BYTES:
+            self._is_too_long = True
+            self._value = bytearray(b"-")
+        self._value += text
+
+    def _open(self, bracket: bytes, before: bytes) -> None:
+        depth = len(self._brackets)
+        self._brackets += bracket
+        if self._depth_of_values is None:
+            if (
+                depth == 1
+                and bracket == b"["
+                and before.rstrip().removesuffix(b":").rstrip().endswith(self._key or b"")
+            ):
+                self._depth_of_values = 2
+        elif depth == 0 and bracket == b"[" and not self._value:
+            self._depth_of_values = 1
+        else:
+            self._add(bracket)
+
+    def _close(self, bracket: bytes) -> Iterator[Read]:
+        is_end_of_list = len(self._brackets) == self._depth_of_values
+        del self._brackets[-1]
+        if is_end_of_list:
+            yield from self._finish()
+            self._depth_of_values = self._outside
+        else:
+            self._add(bracket)
+            if not self._brackets:
+                yield from self._finish()
+
+    def _finish(self) -> Iterator[Read]:
+        if self._is_too_long:
+            yield BadLine(self._value_line, TOO_LONG)
+        elif self._value:
+            yield parse_json(self._value_line, self._value)
+        self._value = bytearray()
+        self._is_too_long = False
+
+
+def _pieces(stream: ByteStream) -> Iterator[tuple[bytes, bytes]]:
+    """The text in pieces, and behind each the bracket or comma that ends it; none where only the chunk ended."""
+    in_string = is_escaped = False
+    chunk = stream.read(CHUNK_BYTES).removeprefix(BOM)
+    while chunk:
+        start = at = 0
+        if is_escaped:
+            at, is_escaped = 1, False
+        while found := (_STRING_SIGN if in_string else _SIGN).search(chunk, at):
+            at = found.end()
+            sign = found[0]
+            if sign == b"\\":
+                is_escaped = at == len(chunk)
+                at += 1
+            elif sign == b'"':
+                in_string = not in_string
+            else:
+                yield chunk[start : at - 1], sign
+                start = at
+        yield chunk[start:], b""
+        chunk = stream.read(CHUNK_BYTES)

@@ -1,0 +1,193 @@
+"""WordPress exports (WXR): RSS with the blog's posts and pages in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from xml.parsers import expat
+
+from app.importers.records import MAX_RECORD_BYTES, TOO_LONG, BadLine, ByteStream, Read, Record, UnreadableFile
+from app.text_formats import html_to_text
+from schemas.validation.problems import Problem
+
+CHUNK_BYTES = 65_536
+
+_WORDPRESS = "http://wordpress.org/export/"
+_CONTENT = "http://purl.org/rss/1.0/modules/content/ encoded"
+_CREATOR = "http://purl.org/dc/elements/1.1/ creator"
+_DEPTH_OF_FIELDS = len(("rss", "channel", "item", "title"))
+_TAXONOMIES = {"category": "categories", "post_tag": "tags", "tag": "tags"}
+_INDEXED_TYPES = frozenset(("post", "page"))
+
+_CONTROL = bytes.maketrans(bytes(range(9)) + b"\x0b\x0c" + bytes(range(14, 32)), b" " * 29)
+"""Characters that no XML may hold, and that exports hold nevertheless."""
+
+_SHORTCODE = re.compile(
+    r"\[/?(?:caption|wp_caption|gallery|audio|video|playlist|embed)\b[^\]\[]*\]"
+    r"|\[/[a-z][\w-]*\]|\[[a-z][\w-]*(?:\s+[\w-]+=(?:\"[^\"]*\"|'[^']*'|[^\s\[\]\"']+))+\s*/?\]"
+)
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+
+
+def read_wxr(stream: ByteStream) -> Iterator[Read]:
+    """Read the published posts and pages that no password protects. Their addresses are their ids.
+
+    Raises:
+        UnreadableFile: It is no WordPress export.
+    """
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    export = _Export(parser)
+    try:
+        while chunk := stream.read(CHUNK_BYTES):
+            parser.Parse(chunk.translate(_CONTROL), False)
+            yield from export.take()
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        if not export.is_wordpress:
+            raise UnreadableFile(_NO_EXPORT) from error
+        yield from export.take()
+        problem = f"is not well-formed XML: {expat.errors.messages[error.code]}; what follows was not read"
+        yield BadLine(error.lineno, Problem(problem, "invalid_xml"))
+        return
+    yield from export.take()
+    if not export.is_wordpress:
+        raise UnreadableFile(_NO_EXPORT)
+
+
+_NO_EXPORT = Problem("is not a WordPress export", "invalid_xml")
+_TYPE_DECLARATION = Problem("must not declare a document type", "invalid_xml")
+
+
+class _Export:
+    """What was read of an export so far.
+
+    Attributes:
+        is_wordpress: Whether it says that it is one.
+    """
+
+    def __init__(self, parser: expat.XMLParserType):
+        self._parser = parser
+        self.is_wordpress = False
+        self._path: list[str] = []
+        self._authors: dict[str, str] = {}
+        self._login = ""
+        self._read: list[Read] = []
+        self._line = 0
+        self._item: dict[str, str] = {}
+        self._terms: dict[str, list[str]] = {}
+        self._taxonomy = ""
+        self._text: list[str] = []
+        self._size = 0
+        parser.StartNamespaceDeclHandler = self._declare_namespace
+        parser.StartDoctypeDeclHandler = self._refuse_type
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._add_text
+
+    def take(self) -> Iterator[Read]:
+        """What was read since the last time."""
+        yield from self._read
+        self._read.clear()
+
+    def _declare_namespace(self, _prefix: str | None, address: str | None) -> None:
+        self.is_wordpress = self.is_wordpress or (address or "").startswith(_WORDPRESS)
+
+    def _refuse_type(self, *_declared: object) -> None:
+        """Entities can only be declared in it: without it there are no bombs and no addresses to fetch."""
+        raise UnreadableFile(_TYPE_DECLARATION)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._path.append(_short(name))
+        self._text.clear()
+        if self._path[2:] == ["item"]:
+            self._line = self._parser.CurrentLineNumber
+            self._item, self._terms, self._size = {}, {}, 0
+        elif self._path[2:] == ["item", "category"]:
+            self._taxonomy = _TAXONOMIES.get(attributes.get("domain", ""), "")
+
+    def _add_text(self, text: str) -> None:
+        if len(self._path) != _DEPTH_OF_FIELDS:
+            return
+        self._size += len(text)
+        if self._size <= MAX_RECORD_BYTES:
+            self._text.append(text)
+
+    def _end(self, _name: str) -> None:
+        place = self._path[2:]
+        self._path.pop()
+        text = "".join(self._text)
+        self._text.clear()
+        match place:
+            case ["item", "category"]:
+                if self._taxonomy and (term := html_to_text(text)):
+                    self._terms.setdefault(self._taxonomy, []).append(term)
+            case ["item", field]:
+                self._item.setdefault(field, text)
+            case ["item"]:
+                self._finish_item()
+            case ["wp:author", "wp:author_login"]:
+                self._login = text.strip()
+            case ["wp:author", "wp:author_display_name"]:
+                self._authors[self._login] = text.strip()
+
+    def _finish_item(self) -> None:
+        item = self._item
+        if self._size > MAX_RECORD_BYTES:
+            self._read.append(BadLine(self._line, TOO_LONG))
+        elif (
+            item.get("wp:status") == "publish"
+            and item.get("wp:post_type") in _INDEXED_TYPES
+            and not item.get("wp:post_password")
+        ):
+            self._read.append(Record(self._line, self._document()))
+
+    def _document(self) -> dict[str, object]:
+        item = self._item
+        address = item.get("link", "").strip()
+        login = item.get("author", "").strip()
+        return {
+            "id": address.partition("#")[0] or None,
+            "url": address or None,
+            "title": html_to_text(item.get("title", "")),
+            "content": _text_of(item.get("content", "")),
+            "excerpt": _text_of(item.get("excerpt", "")) or None,
+            "author": self._authors.get(login) or login or None,
+            "date": _date_of(item),
+            "type": item["wp:post_type"],
+            "post_id": _number_of(item.get("wp:post_id", "")),
+            **self._terms,
+        }
+
+
+def _short(name: str) -> str:
+    """The name of an element without its address, as documents are asked for it: ``wp:status``, ``content``."""
+    if name == _CONTENT:
+        return "content"
+    if name == _CREATOR:
+        return "author"
+    if name.startswith(_WORDPRESS):
+        return "excerpt" if name.endswith("/excerpt/ encoded") else "wp:" + name.rpartition(" ")[2]
+    return name
+
+
+def _text_of(content: str) -> str:
+    """The text of what a post holds: HTML with shortcodes, its paragraphs perhaps only apart by blank lines."""
+    return html_to_text(_BLANK_LINE.sub("\n<p>", _SHORTCODE.sub(" ", content)))
+
+
+def _date_of(item: dict[str, str]) -> str | None:
+    """When it was published: in UTC if the export knows it, else as the blog's clock showed it."""
+    for name, zone in (("wp:post_date_gmt", "Z"), ("wp:post_date", "")):
+        with suppress(ValueError):  # It is 0000-00-00 for what was never published.
+            return datetime.fromisoformat(item.get(name, "").strip()).isoformat() + zone
+    with suppress(ValueError):
+        return parsedate_to_datetime(item.get("pubDate", "")).isoformat()
+    return None
+
+
+def _number_of(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -1,0 +1,88 @@
+"""Importing a file into a site, as a form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+from flask import current_app, request
+
+from app.errors import ApiError, field_error
+from app.pages.forms import banner_of, field_problems, read_form, refill_on_error
+from app.pages.layout import render
+from app.runtime import runtime
+from app.services.sites import get_site
+from app.web import actions
+from app.web.parsing import read_form_body
+from app.web.request_checks import current_caller
+from schemas.imports import FORMATS, ImportFormSchema
+
+_FIELDS = (
+    ("file", "file", "File", "{limit} MB at most. Larger files can be split, or imported by this service’s operator."),
+    ("format", "select", "Format", "Published posts and pages are taken from a WordPress export (Tools › Export)."),
+    (
+        "map",
+        "textarea",
+        "Columns with other names",
+        "One per line, the field first: title = Headline. Every page needs id, title, content, and url. "
+        "= Notes leaves a column out.",
+    ),
+)
+
+
+def show_import(site_id: int) -> str:
+    """The form."""
+    return _form(site_id)
+
+
+def import_file(site_id: int) -> str:
+    """Import the file; say what came in, and what was left out and why."""
+    refill_on_error(lambda error: _form(site_id, error), _REFILLED)
+    if not read_form_body(request).get("format"):
+        raise field_error("format", "required", "is required")
+    sent = read_form(ImportFormSchema())
+    file = request.files.get("file")
+    if file is None or not file.filename:
+        raise field_error("file", "required", "is required")
+    outcome = actions.import_file(current_caller(), site_id, file.stream, sent["format"], sent["map"])
+    lines = [
+        (line, [found.message for found in problems])
+        for line, problems in groupby(outcome.problems, key=lambda found: found.line)
+    ]
+    return render("import_done.html", site=_site(site_id), file=file.filename, outcome=outcome, lines=lines)
+
+
+_REFILLED = frozenset({400, 403, 503})
+
+
+def _form(site_id: int, error: ApiError | None = None) -> str:
+    values: Mapping[str, str] = {} if error is None else request.form
+    problems = field_problems(error)
+    limit = current_app.config["BODY_LIMITS"]["imports.import_file"] // 1_000_000
+    fields: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "type": kind,
+            "label": label,
+            "help": help.format(limit=limit),
+            "required": name == "file",
+            "max_length": None,
+            "value": values.get(name, ""),
+            "options": ("", *FORMATS) if kind == "select" else (),
+            "problems": [f"{label} {problems[name]}."] if name in problems else [],
+        }
+        for name, kind, label, help in _FIELDS
+    ]
+    return render(
+        "import.html",
+        site=_site(site_id),
+        fields=fields,
+        labels={"": "Choose a format", **FORMATS},
+        banner=banner_of(error, fields),
+    )
+
+
+def _site(site_id: int) -> Any:
+    with runtime().database.read() as session:
+        return get_site(session, current_caller().account.id, site_id)

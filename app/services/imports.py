@@ -1,0 +1,151 @@
+"""Files of documents on their way into a site: written in batches, bad lines named and left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from app.errors import ApiError, ErrorCode
+from app.importers.records import BadLine, Read
+from app.plans import PlanLimits
+from app.services.indexing.documents import DocumentWriter
+from app.services.site_fields import TooManySiteFields
+from app.wording import counted
+from schemas.validation.documents import RECOMMENDED_BATCH, DocumentProblems, ValidDocument, read_document
+from schemas.validation.problems import MAX_PROBLEMS, Problem
+
+BATCH_BYTES = 8 * 1024 * 1024
+"""A batch is written when its documents have together so many, or :data:`RECOMMENDED_BATCH` of them are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineProblem:
+    """What is wrong with a line that was left out.
+
+    Attributes:
+        field: The field that is wrong; ``None`` for the line as a whole.
+        problem: A predicate that follows its name.
+    """
+
+    line: int
+    field: str | None
+    problem: Problem
+
+    @property
+    def message(self) -> str:
+        return f"{self.field or 'document'} {self.problem}"
+
+
+@dataclass(slots=True)
+class ImportOutcome:
+    """What became of a file so far.
+
+    Attributes:
+        indexed: Documents written; an id that the file has again in a later batch counts again.
+        created: Those of them whose ids were new.
+        skipped: Lines left out.
+        problems: What is wrong with the first of them.
+    """
+
+    indexed: int = 0
+    created: int = 0
+    skipped: int = 0
+    problems: list[LineProblem] = field(default_factory=list)
+
+    @property
+    def updated(self) -> int:
+        return self.indexed - self.created
+
+    def leave_out(self, line: int, problems: Iterable[tuple[str | None, Problem]]) -> None:
+        """Note a line that is left out."""
+        self.skipped += 1
+        room = MAX_PROBLEMS - len(self.problems)
+        self.problems.extend(LineProblem(line, name or None, problem) for name, problem in [*problems][: max(0, room)])
+
+
+@dataclass(slots=True)
+class FileImport:
+    """One import of a file into a site.
+
+    Attributes:
+        limits: The plan's.
+        max_site_fields: How many distinct further fields a site may have.
+        max_skipped: With more bad lines than this, the file is given up.
+        outcome: What became of the file so far, whatever ends the import.
+    """
+
+    writer: DocumentWriter
+    account_id: int
+    limits: PlanLimits
+    site_id: int
+    max_site_fields: int
+    max_skipped: int | None = None
+    outcome: ImportOutcome = field(default_factory=ImportOutcome)
+    _batch: dict[str, ValidDocument] = field(default_factory=dict)
+    _batch_bytes: int = 0
+
+    def run(self, reads: Iterable[Read]) -> None:
+        """Write all documents that are valid. Of those with one id in a batch, the last one wins.
+
+        Raises:
+            ApiError: 404 for the site; 403 when it is paused, or the plan's documents would be exceeded; 400 for too
+                many bad lines.
+            BackendUnavailable: The last batch is stored but not, or perhaps not, searchable yet; it will be.
+            UnreadableFile: From ``reads``.
+        """
+        try:
+            for read in reads:
+                self._take(read)
+            self._write()
+        finally:
+            self.outcome.problems.sort(key=lambda found: found.line)
+
+    def _take(self, read: Read) -> None:
+        if isinstance(read, BadLine):
+            self._leave_out(read.line, [(None, read.problem)])
+            return
+        try:
+            document = read_document(read.value, read.line)
+        except DocumentProblems as error:
+            self._leave_out(read.line, error.problems)
+            return
+        self._batch.pop(document.id, None)
+        self._batch[document.id] = document
+        self._batch_bytes += len(document.body)
+        if len(self._batch) >= RECOMMENDED_BATCH or self._batch_bytes >= BATCH_BYTES:
+            self._write()
+
+    def _leave_out(self, line: int, problems: Iterable[tuple[str | None, Problem]]) -> None:
+        self.outcome.leave_out(line, problems)
+        if self.max_skipped is not None and self.outcome.skipped > self.max_skipped:
+            raise ApiError(
+                ErrorCode.VALIDATION_FAILED,
+                f"More than {counted(self.max_skipped, 'line')} cannot be imported; check the format. "
+                f"The first one is line {self.outcome.problems[0].line}: {self.outcome.problems[0].message}.",
+            )
+
+    def _write(self) -> None:
+        while self._batch:
+            documents = list(self._batch.values())
+            try:
+                written = self.writer.put(self.account_id, self.limits, self.site_id, documents)
+            except TooManySiteFields as error:
+                for surplus in error.surplus:
+                    document = self._batch.pop(documents[surplus.place].id)
+                    predicate = error.predicate(surplus, self.max_site_fields)
+                    self._leave_out(document.position, [(None, Problem(predicate, "too_many_fields"))])
+            else:
+                self.outcome.indexed += written.indexed
+                self.outcome.created += written.created
+                self._batch.clear()
+                self._batch_bytes = 0
+
+
+def told_progress(outcome: ImportOutcome) -> str:
+    """What an import that was interrupted had done, as a sentence to follow the error; empty if nothing."""
+    if not outcome.indexed:
+        return ""
+    return (
+        f" Before that, {counted(outcome.indexed, 'document')} of the file {'was' if outcome.indexed == 1 else 'were'} "
+        f"indexed; importing the file again replaces {'it' if outcome.indexed == 1 else 'them'}."
+    )

@@ -1,0 +1,71 @@
+"""Imports of files."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields
+
+from schemas.base import BodySchema, QuerySchema
+from schemas.fields import Text
+
+FORMATS = {
+    "wxr": "WordPress export (WXR)",
+    "csv": "CSV",
+    "jsonl": "JSON lines, or a JSON array",
+    "algolia": "Algolia",
+    "meilisearch": "Meilisearch",
+    "typesense": "Typesense",
+    "appsearch": "Elastic App Search",
+}
+"""Name of a format to what people call it."""
+
+MAX_MAP_LENGTH = 10_000
+
+
+class ImportQuerySchema(QuerySchema):
+    """How to read the file."""
+
+    format = Text(
+        required=True, choices=tuple(FORMATS), metadata={"description": "Format of the file.", "example": "jsonl"}
+    )
+    map = Text(
+        load_default="",
+        max_length=MAX_MAP_LENGTH,
+        metadata={
+            "description": "Columns that fill fields of another name, as `field=column`, separated by commas: "
+            "`title=Headline,url=Link`. A column without a field, as in `=Notes`, is left out. In JSON, a column is "
+            "the path of a value: `author=author.name`.",
+        },
+    )
+
+
+class ImportFormSchema(BodySchema):
+    """The same, as a form says it beside the file."""
+
+    format = Text(required=True, choices=tuple(FORMATS), metadata={"title": "Format"})
+    map = Text(load_default="", max_length=MAX_MAP_LENGTH, metadata={"title": "Columns"})
+
+
+class LineProblemSchema(Schema):
+    """Why a line was left out."""
+
+    line = fields.Integer(required=True, metadata={"description": "Where the document begins in the file, from 1."})
+    field = fields.String(
+        required=True, allow_none=True, metadata={"description": "The invalid field; `null` for the line as a whole."}
+    )
+    code = fields.String(required=True)
+    message = fields.String(required=True)
+
+
+class ImportAnswerSchema(Schema):
+    """What became of a file. The documents are durable and searchable."""
+
+    success = fields.Boolean(required=True)
+    indexed = fields.Integer(required=True, metadata={"description": "Number of documents written."})
+    created = fields.Integer(required=True)
+    updated = fields.Integer(required=True)
+    skipped = fields.Integer(required=True, metadata={"description": "Number of lines left out."})
+    problems = fields.List(
+        fields.Nested(LineProblemSchema),
+        required=True,
+        metadata={"description": "What is wrong with the lines left out, at most 100 problems."},
+    )

@@ -1,0 +1,44 @@
+"""Which columns fill which fields, as people write it."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.importers.column_map import ColumnMap, read_column_map
+from app.importers.records import UnreadableFile
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "title=Headline,url=Link, to here,=Notes",
+        "title = Headline\nurl = Link, to here\n\n= Notes\n",
+        " title=Headline , url=Link, to here , =Notes ",
+    ],
+)
+def test_pairs_stand_between_commas_or_on_lines_and_a_column_may_hold_commas(text: str) -> None:
+    assert read_column_map(text) == ColumnMap({"title": "Headline", "url": "Link, to here"}, frozenset({"Notes"}))
+
+
+def test_a_column_may_hold_an_equals_sign_and_fill_two_fields() -> None:
+    assert read_column_map("a=x=y,b=x=y").columns == {"a": "x=y", "b": "x=y"}
+
+
+def test_nothing_maps_nothing() -> None:
+    assert read_column_map("") == read_column_map(" \n") == ColumnMap()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("Headline", "must consist of field=column, not 'Headline'"),
+        ("title=", "must consist of field=column, not 'title='"),
+        ("1st=x", "names the field '1st', which no document can have"),
+        ("title=a,title=b", "fills the field 'title' twice"),
+    ],
+)
+def test_what_says_nothing_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(UnreadableFile) as caught:
+        read_column_map(text)
+
+    assert (caught.value.field, str(caught.value.problem)) == ("map", problem)

@@ -1,0 +1,118 @@
+"""The formats of files, each as its system writes it."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from app.importers.column_map import ColumnMap
+from app.importers.formats import FORMATS, guess_format, read_file
+from app.importers.records import Record
+from schemas.validation.documents import read_document
+from tests.importers.exports import wxr, wxr_item
+
+PAGE = {"id": "1", "title": "Title", "content": "Text", "url": "/1"}
+
+ALGOLIA = {
+    "objectID": "1", "title": "Title", "content": "Text", "url": "/1", "date": 1700000000, "_tags": ["x"],
+    "_geoloc": {"lat": 48.1, "lng": 11.5}, "prices": {"eur": 5}, "author": None,
+    "_highlightResult": {"title": {"value": "Title", "matchLevel": "none", "matchedWords": []}},
+    "_snippetResult": {}, "_rankingInfo": {"nbTypos": 0}, "_distinctSeqID": 0,
+}  # fmt: skip
+ALGOLIA_READ = {
+    **PAGE, "date": "2023-11-14T22:13:20Z", "tags": ["x"], "geoloc_lat": 48.1, "geoloc_lng": 11.5, "prices_eur": 5,
+}  # fmt: skip
+DOCSEARCH = {
+    "version": "1.0", "tags": [], "url": "/1#on-linux", "url_without_anchor": "/1", "content": None, "type": "lvl2",
+    "hierarchy": {"lvl0": "Guide", "lvl1": "Install", "lvl2": "On Linux", "lvl3": None}, "anchor": "on-linux",
+    "hierarchy_radio": {"lvl2": "On Linux"}, "weight": {"pageRank": 0, "level": 70, "position": 3}, "objectID": "g-1",
+}  # fmt: skip
+MEILISEARCH = {**PAGE, "id": 1, "_geo": {"lat": 1, "lng": 2}, "_vectors": {"default": [0.1, 0.2]}, "genres": ["a", "b"]}
+TYPESENSE = {**PAGE, "date": 1700000000, "location": [48.1, 11.5], "author.name": "Ann", "ratings": [5, 4]}
+APPSEARCH = {
+    name: {"raw": value, "snippet": None} for name, value in {**PAGE, "tags": ["x"], "author": None}.items()
+} | {"_meta": {"id": "1", "engine": "pages", "score": 1.5}}
+CRAWLED = {
+    "id": "1", "title": "Title", "body_content": "Text", "url": "/1", "meta_description": "Short",
+    "headings": ["A", "B"], "last_crawled_at": "2023-11-14T22:13:20Z", "url_path_dir1": "1",
+}  # fmt: skip
+
+EXPORTS: list[tuple[str, Any, dict[str, Any]]] = [
+    ("algolia", [ALGOLIA], ALGOLIA_READ),
+    ("algolia", {"hits": [ALGOLIA], "cursor": "abc", "nbHits": 1}, ALGOLIA_READ),
+    ("algolia", DOCSEARCH, {
+        "id": "g-1", "url": "/1#on-linux", "title": "Install › On Linux", "content": "", "version": "1.0",
+        "type": "lvl2", "url_without_anchor": "/1", "anchor": "on-linux",
+        "hierarchy_lvl0": "Guide", "hierarchy_lvl1": "Install",
+        "hierarchy_lvl2": "On Linux", "hierarchy_radio_lvl2": "On Linux", "weight_pageRank": 0, "weight_level": 70,
+        "weight_position": 3,
+    }),
+    ("meilisearch", {"results": [MEILISEARCH], "offset": 0, "limit": 20, "total": 1},
+     {**PAGE, "geo_lat": 1, "geo_lng": 2, "genres": ["a", "b"]}),
+    ("meilisearch", [{**PAGE, "id": None, "objectID": "1"}], PAGE),
+    ("typesense", TYPESENSE,
+     {**PAGE, "date": "2023-11-14T22:13:20Z", "location": [48.1, 11.5], "author_name": "Ann", "ratings": [5, 4]}),
+    ("appsearch", {"meta": {"page": {"size": 1}, "alerts": []}, "results": [APPSEARCH]}, {**PAGE, "tags": ["x"]}),
+    ("appsearch", CRAWLED, {
+        **PAGE, "excerpt": "Short", "headings": ["A", "B"], "last_crawled_at": "2023-11-14T22:13:20Z",
+        "url_path_dir1": "1",
+    }),
+    ("jsonl", {**PAGE, "_source": "api", "_updated_at": "2024-05-01T00:00:00.000Z"}, PAGE),
+    ("jsonl", {"documents": [PAGE], "total": 1, "next_cursor": None}, PAGE),
+]  # fmt: skip
+
+
+def read(text: bytes, name: str, **columns: str) -> list[dict[str, Any]]:
+    """What the file becomes once it was validated."""
+    reads = read_file(BytesIO(text), name, ColumnMap(columns))
+    return [read_document(found.value).fields for found in reads if isinstance(found, Record)]
+
+
+@pytest.mark.parametrize(("name", "export", "document"), EXPORTS)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_an_export_is_read_as_its_system_writes_it(
+    name: str, export: Any, document: dict[str, Any], indent: int | None
+) -> None:
+    text = json.dumps(export, indent=indent).encode()
+
+    assert read(text, name) == [document]
+    assert read(text + b"\n" + text, name) == [document] * 2
+
+
+def test_a_wordpress_export_and_its_columns() -> None:
+    (document,) = read(wxr(wxr_item(7, "Title")), "wxr", id="post_id")
+
+    assert (document["id"], document["title"], document["type"]) == ("7", "Title", "page")
+    assert "post_id" not in document
+
+
+def test_csv_and_its_columns() -> None:
+    text = b"Nr,Headline,Content,URL,Date,Price\n1,Title,Text,/1,1700000000,5\n"
+
+    assert read(text, "csv", id="Nr", title="Headline") == [{**PAGE, "date": "2023-11-14T22:13:20Z", "Price": 5}]
+
+
+def test_what_is_no_object_is_left_for_whoever_validates() -> None:
+    assert list(read_file(BytesIO(b'["text", 5]'), "jsonl", ColumnMap())) == [
+        Record(1, "text"),
+        Record(1, 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "file_name", "name"),
+    [
+        (b"id,title\n", "pages.csv", "csv"), (b"id,title\n", "PAGES.CSV", "csv"), (b"<rss/>", "export.xml", "wxr"),
+        (b"\xef\xbb\xbf <?xml", "export", "wxr"), (b"[{}]", "pages.json", "jsonl"),
+        (b"{}", "pages", "jsonl"), (b"", "x", "jsonl"),
+    ],
+)  # fmt: skip
+def test_a_format_is_guessed_and_the_file_is_still_unread(text: bytes, file_name: str, name: str) -> None:
+    stream = BytesIO(text)
+
+    assert guess_format(stream, file_name) == name
+    assert name in FORMATS
+    assert stream.read() == text

@@ -1,0 +1,155 @@
+"""WordPress exports."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from app.importers.records import MAX_RECORD_BYTES, BadLine, Read, Record, UnreadableFile
+from app.importers.wxr import read_wxr
+from tests.importers.exports import WXR_END, WXR_HEAD, wxr, wxr_item
+
+
+def read(text: bytes) -> list[Read]:
+    return list(read_wxr(BytesIO(text)))
+
+
+def documents(text: bytes) -> list[dict[str, Any]]:
+    return [found.value for found in read(text) if isinstance(found, Record)]
+
+
+def test_a_post_becomes_a_document() -> None:
+    terms = (
+        '<category domain="category" nicename="news"><![CDATA[News &amp; more]]></category>'
+        '<category domain="post_tag" nicename="boat"><![CDATA[Boat]]></category>'
+        '<category domain="post_tag" nicename="sea"><![CDATA[Sea]]></category>'
+        '<category domain="nav_menu" nicename="top"><![CDATA[Top]]></category>'
+        "<wp:postmeta><wp:meta_key>_edit_last</wp:meta_key><wp:meta_value>1</wp:meta_value></wp:postmeta>"
+        "<wp:comment><wp:comment_content><![CDATA[First!]]></wp:comment_content></wp:comment>"
+    )
+    content = (
+        "<!-- wp:paragraph -->\n<p>We open at <strong>nine</strong>.</p>\n<!-- /wp:paragraph -->"
+        '[caption id="x" width="30"]<img src="a.jpg" alt="A boat"> The boat[/caption]<script>alert(1)</script>'
+        '<p>See footnote [1] &ndash; [gallery ids="1,2"]</p>'
+    )
+
+    (found,) = read(wxr(wxr_item(7, "Opening &amp; closing", content, kind="post", more=terms)))
+
+    assert isinstance(found, Record)
+    assert found.line == WXR_HEAD.count("\n") + 1
+    text = found.value.pop("content")
+    assert found.value == {
+        "id": "https://museum.example/7/",
+        "url": "https://museum.example/7/",
+        "title": "Opening & closing",
+        "excerpt": None,
+        "author": "Ann Annan",
+        "date": "2024-05-01T08:00:00Z",
+        "type": "post",
+        "post_id": 7,
+        "categories": ["News & more"],
+        "tags": ["Boat", "Sea"],
+    }
+    assert text.split() == "We open at nine . The boat See footnote [1] –".replace(" .", ".").split()
+
+
+def test_paragraphs_of_the_old_editor_are_apart() -> None:
+    (document,) = documents(wxr(wxr_item(1, content="One line\nand its end.\r\n\r\nThe next.")))
+
+    assert document["content"] == "One line and its end.\n\nThe next."
+
+
+def test_only_what_visitors_can_read_is_taken() -> None:
+    items = [
+        wxr_item(1), wxr_item(2, kind="post"), wxr_item(3, status="draft"), wxr_item(4, status="private"),
+        wxr_item(5, password="secret"),
+        wxr_item(6, kind="attachment", status="inherit"), wxr_item(7, kind="nav_menu_item"),
+        wxr_item(8, status="trash"), wxr_item(9, status="future"), wxr_item(10, kind="revision"),
+    ]  # fmt: skip
+
+    assert [document["post_id"] for document in documents(wxr(*items))] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("gmt", "other", "date"),
+    [
+        ("0000-00-00 00:00:00", "", "2024-05-01T10:00:00"),
+        ("2024-05-01 08:00:00", "", "2024-05-01T08:00:00Z"),
+    ],
+)
+def test_dates_are_those_of_the_export(gmt: str, other: str, date: str) -> None:
+    (document,) = documents(wxr(wxr_item(1, date_gmt=gmt)))
+
+    assert document["date"] == date
+
+
+def test_without_dates_of_its_own_the_feeds_counts() -> None:
+    item = wxr_item(1, date_gmt="").replace("2024-05-01 10:00:00", "")
+
+    assert documents(wxr(item))[0]["date"] == "2024-05-01T10:00:00+02:00"
+    assert documents(wxr(item.replace("Wed, 01 May 2024 10:00:00 +0200", "")))[0]["date"] is None
+
+
+def test_control_characters_that_no_xml_may_hold_are_blanks() -> None:
+    text = wxr(wxr_item(1, content="<p>a\x0bb\x00c</p>"), wxr_item(2))
+
+    assert [document["content"] for document in documents(text)] == ["a b c", "Text."]
+
+
+def test_an_export_that_is_cut_off_is_read_as_far_as_it_goes() -> None:
+    text = wxr(wxr_item(1), wxr_item(2)).decode().partition("</item>")[0] + "</item>\n<item>\n<title>Cut"
+
+    found = read(text.encode())
+
+    assert isinstance(found[0], Record)
+    assert isinstance(found[1], BadLine)
+    assert found[1].problem == "is not well-formed XML: no element found; what follows was not read"
+    assert found[1].line == text.count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"", b"not XML", b"<html><p>Hello</html>", b"<html></html>", b'{"id": 1}',
+        b'<rss version="2.0"><channel><item><title>Feed</title></item></channel></rss>',
+    ],
+)  # fmt: skip
+def test_what_is_no_export_is_refused(text: bytes) -> None:
+    with pytest.raises(UnreadableFile, match="file is not a WordPress export"):
+        read(text)
+
+
+BOMB = "<!ENTITY a 'ha'>" + "".join(
+    f"<!ENTITY {b} '&{a};&{a};&{a};'>" for a, b in zip("abcdefg", "bcdefgh", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [f"<!DOCTYPE rss [{BOMB}]>", '<!DOCTYPE rss [<!ENTITY x SYSTEM "file:///etc/passwd">]>', '<!DOCTYPE rss SYSTEM "http://127.0.0.1/x">'],
+)  # fmt: skip
+def test_an_export_that_declares_entities_is_refused_unread(declared: str) -> None:
+    text = wxr(wxr_item(1, content="]]>&h;&x;<![CDATA[")).decode().replace("<rss", declared + "<rss", 1)
+
+    with pytest.raises(UnreadableFile, match="must not declare a document type"):
+        read(text.encode())
+
+
+def test_an_item_beyond_all_bounds_is_named_and_its_neighbours_are_read() -> None:
+    found = read(wxr(wxr_item(1), wxr_item(2, content="x" * (MAX_RECORD_BYTES + 1)), wxr_item(3)))
+
+    assert [type(read) for read in found] == [Record, BadLine, Record]
+
+
+def test_hostile_shortcodes_cost_no_more_than_others() -> None:
+    text = "[a a=[b" * 200_000 + '[a b="' * 1000 + "[a b='" * 1000 + "\n \n " * 100_000 + "[" * 100_000
+
+    assert len(documents(wxr(wxr_item(1, content=text)))) == 1
+
+
+def test_items_stand_below_the_channel_only() -> None:
+    nested = f"<wp:x>{wxr_item(1)}</wp:x>"
+
+    assert documents((WXR_HEAD + nested + "<a>" * 50_000 + "</a>" * 50_000 + WXR_END).encode()) == []

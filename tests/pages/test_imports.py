@@ -1,0 +1,104 @@
+"""Importing a file, as people do."""
+
+from __future__ import annotations
+
+from urllib3.filepost import encode_multipart_formdata
+from werkzeug.test import TestResponse
+
+from tests.callers import Tenant
+from tests.pages.people import Person, filled
+
+CSV = b"id,title,content,url\n1,Opening hours,We open at nine.,/hours\n2,Getting here,By tram.,not a path\n3\n"
+
+
+def choose(person: Person, file: bytes | None, file_name: str = "pages.csv", **values: str) -> TestResponse:
+    """Fill in the form, choose a file, and press the button."""
+    form = person.form("Import")
+    assert form.attributes["enctype"] == "multipart/form-data"
+    sent = {**filled(form), **values, "file": (file_name if file is not None else "", file or b"")}
+    body, kind = encode_multipart_formdata(sent)  # werkzeug's client leaves a large one in a file that is not closed.
+    return person.call("POST", form.attributes["action"], data=body, content_type=kind)
+
+
+def test_a_file_is_chosen_and_the_page_says_what_came_in_and_what_did_not(tenant: Tenant, person: Person) -> None:
+    person.go(f"/sites/{tenant.site_id}/import")
+
+    response = choose(person, CSV, format="csv")
+
+    assert response.status_code == 200
+    assert person.page.one("h1").text == "1 page imported"
+    text = person.page.text
+    assert "pages.csv: 1 new page, 0 replaced. Searches find them now." in text
+    assert "2 lines were left out." in text
+    rows = [[cell.text for cell in row.walk() if cell.tag in ("th", "td")] for row in person.page.all("tr")]
+    assert rows[1:] == [
+        ["3", "url must be an http or https URL, or a path that starts with one /"],
+        ["4", "document has 1 cell, but the first line names 4 columns"],
+    ]
+    assert tenant.found_ids("nine") == ["1"]
+
+
+def test_columns_are_mapped_line_by_line(tenant: Tenant, person: Person) -> None:
+    person.go(f"/sites/{tenant.site_id}/import")
+
+    choose(person, CSV.replace(b"title", b"Headline"), format="csv", map="title = Headline\r\n")
+
+    assert person.page.one("h1").text == "1 page imported"
+
+
+def test_nothing_that_could_be_imported_is_said_so(tenant: Tenant, person: Person) -> None:
+    person.go(f"/sites/{tenant.site_id}/import")
+
+    choose(person, b"[1, 2]", format="jsonl")
+
+    assert person.page.one("h1").text == "No page was imported"
+    assert "Is it the format you chose?" in person.page.text
+
+
+def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_is_kept(tenant: Tenant, person: Person) -> None:
+    person.go(f"/sites/{tenant.site_id}/import")
+
+    assert choose(person, None, format="csv").status_code == 400
+    assert person.problem_of("file") == "File is required."
+    assert choose(person, CSV, format="").status_code == 400
+    assert person.problem_of("format") == "Format is required."
+    assert choose(person, CSV, format="excel").status_code == 400
+    assert person.problem_of("format").startswith("Format must be one of wxr, csv, jsonl")
+    assert choose(person, CSV, format="csv", map="title = Headline").status_code == 400
+    assert person.problem_of("map") == (
+        "Columns with other names names the column 'Headline', but the columns are: id, title, content, url."
+    )
+    assert filled(person.form("Import"))["map"] == "title = Headline"
+    assert filled(person.form("Import"))["format"] == "csv"
+    assert choose(person, b"<html></html>", format="wxr", map="").status_code == 400
+    assert person.problem_of("file") == "File is not a WordPress export."
+
+
+def test_a_full_plan_is_told_above_the_form(tenant: Tenant, person: Person) -> None:
+    tenant.set_plan("free", documents=0)
+    person.go(f"/sites/{tenant.site_id}/import")
+
+    assert choose(person, CSV, format="csv").status_code == 403
+
+    assert person.alerts[0].startswith("The plan allows 0 documents")
+
+
+def test_a_file_larger_than_other_forms_is_taken(tenant: Tenant, person: Person) -> None:
+    person.go(f"/sites/{tenant.site_id}/import")
+    large = b"".join(b'{"id":"%d","title":"","content":"%s","url":"/"}\n' % (at, b"x" * 900_000) for at in range(3))
+
+    assert choose(person, large, format="jsonl").status_code == 200
+    assert person.page.one("h1").text == "3 pages imported"
+
+
+def test_names_of_files_are_text(tenant: Tenant, person: Person) -> None:
+    person.go(f"/sites/{tenant.site_id}/import")
+
+    choose(person, CSV, "<img src=x>.csv", format="csv")
+
+    assert not person.page.all("img")
+
+
+def test_the_form_is_for_the_sites_owner(tenant: Tenant, stranger: Tenant, person: Person, passer_by: Person) -> None:
+    assert person.call("GET", f"/sites/{stranger.site_id}/import").status_code == 404
+    assert passer_by.call("GET", f"/sites/{tenant.site_id}/import").status_code == 302
