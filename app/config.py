@@ -69,6 +69,11 @@ class Settings:
     crawl_private_addresses: bool = _setting(
         False, "Whether the crawler may connect to loopback, private, and link-local addresses, for an intranet."
     )
+    crawl_runs: int = _setting(
+        4,
+        "Sources that this machine crawls at the same time, in a process of low priority that the service starts. "
+        "0: only `flask worker` crawls.",
+    )
     metrics_token: str = _setting("", "Bearer token for /metrics; not needed for direct loopback connections.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING, or ERROR.")
 
@@ -139,7 +144,7 @@ def _check(settings: Settings) -> None:
         parts = urlsplit(value)
         if value and (parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment):
             raise ConfigurationError(f"{name.upper()} must be an http or https URL.")
-    for name in ("trusted_proxies",):
+    for name in ("trusted_proxies", "crawl_runs"):
         if getattr(settings, name) < 0:
             raise ConfigurationError(f"{name.upper()} must not be negative.")
     for name in (

@@ -9,19 +9,11 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Using the service": ("search", "api", "feeding", "widget", "gateway"),
+    "Using the service": ("search", "sources", "feeding", "api", "widget", "gateway"),
     "Running the service": ("operations", "engines"),
     "Developing the service": ("architecture", "contributing", "glossary", "benchmarks", "changelog"),
 }
 """Title of a group to its pages below ``/docs``, in reading order."""
-
-FOR_DEVELOPERS = frozenset(GROUPS["Developing the service"])
-"""Pages that say nothing to customers and operators."""
-
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_SIGNS = re.compile(r"<!--.*?-->|^```\w*$|^[|: -]*\|[|: -]*$|^#+ |^ *- |\*\*|(?<!`)`(?!`)", re.MULTILINE | re.DOTALL)
-_PIPE = re.compile(r"^\| *| *\|$", re.MULTILINE)
-_BETWEEN_CELLS = re.compile(r" \|(?: \|)* ")
 
 
 def documentation_files() -> dict[str, Path]:
@@ -40,9 +32,3 @@ def documentation_image(name: str) -> Path | None:
 def anchor_of(title: str) -> str:
     """The anchor of a heading: ``#search-engines`` for "Search engines"."""
     return re.sub(r"[^a-z0-9 -]", "", title.replace("`", "").lower()).strip().replace(" ", "-")
-
-
-def plain_text(markdown: str) -> str:
-    """Markdown as it reads: without signs for code, weight, lists and tables, links by their words."""
-    text = _SIGNS.sub("", _LINK.sub(r"\1", markdown))
-    return re.sub(r"\n{3,}", "\n\n", _BETWEEN_CELLS.sub(" · ", _PIPE.sub("", text))).strip()

@@ -33,12 +33,15 @@ class ErrorCode(StrEnum):
     SITE_INACTIVE = "site_inactive"
     KEY_LIMIT_REACHED = "key_limit_reached"
     SITE_LIMIT_REACHED = "site_limit_reached"
+    SOURCE_LIMIT_REACHED = "source_limit_reached"
     DOCUMENT_LIMIT_REACHED = "document_limit_reached"
     PASSWORD_INCORRECT = "password_incorrect"
     CSRF_FAILED = "csrf_failed"
     SITE_NOT_FOUND = "site_not_found"
     KEY_NOT_FOUND = "key_not_found"
     DOCUMENT_NOT_FOUND = "document_not_found"
+    SOURCE_NOT_FOUND = "source_not_found"
+    RUN_NOT_FOUND = "run_not_found"
     SYNC_NOT_FOUND = "sync_not_found"
     INDEX_NOT_FOUND = "index_not_found"
     NOT_FOUND = "not_found"
@@ -73,12 +76,15 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.SITE_INACTIVE: 403,
     ErrorCode.KEY_LIMIT_REACHED: 403,
     ErrorCode.SITE_LIMIT_REACHED: 403,
+    ErrorCode.SOURCE_LIMIT_REACHED: 403,
     ErrorCode.DOCUMENT_LIMIT_REACHED: 403,
     ErrorCode.PASSWORD_INCORRECT: 403,
     ErrorCode.CSRF_FAILED: 403,
     ErrorCode.SITE_NOT_FOUND: 404,
     ErrorCode.KEY_NOT_FOUND: 404,
     ErrorCode.DOCUMENT_NOT_FOUND: 404,
+    ErrorCode.SOURCE_NOT_FOUND: 404,
+    ErrorCode.RUN_NOT_FOUND: 404,
     ErrorCode.SYNC_NOT_FOUND: 404,
     ErrorCode.INDEX_NOT_FOUND: 404,
     ErrorCode.NOT_FOUND: 404,

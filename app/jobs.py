@@ -21,6 +21,9 @@ from app.services import outbox
 from app.services.access import sessions
 from app.services.daily_usage import delete_old_copies
 from app.services.indexing.indexer import lagging_sites
+from app.services.sources.runs import count_waiting
+from app.services.sources.schedule import count_due, queue_due
+from app.services.sources.worker_process import WorkerProcess
 from app.storage.database import is_unavailable
 from backends.errors import BackendError
 
@@ -58,6 +61,7 @@ class Jobs:
         self._start_lock = threading.Lock()
         self._stopping = threading.Event()
         self._failing_sites = Backoff()
+        self._worker = WorkerProcess(part.settings.data_path)
         self.jobs = [
             Job("engine-tasks", 1.0, self._run_engine_tasks),
             Job("lagging-sites", 2.0, self._apply_lagging),
@@ -67,10 +71,15 @@ class Jobs:
             Job("usage-copies", 30.0, part.usage_copies.flush),
             Job("credential-versions", 60.0, self._heal_versions),
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
+            Job("source-runs", 2.0, self._start_source_runs, apart=True),
             Job("memory", 10.0, refund),
             Job("syncs", 30.0, self._end_syncs, apart=True),
             Job("sessions", 3600.0, self._delete_sessions),
         ]
+
+    def forgo(self) -> None:
+        """Start nothing in this process, which is a command's, even if it answers requests of its own."""
+        self._background = False
 
     def start(self) -> None:
         """Start the threads, and the one that moves search events, also those that dead processes left.
@@ -95,6 +104,7 @@ class Jobs:
         self._stopping.set()
         for thread in self._threads:
             thread.join(timeout=10)
+        self._worker.stop()
         self._attempt(Job("keys-last-used", 0, self._part.keys_last_used.flush))
         self._attempt(Job("usage-copies", 0, self._part.usage_copies.finish))
         self._part.events.stop()
@@ -152,7 +162,7 @@ class Jobs:
         part = self._part
         with part.locks.try_hold("engine-tasks") as held:
             if held:
-                outbox.run_due(part.database, part.engines, part.counters)
+                outbox.run_due(part.database, part.engines, part.counters, part.task_handlers)
 
     def _apply_lagging(self) -> None:
         part = self._part
@@ -206,6 +216,20 @@ class Jobs:
             part.syncs.lapse()
             for sweep in part.syncs.interrupted():
                 self._attempt(Job(f"sync {sweep.sync_id}", 0, partial(part.syncs.resume, sweep)))
+
+    def _start_source_runs(self) -> None:
+        """Queue the runs that are due, and see to it that a process works on those that wait."""
+        part = self._part
+        with part.database.read() as session:
+            due, waiting = count_due(session, now()), count_waiting(session)
+        if due:
+            with part.locks.try_hold("source-schedule") as held:
+                if held:
+                    with part.database.write() as session:
+                        waiting += queue_due(session, now())
+        # Tests and commands, which have no background, do the work themselves.
+        if waiting and self._background and part.settings.crawl_runs:
+            self._worker.start()
 
     def _delete_sessions(self) -> None:
         with self._part.database.write() as session:

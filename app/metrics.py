@@ -16,6 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, H
 
 from app.runtime import runtime
 from app.services.analytics.events import LOST_EVENTS
+from app.services.sources.runs import ENDED_RUNS
 from app.web.auth import bearer_token, invalid_key, missing_key
 from app.web.client_ip import is_forwarded, is_loopback
 from app.web.policy import OperationPolicy, set_policy
@@ -66,6 +67,6 @@ def _show() -> Response:
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # It has no types.
     else:
-        for metric in (REQUESTS, DURATION, LOST_EVENTS):
+        for metric in (REQUESTS, DURATION, LOST_EVENTS, ENDED_RUNS):
             registry.register(metric)
     return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)

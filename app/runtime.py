@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -12,6 +13,7 @@ from app.config import ConfigurationError, Settings
 from app.counters.base import CounterStore, CountersUnavailable
 from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
+from app.crawler.fetching import user_agent
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
@@ -23,6 +25,9 @@ from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
 from app.services.search import Searcher
+from app.services.sources.preview import Previewer
+from app.services.sources.removal import SourceRemoval
+from app.services.sources.turns import SharedTurns
 from app.services.syncs import Syncs
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks
@@ -48,16 +53,18 @@ class Runtime:
     searcher: Searcher
     writer: DocumentWriter
     syncs: Syncs
+    previewer: Previewer
     rebuilder: Rebuilder
     keys_last_used: KeysLastUsed
     usage_copies: UsageCopies
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
+    task_handlers: Mapping[str, outbox.Handler] = field(default_factory=dict)
 
     def run_engine_tasks(self) -> None:
         """Do now what a request left to be done at the engine, if all is there; else the jobs do it later."""
         try:
-            outbox.run_due(self.database, self.engines, self.counters, limit=10)
+            outbox.run_due(self.database, self.engines, self.counters, self.task_handlers, limit=10)
         except Exception as error:
             if not (is_unavailable(error) or isinstance(error, CountersUnavailable)):
                 raise
@@ -92,6 +99,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         retention_days=settings.event_retention_days,
         background=background,
     )
+    writer = DocumentWriter(database, counters, indexer, settings.max_site_fields)
     return Runtime(
         settings=settings,
         plans=plans,
@@ -103,11 +111,15 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         events=events,
         indexer=indexer,
         searcher=Searcher(engines, indexer, events, settings.max_answer_bytes),
-        writer=DocumentWriter(database, counters, indexer, settings.max_site_fields),
+        writer=writer,
         syncs=Syncs(database, counters, indexer),
+        previewer=Previewer(
+            SharedTurns(database), user_agent(settings.public_url), private_addresses=settings.crawl_private_addresses
+        ),
         rebuilder=Rebuilder(database, locks, engines, indexer),
         keys_last_used=KeysLastUsed(database),
         usage_copies=UsageCopies(database, counters),
+        task_handlers=SourceRemoval(database, writer).handlers,
     )
 
 

@@ -7,6 +7,7 @@ from marshmallow import Schema, fields
 from schemas.base import LenientBodySchema
 from schemas.fields import Instant, Text, WholeNumber
 from schemas.search import MAX_SESSION_LENGTH, QueryText, RemainingQuotaSchema
+from schemas.sources import RunErrorSchema
 
 OPERATIONS = ("search", "indexing")
 MAX_REPORT_COUNT = 10_000
@@ -84,6 +85,17 @@ class DashboardLimitsSchema(Schema):
     unlimited = fields.Boolean(required=True)
 
 
+class FailedSourceSchema(Schema):
+    """A source whose newest run failed."""
+
+    id = fields.String(required=True)
+    site_id = fields.Integer(required=True)
+    site_name = fields.String(required=True)
+    url = fields.String(required=True)
+    error = fields.Nested(RunErrorSchema, required=True, allow_none=True)
+    failed_at = Instant(required=True, allow_none=True)
+
+
 class DashboardSchema(Schema):
     """The account at a glance."""
 
@@ -92,3 +104,4 @@ class DashboardSchema(Schema):
     plan = fields.String(required=True)
     usage = fields.Nested(DashboardUsageSchema, required=True)
     limits = fields.Nested(DashboardLimitsSchema, required=True)
+    failed_sources = fields.List(fields.Nested(FailedSourceSchema), required=True)

@@ -17,6 +17,7 @@ from app.api import (
     search,
     search_settings,
     sites,
+    sources,
     syncs,
     usage,
 )
@@ -32,6 +33,7 @@ BLUEPRINTS = (
     sites.blp,
     search_settings.blp,
     keys.blp,
+    sources.blp,
     dashboard.blp,
     profile.blp,
     accounts.blp,

@@ -92,6 +92,77 @@ SITE: dict[str, Any] = {"name": "Museum", "url": "https://museum.example/"}
 
 KEY: dict[str, Any] = {"name": "Search box", "type": "public", "expires_at": "2101-01-01T00:00:00Z"}
 
+SOURCE: dict[str, Any] = {
+    "kind": "website",
+    "url": "https://museum.example/",
+    "schedule": "daily",
+    "exclude": ["/private/*"],
+    "selectors": {"content": "main", "remove": ".advert"},
+}
+
+RUN: dict[str, Any] = {
+    "id": "run_3f6c2e9d1b7a4c5e8f90",
+    "status": "finished",
+    "started_at": "2024-05-14T09:30:00.000Z",
+    "finished_at": "2024-05-14T09:30:41.250Z",
+    "found": 226,
+    "indexed": 12,
+    "unchanged": 200,
+    "removed": 3,
+    "failed": 0,
+    "skipped": 14,
+    "error": None,
+}
+
+RUN_REQUEST: dict[str, Any] = {"urls": ["https://museum.example/hours"]}
+
+RUN_ANSWER: dict[str, Any] = {
+    "run": RUN,
+    "pages": [{"url": "https://museum.example/shop", "reason": "robots"}],
+    "total": 14,
+    "limit": 1,
+    "offset": 0,
+}
+
+SOURCE_ANSWER: dict[str, Any] = {
+    "success": True,
+    "source": {
+        "id": "src_5b1e0c7f2a9d4e36",
+        "site_id": 1,
+        "kind": "website",
+        "url": "https://museum.example/",
+        "schedule": "daily",
+        "include": [],
+        "exclude": ["/private/*"],
+        "selectors": {"content": "main", "remove": ".advert"},
+        "max_pages": None,
+        "max_depth": None,
+        "status": "queued",
+        "last_run": {
+            **dict.fromkeys(("found", "indexed", "unchanged", "removed", "failed", "skipped"), 0),
+            "id": "run_3f6c2e9d1b7a4c5e8f90",
+            "status": "queued",
+            "started_at": None,
+            "finished_at": None,
+            "error": None,
+        },
+        "created_at": "2024-05-14T09:30:00.000Z",
+        "updated_at": "2024-05-14T09:30:00.000Z",
+    },
+}
+
+PREVIEW: dict[str, Any] = {"url": "https://museum.example/hours", "selectors": {"content": "main"}}
+
+PREVIEW_ANSWER: dict[str, Any] = {
+    "document": {
+        "id": "https://museum.example/hours",
+        "title": "Opening hours",
+        "content": "We open at nine.",
+        "url": "https://museum.example/hours",
+        "lang": "en",
+    }
+}
+
 BULK_LINES = (
     '{"id": "hours", "title": "Opening hours", "content": "We open at nine.", "url": "/visit/hours"}\n'
     '{"id": "way", "title": "Getting here", "content": "Take the tram.", "url": "/visit/way", "section": "visit"}\n'

@@ -22,9 +22,11 @@ from schemas.accounts import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, is_email
 
 def register(app: Flask) -> None:
     """Add the commands to ``app``."""
-    from app.commands import documents, search, setup
+    from app.commands import crawl, documents, search, setup
 
     app.cli.add_command(account_group)
+    app.cli.add_command(crawl.crawl)
+    app.cli.add_command(crawl.worker)
     app.cli.add_command(documents.group)
     app.cli.add_command(search.group)
     app.cli.add_command(setup.database_group)

@@ -1,26 +1,29 @@
-"""The demo: an account, a site with its three keys, and the product's own documentation to search."""
+"""The demo: an account, a site with its three keys, and the product's own documentation, crawled."""
 
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from app.documentation import FOR_DEVELOPERS, anchor_of, documentation_files, plain_text
-from app.models import Account
+from app.clock import now
+from app.commands.crawl_parts import crawl_parts
+from app.commands.demo_file import demo_file, read_demo
+from app.config import ConfigurationError
+from app.models import Account, Source, SourceRun
 from app.runtime import Runtime
 from app.services import accounts, sites
 from app.services.access import keys
 from app.services.access.credentials import credential_change
-from schemas.validation.documents import ValidDocument, read_document
+from app.services.sources import runs
+from app.services.sources.control import RunControl
+from app.services.sources.execution import execute
 
 EMAIL = "demo@example.com"
 KEY_NAMES = {"private": "Server", "search": "Search from a server", "public": "Search box in the browser"}
-_HEADING = re.compile(r"^(#{1,3}) +(.+?)\s*$", re.MULTILINE)
 
 
 def make_demo(part: Runtime, base_url: str) -> str:
@@ -29,15 +32,14 @@ def make_demo(part: Runtime, base_url: str) -> str:
     The demo's password and tokens are kept in DATA_DIR/demo.json, readable by the owner only, so that
     the same ones are printed the next time.
     """
-    path = part.settings.data_path / "demo.json"
-    kept = orjson.loads(path.read_bytes()) if path.exists() else None
+    path = demo_file(part.settings.data_path)
+    kept = read_demo(part.settings.data_path)
     if kept is None or not _exists(part, kept):
         kept = _create(part, base_url)
-        _write(path, kept)
-    documents = list(documentation())
-    if documents:
-        part.writer.put(kept["account_id"], _limits(part), kept["site_id"], documents)
-    return _text(kept, base_url, len(documents))
+    kept["base_url"] = base_url
+    kept["source_id"] = _put_source(part, kept, base_url)
+    _write(path, kept)
+    return _text(kept, base_url, _crawl(part, kept))
 
 
 def _exists(part: Runtime, kept: dict[str, Any]) -> bool:
@@ -86,44 +88,54 @@ def _write(path: Path, kept: dict[str, Any]) -> None:
         file.write(orjson.dumps(kept))
 
 
-def documentation() -> list[ValidDocument]:
-    """The product's documentation for customers and operators as documents, one for each section."""
-    found = []
-    for name, file in documentation_files().items():
-        if name not in FOR_DEVELOPERS:
-            found.extend(_sections(name, file))
-    return found
+def _put_source(part: Runtime, kept: dict[str, Any], base_url: str) -> str:
+    """Let the site and its source be where the service is; gives the source's id."""
+    moment = now()
+    values = {
+        "url": f"{base_url}/docs",
+        "include": ["/docs", "/docs/*"],
+        "exclude": [],
+        "updated_at": moment,
+    }
+    with part.database.write() as session:
+        sites.update_site(session, kept["account_id"], kept["site_id"], {"url": base_url})
+        source = session.get(Source, kept.get("source_id", ""))
+        if source is None:
+            source = Source(
+                id=f"src_{secrets.token_hex(8)}", site_id=kept["site_id"], kind="website", schedule="none",
+                selectors={}, headers={}, created_at=moment, **values,
+            )  # fmt: skip
+            session.add(source)
+        for name, value in values.items():
+            setattr(source, name, value)
+    return source.id
 
 
-def _sections(page: str, file: Path) -> list[ValidDocument]:
-    text = file.read_text()
-    headings = [match for match in _HEADING.finditer(text) if text[: match.start()].count("```") % 2 == 0]
-    sections = []
-    for number, heading in enumerate(headings):
-        end = headings[number + 1].start() if number + 1 < len(headings) else len(text)
-        title = heading[2].replace("`", "")
-        anchor = anchor_of(title)
-        content = plain_text(text[heading.end() : end])
-        sections.append(
-            read_document(
-                {
-                    "id": f"{file.stem}-{anchor}",
-                    "title": title,
-                    "content": content,
-                    "excerpt": next((line for line in content.splitlines() if line[:1].isalpha()), "")[:200],
-                    "url": f"/docs/{page}#{anchor}" if page else f"/docs#{anchor}",
-                    "author": "Site Search documentation",
-                    "section": file.stem,
-                }
-            )
-        )
-    return sections
+def _crawl(part: Runtime, kept: dict[str, Any]) -> int:
+    """Crawl the documentation; gives how many pages are indexed.
+
+    Raises:
+        ConfigurationError: It cannot be crawled.
+    """
+    with part.database.write() as session:
+        source = session.get_one(Source, kept["source_id"])
+        # At another address, all pages are others.
+        run_id = runs.request_run(session, source, max_removed_percent=100).id
+        claim = runs.claim_run(session, run_id)
+    if claim is not None:
+        with crawl_parts(part) as parts:
+            execute(parts, claim, RunControl())
+    with part.database.read() as session:
+        run = session.get_one(SourceRun, run_id)
+    if run.status == "failed" and run.error is not None:
+        raise ConfigurationError(f"the documentation could not be crawled: {run.error['message']}")
+    return run.indexed + run.unchanged
 
 
 def _text(kept: dict[str, Any], base_url: str, count: int) -> str:
     tokens = kept["keys"]
     return f"""
-The demo is ready: {count} sections of the documentation are indexed.
+The demo is ready: {count} pages of the documentation were crawled.
 
   Private key  {tokens["private"]}
   Search key   {tokens["search"]}

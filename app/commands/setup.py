@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ import orjson
 from flask import current_app
 from flask.cli import AppGroup, with_appcontext
 
+from app import logs
 from app.commands.demo_data import make_demo
 from app.runtime import runtime
 from app.storage.migrate import upgrade
@@ -30,6 +32,8 @@ def upgrade_database() -> None:
 def demo(base_url: str) -> None:
     """Set up the demo account, its site, keys and documents, and print how to use them."""
     upgrade(runtime().database)
+    # The requests for the documentation's pages are no visitors'.
+    logs.access.setLevel(logging.WARNING)
     click.echo(make_demo(runtime(), base_url))
 
 

@@ -15,13 +15,14 @@ from app.models.events import (
 )
 from app.models.keys import EngineCredential, Key
 from app.models.sites import EngineTask, Site
-from app.models.sources import RunPage, Source, SourcePage, SourceRun
+from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
 from app.models.usage import UsageDay
 
 __all__ = [
     "API_SOURCE",
     "Account",
     "Base",
+    "CrawlHost",
     "DepartureReason",
     "EngineCredential",
     "EngineTask",

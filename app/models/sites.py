@@ -68,7 +68,7 @@ class EngineTask(Base):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     engine: Mapped[str] = mapped_column(String(255))
     action: Mapped[str] = mapped_column(String(32))
-    """``delete_index``, ``revoke_credential`` or ``purge_site``."""
+    """``delete_index``, ``revoke_credential``, ``purge_site``, ``remove_source`` or ``release_source``."""
     subject: Mapped[str] = mapped_column(String(255))
     attempts: Mapped[int] = mapped_column(default=0)
     due_at: Mapped[datetime]

@@ -34,6 +34,8 @@ class Source(Base):
     """Sent to the source's host alone; never shown."""
     max_pages: Mapped[int | None]
     max_depth: Mapped[int | None]
+    title_suffix: Mapped[str | None] = mapped_column(String(1024))
+    """What the titles of its pages have in common at their end; documents go without."""
     next_run_at: Mapped[datetime | None]
     """When the schedule wants the next run; ``NULL`` without one."""
     created_at: Mapped[datetime]
@@ -47,7 +49,7 @@ class SourceRun(Base):
     __table_args__ = (
         Index("ix_source_runs_open", "source_id", unique=True, sqlite_where=_OPEN, postgresql_where=_OPEN),
         Index(None, "source_id", "queued_at"),
-        Index(None, "status", "lease_until"),
+        Index(None, "status", "waiting_since"),
     )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
@@ -62,12 +64,23 @@ class SourceRun(Base):
     queued_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+    waiting_since: Mapped[datetime]
+    """When it was queued, or handed back by a process that had it: who waits longest is next."""
+    lease: Mapped[str | None] = mapped_column(String(32))
+    """Names the claim of the process that works on it; another claim has another name."""
     lease_until: Mapped[datetime | None]
-    """Until when the process that works on it has it; after that, another continues it."""
+    """Until when the claim holds; after that, another process continues the run."""
+    lapses: Mapped[int] = mapped_column(default=0)
+    """How often a claim lapsed because its process was killed."""
     cancelled: Mapped[bool] = mapped_column(default=False)
     """Tell whether somebody asked that it stop."""
     sync_id: Mapped[str | None] = mapped_column(String(32))
+    seeded: Mapped[bool] = mapped_column(default=False)
+    """Whether all addresses are known from which others are found."""
+    complete: Mapped[bool] = mapped_column(default=True)
+    """Whether, as far as is known, it sees all there is, so that the source's other documents may go."""
     found: Mapped[int] = mapped_column(default=0)
+    """Addresses known so far; at the end, the sum of the others but ``removed``."""
     indexed: Mapped[int] = mapped_column(default=0)
     unchanged: Mapped[int] = mapped_column(default=0)
     removed: Mapped[int] = mapped_column(default=0)
@@ -96,17 +109,39 @@ class SourcePage(Base):
     """What a source's next run must know of a page: enough to ask whether it changed, and to do without its body."""
 
     __tablename__ = "source_pages"
+    __table_args__ = (Index(None, "source_id", "text_digest"), Index(None, "source_id", "document_id"))
 
     source_id: Mapped[str] = mapped_column(ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True)
     url: Mapped[str] = mapped_column(String(2048), primary_key=True)
     document_id: Mapped[str | None] = mapped_column(String(512))
     """The document that it became; ``NULL`` if none."""
+    reason: Mapped[str | None] = mapped_column(String(32))
+    """Why it became none."""
     etag: Mapped[str | None] = mapped_column(String(512))
     last_modified: Mapped[str | None] = mapped_column(String(64))
     digest: Mapped[bytes | None] = mapped_column(LargeBinary)
-    """Of what was read from it: an unchanged page is not written again."""
+    """Of all that was read from it: an unchanged page is not written again."""
+    text_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
+    """Of its title and text: of pages with the same ones, one is indexed."""
     title: Mapped[str | None] = mapped_column(String(1024))
     """As the page has it, with what the site's titles share."""
+    document_title: Mapped[str | None] = mapped_column(String(1024))
+    """As the document has it."""
     links: Mapped[bytes | None] = mapped_column(LargeBinary)
     """Where it leads, compressed: an unchanged page has no body to find them in."""
     fetched_at: Mapped[datetime]
+
+
+class CrawlHost(Base):
+    """When a host may be asked again, as all processes of the installation see it."""
+
+    __tablename__ = "crawl_hosts"
+    __table_args__ = (Index(None, "next_at"),)
+
+    host: Mapped[str] = mapped_column(String(255), primary_key=True)
+    next_at: Mapped[float]
+    """Unix seconds before which no request may begin."""
+    slowness: Mapped[float]
+    """Seconds that it takes to answer."""
+    taken: Mapped[dict[str, float]] = mapped_column(JSON)
+    """The requests under way: a token for each, and when it was given."""

@@ -23,6 +23,7 @@ from app.pages.docs.views import show_docs, show_docs_image, show_docs_page
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview
+from app.pages.sources import views as sources
 from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
 from app.web.policy import OperationPolicy, set_policy
@@ -54,6 +55,16 @@ PAGES: dict[str, View] = {
     "keys.delete_key": keys.delete_key,
     "keys.rotate_key": keys.rotate_key,
     "keys.toggle_key": keys.toggle_key,
+    "sources.list_sources": sources.list_sources,
+    "sources.create_source": sources.create_source,
+    "sources.show_source": sources.show_source,
+    "sources.update_source": sources.update_source,
+    "sources.delete_source": sources.delete_source,
+    "sources.run_source": sources.run_source,
+    "sources.cancel_run": sources.cancel_run,
+    "sources.list_runs": sources.list_runs,
+    "sources.show_run": sources.show_run,
+    "sources.preview_page": sources.preview_page,
 }
 """Endpoint of the API to the view that answers people there."""
 
@@ -62,23 +73,22 @@ _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
 _MANAGED = OperationPolicy(MANAGING, has_page=True)
 _PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=charges_search)
 
+_SOURCES = "/sites/<int(signed=True):site_id>/sources"
+
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/", "pages.show_home", home.show_home, _PAGE),
     ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
     ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
+    (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _MANAGED),
+    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _MANAGED),
+    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _MANAGED),
     ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _MANAGED),
     (
         "/sites/<int(signed=True):site_id>/documents/export",
         "pages.export_documents",
         documents.export_documents,
         OperationPolicy(MANAGING),
-    ),
-    (
-        "/sites/<int(signed=True):site_id>/import",
-        "pages.show_import",
-        imports.show_import,
-        OperationPolicy(MANAGING, has_page=True),
     ),
     ("/docs", "pages.show_docs", show_docs, _GUIDE),
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),

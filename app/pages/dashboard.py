@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.clock import today
 from app.pages.charts import draw_chart
 from app.pages.layout import render
+from app.pages.sources.reports import explain_failure
 from app.plans import per_month
 from app.runtime import runtime
 from app.services import sites
@@ -85,4 +86,5 @@ def show_dashboard() -> str:
         chart=draw_chart(analytics.series),
         sites=found,
         site_total=total,
+        explain_failure=explain_failure,
     )

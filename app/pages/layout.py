@@ -16,7 +16,11 @@ from app.web.policy import OperationPolicy, set_policy
 from app.wording import counted, day_text, duration, moment_text, number
 
 NOTICES = {
-    "site-created": "Site added. Next: create a key and send your pages.",
+    "site-created": "Site added. Next: say where its pages are.",
+    "source-created": "Source added. Its pages are being found and read.",
+    "source-updated": "Source saved. Changes take effect with the next run.",
+    "source-deleted": "Source deleted. Its pages are being removed from the search.",
+    "source-deleted-alone": "Source deleted. Its pages stay in the search.",
     "site-updated": "Site saved.",
     "search-settings-updated": "Search settings saved. They take effect with the next search.",
     "site-paused": "Site paused. It cannot be searched or indexed until you resume it.",

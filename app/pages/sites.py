@@ -12,6 +12,7 @@ from app.pages.redirects import see_other
 from app.runtime import runtime
 from app.services import sites
 from app.services.access import keys
+from app.services.sources.sources import count_sources
 from app.web import actions
 from app.web.hosts import base_url
 from app.web.parsing import invalid
@@ -70,7 +71,7 @@ def create_site() -> Response:
     """Add a site."""
     refill_on_error(_create_form)
     site = actions.create_site(current_caller(), read_form(SiteCreateSchema()))
-    return see_other(f"/sites/{site.id}", notice="site-created")
+    return see_other(f"/sites/{site.id}/sources/create", notice="site-created")
 
 
 def show_site(site_id: int) -> str:
@@ -79,7 +80,8 @@ def show_site(site_id: int) -> str:
     with runtime().database.read() as session:
         site = sites.get_site(session, account_id, site_id)
         _, key_count = keys.list_keys(session, account_id, site_id, limit=1, offset=0)
-    return render("site.html", site=site, key_count=key_count, base_url=base_url())
+        source_count = count_sources(session, site.id)
+    return render("site.html", site=site, key_count=key_count, source_count=source_count, base_url=base_url())
 
 
 def show_edit_form(site_id: int) -> str:

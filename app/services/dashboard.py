@@ -12,17 +12,19 @@ from app.plans import PlanLimits, per_month, shown
 from app.services.access.keys import count_keys
 from app.services.daily_usage import usage_between
 from app.services.sites import count_documents, count_sites
+from app.services.sources.sources import FailedSource, list_failed
 
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """Counts and limits as the API shows them."""
+    """Counts, limits, and what went wrong, as the API shows them."""
 
     siteCount: int
     apiKeyCount: int
     plan: str
     usage: dict[str, int]
     limits: dict[str, int | bool]
+    failed_sources: list[FailedSource]
 
 
 def get_dashboard(
@@ -51,4 +53,5 @@ def get_dashboard(
             "searches_per_month": shown(monthly),
             "unlimited": limits.sites is None and limits.keys is None and monthly is None,
         },
+        failed_sources=list_failed(session, account_id),
     )

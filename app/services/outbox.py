@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -19,6 +20,8 @@ from backends.errors import BackendError
 DELETE_INDEX = "delete_index"
 REVOKE_CREDENTIAL = "revoke_credential"
 PURGE_SITE = "purge_site"
+REMOVE_SOURCE = "remove_source"
+RELEASE_SOURCE = "release_source"
 
 MAX_DELAY = timedelta(minutes=5)
 PURGE_STEP = 500
@@ -32,10 +35,24 @@ def add(session: Session, engine: str, action: str, subject: str, *, due_at: dat
     session.add(EngineTask(engine=engine, action=action, subject=subject, due_at=due_at or moment, created_at=moment))
 
 
-def run_due(database: Database, engines: Engines, counters: CounterStore, *, limit: int = 100) -> int:
+Handler = Callable[[EngineTask], datetime | None]
+"""Works on a task of another module; gives when to go on, ``None`` when it is done."""
+
+
+def run_due(
+    database: Database,
+    engines: Engines,
+    counters: CounterStore,
+    handlers: Mapping[str, Handler],
+    *,
+    limit: int = 100,
+) -> int:
     """Do what is due. What fails stays and is tried again, later each time.
 
     Doing a task twice is harmless, so several machines may run this at once.
+
+    Args:
+        handlers: Actions that are other modules', and who works on them.
 
     Returns:
         How many tasks were finished.
@@ -47,17 +64,28 @@ def run_due(database: Database, engines: Engines, counters: CounterStore, *, lim
     finished = 0
     for task in tasks:
         try:
-            _run(database, engines, counters, task)
+            go_on_at = _run(database, engines, counters, handlers, task)
         except BackendError as error:
             _postpone(database, task, error)
-        else:
-            with database.write() as session:
+            continue
+        with database.write() as session:
+            if go_on_at is None:
                 session.execute(delete(EngineTask).where(EngineTask.id == task.id))
-            finished += 1
+                finished += 1
+            else:
+                session.execute(update(EngineTask).where(EngineTask.id == task.id).values(due_at=go_on_at))
     return finished
 
 
-def _run(database: Database, engines: Engines, counters: CounterStore, task: EngineTask) -> None:
+def _run(
+    database: Database,
+    engines: Engines,
+    counters: CounterStore,
+    handlers: Mapping[str, Handler],
+    task: EngineTask,
+) -> datetime | None:
+    if task.action in handlers:
+        return handlers[task.action](task)
     match task.action:
         case "delete_index":
             engines.get_engine(task.engine).delete_index(task.subject)
@@ -68,6 +96,7 @@ def _run(database: Database, engines: Engines, counters: CounterStore, task: Eng
             purge_site(database, counters, account_id, site_id)
         case other:
             raise AssertionError(f"unknown engine task {other!r}")
+    return None
 
 
 def _postpone(database: Database, task: EngineTask, error: BackendError) -> None:

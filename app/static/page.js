@@ -15,3 +15,31 @@ for (const button of document.querySelectorAll("[data-copy]")) {
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
 }
+
+// What goes on by itself, such as a crawl, is fetched again and put in its place, until it has ended.
+async function follow() {
+  const part = document.querySelector("[data-live]");
+  if (!part) return;
+  await new Promise((resolve) => { setTimeout(resolve, 1000 * part.dataset.live); });
+  try {
+    const answer = document.hidden ? null : await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (answer?.ok) replace(part, new DOMParser().parseFromString(await answer.text(), "text/html"));
+  } catch {
+    // Without a network, the next look finds out.
+  }
+  follow();
+}
+
+function replace(part, page) {
+  const fresh = page.getElementById(part.id);
+  if (!fresh || part.querySelector("details[open]") && "live" in fresh.dataset) return;
+  const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
+  part.replaceWith(document.adoptNode(fresh));
+  if (focused) document.getElementById(focused)?.focus();
+  if ("live" in fresh.dataset) return;
+  document.querySelector(".notice")?.remove();
+  const end = document.getElementById("live-end");
+  if (end) end.textContent = fresh.querySelector("h1").textContent;
+}
+
+follow();

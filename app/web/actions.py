@@ -24,6 +24,7 @@ from app.services.access.credentials import SiteRecord, credential_change
 from app.services.access.keys import KeyView
 from app.services.imports import FileImport, ImportOutcome, told_progress
 from app.services.search import TimedResult, Visitor, encode_hit, for_site
+from app.services.sources import removal
 from app.web.auth import Caller
 from app.web.error_handlers import translate
 from app.web.logins import check_own_password
@@ -67,9 +68,11 @@ def delete_site(caller: Caller, site_id: int) -> None:
     Raises:
         ApiError: 404.
     """
+    part = runtime()
+    removal.delete_pages_of_sites(part.database, caller.account.id, site_id)
     with changing(caller) as session:
         sites.delete_site(session, caller.account.id, site_id)
-    runtime().run_engine_tasks()
+    part.run_engine_tasks()
 
 
 def create_key(caller: Caller, site_id: int, fields: dict[str, Any]) -> tuple[KeyView, str]:
@@ -154,6 +157,7 @@ def delete_account(caller: Caller, password: str, reason: str) -> None:
     """
     part = runtime()
     check_own_password(caller.account.id, password)
+    removal.delete_pages_of_sites(part.database, caller.account.id)
     with changing(caller) as session:
         accounts.delete_account(session, caller.account.id, reason=reason)
     part.counters.forget_account(caller.account.id, now=now().timestamp())

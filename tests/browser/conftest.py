@@ -73,8 +73,9 @@ def browser(start_browser: Callable[[Path], Any], tmp_path: Path) -> Iterator[An
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The service with two worker processes."""
-    with running_server(tmp_path_factory.mktemp("service"), default_plan="pro") as running:
+    """The service with two worker processes; the websites of its customers are on this machine."""
+    folder = tmp_path_factory.mktemp("service")
+    with running_server(folder, default_plan="pro", crawl_private_addresses="true") as running:
         yield running
 
 

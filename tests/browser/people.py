@@ -8,6 +8,8 @@ from typing import Any
 from tests.callers import PASSWORD
 
 WAIT_SECONDS = 15
+RUN_SECONDS = 120
+"""How long a run of a source may take, which a process of low priority does."""
 
 
 class Person:
@@ -53,20 +55,20 @@ class Person:
     def text(self) -> str:
         return str(self.find("body").text)
 
-    def wait(self, condition: Callable[[], Any], what: str) -> Any:
+    def wait(self, condition: Callable[[], Any], what: str, seconds: int = WAIT_SECONDS) -> Any:
         """Wait until something is so."""
         from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
         from selenium.webdriver.support.ui import WebDriverWait
 
         # An element is stale when the next page comes while it is looked at.
-        waiting = WebDriverWait(self.driver, WAIT_SECONDS, 0.1, ignored_exceptions=[StaleElementReferenceException])
+        waiting = WebDriverWait(self.driver, seconds, 0.1, ignored_exceptions=[StaleElementReferenceException])
         try:
             return waiting.until(lambda _: condition())
         except TimeoutException as error:
             raise AssertionError(f"{what}; at {self.driver.current_url}: {self.text[:500]}") from error
 
-    def sees(self, words: str) -> None:
-        self.wait(lambda: words in self.text, f"{words!r} never came")
+    def sees(self, words: str, seconds: int = WAIT_SECONDS) -> None:
+        self.wait(lambda: words in self.text, f"{words!r} never came", seconds)
 
     def register(self, email: str) -> None:
         self.go("/")
@@ -81,8 +83,8 @@ class Person:
         self.press("Add a site", "a")
         self.fill(name=name, url=url)
         self.press("Add site")
-        self.sees("Next: create a key and send your pages")
-        return str(self.driver.current_url).removeprefix(self.base_url).partition("?")[0]
+        self.sees("Where are your pages?")
+        return str(self.driver.current_url).removeprefix(self.base_url).partition("/sources")[0]
 
     def make_key(self, site: str, name: str, kind: str) -> str:
         """Make a key; gives its token, which the page shows this once."""

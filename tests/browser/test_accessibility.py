@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.people import Person
+from tests.browser.people import RUN_SECONDS, Person
 from tests.browser.stub import Stub, running_stub
 from tests.browser.test_widget import Customer, Visitor
 from tests.browser.test_widget_engines import MEILISEARCH
@@ -34,6 +34,13 @@ MINE = [
     "/sites/{site}/try",
     "/sites/{site}/try?q=lighthouse",
     "/sites/{site}/try?q=zeppelin",
+    *(f"/sites/{{site}}/sources/create?kind={kind}" for kind in ("website", "wordpress", "api")),
+    "/sites/{site}/sources/{source}/edit",
+    "/api/sites/{site}/sources",
+    "/api/sites/{site}/sources/{source}",
+    "/api/sites/{site}/sources/{source}/runs",
+    "/api/sites/{site}/sources/{source}/runs/{run}",
+    "/sites/{site}/import",
     "/api/sites/{site}/keys",
     "/api/analytics",
     "/profile/edit",
@@ -78,6 +85,7 @@ def look(browser: Any, axe: Path, request: pytest.FixtureRequest) -> Look:
 def test_every_page_passes(server: Server, browser: Any, look: Look, tmp_path: Path) -> None:
     email = f"{tmp_path.name.strip('_')}@example.com"
     customer = Customer(server, email)
+    source = customer.make_source("https://museum.example.com/")
     wrong: dict[str, list[str]] = {}
     ann = Person(browser, server.base_url)
     for path in OPEN:
@@ -88,10 +96,37 @@ def test_every_page_passes(server: Server, browser: Any, look: Look, tmp_path: P
     ann.press("Log in")
     ann.sees("Dashboard")
     for template in MINE:
-        path = template.format(site=customer.site_id)
+        path = template.format(site=customer.site_id, source=source["id"], run=source["last_run"]["id"])
         ann.go(path)
         wrong[f"{path}, logged in"] = look()
     assert {path: found for path, found in wrong.items() if found} == {}
+
+
+def test_a_preview_a_mistake_and_a_report_pass(
+    server: Server, browser: Any, look: Look, tmp_path: Path, other_origin: tuple[str, Path]
+) -> None:
+    base_url, folder = other_origin
+    folder.joinpath("index.html").write_text(
+        "<title>Museum</title><main><p>Ships and lighthouses of the harbour.</p></main><a href=/gone.html>Gone</a>"
+    )
+    wrong: dict[str, list[str]] = {}
+    kim = Person(browser, server.base_url)
+    kim.register(f"kim-{tmp_path.name.strip('_')}@example.com")
+    kim.add_site("Museum", base_url)
+    kim.fill(url="https://example.org")
+    kim.press("Preview the page")
+    kim.sees("must be")
+    wrong["mistake"] = look()
+    kim.fill(url=base_url)
+    kim.press("Preview the page")
+    kim.sees("What this page becomes")
+    wrong["preview"] = look()
+    kim.press("Start")
+    kim.sees("Source added")
+    wrong["progress"] = look()
+    kim.sees("1 page indexed, 1 left out: 1 not found.", RUN_SECONDS)
+    wrong["report"] = look()
+    assert {state: found for state, found in wrong.items() if found} == {}
 
 
 def test_the_search_box_passes(browser: Any, look: Look, tmp_path: Path) -> None:

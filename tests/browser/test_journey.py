@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
-from tests.browser.people import Person
+from tests.browser.people import RUN_SECONDS, Person
 from tests.callers import PASSWORD, page
 from tests.server import Server
 
@@ -72,6 +73,30 @@ def test_a_customer_registers_indexes_finds_reads_the_analytics_pauses_and_leave
     assert ended.status_code == 401
     ann.go("/dashboard")
     assert browser.current_url == f"{server.base_url}/login?next=/dashboard"
+
+
+def test_a_site_fills_itself_while_its_owner_watches(
+    server: Server, browser: Any, other_origin: tuple[str, Path]
+) -> None:
+    base_url, folder = other_origin
+    pages = "".join(f"<a href=/{number}.html>Room {number}</a>" for number in range(40))
+    folder.joinpath("index.html").write_text(f"<title>Museum</title><main><p>Forty rooms.</p></main><nav>{pages}</nav>")
+    for number in range(40):
+        text = f"Room {number} shows lighthouse number {number * 7919}."
+        folder.joinpath(f"{number}.html").write_text(f"<title>Room {number}</title><main><p>{text}</p></main>")
+    bea = Person(browser, server.base_url)
+    bea.register("bea@example.com")
+    site = bea.add_site("Museum", base_url)
+
+    bea.press("Start")
+    bea.sees("Source added. Its pages are being found and read.")
+    bea.sees("41 pages indexed.", RUN_SECONDS)
+    assert "Source added" not in bea.text, "the page was fetched again, not loaded again"
+    bea.press("Run now")
+    bea.sees("41 pages indexed (unchanged).", RUN_SECONDS)
+
+    bea.go(f"{site}/try?q=31676")
+    assert bea.texts(".hits h2") == ["Room 4"]
 
 
 def test_the_keyboard_is_enough(server: Server, browser: Any) -> None:

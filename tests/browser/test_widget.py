@@ -51,6 +51,11 @@ class Customer:
         token: str = self._call("POST", f"/api/sites/{self.site_id}/keys", {"name": kind, "type": kind})["api_key"]
         return token
 
+    def make_source(self, url: str) -> dict[str, Any]:
+        made = self._call("POST", f"/api/sites/{self.site_id}/sources", {"kind": "website", "url": url})
+        source: dict[str, Any] = made["source"]
+        return source
+
     def pause(self) -> None:
         self._call("PUT", f"/sites/{self.site_id}", {"active": False})
 

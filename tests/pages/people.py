@@ -61,10 +61,13 @@ class Person:
     def send(self, button: str, **values: str) -> TestResponse:
         """Fill in a form and press its button; gives the answer to the form itself."""
         form = self.form(button)
+        pressed = next(found.attributes for found in form.all("button") if found.text == button)
         sent = filled(form) | values
         unknown = set(values) - {found.attributes.get("name") for found in form.walk()}
         assert not unknown, f"the form has no {unknown}"
-        action = form.attributes.get("action") or self.path
+        if "name" in pressed:
+            sent[pressed["name"]] = pressed["value"]
+        action = pressed.get("formaction") or form.attributes.get("action") or self.path
         if form.attributes.get("method", "get") == "get":
             return self.call("GET", action, query_string=sent)
         return self.call(form.attributes["method"].upper(), action, data=sent)

@@ -11,6 +11,7 @@ from flask import Flask
 from app.web.headers import CONTENT_SECURITY_POLICY
 from tests.callers import Tenant, page
 from tests.pages.people import Person, person_of
+from tests.pages.sources.test_views import make_source
 
 OPEN = ["/", "/login", "/register", "/docs", "/nope"]
 MINE = [
@@ -28,6 +29,13 @@ MINE = [
     "/sites/{site}/try",
     "/sites/{site}/try?q=page",
     "/sites/{site}/try?q=zeppelin",
+    "/sites/{site}/sources/create",
+    *(f"/sites/{{site}}/sources/create?kind={kind}" for kind in ("sitemap", "feed", "wordpress", "api")),
+    "/sites/{site}/sources/{source}/edit",
+    "/api/sites/{site}/sources",
+    "/api/sites/{site}/sources/{source}",
+    "/api/sites/{site}/sources/{source}/runs",
+    "/api/sites/{site}/sources/{source}/runs/{run}",
     "/api/sites/{site}/keys",
     "/api/sites/{site}/keys/{key}",
     "/api/sites/{site}/keys/{key}/edit",
@@ -45,13 +53,16 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
     """Every page, as a passer-by and as a customer see it, for tests that only look."""
     ann.set_plan("pro")
     ann.index(page(1, author="Ann"), page(2, author="Bo"), page(3, author="Ann"))
+    source = make_source(ann)
     seen = []
     for path in OPEN:
         visitor = Person(shared_app)
         visitor.call("GET", path)
         seen.append((path, visitor))
     for template in MINE:
-        path = template.format(site=ann.site_id, key=ann.keys["search"]["id"])
+        path = template.format(
+            site=ann.site_id, key=ann.keys["search"]["id"], source=source["id"], run=source["last_run"]["id"]
+        )
         person = person_of(ann)
         person.call("GET", path)
         seen.append((path, person))

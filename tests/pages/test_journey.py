@@ -15,16 +15,16 @@ def test_from_the_front_page_to_leaving_without_a_line_of_javascript(app: Flask)
     assert "Make your first site searchable" in ann.page.text
     ann.follow("Add a site")
     ann.press("Add site", name="Museum", url="https://museum.example.com")
-    site = ann.path.partition("?")[0]
+    site = ann.path.partition("/sources")[0]
     ann.go("/dashboard")
-    assert "Next: create a key" in ann.page.text
-    ann.follow("Create a key")
+    assert "Next: where are your pages?" in ann.page.text
+    ann.follow("Add pages to Museum")
+    ann.follow("Add a source")
+    ann.follow("The API Your server sends its pages.")
+    ann.follow("Create a private key")
     ann.press("Create key", name="Server", type="private")
     token = re.search(r"svc_prv_\w{38}", ann.page.text)
     assert token is not None
-    ann.go("/dashboard")
-    assert "Next: send your pages" in ann.page.text
-
     program = ApiClient(app, token[0])
     assert program.post("/api/v1/index/bulk", json={"documents": [page(1), page(2)]}).status_code == 200
     ann.go(site)

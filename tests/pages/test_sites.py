@@ -19,9 +19,12 @@ def test_a_new_site_says_what_to_do_next(app: Flask) -> None:
     assert response.status_code == 303
     ann.go(response.headers["Location"])
     assert ann.notice.startswith("Site added.")
-    assert ann.page.one("h1").text == "Museum Active"
+    ann.follow("The API Your server sends its pages.")
     commands = [found.raw_text for found in ann.page.all("code")]
     assert any(text.startswith('curl "http://localhost/api/v1/index/bulk?site_id=') for text in commands)
+    ann.follow("Museum")
+    assert ann.page.one("h1").text == "Museum Active"
+    commands = [found.raw_text for found in ann.page.all("code")]
     script = '<script src="http://localhost/widget.js" data-key="svc_pub_…" async></script>'
     assert f'<div id="site-search"></div>\n{script}' in commands
     ann.follow("Create a key")
@@ -56,7 +59,7 @@ def test_an_address_may_be_typed_without_https(person: Person, tenant: Tenant, t
     person.press("Add site", name="Digital", url=typed)
     assert person.notice.startswith("Site added.")
     assert tenant.browser.get("/sites").get_json()["sites"][-1]["url"] == url
-    path = person.path.partition("?")[0]
+    path = person.path.partition("/sources")[0]
     person.go(f"{path}/edit")
     person.press("Save", url=typed)
     assert tenant.browser.get(path).get_json()["site"]["url"] == url
@@ -188,6 +191,7 @@ def test_public_url_stands_in_what_is_pasted(tmp_path: Path) -> None:
         ann = register_person(app, "ann@example.com")
         ann.go("/sites/create")
         ann.press("Add site", name="Museum", url="https://museum.example.com")
+        ann.follow("Museum")
         assert 'src="https://search.example.org/widget.js"' in ann.page.text
         assert "http://localhost" not in ann.page.text
     finally:

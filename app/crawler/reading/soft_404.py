@@ -35,7 +35,7 @@ NO_WORD = re.compile(r"[\W_]+")
 
 
 def is_soft_404(title: str, content: str) -> bool:
-    """Tell whether a page is a message that there is no page: its title or first line says just that, and little follows."""
+    """Tell whether a page only says that there is none: its title or first line says so, and little follows."""
     if len(content) > MAX_CHARACTERS:
         return False
     for line in (title, content.partition("\n")[0]):

@@ -54,6 +54,7 @@ def upgrade() -> None:
     sa.Column('headers', sa.JSON(), nullable=False),
     sa.Column('max_pages', sa.Integer(), nullable=True),
     sa.Column('max_depth', sa.Integer(), nullable=True),
+    sa.Column('title_suffix', sa.String(length=1024), nullable=True),
     sa.Column('next_run_at', sa.BigInteger(), nullable=True),
     sa.Column('created_at', sa.BigInteger(), nullable=False),
     sa.Column('updated_at', sa.BigInteger(), nullable=False),
@@ -68,15 +69,22 @@ def upgrade() -> None:
     sa.Column('source_id', sa.String(length=32), nullable=False),
     sa.Column('url', sa.String(length=2048), nullable=False),
     sa.Column('document_id', sa.String(length=512), nullable=True),
+    sa.Column('reason', sa.String(length=32), nullable=True),
     sa.Column('etag', sa.String(length=512), nullable=True),
     sa.Column('last_modified', sa.String(length=64), nullable=True),
     sa.Column('digest', sa.LargeBinary(), nullable=True),
+    sa.Column('text_digest', sa.LargeBinary(), nullable=True),
     sa.Column('title', sa.String(length=1024), nullable=True),
+    sa.Column('document_title', sa.String(length=1024), nullable=True),
     sa.Column('links', sa.LargeBinary(), nullable=True),
     sa.Column('fetched_at', sa.BigInteger(), nullable=False),
     sa.ForeignKeyConstraint(['source_id'], ['sources.id'], name=op.f('fk_source_pages_source_id'), ondelete='CASCADE'),
     sa.PrimaryKeyConstraint('source_id', 'url', name=op.f('pk_source_pages'))
     )
+    with op.batch_alter_table('source_pages', schema=None) as batch_op:
+        batch_op.create_index(batch_op.f('ix_source_pages_source_id_document_id'), ['source_id', 'document_id'], unique=False)
+        batch_op.create_index(batch_op.f('ix_source_pages_source_id_text_digest'), ['source_id', 'text_digest'], unique=False)
+
     op.create_table('source_runs',
     sa.Column('id', sa.String(length=32), nullable=False),
     sa.Column('source_id', sa.String(length=32), nullable=False),
@@ -86,9 +94,14 @@ def upgrade() -> None:
     sa.Column('queued_at', sa.BigInteger(), nullable=False),
     sa.Column('started_at', sa.BigInteger(), nullable=True),
     sa.Column('finished_at', sa.BigInteger(), nullable=True),
+    sa.Column('waiting_since', sa.BigInteger(), nullable=False),
+    sa.Column('lease', sa.String(length=32), nullable=True),
     sa.Column('lease_until', sa.BigInteger(), nullable=True),
+    sa.Column('lapses', sa.Integer(), nullable=False),
     sa.Column('cancelled', sa.Boolean(), nullable=False),
     sa.Column('sync_id', sa.String(length=32), nullable=True),
+    sa.Column('seeded', sa.Boolean(), nullable=False),
+    sa.Column('complete', sa.Boolean(), nullable=False),
     sa.Column('found', sa.Integer(), nullable=False),
     sa.Column('indexed', sa.Integer(), nullable=False),
     sa.Column('unchanged', sa.Integer(), nullable=False),
@@ -101,7 +114,7 @@ def upgrade() -> None:
     with op.batch_alter_table('source_runs', schema=None) as batch_op:
         batch_op.create_index('ix_source_runs_open', ['source_id'], unique=True, sqlite_where=sa.text("status IN ('queued', 'running')"), postgresql_where=sa.text("status IN ('queued', 'running')"))
         batch_op.create_index(batch_op.f('ix_source_runs_source_id_queued_at'), ['source_id', 'queued_at'], unique=False)
-        batch_op.create_index(batch_op.f('ix_source_runs_status_lease_until'), ['status', 'lease_until'], unique=False)
+        batch_op.create_index(batch_op.f('ix_source_runs_status_waiting_since'), ['status', 'waiting_since'], unique=False)
 
     op.create_table('run_pages',
     sa.Column('run_id', sa.String(length=32), nullable=False),
@@ -116,9 +129,19 @@ def upgrade() -> None:
     with op.batch_alter_table('run_pages', schema=None) as batch_op:
         batch_op.create_index(batch_op.f('ix_run_pages_run_id_status_position'), ['run_id', 'status', 'position'], unique=False)
 
+    op.create_table('crawl_hosts',
+    sa.Column('host', sa.String(length=255), nullable=False),
+    sa.Column('next_at', sa.Double(), nullable=False),
+    sa.Column('slowness', sa.Double(), nullable=False),
+    sa.Column('taken', sa.JSON(), nullable=False),
+    sa.PrimaryKeyConstraint('host', name=op.f('pk_crawl_hosts'))
+    )
+    with op.batch_alter_table('crawl_hosts', schema=None) as batch_op:
+        batch_op.create_index(batch_op.f('ix_crawl_hosts_next_at'), ['next_at'], unique=False)
+
 
 def downgrade() -> None:
-    for table in ('run_pages', 'source_runs', 'source_pages', 'sources', 'syncs'):
+    for table in ('crawl_hosts', 'run_pages', 'source_runs', 'source_pages', 'sources', 'syncs'):
         op.drop_table(table)
     op.drop_index('ix_documents_source', table_name='documents')
     op.drop_index('ix_documents_deleted', table_name='documents')

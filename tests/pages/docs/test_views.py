@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 
-import orjson
 import pytest
 from flask import Flask
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from app.commands.demo_data import documentation
-from app.documentation import FOR_DEVELOPERS, anchor_of, documentation_files, plain_text
+from app.documentation import anchor_of, documentation_files
 from app.pages.docs.markdown import render_markdown
 from app.pages.docs.schema_tables import describe_type, examples_of
 from app.web.openapi import document
@@ -66,19 +64,6 @@ def test_examples_are_what_the_schemas_accept(app: Flask) -> None:
     assert checked > 12
 
 
-def test_the_demos_search_results_lead_to_their_sections(passer_by: Person) -> None:
-    sections = documentation()
-    assert len(sections) > 10
-    ids: dict[str, set[str]] = {}
-    for section in (orjson.loads(valid.body) for valid in sections):
-        path, _, anchor = section["url"].partition("#")
-        if path not in ids:
-            shown = passer_by.go(path)
-            assert passer_by.response.status_code == 200
-            ids[path] = {found.attributes["id"] for found in shown.walk() if "id" in found.attributes}
-        assert anchor in ids[path], section["url"]
-
-
 def test_every_page_of_the_documentation_is_linked(passer_by: Person) -> None:
     shown = passer_by.go("/docs")
     links = {found.attributes["href"] for found in shown.all("a")}
@@ -107,11 +92,6 @@ def test_other_pictures_are_404(passer_by: Person, name: str) -> None:
     assert passer_by.call("GET", f"/docs/images/{name}").status_code == 404
 
 
-def test_the_demo_indexes_what_customers_and_operators_read() -> None:
-    sections = {orjson.loads(valid.body)["section"] for valid in documentation()}
-    assert sections == {"README"} | (set(documentation_files()) - FOR_DEVELOPERS - {""})
-
-
 @pytest.mark.parametrize("name", ["nope", "..", "%2e%2e", "engines.md", "..%2fREADME", "README", "%00"])
 def test_other_names_are_404(passer_by: Person, name: str) -> None:
     assert passer_by.call("GET", f"/docs/{name}").status_code == 404
@@ -134,7 +114,7 @@ def test_markdown_links_between_files_lead_to_pages() -> None:
     assert hrefs == ["/docs/engines#size", "/docs/engines", "/docs#keys", "https://a.example/x.md", "#x"]
 
 
-def test_anchors_are_those_of_the_demo() -> None:
+def test_anchors_are_made_of_headings() -> None:
     assert anchor_of("A tour of the `API`!") == "a-tour-of-the-api"
 
 
@@ -153,10 +133,3 @@ def test_anchors_are_those_of_the_demo() -> None:
 )
 def test_types_are_said_in_words(schema: dict[str, object], words: str) -> None:
     assert describe_type(schema) == words
-
-
-def test_what_the_demo_indexes_reads_as_text() -> None:
-    table = "| a | b |\n|---|---|\n| `x` | y |\n| z | | w |"
-    markdown = f"See [the guide](docs/x.md) for **bold** `code`.\n\n{table}\n\n```sh\ncurl -x\n```\n<!-- z -->"
-    assert plain_text(markdown) == "See the guide for bold code.\n\na · b\n\nx · y\nz · w\n\ncurl -x"
-    assert plain_text("![A box](images/box.png)\n\n- **one** x-y\n- two") == "A box\n\none x-y\ntwo"

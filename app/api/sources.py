@@ -1,0 +1,166 @@
+"""Sources of a site, their runs, and the preview of a page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.api import examples
+from app.errors import ErrorCode
+from app.runtime import runtime
+from app.services.sources import runs, sources
+from app.web import source_actions
+from app.web.auth import MANAGING
+from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
+from app.web.request_checks import current_caller
+from schemas.base import NothingSchema
+from schemas.sites import PageQuerySchema, SuccessSchema
+from schemas.sources import (
+    PreviewAnswerSchema,
+    PreviewSchema,
+    RunAnswerSchema,
+    RunListSchema,
+    RunRequestSchema,
+    RunShowSchema,
+    SourceAnswerSchema,
+    SourceCreateSchema,
+    SourceDeleteQuerySchema,
+    SourceListSchema,
+    SourceShowSchema,
+    SourceUpdateSchema,
+)
+
+blp = ApiBlueprint("sources", __name__, description="Where a site's pages are: crawled on request and on a schedule.")
+
+SITE_SOURCES = "/api/sites/<int(signed=True):site_id>/sources"
+SOURCE = SITE_SOURCES + "/<string:source_id>"
+_ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SOURCE_NOT_FOUND)
+
+
+@blp.route(SITE_SOURCES, methods=["GET"])
+@blp.operation("listSources", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.arguments(PageQuerySchema, location="query")
+@blp.response(200, SourceListSchema)
+def list_sources(page: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """List a site's sources, oldest first."""
+    with runtime().database.read() as session:
+        found, total = sources.list_sources(session, current_caller().account.id, site_id, **page)
+        newest = runs.newest_runs(session, [source.id for source in found])
+        views = [sources.view(source, newest.get(source.id)) for source in found]
+    return {"sources": views, "total": total, **page}
+
+
+@blp.route(SITE_SOURCES, methods=["POST"])
+@blp.operation(
+    "createSource",
+    OperationPolicy(MANAGING),
+    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SOURCE_LIMIT_REACHED),
+    body=True,
+)
+@blp.arguments(SourceCreateSchema, example=examples.SOURCE)
+@blp.response(201, SourceAnswerSchema, example=examples.SOURCE_ANSWER)
+def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Create a source. Its first run is queued at once."""
+    source = source_actions.create_source(current_caller(), site_id, fields)
+    location = f"/api/sites/{site_id}/sources/{source.id}"
+    return {"success": True, "source": source}, 201, {"Location": location}
+
+
+@blp.route(SITE_SOURCES + "/preview", methods=["POST"])
+@blp.operation(
+    "previewPage",
+    OperationPolicy(MANAGING),
+    errors=(ErrorCode.SITE_NOT_FOUND,),
+    body=True,
+)
+@blp.arguments(PreviewSchema, example=examples.PREVIEW)
+@blp.response(200, PreviewAnswerSchema, example=examples.PREVIEW_ANSWER)
+def preview_page(fields: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """Show the document that a page would become, or the reason why it would become none. Nothing is stored."""
+    seen = source_actions.preview_page(current_caller(), site_id, fields)
+    return {"document": seen.document} if seen.document is not None else {"document": None, "reason": seen.reason}
+
+
+@blp.route(SOURCE, methods=["GET"])
+@blp.operation("showSource", OperationPolicy(MANAGING), errors=_ERRORS)
+@blp.response(200, SourceShowSchema)
+def show_source(site_id: int, source_id: str) -> dict[str, Any]:
+    """Get a source with its newest run."""
+    with runtime().database.read() as session:
+        source = sources.get_source(session, current_caller().account.id, site_id, source_id)
+        return {"source": sources.view(source, runs.newest_runs(session, [source.id]).get(source.id))}
+
+
+def _update(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
+    return {"success": True, "source": source_actions.update_source(current_caller(), site_id, source_id, changes)}
+
+
+@blp.route(SOURCE, methods=["PUT"])
+@blp.operation("updateSource", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
+@blp.arguments(SourceUpdateSchema)
+@blp.response(200, SourceAnswerSchema)
+def update_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
+    """Change a source. Omitted fields stay unchanged; the next run follows the change."""
+    return _update(changes, site_id, source_id)
+
+
+@blp.route(SOURCE, methods=["PATCH"])
+@blp.operation("patchSource", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
+@blp.arguments(SourceUpdateSchema)
+@blp.response(200, SourceAnswerSchema)
+def patch_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
+    """Same as PUT."""
+    return _update(changes, site_id, source_id)
+
+
+@blp.route(SOURCE, methods=["DELETE"])
+@blp.operation("deleteSource", OperationPolicy(MANAGING), errors=_ERRORS)
+@blp.arguments(SourceDeleteQuerySchema, location="query")
+@blp.response(200, SuccessSchema)
+def delete_source(query: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
+    """Delete a source and its documents, or keep these with `?keep_documents=true`."""
+    source_actions.delete_source(current_caller(), site_id, source_id, **query)
+    return {"success": True}
+
+
+@blp.route(SOURCE + "/run", methods=["POST"])
+@blp.operation("runSource", OperationPolicy(MANAGING), errors=(*_ERRORS, ErrorCode.SITE_INACTIVE), body=True)
+@blp.arguments(RunRequestSchema, location="json_optional", required=False, example=examples.RUN_REQUEST)
+@blp.response(200, RunAnswerSchema)
+def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
+    """Queue a run of a source, or get the one that is already queued or running."""
+    return {"success": True, "run": source_actions.request_run(current_caller(), site_id, source_id, fields)}
+
+
+@blp.route(SOURCE + "/cancel", methods=["POST"])
+@blp.operation("cancelRun", OperationPolicy(MANAGING), errors=(*_ERRORS, ErrorCode.RUN_NOT_FOUND), body=True)
+@blp.arguments(NothingSchema, location="json_optional", required=False)
+@blp.response(200, RunAnswerSchema)
+def cancel_run(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
+    """Cancel the run that is queued or running. What it has indexed stays; nothing is removed."""
+    return {"success": True, "run": source_actions.cancel_run(current_caller(), site_id, source_id)}
+
+
+@blp.route(SOURCE + "/runs", methods=["GET"])
+@blp.operation("listRuns", OperationPolicy(MANAGING), errors=_ERRORS)
+@blp.arguments(PageQuerySchema, location="query")
+@blp.response(200, RunListSchema)
+def list_runs(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
+    """List a source's runs, newest first. The last 50 are kept."""
+    with runtime().database.read() as session:
+        source = sources.get_source(session, current_caller().account.id, site_id, source_id)
+        found, total = runs.list_runs(session, source, **page)
+    return {"runs": found, "total": total, **page}
+
+
+@blp.route(SOURCE + "/runs/<string:run_id>", methods=["GET"])
+@blp.operation("showRun", OperationPolicy(MANAGING), errors=(*_ERRORS, ErrorCode.RUN_NOT_FOUND))
+@blp.arguments(PageQuerySchema, location="query")
+@blp.response(200, RunShowSchema, example=examples.RUN_ANSWER)
+def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) -> dict[str, Any]:
+    """Get a run with the addresses that it did not index, and why."""
+    with runtime().database.read() as session:
+        source = sources.get_source(session, current_caller().account.id, site_id, source_id)
+        run = runs.get_run(session, source, run_id)
+        pages, total = runs.list_left_out(session, run, **page)
+    return {"run": run, "pages": pages, "total": total, **page}

@@ -1,0 +1,173 @@
+"""``crawl`` and ``worker``: runs of sources in the foreground, and for the whole queue."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import datetime
+
+import click
+import orjson
+from flask.cli import with_appcontext
+from sqlalchemy import select
+
+from app.clock import isoformat
+from app.commands.crawl_parts import crawl_parts
+from app.errors import ApiError
+from app.memory import bound_arenas
+from app.models import Site, Source, SourceRun
+from app.runtime import Runtime, runtime
+from app.services.sources import runs
+from app.services.sources.checks import check_address
+from app.services.sources.crawl import CrawlParts
+from app.services.sources.sources import create_source
+from app.services.sources.turns import SharedTurns
+from app.services.sources.worker import Worker
+from app.services.sources.worker_process import end_with_parent, end_with_signals, only_worker
+from app.wording import counted, number
+
+MAX_SHOWN = 20
+LOOK_SECONDS = 0.3
+
+
+@click.command("worker")
+@with_appcontext
+@click.option("--runs", "runs_at_once", type=click.IntRange(1, 64), help="Sources crawled at the same time.")
+@click.option("--for-service", is_flag=True, hidden=True)
+def worker(runs_at_once: int | None, for_service: bool) -> None:
+    """Crawl sources whose runs wait, until stopped. Any number of machines may do so.
+
+    At SIGTERM, the runs in hand are handed back and continued by another worker.
+    """
+    part = runtime()
+    bound_arenas()
+    with crawl_parts(part) as parts:
+        working = Worker(parts, runs_at_once=runs_at_once or part.settings.crawl_runs or 4)
+        end_with_signals(working.stop)
+        if for_service:
+            with only_worker(part.settings.data_path) as alone:
+                if alone:
+                    end_with_parent(working.stop)
+                    working.run(until_idle=True)
+        else:
+            working.run()
+        SharedTurns(part.database).forget_idle()
+    _end_process(part)
+
+
+def _end_process(part: Runtime) -> None:
+    """End without waiting for requests that are under way: what they bring belongs to nobody any more."""
+    part.engines.close()
+    part.counters.close()
+    part.database.dispose()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+@click.command("crawl")
+@with_appcontext
+@click.option("--site", "site_id", type=int, required=True, help="ID of the site whose pages they are.")
+@click.option("--max-removed-percent", type=click.IntRange(0, 100), help="Share of documents that may be removed.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.argument("url")
+def crawl(site_id: int, url: str, max_removed_percent: int | None, as_json: bool) -> None:
+    """Crawl the website at URL into a site now, with a progress bar.
+
+    The site's source with this address is used, or one without a schedule is created. The exit status is 0 if the
+    run finished, 1 if it failed or was cancelled.
+    """
+    part = runtime()
+    try:
+        run_id = _request(part, site_id, url, max_removed_percent)
+    except ApiError as error:
+        raise click.ClickException(error.message) from error
+    with crawl_parts(part) as parts:
+        run = _work(part, parts, run_id, hidden=as_json)
+    _report(part, run, as_json)
+    sys.exit(0 if run.status == "finished" else 1)
+
+
+def _request(part: Runtime, site_id: int, url: str, max_removed_percent: int | None) -> str:
+    """Queue the run.
+
+    Raises:
+        ApiError: The address is none of the site's.
+    """
+    private_addresses = part.settings.crawl_private_addresses
+    with part.database.write() as session:
+        site = session.get(Site, site_id)
+        if site is None:
+            raise click.ClickException(f"Site {site_id} does not exist.")
+        address = check_address(site, url, private_addresses=private_addresses)
+        source = session.scalar(
+            select(Source).where(Source.site_id == site_id, Source.kind == "website", Source.url == address)
+        )
+        if source is not None:
+            return runs.request_run(session, source, max_removed_percent=max_removed_percent).id
+        fields = {"kind": "website", "url": url, "schedule": "none", "include": [], "exclude": [], "selectors": {}}
+        _, run = create_source(session, site.account_id, site_id, fields, private_addresses=private_addresses)
+        return run.id
+
+
+def _work(part: Runtime, parts: CrawlParts, run_id: str, *, hidden: bool) -> SourceRun:
+    """Work on a run, or watch it if another process does; gives it as it ended."""
+    working = Worker(parts, runs_at_once=1, only=run_id)
+    end_with_signals(working.stop)
+    thread = threading.Thread(target=working.run, daemon=True)
+    thread.start()
+    run = _load(part, run_id)
+    # The length grows while addresses are found; the bar is told of both.
+    with click.progressbar(length=max(1, run.found), label="Crawling", hidden=hidden, show_eta=False) as bar:
+        while run.status in runs.OPEN and (thread.is_alive() or not working.is_stopping):
+            thread.join(timeout=LOOK_SECONDS)
+            run = _load(part, run_id)
+            bar.length = max(1, run.found)
+            bar.label = f"Crawling: {number(_settled(run))} of {number(run.found)} pages"
+            bar.update(_settled(run) - bar.pos)
+    if run.status in runs.OPEN:
+        raise click.Abort
+    return run
+
+
+def _settled(run: SourceRun) -> int:
+    return run.indexed + run.unchanged + run.skipped + run.failed
+
+
+def _load(part: Runtime, run_id: str) -> SourceRun:
+    with part.database.read() as session:
+        run = session.get(SourceRun, run_id)
+    if run is None:
+        raise click.ClickException("The source was deleted.")
+    return run
+
+
+def _report(part: Runtime, run: SourceRun, as_json: bool) -> None:
+    with part.database.read() as session:
+        pages, total = runs.list_left_out(session, run, limit=MAX_SHOWN, offset=0)
+        reasons = runs.count_reasons(session, run)
+    if as_json:
+        names = ("id", "status", "error", "found", "indexed", "unchanged", "removed", "failed", "skipped")
+        shown = {name: getattr(run, name) for name in names} | {"reasons": reasons}
+        shown |= {name: moment and isoformat(moment) for name, moment in _moments(run)}
+        click.echo(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
+        return
+    click.echo(
+        f"{counted(run.indexed, 'page')} indexed, {number(run.unchanged)} unchanged, {number(run.removed)} removed; "
+        f"{number(run.skipped + run.failed)} left out."
+    )
+    for reason, count in reasons.items():
+        click.echo(f"  {number(count):>8}  {reason}")
+    for page in pages:
+        click.echo(f"{page.reason:<12} {page.url}", err=True)
+    if total > len(pages):
+        click.echo(f"and {number(total - len(pages))} more", err=True)
+    if run.error is not None:
+        click.echo(f"The run failed: {run.error['message']}", err=True)
+
+
+def _moments(run: SourceRun) -> Iterator[tuple[str, datetime | None]]:
+    yield "started_at", run.started_at
+    yield "finished_at", run.finished_at

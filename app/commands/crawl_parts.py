@@ -1,0 +1,47 @@
+"""The parts that runs of sources need in a command's process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from flask import current_app
+
+from app.commands.demo_file import read_demo
+from app.commands.own_pages import OwnPages
+from app.crawler.fetching import user_agent
+from app.crawler.network import Network
+from app.crawler.reading.reader import PageReader
+from app.runtime import Runtime
+from app.services.sources.crawl import CrawlParts
+from app.services.sources.turns import SharedTurns
+
+
+@contextmanager
+def crawl_parts(part: Runtime) -> Iterator[CrawlParts]:
+    """What the runs of this process share. The demo's pages are the service's own, which need no network."""
+    network, reader = _network(part), PageReader()
+    try:
+        yield CrawlParts(
+            part.database,
+            part.writer,
+            part.syncs,
+            part.plans,
+            network,
+            reader,
+            SharedTurns(part.database),
+            user_agent(part.settings.public_url),
+        )
+    finally:
+        reader.close()
+        network.close()
+
+
+def _network(part: Runtime) -> Network:
+    private_addresses = part.settings.crawl_private_addresses
+    base_url = (read_demo(part.settings.data_path) or {}).get("base_url")
+    if base_url is None:
+        return Network(private_addresses=private_addresses)
+    app = current_app._get_current_object()  # type: ignore[attr-defined]  # The proxy's own method.
+    app.extensions["jobs"].forgo()
+    return OwnPages(app, base_url, private_addresses=private_addresses)

@@ -1,0 +1,1 @@
+"""Sources: crawling a site's pages into its documents."""

@@ -1,0 +1,431 @@
+"""Crawls of documentation as Debian installs it, each package served as a web site of its own on loopback.
+
+    apt-get install python3-doc postgresql-doc-15 python-django-doc libstdc++-12-doc
+    python -m benchmarks.crawl /usr/share/doc/python3.11/html /usr/share/doc/postgresql-doc-15/html
+
+First run, second run of the unchanged site, a run after one page was removed, and one that is killed in the middle.
+Without ``--polite`` the crawler does not wait between two requests to a host, so that its own speed is seen and
+searches have the hardest time. Printed: pages a second, the largest private memory of the processes that crawl, and the
+time of searches before and meanwhile. It fails if a promise is broken: a second run fetches a body, a removed page
+stays, or a killed run reads again what was read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import http.client
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from app import create_app
+from app.commands.crawl_parts import crawl_parts
+from app.config import load_settings
+from app.memory import bound_arenas
+from app.models import Source, SourceRun
+from app.runtime import Runtime
+from app.services import accounts, sites
+from app.services.access import keys
+from app.services.access.credentials import credential_change
+from app.services.sources import runs
+from app.services.sources.sources import create_source
+from app.services.sources.worker import Worker
+from app.services.sources.worker_process import NICENESS
+from app.storage.migrate import upgrade
+from tests.server import running_server
+from tests.services.sources.conftest import FreeTurns
+
+TYPES = {".html": "text/html", ".htm": "text/html", ".txt": "text/plain", ".css": "text/css", ".js": "text/javascript"}
+WORDS = ("string", "table", "function", "iterator", "connection", "exception", "create index", "class method", "config")
+LOOK_SECONDS = 0.25
+ROUND_SECONDS = 1.0
+
+
+@dataclass
+class DocSite:
+    """A folder of documentation, served on a loopback address of its own, since manners are a host's.
+
+    Attributes:
+        removed: Paths that are answered with 404.
+        bodies: How often each path's body was sent.
+        unchanged: How many requests were answered with 304.
+    """
+
+    folder: Path
+    host: str
+    removed: set[str] = field(default_factory=set)
+    bodies: Counter[str] = field(default_factory=Counter)
+    unchanged: int = 0
+    url: str = ""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def forget(self) -> None:
+        """Forget what was asked for."""
+        self.bodies.clear()
+        self.unchanged = 0
+
+    def answer(self, target: str, condition: str | None) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body for a request."""
+        path = unquote(urlsplit(target).path)
+        file = self.folder / path.lstrip("/")
+        if file.is_dir():
+            if not path.endswith("/"):
+                return 301, {"Location": f"{path}/"}, b""
+            file /= "index.html"
+        if path in self.removed or not file.is_file() or ".." in file.parts:
+            return 404, {}, b"not found"
+        about = file.stat()
+        etag = f'"{about.st_mtime_ns:x}-{about.st_size:x}"'
+        headers = {"ETag": etag, "Last-Modified": formatdate(about.st_mtime, usegmt=True)}
+        if condition == etag:
+            with self._lock:
+                self.unchanged += 1
+            return 304, headers, b""
+        with self._lock:
+            self.bodies[path] += 1
+        kind = TYPES.get(file.suffix, "application/octet-stream")
+        return 200, headers | {"Content-Type": kind}, file.read_bytes()
+
+
+@contextmanager
+def serving(folders: list[Path]) -> Iterator[list[DocSite]]:
+    """Web sites for folders."""
+    found = [DocSite(folder, f"127.0.1.{number}") for number, folder in enumerate(folders, 1)]
+    servers = []
+    for site in found:
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+            wbufsize = -1
+            site: DocSite
+
+            def do_GET(self) -> None:
+                status, headers, body = self.site.answer(self.path, self.headers["If-None-Match"])
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                if status != 304:
+                    self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if status != 304:
+                    self.wfile.write(body)
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        Handler.site = site
+        server = ThreadingHTTPServer((site.host, 0), Handler)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        site.url = f"http://{site.host}:{server.server_port}/"
+    try:
+        yield found
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+
+
+@dataclass
+class Installation:
+    """A running service with a site and a source for each folder."""
+
+    part: Runtime
+    base_url: str
+    token: str
+    environment: dict[str, str]
+    sources: list[Source]
+    polite: bool
+
+    def request(self, *, sources: list[Source] | None = None) -> list[str]:
+        """Queue runs."""
+        ids = []
+        for source in sources or self.sources:
+            with self.part.database.write() as session:
+                ids.append(runs.request_run(session, source).id)
+        return ids
+
+    def load(self, ids: list[str]) -> list[SourceRun]:
+        """Runs as they are stored."""
+        with self.part.database.read() as session:
+            return [session.get_one(SourceRun, run_id) for run_id in ids]
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        """Start a process that crawls until no run is left."""
+        command = [sys.executable, "-m", "benchmarks.crawl", "--work", *(["--polite"] if self.polite else [])]
+        return subprocess.Popen(command, env=self.environment, start_new_session=True)
+
+    def finish(self, ids: list[str]) -> tuple[list[SourceRun], float, int]:
+        """Crawl until runs have ended; gives them, seconds, and the largest private memory in KiB."""
+        begun = time.monotonic()
+        process = self.start_worker()
+        memory = 0
+        while process.poll() is None:
+            memory = max(memory, memory_of(process.pid))
+            time.sleep(LOOK_SECONDS)
+        return self.load(ids), time.monotonic() - begun, memory
+
+
+def memory_of(pid: int) -> int:
+    """Private memory of a process and those it started, in KiB."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            children += (thread / "children").read_text().split() if thread.name != str(pid) else []
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    own = next((int(line.split()[1]) for line in lines if line.startswith("RssAnon:")), 0)
+    return own + sum(memory_of(int(child)) for child in children)
+
+
+@contextmanager
+def installation(found: list[DocSite], *, polite: bool) -> Iterator[Installation]:
+    """A service in a folder of its own, whose crawls are done by processes of the benchmark."""
+    with tempfile.TemporaryDirectory(prefix="crawl-") as name:
+        folder = Path(name)
+        settings = {"CRAWL_PRIVATE_ADDRESSES": "true", "CRAWL_RUNS": "0", "LOG_LEVEL": "WARNING"}
+        with running_server(folder, **settings) as server:
+            app = create_app(load_settings(server.environment), background=False)
+            part: Runtime = app.extensions["runtime"]
+            upgrade(part.database)
+            with part.database.write() as session:
+                account = accounts.create_account(
+                    session, name="Crawl", email="crawl@example.com", password_hash="none", plan="enterprise"
+                )
+            limits = part.plans["enterprise"]
+            sources = []
+            token = ""
+            for site in found:
+                with credential_change(part.database, part.counters, account.id) as session:
+                    record = sites.create_site(
+                        session, account.id, limits, part.engines.current.identity, name=site.host, url=site.url
+                    )
+                    fields = {"kind": "website", "url": site.url, "schedule": "none", "include": [], "exclude": [],
+                              "selectors": {}, "headers": {}, "max_pages": None, "max_depth": None}  # fmt: skip
+                    source, _ = create_source(session, account.id, record.id, fields, private_addresses=True)
+                    sources.append(source)
+                    if not token:
+                        _, token = keys.create_key(
+                            session, account.id, limits, part.settings.secret_key, record.id,
+                            name="Search", type="search", expires_at=None,
+                        )  # fmt: skip
+            yield Installation(part, server.base_url, token, server.environment, sources, polite)
+            part.database.dispose()
+
+
+class Searches:
+    """Searches one after another in a thread, and how long they took."""
+
+    def __init__(self, base_url: str, token: str):
+        self._address = urlsplit(base_url).netloc
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._stopping = threading.Event()
+        self.milliseconds: list[float] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Searches:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        connection = http.client.HTTPConnection(self._address)
+        number = 0
+        while not self._stopping.wait(0.02):
+            word = WORDS[number % len(WORDS)].replace(" ", "+")
+            number += 1
+            begun = time.perf_counter()
+            connection.request("GET", f"/v1/search?q={word}&highlight=true&limit=20", headers=self._headers)
+            answer = connection.getresponse()
+            body = answer.read()
+            if answer.status != 200:
+                raise SystemExit(f"a search failed: {answer.status} {body[:300]!r}")
+            self.milliseconds.append((time.perf_counter() - begun) * 1000)
+
+
+def work(*, polite: bool) -> None:
+    """Crawl what waits, in a process of its own."""
+    app = create_app(background=False)
+    part: Runtime = app.extensions["runtime"]
+    os.nice(NICENESS)
+    bound_arenas()
+    with crawl_parts(part) as parts:
+        if not polite:
+            from dataclasses import replace
+
+            parts = replace(parts, turns=FreeTurns())
+        worker = Worker(parts, runs_at_once=4)
+        signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+        worker.run(until_idle=True)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def check(condition: bool, promise: str) -> None:
+    """Fail if a promise is broken."""
+    print(f"  {'kept' if condition else 'BROKEN'}: {promise}", flush=True)
+    if not condition:
+        raise SystemExit(1)
+
+
+def show(title: str, found: list[SourceRun], seconds: float, memory: int) -> None:
+    """Print what runs did."""
+    pages = sum(run.found for run in found)
+    print(f"{title}: {pages} pages, {seconds:.1f} s, {pages / seconds:.1f} pages/s, {memory / 1024:.0f} MB")
+    for run in found:
+        print(f"    {run.status} found {run.found} indexed {run.indexed} unchanged {run.unchanged} "
+              f"skipped {run.skipped} failed {run.failed} removed {run.removed} {run.error or ''}")  # fmt: skip
+
+
+def digest(path: str) -> int:
+    """A number for a path, to choose by."""
+    return int.from_bytes(hashlib.sha256(path.encode()).digest()[:4], "big")
+
+
+def main(folders: list[Path], *, polite: bool) -> None:
+    """Crawl folders of documentation."""
+    with serving(folders) as found, installation(found, polite=polite) as service:
+        first, seconds, memory = service.finish(service.request())
+        show("first run", first, seconds, memory)
+        check(all(run.status == "finished" for run in first), "every run finishes")
+        check(
+            all(run.found == run.indexed + run.unchanged + run.skipped + run.failed for run in first), "counts add up"
+        )
+
+        for site in found:
+            site.forget()
+        second, seconds, memory = service.finish(service.request())
+        show("second run, nothing changed", second, seconds, memory)
+        bodies = sum(count for site in found for count in site.bodies.values())
+        check(bodies == 0, f"a second run fetches no body ({sum(site.unchanged for site in found)} answers 304)")
+        check([run.unchanged for run in second] == [run.indexed for run in first], "all pages are unchanged")
+
+        gone = removable(service, found[0])
+        found[0].removed.add(gone)
+        third, _, _ = service.finish(service.request(sources=service.sources[:1]))
+        check(third[0].removed == 1, f"a page that went is gone after the next run ({gone})")
+
+        with service.part.database.write() as session:
+            for source in service.sources:
+                forget_pages(session, source.id)
+        for site in found:
+            site.forget()
+        ids = service.request()
+        process = service.start_worker()
+        half = sum(run.found for run in first) // 2
+        held, beside = compare(service, process, lambda: sum(settled(run) for run in service.load(ids)) >= half)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        before = [settled(run) for run in service.load(ids)]
+        done = done_paths(service, ids)
+        for site in found:
+            site.forget()
+        time.sleep(runs.LEASE.total_seconds() + 1)
+        ended, seconds, memory = service.finish(ids)
+        show(f"continued after {sum(before)} pages were done", ended, seconds, memory)
+        again = [path for site in found for path in site.bodies if (site.url.rstrip("/") + path) in done]
+        check(all(run.status == "finished" for run in ended), "a killed run goes on")
+        check(not again, f"nothing that was done is fetched again {again[:3]}")
+        for title, searches in (("while the crawl is held", held), ("beside the crawl", beside)):
+            late = statistics.quantiles(searches, n=20)[-1]
+            print(f"{len(searches)} searches {title}: median {statistics.median(searches):.2f} ms, 95th {late:.1f} ms")
+        print(f"medians: {statistics.median(beside) / statistics.median(held):.2f}")
+
+
+def compare(
+    service: Installation, process: subprocess.Popen[bytes], over: Callable[[], bool]
+) -> tuple[list[float], list[float]]:
+    """Search while a crawl is held and while it goes on, in turns, so that noise of the machine hits both alike.
+
+    Returns:
+        Milliseconds of the searches while it is held, and of those beside it.
+    """
+    held: list[float] = []
+    beside: list[float] = []
+    while not over():
+        os.killpg(process.pid, signal.SIGSTOP)
+        with Searches(service.base_url, service.token) as searches:
+            time.sleep(ROUND_SECONDS)
+        held += searches.milliseconds
+        os.killpg(process.pid, signal.SIGCONT)
+        with Searches(service.base_url, service.token) as searches:
+            time.sleep(ROUND_SECONDS)
+        beside += searches.milliseconds
+    return held, beside
+
+
+def settled(run: SourceRun) -> int:
+    """Pages of a run that are done."""
+    return run.indexed + run.unchanged + run.skipped + run.failed
+
+
+def done_paths(service: Installation, ids: list[str]) -> set[str]:
+    """Addresses that runs are done with."""
+    from sqlalchemy import select
+
+    from app.models import RunPage
+
+    with service.part.database.read() as session:
+        done = select(RunPage.url).where(RunPage.run_id.in_(ids), RunPage.status != "waiting")
+        return set(session.scalars(done))
+
+
+def removable(service: Installation, site: DocSite) -> str:
+    """The path of a page that is a document and leads to nothing that others do not lead to: chosen by chance."""
+    from sqlalchemy import select
+
+    from app.models import SourcePage
+
+    with service.part.database.read() as session:
+        urls = session.scalars(
+            select(SourcePage.url).where(
+                SourcePage.source_id == service.sources[0].id,
+                SourcePage.document_id.is_not(None),
+                SourcePage.url != site.url,
+            )
+        ).all()
+    return unquote(urlsplit(min(urls, key=digest)).path)
+
+
+def forget_pages(session: Any, source_id: str) -> None:
+    """Forget all that is known of pages, so that a run is a first one again."""
+    from sqlalchemy import delete
+
+    from app.models import SourcePage
+
+    session.execute(delete(SourcePage).where(SourcePage.source_id == source_id))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", type=Path, help="Folders of HTML pages with an index.html.")
+    parser.add_argument("--polite", action="store_true", help="Wait between requests, as the service does.")
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.work:
+        work(polite=arguments.polite)
+    elif not arguments.folders:
+        parser.error("name the folders")
+    else:
+        main(arguments.folders, polite=arguments.polite)

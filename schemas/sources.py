@@ -1,0 +1,317 @@
+"""Sources of a site, their runs, and the preview of a page."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, post_load
+
+from schemas.base import BodySchema, QuerySchema, UpdateSchema
+from schemas.fields import Instant, QueryFlag, Text, WholeNumber
+from schemas.search_settings import ItemList
+from schemas.sites import SiteUrl
+from schemas.validation.problems import Problem, shown_name
+
+KINDS = ("website", "sitemap", "feed", "wordpress")
+SCHEDULES = ("none", "hourly", "daily", "weekly")
+SOURCE_STATUSES = ("idle", "queued", "running", "failed")
+RUN_STATUSES = ("queued", "running", "finished", "failed", "cancelled")
+SELECTORS = ("content", "title", "remove")
+
+MAX_GLOBS = 50
+MAX_GLOB_LENGTH = 500
+MAX_SELECTOR_LENGTH = 500
+MAX_HEADERS = 5
+MAX_HEADER_VALUE_LENGTH = 2_000
+MAX_RUN_URLS = 100
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}", re.ASCII)
+_HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?", re.ASCII)
+_OUR_HEADERS = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "if-modified-since",
+        "if-none-match",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "range",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+    }
+)
+"""Headers that say how a message is sent, or who sends it: they are the crawler's to set."""
+
+
+class Glob(Text):
+    """A pattern of paths, in which ``*`` stands for any characters."""
+
+    def __init__(self) -> None:
+        super().__init__(min_length=1, max_length=MAX_GLOB_LENGTH, trim=True)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        glob = super()._deserialize(value, attr, data, **kwargs)
+        if not glob.startswith(("/", "*")):
+            raise ValidationError([Problem("must begin with / or *, such as /blog/*", "invalid")])
+        if any(character.isspace() or ord(character) < 32 for character in glob):
+            raise ValidationError([Problem("must not contain white space", "invalid")])
+        return glob
+
+
+class Headers(fields.Field[dict[str, str]]):
+    """Up to five request headers, by name. Values are secrets: no error repeats one."""
+
+    default_error_messages = Text.default_error_messages
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, str]:
+        if not isinstance(value, dict):
+            raise ValidationError([Problem("must be a JSON object", "type")])
+        if len(value) > MAX_HEADERS:
+            raise ValidationError([Problem(f"must have at most {MAX_HEADERS} headers", "too_long")])
+        problems = {shown_name(name): [found] for name, text in value.items() if (found := _problem_of(name, text))}
+        if problems:
+            raise ValidationError(problems)
+        if len({name.lower() for name in value}) < len(value):
+            raise ValidationError([Problem("must not have a header twice", "invalid")])
+        return dict(value)
+
+
+def _problem_of(name: str, text: Any) -> Problem | None:
+    if not _HEADER_NAME.fullmatch(name):
+        return Problem("is not a valid header name", "invalid")
+    if name.lower() in _OUR_HEADERS:
+        return Problem("is set by the crawler and cannot be changed", "invalid")
+    if not isinstance(text, str):
+        return Problem("must be a string", "type")
+    if len(text) > MAX_HEADER_VALUE_LENGTH:
+        return Problem(f"must have at most {MAX_HEADER_VALUE_LENGTH} characters", "too_long")
+    if not _HEADER_VALUE.fullmatch(text):
+        return Problem("must be printable ASCII on one line, without spaces at its ends", "invalid")
+    return None
+
+
+class SelectorsSchema(BodySchema):
+    """CSS selectors: where a page's text and title are, and what to leave out of them."""
+
+    content = Text(
+        trim=True,
+        max_length=MAX_SELECTOR_LENGTH,
+        metadata={"title": "Content", "description": "Elements that hold the text. Default: found automatically."},
+    )
+    title = Text(
+        trim=True,
+        max_length=MAX_SELECTOR_LENGTH,
+        metadata={"title": "Title", "description": "Element that holds the title. Default: the page's title."},
+    )
+    remove = Text(
+        trim=True,
+        max_length=MAX_SELECTOR_LENGTH,
+        metadata={"title": "Leave out", "description": "Elements to leave out."},
+    )
+
+    @post_load
+    def _drop_empty(self, data: dict[str, str], **kwargs: Any) -> dict[str, str]:
+        return {name: selector for name, selector in data.items() if selector}
+
+
+def _globs(**kwargs: Any) -> ItemList:
+    return ItemList(Glob(), high=MAX_GLOBS, **kwargs)
+
+
+_INCLUDE = {
+    "title": "Only these pages",
+    "description": "Patterns of path and query; `*` stands for any characters. Only addresses that match one are "
+    "indexed and followed. The start page is always followed.",
+}
+_EXCLUDE = {
+    "title": "Not these pages",
+    "description": "Patterns of path and query that are neither indexed nor followed. They win over `include`.",
+}
+_HEADERS = {
+    "title": "Request headers",
+    "type": "object",
+    "additionalProperties": {"type": "string"},
+    "description": "Sent to the source's host alone, for sites behind a password. Never shown.",
+}
+_SCHEDULE = {"title": "Schedule", "description": "How often the source is crawled again."}
+_MAX_PAGES = {"title": "Maximum pages", "description": "Most pages of the source that are indexed; null: no limit."}
+_MAX_DEPTH = {"title": "Maximum depth", "description": "Most links to follow from the start page; null: no limit."}
+
+
+class SourceCreateSchema(BodySchema):
+    """A new source. Its first run is queued at once."""
+
+    kind = Text(required=True, choices=KINDS, metadata={"title": "Kind"})
+    url = SiteUrl(
+        required=True,
+        metadata={"title": "Address", "description": "On the site's host or below its registrable domain."},
+    )
+    schedule = Text(choices=SCHEDULES, load_default="none", metadata=dict(_SCHEDULE))
+    include = _globs(load_default=list, metadata=dict(_INCLUDE))
+    exclude_ = _globs(load_default=list, metadata=dict(_EXCLUDE), data_key="exclude", attribute="exclude")
+    selectors = fields.Nested(SelectorsSchema, load_default=dict, metadata={"title": "CSS selectors"})
+    max_pages = WholeNumber(low=1, allow_none=True, load_default=None, metadata=dict(_MAX_PAGES))
+    max_depth = WholeNumber(allow_none=True, load_default=None, metadata=dict(_MAX_DEPTH))
+    headers = Headers(load_default=dict, metadata=dict(_HEADERS))
+
+
+class SourceUpdateSchema(UpdateSchema):
+    """Changes of a source; omitted fields stay. `kind` cannot change."""
+
+    kind = Text(choices=KINDS, metadata={"title": "Kind"})
+    url = SiteUrl(metadata={"title": "Address"})
+    schedule = Text(choices=SCHEDULES, metadata=dict(_SCHEDULE))
+    include = _globs(metadata=dict(_INCLUDE))
+    exclude_ = _globs(metadata=dict(_EXCLUDE), data_key="exclude", attribute="exclude")
+    selectors = fields.Nested(SelectorsSchema, metadata={"title": "CSS selectors"})
+    max_pages = WholeNumber(low=1, allow_none=True, metadata=dict(_MAX_PAGES))
+    max_depth = WholeNumber(allow_none=True, metadata=dict(_MAX_DEPTH))
+    headers = Headers(metadata=dict(_HEADERS))
+
+
+class SourceDeleteQuerySchema(QuerySchema):
+    """Parameters of deleting a source."""
+
+    keep_documents = QueryFlag(
+        load_default=False, metadata={"description": "Whether its documents stay, as if sent through the API."}
+    )
+
+
+class RunErrorSchema(Schema):
+    """Why a run failed."""
+
+    code = fields.String(required=True)
+    message = fields.String(required=True)
+
+
+class RunSchema(Schema):
+    """One run of a source. `found` is the sum of `indexed`, `unchanged`, `skipped`, and `failed`."""
+
+    id = fields.String(required=True)
+    status = fields.String(required=True, metadata={"enum": list(RUN_STATUSES)})
+    started_at = Instant(required=True, allow_none=True)
+    finished_at = Instant(required=True, allow_none=True)
+    found = fields.Integer(required=True, metadata={"description": "Addresses that are dealt with."})
+    indexed = fields.Integer(required=True, metadata={"description": "Pages that are new or changed."})
+    unchanged = fields.Integer(required=True, metadata={"description": "Pages that are as they were."})
+    removed = fields.Integer(required=True, metadata={"description": "Documents removed because their page is gone."})
+    failed = fields.Integer(required=True, metadata={"description": "Addresses that gave no answer to use."})
+    skipped = fields.Integer(required=True, metadata={"description": "Addresses left out for a reason."})
+    error = fields.Nested(RunErrorSchema, required=True, allow_none=True)
+
+
+class SourceSchema(Schema):
+    """A source: where pages of a site are. Request headers are never shown."""
+
+    id = fields.String(required=True)
+    site_id = fields.Integer(required=True)
+    kind = fields.String(required=True, metadata={"enum": list(KINDS)})
+    url = fields.String(required=True)
+    schedule = fields.String(required=True, metadata={"enum": list(SCHEDULES)})
+    include = fields.List(fields.String(), required=True)
+    exclude_ = fields.List(fields.String(), required=True, data_key="exclude", attribute="exclude")
+    selectors = fields.Nested(SelectorsSchema, required=True)
+    max_pages = fields.Integer(required=True, allow_none=True)
+    max_depth = fields.Integer(required=True, allow_none=True)
+    status = fields.String(required=True, metadata={"enum": list(SOURCE_STATUSES)})
+    last_run = fields.Nested(RunSchema, required=True, allow_none=True)
+    created_at = Instant(required=True)
+    updated_at = Instant(required=True)
+
+
+class SourceAnswerSchema(Schema):
+    """A source that was written."""
+
+    success = fields.Boolean(required=True)
+    source = fields.Nested(SourceSchema, required=True)
+
+
+class SourceShowSchema(Schema):
+    """One source."""
+
+    source = fields.Nested(SourceSchema, required=True)
+
+
+class SourceListSchema(Schema):
+    """Sources, oldest first."""
+
+    sources = fields.List(fields.Nested(SourceSchema), required=True)
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+
+
+class RunRequestSchema(BodySchema):
+    """What to do in one run; without a body, all of it."""
+
+    urls = ItemList(
+        SiteUrl(),
+        low=1,
+        high=MAX_RUN_URLS,
+        load_default=None,
+        metadata={"description": "Only these addresses; nothing is followed and nothing else is removed."},
+    )
+    max_removed_percent = WholeNumber(
+        high=100,
+        load_default=None,
+        metadata={"description": "Most documents of the source, in percent, that the run may remove. Default: `20`."},
+    )
+
+
+class RunAnswerSchema(Schema):
+    """A run that was requested or cancelled."""
+
+    success = fields.Boolean(required=True)
+    run = fields.Nested(RunSchema, required=True)
+
+
+class RunListSchema(Schema):
+    """Runs, newest first."""
+
+    runs = fields.List(fields.Nested(RunSchema), required=True)
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+
+
+class RunPageSchema(Schema):
+    """An address that was not indexed, and why."""
+
+    url = fields.String(required=True)
+    reason = fields.String(required=True)
+
+
+class RunShowSchema(Schema):
+    """One run and the addresses it did not index."""
+
+    run = fields.Nested(RunSchema, required=True)
+    pages = fields.List(fields.Nested(RunPageSchema), required=True)
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+
+
+class PreviewSchema(BodySchema):
+    """A page to look at."""
+
+    url = SiteUrl(required=True, metadata={"title": "Address"})
+    selectors = fields.Nested(SelectorsSchema, load_default=dict, metadata={"title": "CSS selectors"})
+    headers = Headers(load_default=dict, metadata=dict(_HEADERS))
+
+
+class PreviewAnswerSchema(Schema):
+    """The document that the page would become, or the reason why it would become none."""
+
+    document = fields.Dict(required=True, allow_none=True)
+    reason = fields.String(metadata={"description": "Present where `document` is null."})

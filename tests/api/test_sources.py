@@ -1,0 +1,541 @@
+"""Sources: create, list, show, change, delete, run, cancel, report."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from flask import Flask
+from sqlalchemy import select, update
+
+from app.models import EngineTask, RunPage, Source, SourcePage, SourceRun, StoredDocument
+from app.services.sources import removal
+from tests.answers import assert_error, assert_ok
+from tests.callers import Tenant, page
+
+NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+URL = "https://www.example.com/"
+RECORD = {
+    *("id", "site_id", "kind", "url", "schedule", "include", "exclude", "selectors", "max_pages", "max_depth"),
+    *("status", "last_run", "created_at", "updated_at"),
+}
+RUN = {
+    *("id", "status", "started_at", "finished_at", "found", "indexed", "unchanged", "removed", "failed", "skipped"),
+    "error",
+}
+GONE = "src_0000000000000000"
+
+
+def sources_of(tenant: Tenant) -> str:
+    return f"/api/sites/{tenant.site_id}/sources"
+
+
+def path_of(source: dict[str, Any], action: str = "") -> str:
+    return f"/api/sites/{source['site_id']}/sources/{source['id']}{action}"
+
+
+def create(tenant: Tenant, **fields: Any) -> dict[str, Any]:
+    body = {"kind": "website", "url": URL, **fields}
+    source: dict[str, Any] = assert_ok(tenant.private.post(sources_of(tenant), json=body), 201)["source"]
+    return source
+
+
+def end_run(app: Flask, source: dict[str, Any], status: str = "finished", **values: Any) -> None:
+    """The newest run of a source ends."""
+    with app.extensions["runtime"].database.write() as session:
+        session.execute(
+            update(SourceRun)
+            .where(SourceRun.source_id == source["id"], SourceRun.status.in_(("queued", "running")))
+            .values(status=status, **values)
+        )
+
+
+def add_documents(tenant: Tenant, source: dict[str, Any] | None, *numbers: int) -> None:
+    """Documents as a run of the source writes them; without one, as the API does."""
+    tenant.index(*(page(number) for number in numbers))
+    if source is not None:
+        with tenant.app.extensions["runtime"].database.write() as session:
+            ids = [f"page-{number}" for number in numbers]
+            session.execute(
+                update(StoredDocument)
+                .where(StoredDocument.site_id == tenant.site_id, StoredDocument.id.in_(ids))
+                .values(source=source["id"])
+            )
+
+
+def document_sources(tenant: Tenant) -> dict[str, str]:
+    """Id to source of the tenant's documents."""
+    with tenant.app.extensions["runtime"].database.read() as session:
+        rows = session.execute(
+            select(StoredDocument.id, StoredDocument.source).where(
+                StoredDocument.site_id == tenant.site_id, StoredDocument.body.is_not(None)
+            )
+        )
+        return {row.id: row.source for row in rows}
+
+
+def test_a_new_source_and_its_first_run(tenant: Tenant) -> None:
+    response = tenant.browser.post(sources_of(tenant), json={"kind": "website", "url": " https://WWW.example.com "})
+
+    source = assert_ok(response, 201)["source"]
+    assert response.headers["Location"] == path_of(source)
+    assert set(source) == RECORD
+    assert source == {
+        **source,
+        "site_id": tenant.site_id,
+        "kind": "website",
+        "url": "https://www.example.com/",
+        "schedule": "none",
+        "include": [],
+        "exclude": [],
+        "selectors": {},
+        "max_pages": None,
+        "max_depth": None,
+        "status": "queued",
+    }
+    assert re.fullmatch("src_[0-9a-f]{16}", source["id"])
+    assert set(source["last_run"]) == RUN
+    assert source["last_run"] == {
+        **dict.fromkeys(("found", "indexed", "unchanged", "removed", "failed", "skipped"), 0),
+        "id": source["last_run"]["id"],
+        "status": "queued",
+        "started_at": None,
+        "finished_at": None,
+        "error": None,
+    }
+    assert assert_ok(tenant.private.get(path_of(source)))["source"] == source
+
+
+def test_all_that_a_source_can_be(tenant: Tenant) -> None:
+    fields = {
+        "kind": "sitemap",
+        "url": "https://docs.example.com:8443/sitemap.xml?v=1",
+        "schedule": "weekly",
+        "include": ["/docs/*", "*.html"],
+        "exclude": ["*?print=*"],
+        "selectors": {"content": "main", "remove": ".advert, nav"},
+        "max_pages": 500,
+        "max_depth": 0,
+    }
+
+    source = create(tenant, **fields, headers={"Authorization": "Basic c3RhZ2luZzpzZWNyZXQ="})
+
+    assert {name: source[name] for name in fields} == fields
+
+
+def test_request_headers_are_kept_and_never_shown(tenant: Tenant) -> None:
+    secret = "Basic c3RhZ2luZzpzZWNyZXQ="
+    source = create(tenant, headers={"Authorization": secret})
+    changed = assert_ok(tenant.browser.put(path_of(source), json={"headers": {"Cookie": secret}}))["source"]
+
+    answers = [
+        tenant.browser.get(path, headers={"Accept": kind}).get_data(as_text=True)
+        for path in (sources_of(tenant), path_of(source), f"/sites/{tenant.site_id}/sources/{source['id']}/edit")
+        for kind in ("application/json", "text/html")
+    ]
+
+    assert set(changed) == RECORD
+    assert not any(secret in answer for answer in answers)
+    with tenant.app.extensions["runtime"].database.read() as session:
+        assert session.get_one(Source, source["id"]).headers == {"Cookie": secret}
+
+
+LONG_URL = URL + "x" * 2048
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"kind": None}, "kind"),
+    ({"kind": "gopher"}, "kind"),
+    ({"url": "example.com"}, "url"),
+    ({"url": "ftp://www.example.com/"}, "url"),
+    ({"url": "https://user:secret@www.example.com/"}, "url"),
+    ({"url": LONG_URL}, "url"),
+    ({"url": None}, "url"),
+    ({"url": 1}, "url"),
+    ({"schedule": "monthly"}, "schedule"),
+    ({"include": "/docs/*"}, "include"),
+    ({"include": ["docs/*"]}, "include[0]"),
+    ({"include": ["/a", ""]}, "include[1]"),
+    ({"include": ["/a b"]}, "include[0]"),
+    ({"include": ["/*"] * 51}, "include"),
+    ({"exclude": ["/" + "x" * 500]}, "exclude[0]"),
+    ({"exclude": [1]}, "exclude[0]"),
+    ({"selectors": "main"}, "selectors"),
+    ({"selectors": {"text": "main"}}, "selectors.text"),
+    ({"selectors": {"content": 1}}, "selectors.content"),
+    ({"selectors": {"content": "main >"}}, "selectors.content"),
+    ({"selectors": {"remove": "x" * 501}}, "selectors.remove"),
+    ({"max_pages": 0}, "max_pages"),
+    ({"max_pages": "10"}, "max_pages"),
+    ({"max_depth": -1}, "max_depth"),
+    ({"headers": []}, "headers"),
+    ({"headers": {f"X-{number}": "x" for number in range(6)}}, "headers"),
+    ({"headers": {"X-A": "1", "x-a": "2"}}, "headers"),
+    ({"headers": {"Host": "intranet"}}, "headers.Host"),
+    ({"headers": {"content-length": "0"}}, "headers.content-length"),
+    ({"headers": {"Transfer-Encoding": "chunked"}}, "headers.Transfer-Encoding"),
+    ({"headers": {"Connection": "close"}}, "headers.Connection"),
+    ({"headers": {"X-A": "1\r\nHost: intranet"}}, "headers.X-A"),
+    ({"headers": {"X-A": "1\nX-B: 2"}}, "headers.X-A"),
+    ({"headers": {"X-A\r\n": "1"}}, "headers.X-A\r\n"),
+    ({"headers": {"": "1"}}, "headers."),
+    ({"headers": {"X A": "1"}}, "headers.X A"),
+    ({"headers": {"X-A": ""}}, "headers.X-A"),
+    ({"headers": {"X-A": 1}}, "headers.X-A"),
+    ({"headers": {"X-A": "é"}}, "headers.X-A"),
+    ({"headers": {"X-A": "x" * 2001}}, "headers.X-A"),
+    ({"scedule": "daily"}, "scedule"),
+    ({"id": GONE}, "id"),
+]
+
+
+@pytest.mark.parametrize(("fields", "field"), MISTAKES)
+def test_a_source_that_cannot_be(ann: Tenant, fields: dict[str, Any], field: str) -> None:
+    body = {"kind": "website", "url": URL, **fields}
+    assert_error(ann.browser.post(sources_of(ann), json=body), 400, "validation_failed", field=field)
+    assert ann.browser.get(sources_of(ann)).get_json()["total"] == 0
+
+
+def test_no_error_repeats_the_value_of_a_header(ann: Tenant) -> None:
+    body = {"kind": "website", "url": URL, "headers": {"X-A": "top\nsecret"}}
+    assert "secret" not in ann.browser.post(sources_of(ann), json=body).get_data(as_text=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://www.example.com/", "http://www.example.com/", "https://example.com/", "https://a.b.example.com:8080/x"],
+)
+def test_an_address_may_be_on_the_sites_host_or_below_its_domain(tenant: Tenant, url: str) -> None:
+    assert create(tenant, url=url)["url"] == url
+
+
+@pytest.mark.parametrize(
+    "url", ["https://example.org/", "https://example.com.evil.org/", "https://myexample.com/", "https://com/",
+            "https://www.example.com@evil.org/", "http://127.0.0.1/", "http://[::1]/", "http://169.254.169.254/"],
+)  # fmt: skip
+def test_an_address_elsewhere_is_refused(ann: Tenant, url: str) -> None:
+    answer = ann.browser.post(sources_of(ann), json={"kind": "website", "url": url})
+    assert_error(answer, 400, "validation_failed", field="url")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1/", "http://10.1.2.3:8080/", "http://[::1]/", "http://2130706433/", "http://0x7f.1/"]
+)
+def test_a_private_address_is_refused_at_once(ann: Tenant, url: str) -> None:
+    site = assert_ok(ann.browser.post("/sites", json={"name": "Intranet", "url": url}), 201)["site"]
+    answer = ann.browser.post(f"/api/sites/{site['id']}/sources", json={"kind": "website", "url": url})
+    detail = assert_error(answer, 400, "validation_failed", field="url")
+    assert "private network" in str(detail) + answer.get_data(as_text=True)
+
+
+def test_the_same_kind_and_address_twice_is_refused(tenant: Tenant) -> None:
+    create(tenant)
+    create(tenant, kind="wordpress")
+    twice = {"kind": "website", "url": URL + "?utm_source=mail#top"}
+    assert_error(tenant.browser.post(sources_of(tenant), json=twice), 400, "validation_failed", field="url")
+    other = create(tenant, url=URL + "other")
+    assert_error(tenant.browser.put(path_of(other), json={"url": URL}), 400, "validation_failed", field="url")
+    assert_ok(tenant.browser.put(path_of(other), json={"url": URL + "other"}))
+
+
+def test_the_twentyfirst_source_is_refused(tenant: Tenant) -> None:
+    for number in range(20):
+        create(tenant, url=f"{URL}{number}")
+    answer = tenant.browser.post(sources_of(tenant), json={"kind": "website", "url": URL})
+    assert_error(answer, 403, "source_limit_reached")
+    tenant.browser.delete(path_of(tenant.browser.get(sources_of(tenant)).get_json()["sources"][0]))
+    create(tenant)
+
+
+def test_the_list_is_oldest_first_and_paged(tenant: Tenant) -> None:
+    made = [create(tenant, url=f"{URL}{number}") for number in range(3)]
+
+    everything = assert_ok(tenant.private.get(sources_of(tenant)))
+    last = assert_ok(tenant.private.get(f"{sources_of(tenant)}?limit=1&offset=2"))
+
+    assert everything == {"sources": made, "total": 3, "limit": 20, "offset": 0}
+    assert last == {"sources": made[2:], "total": 3, "limit": 1, "offset": 2}
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_omitted_fields_stay(tenant: Tenant, method: str) -> None:
+    source = create(tenant, schedule="daily", include=["/a/*"], max_pages=5, headers={"X-A": "1"})
+
+    changed = assert_ok(tenant.browser.call(method, path_of(source), json={"include": [], "max_pages": None}))["source"]
+
+    assert changed == {**source, "include": [], "max_pages": None, "updated_at": changed["updated_at"]}
+    with tenant.app.extensions["runtime"].database.read() as session:
+        assert session.get_one(Source, source["id"]).headers == {"X-A": "1"}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"), [({"kind": "feed"}, "kind"), ({}, "body"), ({"url": "https://example.org/"}, "url")]
+)
+def test_what_cannot_be_changed(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+    source = create(tenant)
+    assert_error(tenant.browser.put(path_of(source), json=body), 400, "validation_failed", field=field)
+    assert_ok(tenant.browser.put(path_of(source), json={"kind": "website"}))
+
+
+def test_the_schedule_says_when_the_next_run_is(tenant: Tenant) -> None:
+    def next_run_at() -> datetime | None:
+        with tenant.app.extensions["runtime"].database.read() as session:
+            return session.get_one(Source, source["id"]).next_run_at
+
+    with time_machine.travel(NOON, tick=False):
+        source = create(tenant, schedule="daily")
+        first = next_run_at()
+        assert first is not None
+        assert NOON < first <= NOON + timedelta(days=1.5)
+        tenant.private.put(path_of(source), json={"max_pages": 5})
+        assert next_run_at() == first
+        tenant.private.put(path_of(source), json={"schedule": "none"})
+        assert next_run_at() is None
+
+
+@pytest.mark.parametrize(
+    ("change", "is_read_anew"),
+    [({"selectors": {"content": "main"}}, True), ({"headers": {"X-A": "1"}}, True), ({"schedule": "daily"}, False)],
+)
+def test_pages_are_read_anew_when_it_changes_how_they_are_read(
+    tenant: Tenant, change: dict[str, Any], is_read_anew: bool
+) -> None:
+    source = create(tenant)
+    database = tenant.app.extensions["runtime"].database
+    with database.write() as session:
+        session.add(SourcePage(source_id=source["id"], url=URL, etag='"1"', digest=b"1", fetched_at=NOON))
+
+    assert_ok(tenant.browser.put(path_of(source), json=change))
+
+    with database.read() as session:
+        assert (session.get_one(SourcePage, (source["id"], URL)).etag is None) is is_read_anew
+
+
+def test_a_run_is_requested_once(tenant: Tenant) -> None:
+    source = create(tenant)
+
+    again = assert_ok(tenant.private.post(path_of(source, "/run")))
+    end_run(tenant.app, source)
+    new = assert_ok(tenant.private.post(path_of(source, "/run"), json={"max_removed_percent": 100}))
+
+    assert again["success"] is True
+    assert again["run"] == source["last_run"]
+    assert new["run"]["id"] != source["last_run"]["id"]
+    with tenant.app.extensions["runtime"].database.read() as session:
+        assert session.get_one(SourceRun, new["run"]["id"]).options == {"max_removed_percent": 100}
+
+
+def test_a_run_of_some_addresses(tenant: Tenant) -> None:
+    source = create(tenant)
+    end_run(tenant.app, source)
+    run = assert_ok(tenant.private.post(path_of(source, "/run"), json={"urls": [URL + "a#x", "http://example.com/b"]}))
+    with tenant.app.extensions["runtime"].database.read() as session:
+        options = session.get_one(SourceRun, run["run"]["id"]).options
+    assert options == {"urls": [URL + "a", "http://example.com/b"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"urls": []}, "urls"),
+        ({"urls": [URL] * 101}, "urls"),
+        ({"urls": [URL, "https://example.org/"]}, "urls[1]"),
+        ({"urls": "x"}, "urls"),
+        ({"max_removed_percent": 101}, "max_removed_percent"),
+        ({"max_removed": 1}, "max_removed"),
+    ],
+)
+def test_a_run_that_cannot_be(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+    source = create(tenant)
+    assert_error(tenant.private.post(path_of(source, "/run"), json=body), 400, "validation_failed", field=field)
+
+
+def test_cancelling(tenant: Tenant) -> None:
+    source = create(tenant)
+
+    cancelled = assert_ok(tenant.private.post(path_of(source, "/cancel")))
+
+    assert cancelled["run"]["status"] == "cancelled"
+    assert cancelled["run"]["finished_at"] is not None
+    assert assert_ok(tenant.private.get(path_of(source)))["source"]["status"] == "idle"
+    assert_error(tenant.private.post(path_of(source, "/cancel")), 404, "run_not_found")
+
+
+def test_the_status_is_that_of_the_newest_run(tenant: Tenant) -> None:
+    source = create(tenant)
+    end_run(tenant.app, source, "failed", error={"code": "internal_error", "message": "It broke."})
+    shown = assert_ok(tenant.private.get(path_of(source)))["source"]
+    assert shown["status"] == "failed"
+    assert shown["last_run"]["error"] == {"code": "internal_error", "message": "It broke."}
+    tenant.private.post(path_of(source, "/run"))
+    assert assert_ok(tenant.private.get(path_of(source)))["source"]["status"] == "queued"
+    end_run(tenant.app, source)
+    assert assert_ok(tenant.private.get(path_of(source)))["source"]["status"] == "idle"
+
+
+def test_a_report_names_what_was_left_out(tenant: Tenant) -> None:
+    source = create(tenant)
+    run = source["last_run"]["id"]
+    pages = [("a", "indexed", None), ("b", "skipped", "robots"), ("c", "failed", "http_500"), ("d", "unchanged", None)]
+    with tenant.app.extensions["runtime"].database.write() as session:
+        for position, (path, status, reason) in enumerate(pages):
+            session.add(RunPage(run_id=run, url=URL + path, position=position, depth=1, status=status, reason=reason))
+    end_run(tenant.app, source, found=4, indexed=1, unchanged=1, skipped=1, failed=1)
+
+    report = assert_ok(tenant.private.get(path_of(source, f"/runs/{run}?limit=1")))
+    rest = assert_ok(tenant.private.get(path_of(source, f"/runs/{run}?offset=1")))
+    listed = assert_ok(tenant.private.get(path_of(source, "/runs")))
+
+    assert report["pages"] == [{"url": URL + "b", "reason": "robots"}]
+    assert (report["total"], report["limit"], report["offset"]) == (2, 1, 0)
+    assert rest["pages"] == [{"url": URL + "c", "reason": "http_500"}]
+    assert report["run"]["found"] == 4
+    assert listed == {"runs": [report["run"]], "total": 1, "limit": 20, "offset": 0}
+
+
+def test_another_accounts_sources_do_not_exist(ann: Tenant, eve: Tenant) -> None:
+    source = create(ann)
+    run = source["last_run"]["id"]
+    hers = create(eve)
+    for theirs in (path_of(source), path_of({**source, "site_id": eve.site_id})):
+        code = "site_not_found" if f"/sites/{ann.site_id}/" in theirs else "source_not_found"
+        for method, action in [
+            ("GET", ""), ("PUT", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/run"), ("POST", "/cancel"),
+            ("GET", "/runs"), ("GET", f"/runs/{run}"),
+        ]:  # fmt: skip
+            body = {"json": {"schedule": "daily"}} if method in ("PUT", "PATCH") else {}
+            assert_error(eve.private.call(method, theirs + action, **body), 404, code)
+    assert_error(eve.private.get(path_of(hers, f"/runs/{run}")), 404, "run_not_found")
+    assert_error(eve.private.get(sources_of(ann)), 404, "site_not_found")
+    assert_error(eve.private.post(sources_of(ann), json={"kind": "website", "url": URL}), 404, "site_not_found")
+    assert_error(eve.private.post(sources_of(ann) + "/preview", json={"url": URL}), 404, "site_not_found")
+    assert assert_ok(ann.private.get(path_of(source)))["source"] == source
+    ann.private.delete(path_of(source))
+
+
+@pytest.mark.parametrize("identifier", [GONE, "src_", "x" * 500, "%00", "preview", "a%2Fb"])
+def test_a_source_that_is_not_there(ann: Tenant, identifier: str) -> None:
+    assert ann.private.get(f"{sources_of(ann)}/{identifier}").status_code == 404
+
+
+@pytest.mark.parametrize("kind", ["public", "search"])
+def test_sources_are_for_private_keys_and_sessions(ann: Tenant, kind: str) -> None:
+    assert_error(ann.client(kind).get(sources_of(ann)), 403, "insufficient_permission")
+
+
+def test_nothing_is_crawled_for_a_paused_site(tenant: Tenant) -> None:
+    source = create(tenant)
+    end_run(tenant.app, source)
+    tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
+
+    new = {"kind": "feed", "url": URL}
+    assert_error(tenant.browser.post(sources_of(tenant), json=new), 403, "site_inactive")
+    assert_error(tenant.browser.post(path_of(source, "/run")), 403, "site_inactive")
+    assert_ok(tenant.browser.put(path_of(source), json={"schedule": "daily"}))
+
+
+def test_the_documents_of_a_deleted_source_go_with_it(tenant: Tenant) -> None:
+    source = create(tenant)
+    add_documents(tenant, None, 1)
+    add_documents(tenant, source, 2, 3)
+
+    assert_ok(tenant.private.delete(path_of(source)))
+
+    assert_error(tenant.private.get(path_of(source)), 404, "source_not_found")
+    assert document_sources(tenant) == {"page-1": "api"}
+    assert tenant.found_ids("content") == ["page-1"]
+    site = tenant.browser.get(f"/sites/{tenant.site_id}").get_json()["site"]
+    assert site["indexed_pages"] == 1
+
+
+def test_the_documents_of_a_deleted_source_may_stay(tenant: Tenant) -> None:
+    source = create(tenant)
+    add_documents(tenant, source, 1, 2)
+
+    assert_ok(tenant.private.delete(path_of(source) + "?keep_documents=true"))
+
+    assert document_sources(tenant) == {"page-1": "api", "page-2": "api"}
+    assert len(tenant.found_ids("content")) == 2
+
+
+def test_a_source_can_be_added_again_after_it_was_deleted(tenant: Tenant) -> None:
+    source = create(tenant)
+    assert_ok(tenant.private.delete(path_of(source)))
+    assert create(tenant)["id"] != source["id"]
+
+
+def test_deleting_goes_in_steps_that_others_continue(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removal, "STEP", 2)
+    monkeypatch.setattr(removal, "WORK_SECONDS", 0.0)
+    source = create(tenant)
+    add_documents(tenant, source, 1, 2, 3, 4, 5)
+
+    assert_ok(tenant.private.delete(path_of(source)))
+    left = [len(document_sources(tenant))]
+    for _ in range(2):
+        tenant.app.extensions["jobs"].run_all()
+        left.append(len(document_sources(tenant)))
+
+    assert left == [3, 1, 0]
+
+
+def test_what_a_run_still_writes_after_its_source_was_deleted_goes_too(tenant: Tenant) -> None:
+    with time_machine.travel(NOON, tick=False) as clock:
+        source = create(tenant)
+        assert_ok(tenant.private.delete(path_of(source)))
+        add_documents(tenant, source, 1)
+        clock.shift(removal.LATE_WRITES)
+        tenant.app.extensions["jobs"].run_all()
+
+        assert document_sources(tenant) == {}
+        with tenant.app.extensions["runtime"].database.read() as session:
+            assert session.scalars(select(EngineTask)).all() == []
+
+
+def test_the_documents_of_a_source_of_a_paused_site_go_when_it_is_resumed(tenant: Tenant) -> None:
+    with time_machine.travel(NOON, tick=False) as clock:
+        source = create(tenant)
+        add_documents(tenant, source, 1)
+        tenant.private.put(f"/sites/{tenant.site_id}", json={"active": False})
+        assert_ok(tenant.private.delete(path_of(source)))
+        assert len(document_sources(tenant)) == 1
+        tenant.private.put(f"/sites/{tenant.site_id}", json={"active": True})
+        clock.shift(removal.PAUSED)
+        tenant.app.extensions["jobs"].run_all()
+        assert document_sources(tenant) == {}
+
+
+def test_deleting_a_site_deletes_its_sources_and_what_is_known_of_their_pages(tenant: Tenant, stranger: Tenant) -> None:
+    source, other = create(tenant), create(stranger)
+    database = tenant.app.extensions["runtime"].database
+    with database.write() as session:
+        for made in (source, other):
+            session.add(SourcePage(source_id=made["id"], url=URL, fetched_at=NOON))
+
+    assert_error(stranger.private.delete(f"/sites/{tenant.site_id}"), 404, "site_not_found")
+    with database.read() as session:
+        assert len(session.scalars(select(SourcePage)).all()) == 2
+    assert_ok(tenant.browser.delete(f"/sites/{tenant.site_id}"))
+
+    with database.read() as session:
+        assert [row.source_id for row in session.scalars(select(SourcePage))] == [other["id"]]
+        assert [row.id for row in session.scalars(select(Source))] == [other["id"]]
+
+
+def test_deleting_a_source_forgets_all_its_pages_in_steps(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removal, "PAGE_STEP", 2)
+    source, other = create(tenant), create(tenant, kind="feed")
+    database = tenant.app.extensions["runtime"].database
+    with database.write() as session:
+        for made in (source, other):
+            for number in range(5):
+                url = f"{URL}{number}"
+                session.add(SourcePage(source_id=made["id"], url=url, fetched_at=NOON))
+                session.add(RunPage(run_id=made["last_run"]["id"], url=url, position=number, depth=0, status="waiting"))
+
+    assert_ok(tenant.private.delete(path_of(source)))
+
+    with database.read() as session:
+        assert {row.source_id for row in session.scalars(select(SourcePage))} == {other["id"]}
+        assert {row.run_id for row in session.scalars(select(RunPage))} == {other["last_run"]["id"]}

@@ -1,0 +1,32 @@
+"""The service's own pages, asked for without a socket."""
+
+from __future__ import annotations
+
+import pytest
+from ada_url import URL
+from flask import Flask
+
+from app.commands.own_pages import OwnPages
+
+
+@pytest.mark.parametrize(("path", "status"), [("/docs/search", 200), ("/docs/nope", 404), ("/metrics", 401)])
+def test_whoever_crawls_them_sees_what_everybody_sees(app: Flask, path: str, status: int) -> None:
+    pages = OwnPages(app, "http://127.0.0.1:8000", private_addresses=False)
+    with pages.get(URL(f"http://127.0.0.1:8000{path}"), {"Host": "127.0.0.1:8000", "Accept": "text/html"}) as answer:
+        got = answer.status, b"".join(answer.iter_stream())
+    pages.close()
+
+    assert got[0] == status
+    assert (b'<article class="prose">' in got[1]) is (status == 200)
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [("http://127.0.0.1:8000/", True), ("http://127.0.0.1:9000/", False), ("http://localhost:8000/", True)],
+)
+def test_private_addresses_stay_refused(app: Flask, url: str, allowed: bool) -> None:
+    pages = OwnPages(app, "http://127.0.0.1:8000", private_addresses=False)
+
+    # A name is resolved, and what it leads to refused, when it is connected to.
+    assert pages.allows(URL(url)) is allowed
+    pages.close()

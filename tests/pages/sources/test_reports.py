@@ -1,0 +1,61 @@
+"""What became of a run, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.crawler.values import Reason
+from app.models import SourceRun
+from app.pages.sources.reports import EXPLANATIONS, explain_failure, explain_reason, summarize
+
+
+def a_run(**counts: int) -> SourceRun:
+    return SourceRun(**{"indexed": 0, "unchanged": 0, "removed": 0, **counts})
+
+
+@pytest.mark.parametrize(
+    ("run", "reasons", "sentence"),
+    [
+        (a_run(), {}, "0 pages indexed."),
+        (a_run(indexed=1), {}, "1 page indexed."),
+        (a_run(unchanged=1200), {}, "1,200 pages indexed (unchanged)."),
+        (a_run(indexed=12, unchanged=200, removed=3), {}, "212 pages indexed (12 new or changed), 3 removed."),
+        (
+            a_run(indexed=212),
+            {"robots": 9, "http_404": 5},
+            "212 pages indexed, 14 left out: 9 by robots.txt, 5 not found.",
+        ),
+        (
+            a_run(indexed=1),
+            {"http_500": 4, "http_502": 4, "robots": 3, "noindex": 2, "trap": 1, "empty": 1, "http_418": 1},
+            "1 page indexed, 16 left out: 8 with a server error, 3 by robots.txt, 2 marked noindex, "
+            "1 endless, 2 for other reasons.",
+        ),
+    ],
+)
+def test_a_run_in_one_sentence(run: SourceRun, reasons: dict[str, int], sentence: str) -> None:
+    assert summarize(run, reasons) == sentence
+
+
+def test_every_reason_is_explained() -> None:
+    assert set(Reason) <= set(EXPLANATIONS)
+
+
+def test_other_statuses_are_explained_too() -> None:
+    assert explain_reason("http_418").short == "answered HTTP 418"
+    assert "The next run tries again" in explain_reason("http_502").remedy
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (None, "Something went wrong in this service."),
+        ({"code": "internal_error", "message": "It broke."}, "Something went wrong in this service."),
+        ({"code": "sync_removes_too_much", "message": "max_removed_percent"}, "Nothing was removed."),
+        ({"code": "bad_source", "message": "This is no feed."}, "This is no feed. Check that the address is right"),
+        ({"code": "site_inactive", "message": "The site is paused."}, "The site is paused."),
+    ],
+)
+def test_a_failure_says_what_to_do(error: dict[str, str] | None, text: str) -> None:
+    assert text in explain_failure(error)
+    assert "max_removed_percent" not in explain_failure(error)

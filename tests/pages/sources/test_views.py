@@ -1,0 +1,398 @@
+"""Where a site's pages are: asked, previewed, watched, reported and mended, by forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import update
+
+from app.clock import now
+from app.models import RunPage, SourceRun
+from app.plans import PlanLimits
+from app.services.sources import runs
+from schemas.validation.documents import read_document
+from tests.callers import Tenant, page, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.pages.people import Person, person_of, register_person
+from tests.services.sources.websites import Website, html, serving
+
+URL = "https://www.example.com/"
+
+
+def make_source(tenant: Tenant, **fields: Any) -> dict[str, Any]:
+    response = tenant.private.post(
+        f"/api/sites/{tenant.site_id}/sources", json={"kind": "website", "url": URL, **fields}
+    )
+    assert response.status_code == 201, response.get_json()
+    source: dict[str, Any] = response.get_json()["source"]
+    return source
+
+
+def path_of(source: dict[str, Any], action: str = "") -> str:
+    return f"/api/sites/{source['site_id']}/sources/{source['id']}{action}"
+
+
+def change_run(tenant: Tenant, source: dict[str, Any], **values: Any) -> None:
+    """The newest run of a source goes on."""
+    with tenant.app.extensions["runtime"].database.write() as session:
+        session.execute(
+            update(SourceRun)
+            .where(SourceRun.source_id == source["id"], SourceRun.status.in_(("queued", "running")))
+            .values(**values)
+        )
+
+
+def leave_out(tenant: Tenant, source: dict[str, Any], **reasons: int) -> None:
+    """So many addresses of the newest run are left out for each reason."""
+    with tenant.app.extensions["runtime"].database.write() as session:
+        for reason, count in reasons.items():
+            for number in range(count):
+                session.add(
+                    RunPage(
+                        run_id=source["last_run"]["id"],
+                        url=f"{URL}{reason}/{number}",
+                        position=number,
+                        depth=1,
+                        status="skipped",
+                        reason=reason,
+                    )
+                )
+
+
+def test_a_new_site_is_asked_where_its_pages_are(app: Flask) -> None:
+    ann = register_person(app, "ann@example.com")
+    ann.follow("Add a site")
+    ann.press("Add site", name="Museum", url="museum.example.com")
+
+    assert ann.notice == "Site added. Next: say where its pages are."
+    assert ann.page.one("h1").text == "Where are your pages?"
+    choices = [found.text.split(" ")[0:2] for found in ann.page.one("nav", class_="choices").all("strong")]
+    assert choices == [["A", "website"], ["A", "sitemap"], ["A", "feed"], ["WordPress"], ["A", "file"], ["The", "API"]]
+    assert ann.page.one("input", name="url").attributes["value"] == "https://museum.example.com"
+    assert "JavaScript is not run" in ann.page.text
+    ann.press("Start")
+    assert ann.notice == "Source added. Its pages are being found and read."
+    assert ann.page.one("h1").text == "https://museum.example.com/ Waiting"
+    assert "Every day" in ann.page.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "address"),
+    [("sitemap", "https://www.example.com/sitemap.xml"), ("feed", ""), ("wordpress", "https://www.example.com/")],
+)
+def test_each_kind_has_its_form(person: Person, tenant: Tenant, kind: str, address: str) -> None:
+    person.go(f"/sites/{tenant.site_id}/sources/create?kind={kind}")
+    assert person.page.one("input", name="url").attributes["value"] == address
+    person.press("Start", url=address or "www.example.com/feed.xml", schedule="hourly")
+    (source,) = tenant.private.get(f"/api/sites/{tenant.site_id}/sources").get_json()["sources"]
+    assert (source["kind"], source["schedule"]) == (kind, "hourly")
+
+
+def test_the_api_is_a_choice_with_a_command(person: Person, tenant: Tenant) -> None:
+    person.go(f"/sites/{tenant.site_id}/sources/create?kind=api")
+    assert f"/api/v1/index/bulk?site_id={tenant.site_id}" in person.page.one("pre").text
+
+
+def test_all_options_are_saved_and_stand_in_the_form_again(person: Person, tenant: Tenant) -> None:
+    person.go(f"/sites/{tenant.site_id}/sources/create")
+    person.press(
+        "Start",
+        url="docs.example.com/start",
+        schedule="weekly",
+        include="/docs/*\r\n\r\n*.html",
+        exclude=" *?print=* ",
+        selector_content="main",
+        selector_title="",
+        selector_remove=".advert, nav",
+        max_pages="500",
+        max_depth="3",
+        headers="Cookie: key=c3RhZ2luZw\r\nX-Token:  a:b ",
+    )
+    path = person.path.partition("?")[0]
+    source = tenant.private.get(path).get_json()["source"]
+    expected = {
+        "url": "https://docs.example.com/start",
+        "schedule": "weekly",
+        "include": ["/docs/*", "*.html"],
+        "exclude": ["*?print=*"],
+        "selectors": {"content": "main", "remove": ".advert, nav"},
+        "max_pages": 500,
+        "max_depth": 3,
+    }
+    assert {name: source[name] for name in expected} == expected
+
+    person.follow("Edit")
+    assert "c3RhZ2luZw" not in person.response.get_data(as_text=True)
+    person.press("Save")
+
+    assert person.notice.startswith("Source saved.")
+    again = tenant.private.get(path).get_json()["source"]
+    assert again == {**source, "updated_at": again["updated_at"]}
+
+
+MISTAKES = {
+    "url": ("https://example.org/", "The address must be on example.com or a host below it."),
+    "include": ("/docs/*\n\ndocs", "Line 3 must begin with / or *, such as /blog/*."),
+    "exclude": ("/*\n" * 51, "There are 51 lines; at most 50 are allowed."),
+    "max_pages": ("many", "This must be a whole number, or empty for no limit."),
+    "max_depth": ("-1", "This must be a whole number, or empty for no limit."),
+    "headers": ("X-A: 1\nCookie", "Line 2 has no colon between name and value, as in “Cookie: staging=yes”."),
+}
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_every_mistake_is_told_beside_its_field_and_nothing_typed_is_lost(
+    person: Person, tenant: Tenant, line_end: str
+) -> None:
+    person.go(f"/sites/{tenant.site_id}/sources/create")
+    typed = {name: text.replace("\n", line_end) for name, (text, _) in MISTAKES.items()}
+    for name in ("url", "rest"):
+        sent = {n: t for n, t in typed.items() if (n == "url") == (name == "url")}
+        person.go(f"/sites/{tenant.site_id}/sources/create")
+        assert person.send("Start", selector_title="h1", **sent).status_code == 400
+        for field in sent:
+            assert person.problem_of(field) == MISTAKES[field][1], field
+        assert person.page.one("input", name="selector_title").attributes["value"] == "h1"
+        if name == "rest":
+            assert person.page.one("textarea", name="include").raw_text.removeprefix("\n") == MISTAKES["include"][0]
+            assert "open" in person.page.one("form", class_="card form").one("details").attributes
+    assert tenant.private.get(f"/api/sites/{tenant.site_id}/sources").get_json()["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "problem"),
+    [
+        ("Host: x", "Line 1: the header Host is set by the crawler and cannot be changed."),
+        ("X-A: 1\n\nBad name: x", "Line 3: the header Bad name is not a valid header name."),
+        ("X-A:", "Line 1 has no value after the colon."),
+        ("X-A: 1\nx-a: 2", "The headers must not have x-a twice."),
+        ("\n".join(f"X-{n}: 1" for n in range(6)), "There are 6 headers; at most 5 are allowed."),
+    ],
+)
+def test_what_is_wrong_with_a_header_is_told(person: Person, tenant: Tenant, headers: str, problem: str) -> None:
+    person.go(f"/sites/{tenant.site_id}/sources/create")
+    assert person.send("Start", headers=headers).status_code == 400
+    assert person.problem_of("headers") == problem
+
+
+def test_stored_headers_stay_until_they_are_replaced_or_deleted(person: Person, tenant: Tenant) -> None:
+    from app.models import Source
+
+    def stored() -> dict[str, str]:
+        with tenant.app.extensions["runtime"].database.read() as session:
+            return session.get_one(Source, source["id"]).headers
+
+    source = make_source(tenant, headers={"Cookie": "a=b"})
+    edit = f"/sites/{tenant.site_id}/sources/{source['id']}/edit"
+    person.go(edit)
+    person.press("Save", schedule="daily")
+    assert stored() == {"Cookie": "a=b"}
+    person.go(edit)
+    person.press("Save", headers="X-A: 1")
+    assert stored() == {"X-A": "1"}
+    person.go(edit)
+    person.press("Save", forget_headers="true")
+    assert stored() == {}
+
+
+def test_a_run_that_goes_on_shows_its_progress_and_comes_again_without_javascript(
+    person: Person, tenant: Tenant
+) -> None:
+    source = make_source(tenant)
+    change_run(tenant, source, status="running", started_at=now(), found=120, indexed=30, skipped=4)
+
+    person.go(path_of(source))
+
+    assert "34 of 120 addresses visited so far" in person.page.text
+    assert person.page.one("progress").attributes["value"] == "34"
+    refresh = person.page.one("noscript").one("meta").attributes
+    assert refresh == {"http-equiv": "refresh", "content": "2"}
+    assert person.page.one("div", id="source").attributes["data-live"] == "2"
+    person.press("Cancel the run")
+    assert person.path == path_of(source)
+
+
+def test_a_run_that_has_ended_stays_as_it_is(person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    change_run(tenant, source, status="finished", started_at=now(), finished_at=now())
+    person.go(path_of(source))
+    assert person.page.all("noscript") == []
+    assert "data-live" not in person.page.one("div", id="source").attributes
+    person.press("Run now")
+    assert person.page.one("h1").text == f"{URL} Waiting"
+
+
+def test_a_report_says_what_was_left_out_why_and_what_to_do(person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    change_run(
+        tenant, source, status="finished", started_at=now(), finished_at=now(), found=226, indexed=12, unchanged=200,
+        skipped=14, removed=3,
+    )  # fmt: skip
+    leave_out(tenant, source, robots=9, http_404=5)
+
+    person.go(path_of(source))
+
+    sentence = "212 pages indexed (12 new or changed), 3 removed, 14 left out: 9 by robots.txt, 5 not found."
+    assert sentence in person.page.text
+    assert "Allow SiteSearchBot in robots.txt if visitors should find what is there." in person.page.text
+    person.follow("See the addresses that were left out")
+    rows = [row.text for row in person.page.one("tbody").all("tr")]
+    assert len(rows) == 14
+    assert f"{URL}http_404/0not found" in rows
+
+
+def test_a_failed_run_is_told_on_the_dashboard_until_one_succeeds(person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    error = {"code": "bad_source", "message": "The sitemap could not be read."}
+    change_run(tenant, source, status="failed", started_at=now(), finished_at=now(), error=error)
+
+    person.go("/dashboard")
+    assert "The sitemap could not be read." in person.page.text
+    person.follow(URL)
+    assert "The run failed. The sitemap could not be read. Check that the address is right" in person.page.text
+    person.press("Run now")
+    change_run(tenant, source, status="finished", started_at=now(), finished_at=now())
+    person.go("/dashboard")
+    assert "could not be read" not in person.page.text
+
+
+def test_a_run_that_would_have_removed_too_much_shows_what_and_can_be_allowed_to(
+    person: Person, tenant: Tenant
+) -> None:
+    source = make_source(tenant)
+    part = tenant.app.extensions["runtime"]
+    sync = part.syncs.begin(tenant.account_id, tenant.site_id, source["id"])
+    limits = PlanLimits(None, None, None, None, None, None)
+    documents = [read_document(page(number)) for number in range(12)]
+    part.writer.put(tenant.account_id, limits, tenant.site_id, documents, source=source["id"])
+    part.writer.put(tenant.account_id, limits, tenant.site_id, documents[:1], sync_id=sync.id)
+    error = {"code": "sync_removes_too_much", "message": "This would remove 11 of the source's 12 documents."}
+    change_run(
+        tenant, source, status="failed", started_at=now(), finished_at=now(), indexed=1, sync_id=sync.id, error=error
+    )
+
+    person.go(path_of(source))
+
+    assert "11 pages would be removed" in person.page.text
+    listed = [found.text for found in person.page.one("ul", class_="addresses").all("li")]
+    assert sorted(listed) == sorted(f"/pages/{number}" for number in range(1, 12))
+    person.press("Run again and remove them")
+    with part.database.read() as session:
+        newest = runs.newest_runs(session, [source["id"]])[source["id"]]
+    assert (newest.status, newest.options) == ("queued", {"max_removed_percent": 100})
+    assert "would be removed" not in person.page.text
+
+
+def test_one_page_can_be_fetched_again(person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    change_run(tenant, source, status="finished", started_at=now(), finished_at=now())
+    part = tenant.app.extensions["runtime"]
+    document = read_document(page(1, id=URL + "hours", url=URL + "hours"))
+    limits = PlanLimits(None, None, None, None, None, None)
+    part.writer.put(tenant.account_id, limits, tenant.site_id, [document], source=source["id"])
+
+    person.go(f"/sites/{tenant.site_id}/documents")
+    person.follow("Page 1")
+    person.press("Fetch this page again now")
+
+    assert person.path == path_of(source)
+    with part.database.read() as session:
+        assert runs.newest_runs(session, [source["id"]])[source["id"]].options == {"urls": [URL + "hours"]}
+
+
+def test_deleting_a_source(person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    person.go(path_of(source))
+    person.press("Delete source")
+    assert person.notice == "Source deleted. Its pages are being removed from the search."
+    assert person.page.one("h2").text == "Where are your pages?"
+    other = make_source(tenant)
+    person.go(path_of(other))
+    person.press("Delete source", keep_documents="true")
+    assert person.notice == "Source deleted. Its pages stay in the search."
+
+
+def test_with_all_the_sources_a_site_may_have_no_form_is_offered(person: Person, tenant: Tenant) -> None:
+    for number in range(20):
+        make_source(tenant, url=f"{URL}{number}")
+    person.go(f"/sites/{tenant.site_id}/sources/create")
+    assert "A site can have 20 sources. To add another, delete one." in person.page.text
+    assert person.page.one("main").all("form") == []
+
+
+def test_another_accounts_source_is_not_shown(tenant: Tenant, stranger: Tenant) -> None:
+    source = make_source(tenant)
+    eve = person_of(stranger)
+    own_pages = f"/sites/{tenant.site_id}/sources"
+    for path in (
+        path_of(source),
+        path_of(source, "/runs"),
+        path_of({**source, "site_id": stranger.site_id}),
+        f"{own_pages}/create",
+        f"{own_pages}/{source['id']}/edit",
+    ):
+        assert eve.call("GET", path).status_code == 404, path
+
+
+@pytest.fixture
+def website() -> Iterator[Website]:
+    with serving() as site:
+        site.pages["/"] = html("Museum", "Ships and lighthouses of the harbour, shown in eleven rooms.")
+        site.pages["/secret"] = html("Secret", head="<meta name=robots content=noindex>")
+        yield site
+
+
+@pytest.fixture
+def intranet(tmp_path: Path, website: Website) -> Iterator[Tenant]:
+    """A customer of an installation that crawls private addresses; the site is the website."""
+    app = make_app(make_settings(tmp_path, crawl_private_addresses=True))
+    tenant = register_tenant(app, "ann@example.com")
+    tenant.private.put(f"/sites/{tenant.site_id}", json={"url": website.url})
+    yield tenant
+    close_app(app)
+
+
+def test_a_preview_shows_what_a_page_would_become_and_keeps_what_was_typed(intranet: Tenant, website: Website) -> None:
+    person = person_of(intranet)
+    person.go(f"/sites/{intranet.site_id}/sources/create")
+
+    person.press("Preview the page", schedule="weekly", exclude="/secret", headers="X-Staging: yes")
+
+    preview = person.page.one("section", id="preview").text
+    assert "Museum" in preview
+    assert "Ships and lighthouses" in preview
+    assert website.sent[-1]["x-staging"] == "yes"
+    assert intranet.private.get(f"/api/sites/{intranet.site_id}/sources").get_json()["total"] == 0
+    person.press("Start")
+    (source,) = intranet.private.get(f"/api/sites/{intranet.site_id}/sources").get_json()["sources"]
+    assert (source["schedule"], source["exclude"]) == ("weekly", ["/secret"])
+
+
+def test_a_preview_says_why_a_page_would_not_be_indexed(intranet: Tenant, website: Website) -> None:
+    person = person_of(intranet)
+    for path, reason in (("/secret", "marked noindex"), ("/gone", "not found")):
+        person.go(f"/sites/{intranet.site_id}/sources/create")
+        person.press("Preview the page", url=website.url + path)
+        assert f"This page would not be indexed ({reason})." in person.page.text
+
+
+def test_a_preview_while_editing_uses_the_stored_headers(intranet: Tenant, website: Website) -> None:
+    source = make_source(intranet, url=website.url, headers={"X-Staging": "yes"})
+    person = person_of(intranet)
+    person.go(f"/sites/{intranet.site_id}/sources/{source['id']}/edit")
+    person.press("Preview the page", selector_content="main")
+    assert "Ships and lighthouses" in person.page.one("section", id="preview").text
+    assert website.sent[-1]["x-staging"] == "yes"
+    assert person.page.one("input", name="selector_content").attributes["value"] == "main"
+    person.press("Save")
+    assert intranet.private.get(path_of(source)).get_json()["source"]["selectors"] == {"content": "main"}
+
+
+def test_a_preview_with_a_mistake_is_shown_again(person: Person, tenant: Tenant) -> None:
+    person.go(f"/sites/{tenant.site_id}/sources/create")
+    assert person.send("Preview the page", url="https://example.org").status_code == 400
+    assert person.problem_of("url") == "The address must be on example.com or a host below it."

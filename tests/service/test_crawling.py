@@ -1,0 +1,139 @@
+"""Crawls by a running service: a process of its own, which never outlives it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app import create_app
+from app.config import load_settings
+from app.models import SourceRun
+from app.runtime import Runtime
+from app.services import accounts, sites
+from app.services.access.credentials import credential_change
+from app.services.sources import runs
+from app.services.sources.sources import create_source
+from tests.server import Server, running_server
+from tests.services.sources.websites import Website, html, serving
+
+pytestmark = pytest.mark.service
+
+PATIENCE_SECONDS = 60.0
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def crawling_pids(server: Server) -> list[int]:
+    """Processes that crawl for a service."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+                environment = (entry / "environ").read_bytes() if b"--for-service" in command else b""
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
+            if f"DATA_DIR={server.folder}".encode() in environment.split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture
+def website() -> Iterator[Website]:
+    with serving() as site:
+        site.pages = {f"/{n}": html(f"Page {n}") for n in range(60)}
+        site.pages["/"] = html("Home", links=[f"/{n}" for n in range(60)])
+        yield site
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with running_server(tmp_path, CRAWL_PRIVATE_ADDRESSES="true") as running:
+        yield running
+
+
+@pytest.fixture
+def part(server: Server) -> Iterator[Runtime]:
+    app = create_app(load_settings(server.environment), background=False)
+    part: Runtime = app.extensions["runtime"]
+    yield part
+    part.engines.close()
+    part.database.dispose()
+
+
+@pytest.fixture
+def run_id(part: Runtime, website: Website) -> str:
+    """A run that waits."""
+    with part.database.write() as session:
+        account = accounts.create_account(session, name="A", email="a@example.com", password_hash="x", plan="pro")
+    with credential_change(part.database, part.counters, account.id) as session:
+        site = sites.create_site(
+            session, account.id, part.plans["pro"], part.engines.current.identity, name="S", url=website.url
+        )
+        fields = {
+            "kind": "website", "url": website.address("/"), "schedule": "none", "include": [], "exclude": [],
+            "selectors": {}, "headers": {}, "max_pages": None, "max_depth": None,
+        }  # fmt: skip
+        _, run = create_source(session, account.id, site.id, fields, private_addresses=True)
+    return run.id
+
+
+def load(part: Runtime, run_id: str) -> SourceRun:
+    with part.database.read() as session:
+        return session.get_one(SourceRun, run_id)
+
+
+def test_a_queued_run_is_done_by_a_process_of_low_priority_that_ends_afterwards(
+    server: Server, part: Runtime, website: Website, run_id: str
+) -> None:
+    until(lambda: bool(crawling_pids(server)), "a process starts")
+    (pid,) = crawling_pids(server)
+    until(lambda: os.getpriority(os.PRIO_PROCESS, pid) == 10, "it has low priority")
+    until(lambda: load(part, run_id).status == "finished", "the run finishes")
+    until(lambda: not crawling_pids(server), "the process ends")
+
+    assert load(part, run_id).indexed == 61
+
+
+def test_when_the_service_ends_the_run_is_handed_back_and_goes_on_with_the_next_one(
+    server: Server, part: Runtime, website: Website, run_id: str
+) -> None:
+    until(lambda: len(website.asked) > 10, "pages are read")
+    server.stop()
+    assert crawling_pids(server) == []
+    run = load(part, run_id)
+    assert (run.status, run.lease) == ("running", None)
+    done = run.indexed
+    server.start()
+
+    until(lambda: load(part, run_id).status == "finished", "the run finishes")
+    assert done > 0
+    assert load(part, run_id).indexed == 61
+    asked = [path for path, _ in website.asked if path != "/sitemap.xml"]
+    assert len(asked) - len(set(asked)) <= 4
+
+
+def test_when_the_service_is_killed_the_run_goes_on_when_its_claim_lapses(
+    server: Server, part: Runtime, website: Website, run_id: str
+) -> None:
+    until(lambda: load(part, run_id).indexed > 0, "pages are done")
+    server.kill()
+    until(lambda: not crawling_pids(server), "the process ends with the service")
+    with part.database.write() as session:
+        run = session.get_one(SourceRun, run_id)
+        assert run.lease_until is not None
+        run.lease_until -= runs.LEASE
+    server.start()
+
+    until(lambda: load(part, run_id).status == "finished", "the run finishes")
+    assert load(part, run_id).indexed == 61

@@ -1,0 +1,114 @@
+"""A web site for tests: pages that change, fail and move as a test says, and what was asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Answer:
+    """What the site answers with.
+
+    Attributes:
+        validators: Whether it can be asked whether it changed.
+    """
+
+    body: bytes = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    validators: bool = True
+
+
+def html(title: str, text: str = "", links: tuple[str, ...] | list[str] = (), head: str = "") -> Answer:
+    """A page."""
+    anchors = "".join(f'<li><a href="{link}">next</a></li>' for link in links)
+    body = f"<p>{text or title + ' has a text of its own that nobody else has.'}</p>"
+    return Answer(
+        f"<!doctype html><html><head><title>{title}</title>{head}</head>"
+        f"<body><main>{body}</main><nav><ul>{anchors}</ul></nav></body></html>".encode(),
+        headers={"Content-Type": "text/html; charset=utf-8"},
+    )
+
+
+class Website:
+    """Serves ``pages`` (path to answer) on a port of its own.
+
+    Attributes:
+        asked: The path and status of every answer, in order, without robots.txt.
+        sent: The headers of every request, by their names in lower case.
+        before: Called with each path before it is answered.
+    """
+
+    def __init__(self) -> None:
+        self.pages: dict[str, Answer] = {}
+        self.asked: list[tuple[str, int]] = []
+        self.sent: list[dict[str, str]] = []
+        self.before: Callable[[str], object] = lambda path: None
+        self._lock = threading.Lock()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                site.before(self.path)
+                answer = site.pages.get(self.path, Answer(b"gone", 404))
+                status, headers, body = answer.status, dict(answer.headers), answer.body
+                if status == 200 and answer.validators:
+                    etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+                    headers["ETag"] = etag
+                    if self.headers["If-None-Match"] == etag:
+                        status, body = 304, b""
+                with site._lock:
+                    site.sent.append({name.lower(): value for name, value in self.headers.items()})
+                    if self.path != "/robots.txt":
+                        site.asked.append((self.path, status))
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                if status != 304:
+                    self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if status != 304:
+                    self.wfile.write(body)
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def address(self, path: str) -> str:
+        """The address of a path."""
+        return self.url + path
+
+    def forget(self) -> None:
+        """Forget what was asked for."""
+        self.asked.clear()
+
+    def bodies(self) -> list[str]:
+        """Paths whose body was sent."""
+        return sorted(path for path, status in self.asked if status == 200)
+
+    def close(self) -> None:
+        """End the server."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@contextmanager
+def serving() -> Iterator[Website]:
+    """A site for as long as it is needed."""
+    site = Website()
+    try:
+        yield site
+    finally:
+        site.close()
