@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 from flask import Flask, current_app
 
@@ -13,7 +14,6 @@ from app.config import ConfigurationError, Settings
 from app.counters.base import CounterStore, CountersUnavailable
 from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
-from app.crawler.fetching import user_agent
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
@@ -25,14 +25,15 @@ from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
 from app.services.search import Searcher
-from app.services.sources.preview import Previewer
 from app.services.sources.removal import SourceRemoval
-from app.services.sources.turns import SharedTurns
 from app.services.syncs import Syncs
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks
 from app.thread_shares import ThreadShares
 from backends.registry import create_backend
+
+if TYPE_CHECKING:
+    from app.services.sources.preview import Previewer
 
 log = logging.getLogger(__name__)
 
@@ -53,13 +54,26 @@ class Runtime:
     searcher: Searcher
     writer: DocumentWriter
     syncs: Syncs
-    previewer: Previewer
     rebuilder: Rebuilder
     keys_last_used: KeysLastUsed
     usage_copies: UsageCopies
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
     task_handlers: Mapping[str, outbox.Handler] = field(default_factory=dict)
+
+    @cached_property
+    def previewer(self) -> Previewer:
+        """Looks at single pages of sites."""
+        # The packages of the crawler are an extra, without which the application starts.
+        from app.crawler.fetching import user_agent
+        from app.services.sources.preview import Previewer
+        from app.services.sources.turns import SharedTurns
+
+        return Previewer(
+            SharedTurns(self.database),
+            user_agent(self.settings.public_url),
+            private_addresses=self.settings.crawl_private_addresses,
+        )
 
     def run_engine_tasks(self) -> None:
         """Do now what a request left to be done at the engine, if all is there; else the jobs do it later."""
@@ -113,9 +127,6 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         searcher=Searcher(engines, indexer, events, settings.max_answer_bytes),
         writer=writer,
         syncs=Syncs(database, counters, indexer),
-        previewer=Previewer(
-            SharedTurns(database), user_agent(settings.public_url), private_addresses=settings.crawl_private_addresses
-        ),
         rebuilder=Rebuilder(database, locks, engines, indexer),
         keys_last_used=KeysLastUsed(database),
         usage_copies=UsageCopies(database, counters),

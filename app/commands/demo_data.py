@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 
 from app.clock import now
-from app.commands.crawl_parts import crawl_parts
 from app.commands.demo_file import demo_file, read_demo
 from app.config import ConfigurationError
 from app.models import Account, Source, SourceRun
@@ -20,7 +19,6 @@ from app.services.access import keys
 from app.services.access.credentials import credential_change
 from app.services.sources import runs
 from app.services.sources.control import RunControl
-from app.services.sources.execution import execute
 
 EMAIL = "demo@example.com"
 KEY_NAMES = {"private": "Server", "search": "Search from a server", "public": "Search box in the browser"}
@@ -123,6 +121,10 @@ def _crawl(part: Runtime, kept: dict[str, Any]) -> int:
         run_id = runs.request_run(session, source, max_removed_percent=100).id
         claim = runs.claim_run(session, run_id)
     if claim is not None:
+        # The packages of the crawler are an extra, without which the application starts.
+        from app.commands.crawl_parts import crawl_parts
+        from app.services.sources.execution import execute
+
         with crawl_parts(part) as parts:
             execute(parts, claim, RunControl())
     with part.database.read() as session:
