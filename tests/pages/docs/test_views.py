@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-import orjson
 import pytest
 from flask import Flask
 from jsonschema import Draft202012Validator
