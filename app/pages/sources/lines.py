@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from app.errors import Detail, field_error
 from app.pages.settings_lines import lines_of
@@ -29,14 +30,24 @@ def write_source(source: Any) -> dict[str, str]:
     }
 
 
-def read_source(form: Form) -> dict[str, Any]:
+def read_url(form: Form, site_url: str) -> str:
+    """The address, with the site's scheme where only that is missing."""
+    typed = form.get("url", "")
+    url = complete_url(typed)
+    return url if url == typed else urlsplit(url)._replace(scheme=urlsplit(site_url).scheme).geturl()
+
+
+def read_source(form: Form, site_url: str) -> dict[str, Any]:
     """The form's texts as the fields of a source, to be validated.
+
+    Args:
+        site_url: The site's address.
 
     Raises:
         ApiError: 400 for a header that is there twice.
     """
     fields: dict[str, Any] = {
-        "url": complete_url(form.get("url", "")),
+        "url": read_url(form, site_url),
         "schedule": form.get("schedule", "none"),
         **{name: [line.text.strip() for line in lines_of(form.get(name, ""))] for name in _GLOBS},
         "selectors": read_selectors(form),

@@ -17,7 +17,7 @@ from app.models import Site, SourceRun
 from app.pages.forms import banner_of, refill_on_error
 from app.pages.layout import render
 from app.pages.redirects import see_other
-from app.pages.sources.lines import explain, read_headers, read_selectors, read_source, write_source
+from app.pages.sources.lines import explain, read_headers, read_selectors, read_source, read_url, write_source
 from app.pages.sources.reports import Report, explain_reason, report_run
 from app.runtime import runtime
 from app.services.sites import get_site
@@ -30,7 +30,6 @@ from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
 from schemas.sites import PageQuerySchema
 from schemas.sources import KINDS, SCHEDULES, PreviewSchema, RunRequestSchema, SourceCreateSchema, SourceUpdateSchema
-from schemas.validation.sites import complete_url
 
 SHOWN_RUNS = 5
 LISTED_PAGES = 100
@@ -129,7 +128,7 @@ def create_source(site_id: int) -> Response:
     form = _sent()
     kind = form.get("kind", "")
     refill_on_error(lambda error: _create_form(site_id, kind if kind in KINDS else "website", error=error))
-    fields = _load(SourceCreateSchema(), {"kind": kind, **read_source(form)})
+    fields = _load(SourceCreateSchema(), {"kind": kind, **read_source(form, _site_url(site_id))})
     source = source_actions.create_source(current_caller(), site_id, fields)
     return see_other(f"/api/sites/{site_id}/sources/{source.id}", notice="source-created")
 
@@ -195,7 +194,7 @@ def _edit_form(
 def update_source(site_id: int, source_id: str) -> Response:
     """Save a source."""
     refill_on_error(lambda error: _edit_form(site_id, source_id, error=error))
-    changes = _load(SourceUpdateSchema(), read_source(_sent()))
+    changes = _load(SourceUpdateSchema(), read_source(_sent(), _site_url(site_id)))
     source_actions.update_source(current_caller(), site_id, source_id, changes)
     return see_other(f"/api/sites/{site_id}/sources/{source_id}", notice="source-updated")
 
@@ -213,7 +212,7 @@ def preview_page(site_id: int) -> str:
 
     refill_on_error(show, (400, 401, 403, 429, 503))
     values = {
-        "url": complete_url(form.get("url", "")),
+        "url": read_url(form, _site_url(site_id)),
         "selectors": read_selectors(form),
         "headers": read_headers(form),
     }
@@ -320,6 +319,11 @@ def show_run(site_id: int, source_id: str, run_id: str) -> str:
 def _sent() -> dict[str, str]:
     """The form's texts, their lines ended as Unix ends them."""
     return {name: text.replace("\r\n", "\n") for name, text in read_form_body(request).items()}
+
+
+def _site_url(site_id: int) -> str:
+    with runtime().database.read() as session:
+        return get_site(session, current_caller().account.id, site_id).url
 
 
 def _load(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,6 +80,16 @@ def test_a_new_site_is_asked_where_its_pages_are(app: Flask) -> None:
     assert "Every day" in ann.page.text
 
 
+@pytest.mark.parametrize("site", ["http://www.example.com", "https://www.example.com"])
+def test_an_address_without_a_scheme_has_that_of_the_site(person: Person, tenant: Tenant, site: str) -> None:
+    tenant.private.put(f"/sites/{tenant.site_id}", json={"url": site})
+    for typed, url in (("docs.example.com:8080/a", None), ("https://example.com/b", "https://example.com/b")):
+        person.go(f"/sites/{tenant.site_id}/sources/create")
+        person.press("Start", url=typed)
+        expected = url or f"{site.partition(':')[0]}://{typed}"
+        assert tenant.private.get(person.path.partition("?")[0]).get_json()["source"]["url"] == expected
+
+
 @pytest.mark.parametrize(
     ("kind", "address"),
     [("sitemap", "https://www.example.com/sitemap.xml"), ("feed", ""), ("wordpress", "https://www.example.com/")],
@@ -214,6 +224,9 @@ def test_a_run_that_goes_on_shows_its_progress_and_comes_again_without_javascrip
     assert person.page.one("div", id="source").attributes["data-live"] == "2"
     person.press("Cancel the run")
     assert person.path == path_of(source)
+    change_run(tenant, source, status="cancelled", finished_at=now())
+    person.go(path_of(source))
+    assert person.page.one("h1").text == f"{URL} Cancelled"
 
 
 def test_a_run_that_has_ended_stays_as_it_is(person: Person, tenant: Tenant) -> None:
