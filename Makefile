@@ -9,7 +9,7 @@ DATA_DIR ?= var
 export HOST PORT DATA_DIR
 
 BIN := $(VENV)/bin
-EXTRAS := redis,postgresql,crawler
+EXTRAS := redis,postgresql
 DEV_EXTRAS := $(EXTRAS),dev
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from flask import Flask, current_app
 
@@ -14,6 +13,7 @@ from app.config import ConfigurationError, Settings
 from app.counters.base import CounterStore, CountersUnavailable
 from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
+from app.crawler.values import user_agent
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
@@ -25,15 +25,14 @@ from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
 from app.services.search import Searcher
+from app.services.sources.preview import Previewer
 from app.services.sources.removal import SourceRemoval
+from app.services.sources.turns import SharedTurns
 from app.services.syncs import Syncs
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks
 from app.thread_shares import ThreadShares
 from backends.registry import create_backend
-
-if TYPE_CHECKING:
-    from app.services.sources.preview import Previewer
 
 log = logging.getLogger(__name__)
 
@@ -54,26 +53,13 @@ class Runtime:
     searcher: Searcher
     writer: DocumentWriter
     syncs: Syncs
+    previewer: Previewer
     rebuilder: Rebuilder
     keys_last_used: KeysLastUsed
     usage_copies: UsageCopies
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
     task_handlers: Mapping[str, outbox.Handler] = field(default_factory=dict)
-
-    @cached_property
-    def previewer(self) -> Previewer:
-        """Looks at pages for people who wait. Needs the packages of the crawler, which an installation may lack."""
-        from app.crawler.fetching import user_agent
-        from app.services.sources.preview import Previewer
-        from app.services.sources.turns import SharedTurns
-
-        settings = self.settings
-        return Previewer(
-            SharedTurns(self.database),
-            user_agent(settings.public_url),
-            private_addresses=settings.crawl_private_addresses,
-        )
 
     def run_engine_tasks(self) -> None:
         """Do now what a request left to be done at the engine, if all is there; else the jobs do it later."""
@@ -127,6 +113,9 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         searcher=Searcher(engines, indexer, events, settings.max_answer_bytes),
         writer=writer,
         syncs=Syncs(database, counters, indexer),
+        previewer=Previewer(
+            SharedTurns(database), user_agent(settings.public_url), private_addresses=settings.crawl_private_addresses
+        ),
         rebuilder=Rebuilder(database, locks, engines, indexer),
         keys_last_used=KeysLastUsed(database),
         usage_copies=UsageCopies(database, counters),

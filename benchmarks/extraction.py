@@ -1,6 +1,6 @@
 """How much of a page's main text extractors keep, and how much of the rest.
 
-    python -m benchmarks.extraction DIR [DIR…] [--only NAME[,NAME…]] [--pages]
+    python -m benchmarks.extraction DIR [DIR…] [--only NAME[,NAME…]] [--pages] [--others N]
 
 Folders are of two kinds:
 
@@ -9,7 +9,8 @@ Folders are of two kinds:
   postgresql-doc-15 git-doc libcommons-math3-java-doc libjackson2-annotations-java-doc openjdk-17-doc rust-doc
   libeigen3-doc doxygen-doc libfftw3-doc libglib2.0-doc libcairo2-doc apache2-doc libboost1.81-doc mkdocs-doc
   nodejs-doc.
-  `extraction_pages.json` says for each page what a person would keep of it.
+  `extraction_pages.json` says for each page what a person would keep of it. `--others` measures other pages instead,
+  up to N from each page's folder, by the same rules: pages that nobody looked at while the extractor was written.
 - A checkout of https://github.com/scrapinghub/article-extraction-benchmark: 181 news articles and blog posts, each with
   the text that a person kept.
 
@@ -24,6 +25,7 @@ import argparse
 import gzip
 import importlib
 import json
+import random
 import re
 import time
 from collections import Counter
@@ -64,14 +66,26 @@ def phrase(text: str) -> str:
     return f" {' '.join(words(text))} "
 
 
-def documentation(folders: list[Path]) -> Iterator[Sample]:
-    """The pages of `extraction_pages.json` that the folders have."""
-    for rule in json.loads(GOLD.read_text()):
+def documentation(folders: list[Path], others: int = 0) -> Iterator[Sample]:
+    """The pages of `extraction_pages.json` that the folders have, or others beside them."""
+    rules = json.loads(GOLD.read_text())
+    listed = {page for rule in rules for page in rule["pages"]}
+    chosen: set[str] = set()
+    for rule in rules:
         for page in rule["pages"]:
-            file = next((folder / page for folder in folders if (folder / page).is_file()), None)
-            if file is not None:
-                html = file.read_bytes().decode(errors="replace")
-                yield documentation_page(page, rule, html)
+            folder = next((folder for folder in folders if (folder / page).is_file()), None)
+            if folder is None:
+                continue
+            names = [page]
+            if others:
+                beside = sorted(file.relative_to(folder).as_posix() for file in (folder / page).parent.glob("*.html"))
+                names = [name for name in beside if name not in listed | chosen]
+                names = random.Random(page).sample(names, min(others, len(names)))
+                chosen.update(names)
+            for name in names:
+                html = (folder / name).read_bytes().decode(errors="replace")
+                if name == page or parse(html).select_one(rule["keep"]) is not None:
+                    yield documentation_page(name, rule, html)
 
 
 def documentation_page(name: str, rule: dict[str, str], html: str) -> Sample:
@@ -199,10 +213,13 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--only", help="extractors, by commas")
     parser.add_argument("--pages", action="store_true", help="a line for each page")
+    parser.add_argument("--others", type=int, default=0, metavar="N", help="other pages of the same folders")
     arguments = parser.parse_args()
     news = [folder for folder in arguments.folders if (folder / "ground-truth.json").is_file()]
     sets = {
-        "documentation": list(documentation([folder for folder in arguments.folders if folder not in news])),
+        "documentation": list(
+            documentation([folder for folder in arguments.folders if folder not in news], arguments.others)
+        ),
         "articles": [sample for folder in news for sample in articles(folder)],
     }
     for name, samples in sets.items():

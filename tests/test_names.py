@@ -76,6 +76,7 @@ COVERED_BY = {
     "app/services/sources/sweeps.py": "tests/pages/sources/test_views.py",
     "app/services/sources/control.py": "tests/services/sources/test_execution.py",
     "app/services/sources/crawl.py": "tests/services/sources/test_execution.py",
+    "app/services/sources/first_page.py": "tests/services/sources/test_preview.py",
     "app/services/sources/frontier.py": "tests/services/sources/test_execution.py",
     "app/services/sources/posts.py": "tests/services/sources/test_execution.py",
     "app/services/sources/recorder.py": "tests/services/sources/test_execution.py",

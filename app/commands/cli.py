@@ -20,18 +20,38 @@ from app.services.access.credentials import credential_change
 from schemas.accounts import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, is_email
 
 
+class OperatorCommands(AppGroup):
+    """All commands. They are loaded when one is asked for, since a process that answers requests runs none."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        self._load()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        self._load()
+        return super().list_commands(ctx)
+
+    def _load(self) -> None:
+        if self.commands:
+            return
+        from app.commands import crawl, documents, search, setup
+
+        for command in (
+            account_group,
+            crawl.crawl,
+            crawl.worker,
+            documents.group,
+            search.group,
+            setup.database_group,
+            setup.demo,
+            setup.openapi,
+        ):
+            self.add_command(command)
+
+
 def register(app: Flask) -> None:
     """Add the commands to ``app``."""
-    from app.commands import crawl, documents, search, setup
-
-    app.cli.add_command(account_group)
-    app.cli.add_command(crawl.crawl)
-    app.cli.add_command(crawl.worker)
-    app.cli.add_command(documents.group)
-    app.cli.add_command(search.group)
-    app.cli.add_command(setup.database_group)
-    app.cli.add_command(setup.demo)
-    app.cli.add_command(setup.openapi)
+    app.cli = OperatorCommands(app.name)
 
 
 account_group = AppGroup("account", help="Create, list, change, and delete accounts.")

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 import orjson
@@ -15,18 +14,19 @@ from flask.cli import with_appcontext
 from sqlalchemy import select
 
 from app.clock import isoformat
+from app.commands.crawl_parts import crawl_parts
 from app.errors import ApiError
 from app.memory import bound_arenas
 from app.models import Site, Source, SourceRun
 from app.runtime import Runtime, runtime
 from app.services.sources import runs
 from app.services.sources.checks import check_address
+from app.services.sources.crawl import CrawlParts
 from app.services.sources.sources import create_source
+from app.services.sources.turns import SharedTurns
+from app.services.sources.worker import Worker
 from app.services.sources.worker_process import end_with_parent, end_with_signals, only_worker
 from app.wording import counted, number
-
-if TYPE_CHECKING:
-    from app.services.sources.worker import Worker
 
 MAX_SHOWN = 20
 LOOK_SECONDS = 0.3
@@ -41,11 +41,6 @@ def worker(runs_at_once: int | None, for_service: bool) -> None:
 
     At SIGTERM, the runs in hand are handed back and continued by another worker.
     """
-    # The packages of the crawler are an extra.
-    from app.commands.crawl_parts import crawl_parts
-    from app.services.sources.turns import SharedTurns
-    from app.services.sources.worker import Worker
-
     part = runtime()
     bound_arenas()
     with crawl_parts(part) as parts:
@@ -84,16 +79,13 @@ def crawl(site_id: int, url: str, max_removed_percent: int | None, as_json: bool
     The site's source with this address is used, or one without a schedule is created. The exit status is 0 if the
     run finished, 1 if it failed or was cancelled.
     """
-    from app.commands.crawl_parts import crawl_parts
-    from app.services.sources.worker import Worker
-
     part = runtime()
     try:
         run_id = _request(part, site_id, url, max_removed_percent)
     except ApiError as error:
         raise click.ClickException(error.message) from error
     with crawl_parts(part) as parts:
-        run = _work(part, Worker(parts, runs_at_once=1, only=run_id), run_id, hidden=as_json)
+        run = _work(part, parts, run_id, hidden=as_json)
     _report(part, run, as_json)
     sys.exit(0 if run.status == "finished" else 1)
 
@@ -120,8 +112,9 @@ def _request(part: Runtime, site_id: int, url: str, max_removed_percent: int | N
         return run.id
 
 
-def _work(part: Runtime, working: Worker, run_id: str, *, hidden: bool) -> SourceRun:
+def _work(part: Runtime, parts: CrawlParts, run_id: str, *, hidden: bool) -> SourceRun:
     """Work on a run, or watch it if another process does; gives it as it ended."""
+    working = Worker(parts, runs_at_once=1, only=run_id)
     end_with_signals(working.stop)
     thread = threading.Thread(target=working.run, daemon=True)
     thread.start()

@@ -9,9 +9,9 @@ from flask import current_app
 
 from app.commands.demo_file import read_demo
 from app.commands.own_pages import OwnPages
-from app.crawler.fetching import user_agent
 from app.crawler.network import Network
 from app.crawler.reading.reader import PageReader
+from app.crawler.values import user_agent
 from app.runtime import Runtime
 from app.services.sources.crawl import CrawlParts
 from app.services.sources.turns import SharedTurns

@@ -11,6 +11,7 @@ from flask import current_app
 from flask.cli import AppGroup, with_appcontext
 
 from app import logs
+from app.commands.demo_data import make_demo
 from app.runtime import runtime
 from app.storage.migrate import upgrade
 from app.web.openapi import document_at
@@ -30,8 +31,6 @@ def upgrade_database() -> None:
 @click.option("--base-url", default="http://127.0.0.1:8000", help="URL at which the service will run.")
 def demo(base_url: str) -> None:
     """Set up the demo account, its site, keys and documents, and print how to use them."""
-    from app.commands.demo_data import make_demo  # With the packages of the crawler, which are an extra.
-
     upgrade(runtime().database)
     # The requests for the documentation's pages are no visitors'.
     logs.access.setLevel(logging.WARNING)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from importlib.metadata import version
 
 import httpcore
 from ada_url import URL
@@ -21,7 +20,6 @@ from app.crawler.network import CertificateError, Network, PrivateAddressError, 
 from app.crawler.unpacking import PACKED, UnpackingError, unpack
 from app.crawler.values import (
     MAX_PAGE_BYTES,
-    PRODUCT_TOKEN,
     Fetched,
     NotIndexed,
     Reason,
@@ -50,16 +48,6 @@ _OWN_HEADERS = {
     *("upgrade", "user-agent"),
 }
 """Headers that belong to the connection, or say who we are and what we know."""
-
-
-def user_agent(about: str) -> str:
-    """The header ``User-Agent`` of the crawler.
-
-    Args:
-        about: The address of whoever runs it; empty if it is not known.
-    """
-    name = f"{PRODUCT_TOKEN}/{version('site-search-service')}"
-    return f"{name} (+{about})" if about else name
 
 
 def check_headers(headers: Mapping[str, str]) -> None:

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib.metadata import version
 from typing import Any, Protocol
 
 PRODUCT_TOKEN = "SiteSearchBot"
 """Our name in robots.txt."""
 MAX_PAGE_BYTES = 10 * 1_048_576
 """Bytes of an unpacked body that are read; longer ones are no pages."""
+
+
+def user_agent(about: str) -> str:
+    """The header ``User-Agent`` of the crawler.
+
+    Args:
+        about: The address of whoever runs it; empty if it is not known.
+    """
+    name = f"{PRODUCT_TOKEN}/{version('site-search-service')}"
+    return f"{name} (+{about})" if about else name
 
 
 class Reason(StrEnum):

@@ -13,6 +13,7 @@ from app.importers.records import (
     NOT_UTF8,
     TOO_LONG,
     BadLine,
+    BlankLines,
     ByteStream,
     Read,
     Record,
@@ -44,12 +45,14 @@ def read_csv(stream: ByteStream, fields_of: FieldsOfColumns | None = None) -> It
         fields_of: Which fields the columns fill; by default the one each is named after.
 
     Raises:
-        UnreadableFile: The first line is missing or names no columns; or what ``fields_of`` raises.
+        UnreadableFile: The first line is missing or names no columns; there are too many blank lines in a row; or what
+            ``fields_of`` raises.
     """
     lines = _Lines(stream)
     reader = csv.reader(lines, strict=True)
     names = _read_names(lines, reader)
     columns = [(name,) for name in names] if fields_of is None else fields_of(names)
+    blank = BlankLines()
     while True:
         try:
             cells = lines.read_record(reader)
@@ -59,10 +62,12 @@ def read_csv(stream: ByteStream, fields_of: FieldsOfColumns | None = None) -> It
             yield BadLine(lines.start, _explain(error))
             lines.read_again()
             continue
+        if lines.problem is None and not any(cells):
+            blank.add()
+            continue
+        blank.end()
         if lines.problem is not None:
             yield BadLine(lines.start, lines.problem)
-        elif not any(cells):
-            continue
         elif len(cells) != len(names):
             problem = Problem(
                 f"has {counted(len(cells), 'cell')}, but the first line names {counted(len(names), 'column')}",

@@ -11,6 +11,9 @@ from schemas.validation.problems import Problem
 MAX_RECORD_BYTES = 16 * 1024 * 1024
 """Longest record that is read; a longer one is named and left out, so that memory stays bounded."""
 
+MAX_BLANK_LINES = 100_000
+"""Most blank lines in a row: each costs as much to read as it would to send a thousand."""
+
 BOM = b"\xef\xbb\xbf"
 
 NOT_UTF8 = Problem("is not valid UTF-8", "invalid_encoding")
@@ -68,6 +71,29 @@ class UnreadableFile(Exception):
         super().__init__(f"{field} {problem}")
         self.field = field
         self.problem = problem
+
+
+class BlankLines:
+    """Counts blank lines in a row, to give up a file of nothing else."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self) -> None:
+        """Count one.
+
+        Raises:
+            UnreadableFile: There are too many.
+        """
+        self._count += 1
+        if self._count > MAX_BLANK_LINES:
+            raise UnreadableFile(
+                Problem(f"has more than {MAX_BLANK_LINES} blank lines in a row", "too_many_blank_lines")
+            )
+
+    def end(self) -> None:
+        """There was a line that is not blank."""
+        self._count = 0
 
 
 def read_lines(stream: ByteStream) -> Iterator[tuple[int, bytes | None]]:

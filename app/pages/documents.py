@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -163,7 +163,9 @@ def _look_up(site: Site, query: str) -> tuple[list[str], ApiError | BackendUnava
 
     record = site_record(site)
     try:
-        part.searcher.run(record, for_site(wanted, record), note, part.searcher.new_room())
+        query_of_site = for_site(wanted, record)
+        settings = replace(query_of_site.settings, pinned={}, hidden={})
+        part.searcher.run(record, replace(query_of_site, settings=settings), note, part.searcher.new_room())
     except (ApiError, BackendUnavailable) as error:
         return found, error
     return [*found, *(identifier for identifier in ids if identifier != query)], None

@@ -24,7 +24,6 @@ from app.services.access.credentials import SiteRecord, credential_change
 from app.services.access.keys import KeyView
 from app.services.imports import FileImport, ImportOutcome, told_progress
 from app.services.search import TimedResult, Visitor, encode_hit, for_site
-from app.services.sites import site_inactive
 from app.services.sources import removal
 from app.web.auth import Caller
 from app.web.error_handlers import translate
@@ -186,7 +185,7 @@ def import_file(caller: Caller, site_id: int, file: ByteStream, form: str, colum
         column_map = read_column_map(columns)
         with part.database.read() as session:
             if not sites.get_site(session, caller.account.id, site_id).active:
-                raise site_inactive()
+                raise sites.site_inactive()
         limits = caller.account.limits
         most_fields = part.settings.max_site_fields
         job = FileImport(

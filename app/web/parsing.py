@@ -165,14 +165,17 @@ def read_lines_of_documents(req: Request) -> list[Any]:
 
 TEXT_READERS: Mapping[str, Callable[[str], str]] = {"html": html_to_text, "markdown": markdown_to_text}
 """Format of the text in documents to what reads it."""
+MAX_MARKUP_CHARACTERS = 2 * 1_048_576
+"""Characters of markup that are read as text. Reading takes up to 430 times as much memory as hostile markup has bytes;
+longer markup stays as it is, and so is longer than a document may be."""
 
 
 def _convert(document: Any, to_text: Callable[[str], str]) -> None:
     """Put text in place of markup. What is no document, or no text, is left for whoever checks it."""
     if isinstance(document, dict):
         for name in ("title", "content", "excerpt"):
-            if isinstance(document.get(name), str):
-                document[name] = to_text(document[name])
+            if isinstance(text := document.get(name), str) and len(text) <= MAX_MARKUP_CHARACTERS:
+                document[name] = to_text(text)
 
 
 def read_form_body(req: Request) -> MultiDict[str, str]:

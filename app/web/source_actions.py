@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.models import SourceRun
 from app.runtime import runtime
 from app.services.sites import get_site, site_inactive
 from app.services.sources import removal, runs, sources
 from app.services.sources.checks import check_address
+from app.services.sources.preview import Preview
 from app.services.sources.sources import SourceView
 from app.web.auth import Caller
-
-if TYPE_CHECKING:
-    from app.services.sources.preview import Preview
 
 
 def create_source(caller: Caller, site_id: int, fields: Mapping[str, Any]) -> SourceView:

@@ -708,6 +708,15 @@ def test_markup_is_read_as_text(owner: Tenant, markup: str, title: str, content:
     assert listed(owner)["documents"][0]["content"] == content
 
 
+def test_markup_that_is_too_long_to_read_is_refused(owner: Tenant) -> None:
+    document = page(1) | {"content": "<p>" * 700_000 + "Boats"}
+
+    response = send(owner, "application/json", json.dumps({"documents": [document]}), "?format=html")
+
+    assert_error(response, 400, "validation_failed")
+    assert [detail["code"] for detail in response.get_json()["details"]] == ["too_large"]
+
+
 def test_a_format_that_is_none_is_refused(owner: Tenant) -> None:
     response = send(owner, "application/json", json.dumps({"documents": [page(1)]}), "?format=pdf")
 

@@ -30,6 +30,7 @@ MINE = [
     "/sites/{site}/documents",
     "/sites/{site}/documents?q=lighthouse",
     "/sites/{site}/documents?id=page-1",
+    "/sites/{site}/import",
     "/sites/{site}/search-settings",
     "/sites/{site}/try",
     "/sites/{site}/try?q=lighthouse",

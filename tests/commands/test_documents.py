@@ -9,6 +9,7 @@ import pytest
 from click.testing import Result
 
 from tests.callers import Tenant, page
+from tests.importers.exports import wxr, wxr_item
 
 
 @pytest.fixture
@@ -125,3 +126,50 @@ def test_the_plans_documents_hold_for_imports(tenant: Tenant, folder: Path) -> N
     assert result.exit_code == 1
     assert "The plan allows 1 document; the account has 0, and this batch adds 3 new documents." in result.output
     assert tenant.found_ids("page") == []
+
+
+def test_a_wordpress_export_is_known_by_itself(tenant: Tenant, folder: Path) -> None:
+    file = folder / "museum.WordPress.2024-05-01.xml"
+    file.write_bytes(wxr(wxr_item(1, "Opening hours"), wxr_item(2, status="draft")))
+
+    result = run_import(tenant, file)
+
+    assert "1 document imported, 1 of them new." in result.output
+    assert tenant.found_ids("opening") == ["https://museum.example/1/"]
+
+
+def test_the_format_and_the_columns_can_be_named(tenant: Tenant, folder: Path) -> None:
+    file = folder / "export.txt"
+    file.write_text("Nr,Headline,content,url,Notes\n1,Opening hours,Nine.,/,x\n", encoding="utf-8")
+
+    result = run_import(tenant, file, "--format", "csv", "--map", "id=Nr", "--map", "title=Headline,=Notes")
+
+    assert result.exit_code == 0, result.output
+    (hit,) = tenant.find("nine")["hits"]
+    assert (hit["id"], hit["title"], "Notes" in hit) == ("1", "Opening hours", False)
+
+
+def test_columns_that_are_not_there_are_told(tenant: Tenant, folder: Path) -> None:
+    file = folder / "pages.csv"
+    file.write_text("id,title\n1,x\n", encoding="utf-8")
+
+    missing = run_import(tenant, file)
+    unknown = run_import(tenant, file, "--map", "content=Text")
+
+    assert (missing.exit_code, unknown.exit_code) == (1, 1)
+    assert "pages.csv has no column for content, url; map columns to them." in missing.output
+    assert "--map names the column 'Text', but the columns are: id, title." in unknown.output
+
+
+def test_what_was_imported_before_an_error_is_told(tenant: Tenant, folder: Path) -> None:
+    tenant.set_plan("free", documents=1200)
+    file = folder / "pages.jsonl"
+    file.write_text("\n".join(json.dumps(page(number)) for number in range(1300)), encoding="utf-8")
+
+    result = run_import(tenant, file)
+
+    assert result.exit_code == 1
+    assert (
+        "Before that, 1,000 documents of the file were indexed; importing the file again replaces them."
+        in result.output
+    )

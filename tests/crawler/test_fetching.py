@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.crawler.addresses import Scope
-from app.crawler.fetching import Fetcher, check_headers, user_agent
+from app.crawler.fetching import Fetcher, check_headers
 from app.crawler.network import Network
-from app.crawler.values import Fetched, NotIndexed, Reason, TryLater, Validators
+from app.crawler.values import Fetched, NotIndexed, Reason, TryLater, Validators, user_agent
 from tests.crawler.hostile_site import PUBLIC, Asked, HostileSite, Names, Wires, page, redirect, serving
 
 URL = "http://www.example.com/"

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from io import BytesIO
 
-from app.importers.records import MAX_RECORD_BYTES, read_lines
+import pytest
+
+from app.importers.csv import read_csv
+from app.importers.json_lines import read_json_lines
+from app.importers.records import MAX_BLANK_LINES, MAX_RECORD_BYTES, UnreadableFile, read_lines
 
 
 def test_lines_keep_their_numbers_and_ends() -> None:
@@ -19,3 +23,13 @@ def test_a_line_of_just_the_length_allowed_is_read_and_a_longer_one_is_none() ->
     whole = b"x" * (MAX_RECORD_BYTES - 1) + b"\n"
 
     assert list(read_lines(BytesIO(whole + b"x" + whole + b"end"))) == [(1, whole), (2, None), (3, b"end")]
+
+
+def test_a_file_of_blank_lines_is_given_up() -> None:
+    some, many = b"\n" * MAX_BLANK_LINES, b"\n" * (MAX_BLANK_LINES + 1)
+
+    assert len(list(read_json_lines(BytesIO(some + b"{}" + some + b"{}")))) == 2
+    assert len(list(read_csv(BytesIO(b"a,b\n" + some + b"1,2\n" + some)))) == 1
+    for reads in (read_json_lines(BytesIO(b"{}\n" + many)), read_csv(BytesIO(b"a,b\n" + many.replace(b"\n", b",\n")))):
+        with pytest.raises(UnreadableFile, match="blank lines in a row"):
+            list(reads)

@@ -86,6 +86,17 @@ def test_looking_a_page_up_is_no_search_of_a_visitor(app: Flask, tenant: Tenant,
     assert tenant.private.get("/api/analytics").get_json()["total_searches"] <= 1
 
 
+def test_what_visitors_are_not_shown_is_found_here(tenant: Tenant, person: Person) -> None:
+    tenant.index(page(1), page(2))
+    settings = {"hidden": [{"query": "content", "ids": ["page-1"]}]}
+    assert tenant.browser.put(f"/sites/{tenant.site_id}/search-settings", json=settings).status_code == 200
+    assert tenant.found_ids("content") == ["page-2"]
+
+    person.go(f"{pages_of(tenant)}?q=content")
+
+    assert sorted(titles(person)) == ["Page 1", "Page 2"]
+
+
 def test_without_an_engine_a_page_is_still_found_by_its_id(
     app: Flask, tenant: Tenant, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:

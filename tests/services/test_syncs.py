@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from app.errors import ApiError, ErrorCode
 from app.models import Site, StoredDocument, Sync, UsageDay
 from app.runtime import Runtime
-from app.services import outbox, syncs
+from app.services import syncs
 from app.services.indexing.documents import _Batch, _put, _Stored
 from app.services.syncs import Syncs
 from backends.errors import BackendUnavailable
@@ -534,7 +534,7 @@ def test_a_deleted_site_leaves_no_syncs(app: Flask, ann: Sender, tenant: Tenant,
     kept = register_tenant(app, "kim@example.com")
     Sender(part, kept).begin()
     assert tenant.browser.delete(f"/sites/{tenant.site_id}").status_code == 200
-    outbox.run_due(part.database, part.engines, part.counters)
+    part.run_engine_tasks()
 
     with part.database.read() as session:
         assert [sync.site_id for sync in session.scalars(select(Sync))] == [kept.site_id]

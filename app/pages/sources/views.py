@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urljoin
 
 from flask import Response, request
@@ -22,6 +22,7 @@ from app.pages.sources.reports import Report, explain_reason, report_run
 from app.runtime import runtime
 from app.services.sites import get_site
 from app.services.sources import runs, sources
+from app.services.sources.preview import Preview
 from app.services.sources.sweeps import find_refused_sweep
 from app.web import source_actions
 from app.web.hosts import base_url
@@ -30,9 +31,6 @@ from app.web.request_checks import current_caller
 from schemas.sites import PageQuerySchema
 from schemas.sources import KINDS, SCHEDULES, PreviewSchema, RunRequestSchema, SourceCreateSchema, SourceUpdateSchema
 from schemas.validation.sites import complete_url
-
-if TYPE_CHECKING:
-    from app.services.sources.preview import Preview
 
 SHOWN_RUNS = 5
 LISTED_PAGES = 100

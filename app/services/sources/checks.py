@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from turbohtml import parse
 
+from app.crawler.addresses import Scope, host_of, normalize_url
+from app.crawler.ip_addresses import is_public, literal_address
 from app.errors import field_error
 from app.models import Site
 
@@ -20,10 +22,6 @@ def check_address(site: Site, url: str, *, private_addresses: bool, field: str =
     Raises:
         ApiError: 400 for an address elsewhere, in a private network, or with a user.
     """
-    # The packages of the crawler are an extra: without them, the service has no sources.
-    from app.crawler.addresses import Scope, host_of, normalize_url
-    from app.crawler.ip_addresses import is_public, literal_address
-
     try:
         scope = Scope.of(site.url)
         normalized = normalize_url(url)

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.crawler.feeds import fetch_feed
-from app.crawler.network import Network
 from app.crawler.politeness import Turns
-from app.crawler.reading.reader import PageReader
-from app.crawler.sitemaps import walk_sitemaps
-from app.crawler.values import NotIndexed, Reason, Selectors
-from app.crawler.wordpress import walk_posts
+from app.crawler.values import NotIndexed, Selectors
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source
 from app.services.sources.checks import check_address, check_selectors
-from app.services.sources.page_documents import make_document
-from app.services.sources.posts import page_of_post
-from app.services.sources.visitor import Visitor
 
 AT_ONCE = 2
 """Previews at work in one process: they hold threads that answer requests."""
-MAX_SECONDS = 6.0
-"""How long one address may take, and when nothing is waited for any more."""
-MAX_CPU_SECONDS = 4
-"""Processor time for reading the page, in a process of its own."""
 RETRY_SECONDS = 5
 
 
@@ -77,65 +63,20 @@ class Previewer:
             raise ApiError(
                 ErrorCode.SERVER_BUSY, "Too many pages are being previewed; try again.", retry_after=RETRY_SECONDS
             )
+        # What fetches and reads pages takes some 20 MB of a process: only one that previews pages loads it.
+        from app.services.sources.first_page import read_first_page
+
         try:
-            with closing(Network(private_addresses=self._private_addresses)) as network:
-                source = Source(kind=kind, url=address, headers=dict(headers))
-                visitor = Visitor(
-                    network, self._turns, source, self._user_agent, _waiting_until(MAX_SECONDS), max_seconds=MAX_SECONDS
-                )
-                return Preview(document=_read(visitor, source, Selectors(**selectors)))
+            source = Source(kind=kind, url=address, headers=dict(headers))
+            document = read_first_page(
+                source,
+                Selectors(**selectors),
+                self._turns,
+                self._user_agent,
+                private_addresses=self._private_addresses,
+            )
+            return Preview(document=document)
         except NotIndexed as error:
             return Preview(reason=error.reason)
         finally:
             self._room.release()
-
-
-def _waiting_until(seconds: float) -> Any:
-    """Waits, but never beyond this many seconds from now."""
-    until = time.monotonic() + seconds
-
-    def wait(pause: float) -> None:
-        if time.monotonic() + pause > until:
-            raise NotIndexed(Reason.TIMEOUT, "The host asks to wait for longer than a preview does.")
-        time.sleep(pause)
-
-    return wait
-
-
-def _read(visitor: Visitor, source: Source, selectors: Selectors) -> Mapping[str, Any]:
-    """The document of the first page.
-
-    Raises:
-        NotIndexed: There would be none.
-    """
-    if source.kind == "wordpress":
-        for post in walk_posts(visitor.fetch_listing, source.url):
-            page = page_of_post(post)
-            return make_document(page, post.url, page.title).fields
-        raise NotIndexed(Reason.EMPTY, "The blog has no published post.")
-    fetched = visitor.fetch_page(_first_address(visitor, source), lambda url: None)
-    with PageReader(MAX_CPU_SECONDS, MAX_SECONDS) as reader:
-        page = reader.read(fetched, selectors)
-    if page.left_out is not None:
-        raise NotIndexed(page.left_out, "The page gives no document.")
-    if page.canonical not in (None, fetched.url):
-        raise NotIndexed(Reason.CANONICAL, "The page names another address as its own.")
-    return make_document(page, fetched.url, page.title).fields
-
-
-def _first_address(visitor: Visitor, source: Source) -> str:
-    match source.kind:
-        case "sitemap":
-            listed: Iterable[str] = walk_sitemaps(visitor.fetch_listing, [source.url], _refuse)
-        case "feed":
-            listed = fetch_feed(visitor.fetch_listing, source.url)
-        case _:
-            return source.url
-    for url in listed:
-        if visitor.scope.contains(url):
-            return url
-    raise NotIndexed(Reason.BAD_SOURCE, "The list names no page of the site.")
-
-
-def _refuse(url: str, error: NotIndexed) -> None:
-    raise error
