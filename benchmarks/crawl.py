@@ -102,6 +102,14 @@ class DocSite:
         return 200, headers | {"Content-Type": kind}, file.read_bytes()
 
 
+class QuietServer(ThreadingHTTPServer):
+    """A server that says nothing of crawlers that were killed."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def serving(folders: list[Path]) -> Iterator[list[DocSite]]:
     """Web sites for folders."""
@@ -130,7 +138,7 @@ def serving(folders: list[Path]) -> Iterator[list[DocSite]]:
                 pass
 
         Handler.site = site
-        server = ThreadingHTTPServer((site.host, 0), Handler)
+        server = QuietServer((site.host, 0), Handler)
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
         servers.append(server)
