@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +12,7 @@ import orjson
 from app.importers.column_map import ColumnMap
 from app.importers.records import UnreadableFile
 from backends.base import STANDARD_FIELDS
+from backends.text import normalized
 from schemas.validation.documents import FIELD_NAME, REQUIRED_FIELDS
 from schemas.validation.problems import Problem, shown_name
 
@@ -111,7 +111,7 @@ def field_name(column: str) -> str:
     """The name of a further field for a column: ``Post_Date`` for "Post Date". One that has no letter of it stays."""
     if FIELD_NAME.fullmatch(column):
         return column
-    plain = unicodedata.normalize("NFKD", column).encode("ascii", "ignore").decode()
+    plain = normalized("NFKD", column).encode("ascii", "ignore").decode()
     name = _NOT_IN_NAMES.sub("_", _BEFORE_NAMES.sub("", plain)).rstrip("_")[:_LONGEST_NAME]
     return name or column
 

@@ -143,6 +143,7 @@ def read_lines_of_documents(req: Request) -> list[Any]:
     Raises:
         ApiError: 413; 415 for a type without a reader; 400 for a body that no document can be read from.
     """
+    body = read_body(req)
     reader = LINE_READERS.get(req.mimetype)
     if reader is None:
         names = ", ".join(LINE_READERS)
@@ -152,7 +153,7 @@ def read_lines_of_documents(req: Request) -> list[Any]:
         )
     found: list[Any] = []
     try:
-        for read in islice(reader(BytesIO(read_body(req))), MAX_BATCH + 1):
+        for read in islice(reader(BytesIO(body)), MAX_BATCH + 1):
             if isinstance(read, BadLine):
                 problem = Problem(f"(line {read.line}) {read.problem}", read.problem.code)
                 found.append(UnreadableDocument(problem))

@@ -104,7 +104,7 @@ def test_only_one_place_normalises_texts() -> None:
     root = Path(__file__).parents[2]
     found = {
         str(file.relative_to(root))
-        for part in ("app", "backends", "schemas", "validation")
+        for part in ("app", "backends", "schemas")
         for file in (root / part).rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text()))
         if (isinstance(node, ast.Attribute) and node.attr == "normalize")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,8 @@ class Row:
     """One line of the table.
 
     Attributes:
-        path: With ``{site}``, ``{key}`` and ``{index}`` for objects of the account.
+        path: With ``{site}``, ``{key}`` and ``{index}`` for objects of the account, and ``{source}``, ``{run}`` and
+            ``{sync}`` for what there is none of.
         allowed: The kinds of caller it is for; of the rest, keys get 403, sessions and nobody 401.
         answer: What it answers to them: a status, or the error that only those get who were let in.
     """
@@ -35,7 +37,7 @@ class Row:
 
     @property
     def template(self) -> str:
-        return self.path.partition("?")[0].replace("{site}", "{site_id}").replace("{key}", "{key_id}")
+        return re.sub(r"{(\w+)}", r"{\1_id}", self.path.partition("?")[0])
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -46,6 +48,9 @@ ANY_KEY = ("public", "search", "private")
 INDEXING = ("private",)
 MANAGING = ("private", "session")
 KEYS = "/api/sites/{site}/keys"
+SOURCES = "/api/sites/{site}/sources"
+NO_SOURCE = (404, "source_not_found")
+NO_SYNC = (404, "sync_not_found")
 REPORT = {"operation": "search", "count": 1, "index": "{index}"}
 SITE = {"name": "Another", "url": "https://another.example/"}
 
@@ -55,6 +60,19 @@ TABLE = [
     Row("GET", "/v1/client-info", ANY_KEY),
     Row("POST", "/api/v1/index/bulk", INDEXING, {"documents": [page(1)]}),
     Row("DELETE", "/api/v1/index/destroy", INDEXING, {"id": "no such document"}, (404, "document_not_found")),
+    Row("GET", "/api/v1/documents?site_id={site}", MANAGING),
+    Row(
+        "PATCH",
+        "/api/v1/documents?site_id={site}",
+        MANAGING,
+        {"documents": [{"id": "no such document", "title": "x"}]},
+        (404, "document_not_found"),
+    ),
+    Row("POST", "/api/v1/documents/delete?site_id={site}", MANAGING, {"ids": ["no such document"]}),
+    Row("POST", "/api/v1/sync?site_id={site}", MANAGING, {"source": "cms"}, 201),
+    Row("GET", "/api/v1/sync/{sync}?site_id={site}", MANAGING, None, NO_SYNC),
+    Row("DELETE", "/api/v1/sync/{sync}?site_id={site}", MANAGING, None, NO_SYNC),
+    Row("POST", "/api/v1/sync/{sync}/finish?site_id={site}", MANAGING, None, NO_SYNC),
     Row("POST", "/api/v1/search-log", ANY_KEY, {"query": "x", "results_count": 1}),
     Row("POST", "/v1/report-usage", ANY_KEY, REPORT),
     Row("GET", "/api/analytics", MANAGING),
@@ -69,6 +87,18 @@ TABLE = [
     Row("DELETE", "/sites/{site}", MANAGING),
     Row("GET", "/sites/{site}/search-settings", MANAGING),
     Row("PUT", "/sites/{site}/search-settings", MANAGING, {}),
+    Row("POST", "/api/sites/{site}/import?format=jsonl", MANAGING, page(1)),
+    Row("GET", SOURCES, MANAGING),
+    Row("POST", SOURCES, MANAGING, {"kind": "website", "url": SITE["url"]}, 201),
+    Row("POST", SOURCES + "/preview", MANAGING, {"url": "https://elsewhere.test/"}, (400, "validation_failed")),
+    Row("GET", SOURCES + "/{source}", MANAGING, None, NO_SOURCE),
+    Row("PUT", SOURCES + "/{source}", MANAGING, {"schedule": "none"}, NO_SOURCE),
+    Row("PATCH", SOURCES + "/{source}", MANAGING, {"schedule": "none"}, NO_SOURCE),
+    Row("DELETE", SOURCES + "/{source}", MANAGING, None, NO_SOURCE),
+    Row("POST", SOURCES + "/{source}/run", MANAGING, None, NO_SOURCE),
+    Row("POST", SOURCES + "/{source}/cancel", MANAGING, None, NO_SOURCE),
+    Row("GET", SOURCES + "/{source}/runs", MANAGING, None, NO_SOURCE),
+    Row("GET", SOURCES + "/{source}/runs/{run}", MANAGING, None, NO_SOURCE),
     Row("GET", KEYS, MANAGING),
     Row("POST", KEYS, MANAGING, {"name": "New"}, 201),
     Row("GET", KEYS + "/{key}", MANAGING),
@@ -82,6 +112,7 @@ TABLE = [
     Row("PUT", "/profile", MANAGING, {"name": "Renamed"}),
     Row("DELETE", "/profile", MANAGING, {"password": "not this one"}, (403, "password_incorrect")),
 ]
+NOTHING = {"source": "src_0000000000000000", "run": "run_00000000000000000000", "sync": "sync_00000000000000000000"}
 OPEN = {"POST /register", "POST /login", "POST /logout", "GET /healthz", "GET /readyz", "GET /openapi.json"}
 OWNED = [row for row in TABLE if "{site}" in row.path or "{key}" in row.path]
 
@@ -112,7 +143,7 @@ def filled(row: Row, owner: Tenant) -> tuple[str, Any]:
     body = row.body
     if isinstance(body, dict) and body.get("index") == "{index}":
         body = {**body, "index": owner.site["index"]}
-    return row.path.replace("{site}", site).replace("{key}", key), body
+    return row.path.replace("{site}", site).replace("{key}", key).format(**NOTHING), body
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -154,7 +185,7 @@ def test_the_table_has_every_operation(shared_app: Flask) -> None:
 @pytest.mark.parametrize("row", OWNED, ids=str)
 def test_a_strangers_things_are_as_if_they_did_not_exist(ann: Tenant, eve: Tenant, row: Row, kind: str) -> None:
     path, body = filled(row, eve)
-    nowhere = row.path.replace("{site}", "987654321").replace("{key}", "key_AAAAAAAAAA")
+    nowhere = row.path.replace("{site}", "987654321").replace("{key}", "key_AAAAAAAAAA").format(**NOTHING)
 
     theirs = caller(ann, kind).call(row.method, path, **({} if body is None else {"json": body}))
     nobodys = caller(ann, kind).call(row.method, nowhere, **({} if body is None else {"json": body}))
