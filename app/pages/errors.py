@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from flask import Response, request
 
@@ -43,11 +44,22 @@ def answer_person(error: ApiError) -> Response | None:
     if show is None and _leads_to_login(error):
         return to_login()
     try:
-        html = show(error) if show is not None else render("error.html", title=TITLES[error.status], error=error)
+        html = _small_page(error) if show is None else _form_again(show, error)
     except Exception:
         log.exception("the error at %s cannot be shown as a page; it is answered as JSON", request.path)
         return None
     return Response(html, status=error.status, content_type="text/html; charset=utf-8")
+
+
+def _form_again(show: Callable[[ApiError], str], error: ApiError) -> str:
+    try:
+        return show(error)
+    except ApiError:  # The form is of something that is not there, or no longer.
+        return _small_page(error)
+
+
+def _small_page(error: ApiError) -> str:
+    return render("error.html", title=TITLES[error.status], error=error)
 
 
 def _leads_to_login(error: ApiError) -> bool:

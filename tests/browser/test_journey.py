@@ -41,6 +41,12 @@ def test_a_customer_registers_indexes_finds_reads_the_analytics_pauses_and_leave
     ann.press("Search")
     ann.sees("No results for “zeppelin”")
 
+    for query in ("lighthose", "zeppelin"):
+        found = requests.get(
+            f"{server.base_url}/v1/search", {"q": query}, headers={"Authorization": f"Bearer {token}"}, timeout=30
+        )
+        assert found.status_code == 200
+
     def analytics_know() -> bool:
         ann.go(f"/api/analytics?site_id={site.rpartition('/')[2]}")
         return "lighthose" in ann.text and "zeppelin" in ann.text

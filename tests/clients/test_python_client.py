@@ -20,7 +20,8 @@ def test_it_indexes_searches_and_deletes(
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
 
     # It knows no lines of JSON and no CSV; they are sent as they are.
-    kinds = {"application/x-ndjson": "application/octet-stream", "text/csv": "application/octet-stream"}
+    as_bytes = ("application/x-ndjson", "text/csv", "application/xml", "text/xml", "text/plain")
+    kinds = dict.fromkeys(as_bytes, "application/octet-stream")
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"content_type_overrides": kinds}))
 

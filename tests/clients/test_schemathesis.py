@@ -75,7 +75,7 @@ def test_every_answer_is_one_that_is_described(
 
     said = "\n".join(line[:400] for line in (done.stdout + done.stderr).splitlines())
     assert done.returncode == 0, said[-12_000:]
-    assert "Traceback" not in customer.server.log
+    assert [line[:300] + line[-1_500:] for line in customer.server.log.splitlines() if "Traceback" in line][:3] == []
     if kind not in ("engine", "nobody"):
         path = "/dashboard" if kind == "session" else "/v1/client-info"
         assert customer.call(kind, "GET", path).status_code == 200, "the caller outlived the run: its answers were real"

@@ -409,3 +409,20 @@ def test_a_preview_with_a_mistake_is_shown_again(person: Person, tenant: Tenant)
     person.go(f"/sites/{tenant.site_id}/sources/create")
     assert person.send("Preview the page", url="https://example.org").status_code == 400
     assert person.problem_of("url") == "The address must be on example.com or a host below it."
+
+
+def test_a_mistake_in_the_form_of_a_source_that_is_gone_is_told_all_the_same(
+    person: Person, tenant: Tenant, caplog: pytest.LogCaptureFixture
+) -> None:
+    person.go(f"/sites/{tenant.site_id}")
+    token = person.page.all("input", name="csrf_token")[0].attributes["value"]
+
+    response = person.call(
+        "POST",
+        f"/api/sites/{tenant.site_id}/sources/src_0000000000000000",
+        data={"_method": "PUT", "csrf_token": token, "max_pages": "many"},
+    )
+
+    assert response.status_code == 400
+    assert response.mimetype == "text/html"
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
