@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -138,3 +139,16 @@ def test_when_the_service_is_killed_the_run_goes_on_when_its_claim_lapses(
 
     until(lambda: load(part, run_id).status == "finished", "the run finishes")
     assert load(part, run_id).indexed == 61
+
+
+def test_the_command_reads_a_source_in_the_foreground_and_reports(
+    server: Server, part: Runtime, website: Website, run_id: str
+) -> None:
+    until(lambda: load(part, run_id).status == "finished", "the run finishes")
+    del website.pages["/7"]
+
+    report = json.loads(server.flask("crawl", "--site", "1", "--json", website.address("/")))
+
+    assert report["id"] != run_id
+    assert (report["status"], report["error"]) == ("finished", None)
+    assert (report["unchanged"], report["removed"], report["reasons"]) == (60, 1, {"http_404": 1})
