@@ -416,7 +416,11 @@ def test_another_accounts_sources_do_not_exist(ann: Tenant, eve: Tenant) -> None
 
 @pytest.mark.parametrize("identifier", [GONE, "src_", "x" * 500, "%00", "preview", "a%2Fb"])
 def test_a_source_that_is_not_there(ann: Tenant, identifier: str) -> None:
+    source = create(ann, url=URL + "there")
+
     assert ann.private.get(f"{sources_of(ann)}/{identifier}").status_code == 404
+    assert ann.private.get(path_of(source, f"/runs/{identifier}")).status_code == 404
+    ann.private.delete(path_of(source))
 
 
 @pytest.mark.parametrize("kind", ["public", "search"])

@@ -6,6 +6,7 @@ its claim has lapsed, another process continues the run from what is in SQL.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -120,13 +121,17 @@ def list_runs(session: Session, source: Source, *, limit: int, offset: int) -> t
     return runs, session.scalar(select(func.count()).select_from(found.subquery())) or 0
 
 
+_RUN_ID = re.compile(r"run_[0-9a-f]{20}", re.ASCII)
+
+
 def get_run(session: Session, source: Source, run_id: str) -> SourceRun:
     """One run of a source.
 
     Raises:
         ApiError: 404.
     """
-    run = session.get(SourceRun, run_id)
+    is_id = _RUN_ID.fullmatch(run_id) is not None  # PostgreSQL takes no text with NUL.
+    run = session.get(SourceRun, run_id) if is_id else None
     if run is None or run.source_id != source.id:
         raise run_not_found()
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -68,6 +69,9 @@ def view(source: Source, last_run: SourceRun | None) -> SourceView:
     )
 
 
+_SOURCE_ID = re.compile(r"src_[0-9a-f]{16}", re.ASCII)
+
+
 def get_source(session: Session, account_id: int, site_id: int, source_id: str, *, lock: bool = False) -> Source:
     """Load a source for a caller.
 
@@ -79,7 +83,8 @@ def get_source(session: Session, account_id: int, site_id: int, source_id: str, 
     """
     site = get_site(session, account_id, site_id)
     query = select(Source).where(Source.id == source_id, Source.site_id == site.id)
-    source = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
+    is_id = _SOURCE_ID.fullmatch(source_id) is not None  # PostgreSQL takes no text with NUL.
+    source = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query) if is_id else None
     if source is None:
         raise ApiError(ErrorCode.SOURCE_NOT_FOUND, "Source not found.")
     return source
