@@ -49,7 +49,7 @@ def test_numbers_agree_after_a_mixed_concurrent_run(servers: list[Server]) -> No
     assert customer.session.must("GET", "/sites")["sites"][0]["indexed_pages"] == 40
     assert dashboard["apiKeyCount"] == 3 == customer.session.must("GET", f"/api/sites/{customer.site_id}/keys")["total"]
 
-    analytics = analytics_with(customer, searches + misses + logged + 1)
+    analytics = analytics_with(customer, searches + through_gateway + misses + logged + 1)
     assert analytics["zero_result_queries"] == [{"query": "zyzzyva", "count": misses}]
     assert {"query": "logged", "count": logged} in analytics["top_queries"]
     assert sum(day["searches"] for day in analytics["series"]) == analytics["total_searches"]

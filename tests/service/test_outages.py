@@ -21,6 +21,7 @@ from tests.service.clients import (
     eventually,
     page,
     register,
+    until_not_busy,
 )
 from tests.service.stored import counted_queries
 
@@ -98,8 +99,12 @@ def answers_between(made: Crowd, begin: float, end: float) -> list[Answer]:
 
 def run_with(customer: Customer, away: Callable[[], Iterator[None]]) -> tuple[Crowd, Crowd, float, float]:
     """Search and write before, while and after something is away; gives both crowds, and when it was away."""
+
+    def search(number: int) -> Answer:
+        return until_not_busy(lambda: customer.search.search(f"page n{number}"))
+
     with (
-        crowd(SEARCHERS, lambda number: customer.search.search(f"page n{number}"), pause_seconds=0.02) as searches,
+        crowd(SEARCHERS, search, pause_seconds=0.02) as searches,
         crowd(WRITERS, lambda number: customer.private.index(page(f"w{number}")), pause_seconds=0.05) as writes,
     ):
         searches.wait_for(50)
