@@ -57,13 +57,22 @@ class Person:
 
     def wait(self, condition: Callable[[], Any], what: str, seconds: int = WAIT_SECONDS) -> Any:
         """Wait until something is so."""
-        from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
+        from selenium.common.exceptions import StaleElementReferenceException, TimeoutException, WebDriverException
         from selenium.webdriver.support.ui import WebDriverWait
 
-        # An element is stale when the next page comes while it is looked at.
-        waiting = WebDriverWait(self.driver, seconds, 0.1, ignored_exceptions=[StaleElementReferenceException])
+        def holds(_: Any) -> Any:
+            # The next page may come while this one is looked at; the driver has two ways to say so.
+            try:
+                return condition()
+            except StaleElementReferenceException:
+                return False
+            except WebDriverException as error:
+                if "does not belong to the document" not in str(error):
+                    raise
+                return False
+
         try:
-            return waiting.until(lambda _: condition())
+            return WebDriverWait(self.driver, seconds, 0.1).until(holds)
         except TimeoutException as error:
             raise AssertionError(f"{what}; at {self.driver.current_url}: {self.text[:500]}") from error
 
