@@ -97,7 +97,7 @@ def test_a_widget_that_is_only_opened_costs_nothing_and_a_search_costs_one(
 
     use(packages, customer)
     opened = customer.used_today
-    use(packages, customer, {"widget": "query", "value": "install"})
+    use(packages, customer, {"widget": "query", "value": "unlike what was searched before"})
 
     assert opened == before
     assert customer.used_today == before + 1
