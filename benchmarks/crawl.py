@@ -49,6 +49,7 @@ from app.services.sources.worker_process import NICENESS
 from app.storage.migrate import upgrade
 from tests.server import running_server
 from tests.services.sources.conftest import FreeTurns
+from tests.services.sources.websites import respond
 
 TYPES = {".html": "text/html", ".htm": "text/html", ".txt": "text/plain", ".css": "text/css", ".js": "text/javascript"}
 WORDS = ("string", "table", "function", "iterator", "connection", "exception", "create index", "class method", "config")
@@ -125,14 +126,7 @@ def serving(folders: list[Path]) -> Iterator[list[DocSite]]:
 
             def do_GET(self) -> None:
                 status, headers, body = self.site.answer(self.path, self.headers["If-None-Match"])
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                if status != 304:
-                    self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                if status != 304:
-                    self.wfile.write(body)
+                respond(self, status, headers, body)
 
             def log_message(self, *args: Any) -> None:
                 pass

@@ -16,10 +16,9 @@ from app.importers.column_map import read_column_map
 from app.importers.formats import FORMATS, guess_format, read_file
 from app.importers.records import Read, UnreadableFile
 from app.models import Site
-from app.plans import PlanLimits
 from app.runtime import runtime
 from app.services.imports import FileImport, ImportOutcome, LineProblem, told_progress
-from app.services.sites import get_account
+from app.services.sites import limits_of_account
 from app.wording import counted
 from backends.errors import BackendError
 
@@ -55,7 +54,7 @@ def import_documents(site_id: int, form: str | None, columns: tuple[str, ...], a
         site = session.get(Site, site_id)
     if site is None:
         raise click.ClickException(f"Site {site_id} does not exist.")
-    limits = _limits_of(site.account_id)
+    limits = limits_of_account(part.database, part.plans, site.account_id)
     job = FileImport(part.writer, site.account_id, limits, site_id, part.settings.max_site_fields)
     try:
         column_map = read_column_map("\n".join(columns))
@@ -77,13 +76,6 @@ def import_documents(site_id: int, form: str | None, columns: tuple[str, ...], a
     _report(as_json, job.outcome)
     if job.outcome.skipped:
         raise SystemExit(1)
-
-
-def _limits_of(account_id: int) -> PlanLimits:
-    part = runtime()
-    with part.database.read() as session:
-        account = get_account(session, account_id)
-    return part.plans.limits_of(account.plan, account.limit_overrides)
 
 
 def _with_progress(reads: Iterator[Read], stream: BinaryIO, bar: Any) -> Iterator[Read]:

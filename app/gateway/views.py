@@ -164,11 +164,6 @@ def _run(site: SiteRecord, search: EngineSearch, room: AnswerRoom, record_for: V
     return search.encode(runtime().searcher.run(site, search.query, encode, room, record_for=record_for))
 
 
-def _require_search() -> None:
-    if searched_text():
-        require_search()
-
-
 def _visitor() -> Visitor | None:
     """Whose search analytics take this for; ``None`` where the client asks that it be left out."""
     if request.headers.get("X-Search-Analytics", "").strip().lower() == "false":
@@ -203,7 +198,7 @@ def search_index_by_query(uid: str) -> Response:
 
 def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
     search = make_engine_search(parameters, site)
-    _require_search()
+    require_search()
     return json_answer(_run(site, search, runtime().searcher.new_room(), _visitor()))
 
 
@@ -217,7 +212,7 @@ def multi_search() -> Response:
     covered = [_inside(at, _covered_site, query["indexUid"]) for at, query in enumerate(queries)]
     pairs = enumerate(zip(queries, covered, strict=True))
     searches = [_inside(at, make_engine_search, query, site) for at, (query, site) in pairs]
-    _require_search()
+    require_search()
     room = runtime().searcher.new_room()
     visitor = _visitor()
     # Several queries of one text are one search, of which the first shows the hits and the others count facets.
@@ -249,7 +244,7 @@ def search_facet(uid: str) -> Response:
     site = _covered_site(uid)
     parameters = _load(EngineFacetSearchSchema(), _body())
     query = make_facet_query(parameters, site)
-    _require_search()
+    require_search()
     try:
         timed = runtime().searcher.run(site, query, encode_hit, runtime().searcher.new_room())
     except ApiError as error:

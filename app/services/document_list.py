@@ -36,6 +36,7 @@ from app.storage.database import Database
 from backends.errors import BackendRejected
 from backends.filters import parse_filter
 from backends.matching import Matches, compile_matching
+from schemas.validation.documents import MAX_ID_LENGTH
 
 MOST_SOURCES = 100
 
@@ -43,7 +44,6 @@ STEP = 500
 """Rows that are looked at in one transaction."""
 
 _INT64 = range(2**63)
-_MAX_ID_LENGTH = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Cursor:
         except (binascii.Error, ValueError, TypeError) as error:
             raise _bad_cursor() from error
         numbers = all(isinstance(value, int) and value in _INT64 for value in (total, revision))
-        if not numbers or not isinstance(identifier, str) or len(identifier) > _MAX_ID_LENGTH or "\x00" in identifier:
+        if not numbers or not isinstance(identifier, str) or len(identifier) > MAX_ID_LENGTH or "\x00" in identifier:
             raise _bad_cursor()
         if digest != _digest(selection):
             raise field_error("cursor", "conflict", "belongs to a list with another site, source, or filter")

@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode
 from app.models import Account, EngineCredential, Key, Site
-from app.plans import PlanLimits
+from app.plans import PlanLimits, PlanTable
 from app.services import outbox
-from app.storage.database import ROW_LOCK
+from app.storage.database import ROW_LOCK, Database
 from app.wording import counted
 from schemas.validation.sites import domain_of
 
@@ -68,6 +68,13 @@ def get_account(session: Session, account_id: int, *, lock: bool = False) -> Acc
     if account is None:
         raise ApiError(ErrorCode.INVALID_API_KEY, "The account no longer exists.")
     return account
+
+
+def limits_of_account(database: Database, plans: PlanTable, account_id: int) -> PlanLimits:
+    """What an account's plan allows, as it is now."""
+    with database.read() as session:
+        account = get_account(session, account_id)
+    return plans.limits_of(account.plan, account.limit_overrides)
 
 
 def list_sites(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Site], int]:

@@ -28,7 +28,7 @@ from app.services.sources import removal
 from app.web.auth import Caller
 from app.web.error_handlers import translate
 from app.web.logins import check_own_password
-from app.web.request_checks import current_session
+from app.web.request_checks import current_session, require_search
 from backends.base import SearchQuery
 
 
@@ -221,7 +221,7 @@ class Found:
 
 
 def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, shown: Set[str] | None = None) -> Found:
-    """Search a site and write the search down for analytics. If it is charged, that was done before.
+    """Search a site and write the search down for analytics. The charge was reserved by :mod:`app.web.request_checks`.
 
     Args:
         wanted: What ``make_query`` gives; the site's own settings are added here.
@@ -229,11 +229,13 @@ def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, 
         shown: The fields of a hit; ``None`` for all.
 
     Raises:
-        ApiError: 400 for what the query got wrong, or an answer that would be too large.
+        ApiError: 400 for what the query got wrong, or an answer that would be too large; 429 if the day's searches are
+            used up.
         BackendUnavailable: The engine cannot answer now.
     """
     part = runtime()
     query = for_site(wanted, site)
+    require_search()
     encode = encode_hit if shown is None else partial(encode_hit, shown=shown)
     counted = None if request.method == "HEAD" else visitor
     return Found(query, part.searcher.run(site, query, encode, part.searcher.new_room(), record_for=counted))

@@ -55,7 +55,7 @@ def is_loopback(request: Request) -> bool:
 @lru_cache(maxsize=4096)
 def address_key(address: str, secret: str) -> str:
     """What stands for an address in the counter store: a keyed hash, so that no address is kept."""
-    return hashlib.blake2b(address.encode("utf-8", "replace"), key=secret.encode()[:64], digest_size=12).hexdigest()
+    return _keyed_hash(address, secret)
 
 
 def visitor_key(address: str, holder: str, day: date, secret: str) -> str:
@@ -66,8 +66,11 @@ def visitor_key(address: str, holder: str, day: date, secret: str) -> str:
         holder: What the visitor searches with.
         day: The UTC day.
     """
-    text = f"{day}:{holder}:{address}"
-    return hashlib.blake2b(text.encode(), key=secret.encode()[:64], digest_size=12).hexdigest()
+    return _keyed_hash(f"{day}:{holder}:{address}", secret)
+
+
+def _keyed_hash(text: str, secret: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), key=secret.encode()[:64], digest_size=12).hexdigest()
 
 
 def _without_port(hop: str) -> str:

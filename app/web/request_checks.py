@@ -276,9 +276,9 @@ def _refuse_write(error: CountersUnavailable) -> None:
 
 
 def require_search() -> None:
-    """Refuse the search if the day's searches are used up."""
+    """Refuse the search if it was to be charged, and the day's searches are used up."""
     outcome: ConsumeOutcome | None = g.outcome
-    if outcome is not None and outcome.reservation is None and request.method != "HEAD":
+    if outcome is not None and outcome.reservation is None and outcome.used_today is not None:
         _note_refused(runtime(), current_caller())
         raise out_of_searches(outcome, current_caller().account.limits)
 

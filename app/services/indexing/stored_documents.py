@@ -84,6 +84,11 @@ def seen_ids(session: Session, sync: Sync, ids: Sequence[str]) -> set[str]:
     return _ids_where(session, sync.site_id, ids, StoredDocument.seen_by == sync.number)
 
 
+def ids_from(session: Session, site_id: int, source: str, ids: Sequence[str]) -> set[str]:
+    """Which of ``ids`` the site has from one source."""
+    return _ids_where(session, site_id, ids, from_source(source))
+
+
 def _ids_where(session: Session, site_id: int, ids: Sequence[str], condition: ColumnElement[bool]) -> set[str]:
     found: set[str] = set()
     for step in steps(ids):
@@ -161,7 +166,7 @@ def newest_rows(
     """
     query = (
         select(StoredDocument.revision, StoredDocument.id, func.length(StoredDocument.body))
-        .where(StoredDocument.site_id == site_id, _from_source(source))
+        .where(StoredDocument.site_id == site_id, from_source(source))
         .order_by(StoredDocument.revision.desc(), StoredDocument.id.desc())
         .limit(limit)
     )
@@ -177,7 +182,7 @@ def newest_rows(
 
 def count_from(session: Session, site_id: int, source: str) -> int:
     """How many documents a site has from one source."""
-    query = select(func.count()).where(StoredDocument.site_id == site_id, _from_source(source))
+    query = select(func.count()).where(StoredDocument.site_id == site_id, from_source(source))
     return session.scalar(query) or 0
 
 
@@ -238,7 +243,7 @@ def mark_stored(session: Session, sync: Sync, ids: Sequence[str]) -> set[str]:
     for step in steps(ids):
         condition = _of_source(sync) & StoredDocument.id.in_(step) & _unseen(sync)
         sync.seen += _changed_rows(session, condition, sync.site_id, {"seen_by": sync.number})
-    return _ids_where(session, sync.site_id, ids, _of_source(sync))
+    return ids_from(session, sync.site_id, sync.source, ids)
 
 
 def _changed_rows(session: Session, condition: ColumnElement[bool], site_id: int, values: dict[str, object]) -> int:
@@ -271,11 +276,11 @@ def has_lapsed(sync: Sync, moment: datetime) -> bool:
 
 
 def _of_source(sync: Sync) -> ColumnElement[bool]:
-    return _from_source(sync.source)
+    return from_source(sync.source)
 
 
-def _from_source(source: str | None) -> ColumnElement[bool]:
-    """Documents that are there, of one source if it is named."""
+def from_source(source: str | None) -> ColumnElement[bool]:
+    """The condition for documents that are there, of one source if it is named."""
     there = StoredDocument.body.is_not(None)
     if source is None:
         return there

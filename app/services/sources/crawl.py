@@ -29,6 +29,7 @@ from app.services.sources.frontier import Address, Found, Frontier, Known, pack_
 from app.services.sources.page_documents import clean_title, document_id, make_document
 from app.services.sources.recorder import Outcome, Recorder
 from app.services.sources.rules import Rules
+from app.services.sources.runs import count_waiting
 from app.services.sources.source_documents import SourceDocuments
 from app.services.sources.visitor import Visitor, is_failure
 from app.services.syncs import Syncs
@@ -215,8 +216,6 @@ class Crawl:
         return True
 
     def _others_wait(self) -> bool:
-        from app.services.sources.runs import count_waiting
-
         with self._parts.database.read() as session:
             return count_waiting(session) > 0
 

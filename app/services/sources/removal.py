@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, delete, literal_column, select, update
+from sqlalchemy import ColumnElement, delete, select, update
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.clock import now
@@ -14,6 +14,7 @@ from app.errors import ApiError, ErrorCode
 from app.models import API_SOURCE, EngineTask, RunPage, Site, Source, SourcePage, SourceRun, StoredDocument, Sync
 from app.services import outbox
 from app.services.indexing.documents import DocumentWriter
+from app.services.indexing.stored_documents import from_source
 from app.services.sites import get_site
 from app.services.sources import runs
 from app.services.sources.sources import get_source
@@ -136,13 +137,7 @@ class SourceRemoval:
             return list(
                 session.scalars(
                     select(StoredDocument.id)
-                    .where(
-                        StoredDocument.site_id == site_id,
-                        StoredDocument.source == source_id,
-                        # As it stands in the index, which planners must know to fit.
-                        StoredDocument.source != literal_column(f"'{API_SOURCE}'"),
-                        StoredDocument.body.is_not(None),
-                    )
+                    .where(StoredDocument.site_id == site_id, from_source(source_id))
                     .limit(STEP)
                 )
             )

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select
-
 from app.errors import ApiError, ErrorCode
-from app.models import Site, Source, StoredDocument
+from app.models import Site, Source
 from app.plans import PlanLimits, PlanTable
 from app.services.indexing.documents import DocumentWriter
-from app.services.indexing.stored_documents import known_ids, steps
+from app.services.indexing.stored_documents import ids_from, known_ids
 from app.services.site_fields import TooManySiteFields, kinds_of
-from app.services.sites import count_documents, get_account
+from app.services.sites import count_documents, limits_of_account
 from app.services.sources.page_documents import without_fields
 from app.storage.database import Database
 from schemas.validation.documents import ValidDocument
@@ -88,9 +86,7 @@ class SourceDocuments:
                 return
 
     def _limits(self) -> PlanLimits:
-        with self.database.read() as session:
-            account = get_account(session, self.account_id)
-        return self.plans.limits_of(account.plan, account.limit_overrides)
+        return limits_of_account(self.database, self.plans, self.account_id)
 
     def room(self, limits: PlanLimits | None = None) -> int | None:
         """How many more documents the plan allows; ``None`` without a limit."""
@@ -107,17 +103,6 @@ class SourceDocuments:
             ApiError: 404 for the site; 403 when it is paused.
             BackendUnavailable: They are removed here but perhaps still found; they will not be.
         """
-        own: list[str] = []
         with self.database.read() as session:
-            for step in steps(ids):
-                own.extend(
-                    session.scalars(
-                        select(StoredDocument.id).where(
-                            StoredDocument.site_id == self.source.site_id,
-                            StoredDocument.id.in_(step),
-                            StoredDocument.source == self.source.id,
-                            StoredDocument.body.is_not(None),
-                        )
-                    )
-                )
-        return self.writer.remove_ids(self.account_id, self.source.site_id, own) if own else 0
+            own = ids_from(session, self.source.site_id, self.source.id, ids)
+        return self.writer.remove_ids(self.account_id, self.source.site_id, list(own)) if own else 0

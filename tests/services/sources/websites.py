@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,6 +34,18 @@ def html(title: str, text: str = "", links: tuple[str, ...] | list[str] = (), he
         f"<body><main>{body}</main><nav><ul>{anchors}</ul></nav></body></html>".encode(),
         headers={"Content-Type": "text/html; charset=utf-8"},
     )
+
+
+def respond(handler: BaseHTTPRequestHandler, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    """Send an answer; one with 304 has no body."""
+    handler.send_response(status)
+    for name, value in headers.items():
+        handler.send_header(name, value)
+    if status != 304:
+        handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    if status != 304:
+        handler.wfile.write(body)
 
 
 class Website:
@@ -69,14 +81,7 @@ class Website:
                     site.sent.append({name.lower(): value for name, value in self.headers.items()})
                     if self.path != "/robots.txt":
                         site.asked.append((self.path, status))
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                if status != 304:
-                    self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                if status != 304:
-                    self.wfile.write(body)
+                respond(self, status, headers, body)
 
             def log_message(self, *args: Any) -> None:
                 pass
