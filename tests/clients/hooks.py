@@ -1,13 +1,18 @@
-"""Hooks of schemathesis: half of the cases are about things that exist, and each comes from an address of its own."""
+"""Hooks of schemathesis: half of the cases are about things that exist, and each comes from an address of its own.
+
+A request that is asked to come again (503 with ``Retry-After``) is sent once more, as every client would.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
 import os
+import time
 from typing import Any
 from urllib.parse import quote
 
+import requests
 import schemathesis
 
 OWN: dict[str, Any] = json.loads(os.environ["OWN_THINGS"])
@@ -48,3 +53,15 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
             part["site_id"] = OWN["site_id"]
     if isinstance(body.get("index"), str):
         body["index"] = OWN["index"]
+
+
+@schemathesis.check
+def not_a_lasting_server_error(context: Any, response: Any, case: Any) -> None:
+    """No 500, and no 503 that is still one after the time the answer names."""
+    if response.status_code < 500:
+        return
+    told = f"{case.method} {case.path}: {response.status_code} {response.text[:300]}"
+    assert response.status_code == 503, told
+    time.sleep(min(int(response.headers["retry-after"][0]), 10))
+    again = requests.Session().send(response.request, timeout=30)
+    assert again.status_code < 500, f"{told}, and once more: {again.status_code} {again.text[:300]}"
