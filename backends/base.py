@@ -349,6 +349,14 @@ class SearchBackend(ABC):
             BackendUnavailable: It is not, or not yet.
         """
 
+    @abstractmethod
+    def version(self) -> str:
+        """The version of the engine, such as ``29.0``.
+
+        Raises:
+            BackendUnavailable: The engine cannot tell.
+        """
+
     def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
         """Make a key that can search ``index`` and nothing else until ``expires_at``.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version as package_version
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -108,6 +109,9 @@ class TantivyBackend(SearchBackend):
     def check(self) -> None:
         with engine_errors("checking itself"):
             self.store.check()
+
+    def version(self) -> str:
+        return package_version("tantivy")
 
     def close(self) -> None:
         with engine_errors("closing"):

@@ -170,6 +170,10 @@ class MeilisearchBackend(ServerBackend):
             if health["status"] != "available" or not isinstance(keys["results"], list):
                 raise BackendUnavailable("The search engine is not available.")
 
+    def version(self) -> str:
+        with translated(), readable():
+            return str(self._transport.ask("GET", "/version")["pkgVersion"])
+
     # --- parts
 
     def _settings(self, name: str) -> dict[str, Any]:

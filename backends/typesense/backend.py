@@ -183,6 +183,10 @@ class TypesenseBackend(ServerBackend):
                 raise BackendUnavailable(reason)
             time.sleep(_POLL_SECONDS)
 
+    def version(self) -> str:
+        with readable():
+            return str(self._transport.get("/debug", dict)["version"])
+
     # --- parts
 
     def _read_types(self, name: str) -> dict[str, str]:
