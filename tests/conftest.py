@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
@@ -17,6 +18,10 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
+from sqlalchemy import Engine
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.util import LRUCache
+from werkzeug.routing import Rule
 
 from app import create_app
 from app.config import Settings, load_settings
@@ -86,6 +91,41 @@ class _CompiledTemplates(BytecodeCache):
 
 
 _templates = _CompiledTemplates()
+
+
+class _CompiledRule(Rule):
+    """A route of all applications of this process, its builder of addresses compiled once: it knows no application."""
+
+    def _compile_builder(self, append_unknown: bool = True) -> Any:
+        key = (*self._trace, repr(self.defaults), append_unknown)
+        if key not in _builders:
+            _builders[key] = super()._compile_builder(append_unknown)
+        return _builders[key]
+
+
+_builders: dict[tuple[object, ...], Any] = {}
+Flask.url_rule_class = _CompiledRule
+
+
+def _share_compiled_statements() -> None:
+    """Let all databases of this process share their compiled SQL: one application compiles a statement once, too.
+
+    SQLAlchemy keeps it by dialect, of which every engine has one of its own; those of a kind are equal here.
+    """
+    create_engine = Database._create_engine
+    compiled: LRUCache[Any, Any] = LRUCache(1000)
+
+    def create_sharing_engine(database: Database, pool_size: int) -> Engine:
+        engine = create_engine(database, pool_size)
+        engine.update_execution_options(compiled_cache=compiled)
+        return engine
+
+    Database._create_engine = create_sharing_engine
+    DefaultDialect.__eq__ = lambda one, other: type(one) is type(other)  # type: ignore[assignment]
+    DefaultDialect.__hash__ = lambda one: hash(type(one))
+
+
+_share_compiled_statements()
 
 
 @cache
