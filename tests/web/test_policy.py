@@ -26,6 +26,7 @@ TABLE = {
     "keys.show_edit_form": OperationPolicy(MANAGING, has_page=True),
     "keys.show_key": OperationPolicy(MANAGING, has_page=True),
     "keys.toggle_key": OperationPolicy(MANAGING, has_page=True),
+    "pages.tune_search": OperationPolicy(MANAGING, has_page=True),
     "pages.show_source_create_form": OperationPolicy(MANAGING, has_page=True),
     "pages.show_source_edit_form": OperationPolicy(MANAGING, has_page=True),
     "keys.update_key": OperationPolicy(MANAGING, has_page=True),
