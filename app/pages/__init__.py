@@ -22,7 +22,7 @@ from app.pages import (
 from app.pages.docs.views import show_docs, show_docs_image, show_docs_page
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
-from app.pages.search.preview import charges_search, show_search_preview
+from app.pages.search.preview import charges_search, show_search_preview, tune_search
 from app.pages.sources import views as sources
 from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
@@ -46,6 +46,7 @@ PAGES: dict[str, View] = {
     "sites.delete_site": sites.delete_site,
     "search-settings.show_search_settings": search_settings.show_search_settings,
     "search-settings.update_search_settings": search_settings.update_search_settings,
+    "search-settings.preview_search_settings": search_settings.preview_search_settings,
     "imports.import_file": imports.import_file,
     "keys.list_keys": keys.list_keys,
     "keys.create_key": keys.create_key,
@@ -106,6 +107,7 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         documents.remove_document,
         _MANAGED,
     ),
+    ("POST", "/sites/<int(signed=True):site_id>/try", "pages.tune_search", tune_search, _MANAGED),
 )
 """What is sent to such addresses: method, rule, endpoint, view, policy."""
 
