@@ -169,6 +169,10 @@ def _ranking(name: str, column: str, where: str | None = None) -> Index:
     )
 
 
+SUGGESTED = "found_visitors_30 >= 3"
+"""The condition, in SQL, that a query was searched by so many visitors that it may be shown to others."""
+
+
 def no_clicks(period: int) -> str:
     """The condition, in SQL, that a query of a window had results and no click."""
     return f"clicks_{period} = 0 AND searches_{period} > zero_results_{period}"
@@ -190,6 +194,7 @@ class QueryWindow(Base):
             for days in PERIODS
         ),
         *(_ranking(f"no_clicks_{days}", f"searches_{days}", no_clicks(days)) for days in PERIODS),
+        _ranking("suggested", "found_visitors_30", SUGGESTED),
         {"sqlite_with_rowid": False},
     )
 
