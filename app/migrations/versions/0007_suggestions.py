@@ -1,6 +1,6 @@
 """the queries that are suggested
 
-Revision: 0006
+Revision: 0007
 Follows: 0005
 """
 
@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 
 
-revision = '0006'
+revision = '0007'
 down_revision = '0005'
 branch_labels = None
 depends_on = None
