@@ -19,6 +19,12 @@ _MOST_COMPLETIONS: Final = 20
 _AS_TYPED: Final = 1.2
 """What a title with the last word as it is gains over one with a longer word."""
 
+_LONGEST_KEPT: Final = 2
+"""Letters of a beginning whose completions are remembered: they are many, and everybody types them."""
+
+_LONGEST_TITLE_KEPT: Final = 700
+"""Characters of a title and an address that are remembered: whoever goes on typing sees the same ones again."""
+
 _PASSED_OVER: Final = 3
 """How many times as many documents as are wanted are found, since some may have the same title."""
 
@@ -34,7 +40,7 @@ def find_titles(snapshot: Snapshot, text: str, limit: int) -> tuple[TitleMatch, 
     *finished, last = words
     if not all(snapshot.frequency(_TITLE, word) for word in finished):
         return ()
-    listed = snapshot.terms(_TITLE, last, _MOST_COMPLETIONS)
+    listed = _completions(snapshot, last)
     if not listed:
         return ()
     # Weighed as if all were as frequent: whoever types a beginning does not mean the rarest word that has it.
@@ -55,11 +61,28 @@ def find_titles(snapshot: Snapshot, text: str, limit: int) -> tuple[TitleMatch, 
     return distinct_titles(_read(snapshot, [address for _, address in hits]), limit)
 
 
+def _completions(snapshot: Snapshot, start: str) -> list[tuple[str, int]]:
+    """The most frequent words of titles with this beginning, and in how many titles each is."""
+    if len(start) > _LONGEST_KEPT:
+        return snapshot.terms(_TITLE, start, _MOST_COMPLETIONS)
+    key = (_TITLE, start)
+    known = snapshot.cached(key)
+    if known is None:
+        known = snapshot.terms(_TITLE, start, _MOST_COMPLETIONS)
+        snapshot.cache(key, known)
+    return list(known)
+
+
 def _term(snapshot: Snapshot, word: str) -> tantivy.Query:
     return _Query.term_query(snapshot.schema, _TITLE, word)
 
 
 def _read(snapshot: Snapshot, addresses: list[tantivy.DocAddress]) -> Iterator[TitleMatch]:
     for address in addresses:
-        document = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))
-        yield TitleMatch(document["title"], document["url"])
+        match = snapshot.cached_title(address)
+        if match is None:
+            document = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))
+            match = TitleMatch(document["title"], document["url"])
+            if len(match.title) + len(match.url) <= _LONGEST_TITLE_KEPT:
+                snapshot.cache_title(address, match)
+        yield match
