@@ -58,6 +58,21 @@ def test_what_fewer_than_three_visitors_searched_is_never_shown(tenant: Tenant) 
     assert texts(tenant.search) == ["salary table"]
 
 
+def test_a_query_is_suggested_once_three_sessions_made_it_with_results(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Opening hours"))
+    made = [("opening hours", f"visitor-{number}") for number in range(3)]
+    made += [("opening", "one visitor"), ("hours", "one visitor"), ("hours", "another"), ("ope hour", "one visitor")]
+    made += [("nowhere", f"visitor-{number}") for number in range(9)]
+    for text, session in made:
+        tenant.find(text, session_id=session)
+    for _ in range(9):
+        tenant.find("opening hours page")  # Nobody knows whether these are one visitor.
+        tenant.find("hours", session_id="one visitor")
+    tenant.app.extensions["runtime"].events.flush()
+
+    assert texts(tenant.search) == ["opening hours"]
+
+
 @pytest.mark.parametrize("q", [None, "", "  "])
 def test_where_nothing_was_typed_the_most_frequent_queries_are_shown(tenant: Tenant, q: str | None) -> None:
     tenant.index(page(1))
