@@ -54,9 +54,7 @@ def show_search_preview(site_id: int) -> str | Response:
 def tune_search(site_id: int) -> Response:
     """Pin or hide a page for the query of the address, or take that back; then the same search is shown."""
     if not wants_page():
-        raise ApiError(
-            ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send the form of the page, with a session."
-        )
+        raise ApiError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send the form of the page, with a session.")
     check_query_string(request)
     with runtime().database.read() as session:
         site = get_site(session, current_caller().account.id, site_id)
