@@ -13,6 +13,7 @@ from app.models.events import (
     SearchEvent,
     WindowStart,
 )
+from app.models.inbox import IgnoredQuery
 from app.models.keys import EngineCredential, Key
 from app.models.sites import EngineTask, Site
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
@@ -28,6 +29,7 @@ __all__ = [
     "EngineTask",
     "EventJournal",
     "EventRemoval",
+    "IgnoredQuery",
     "Key",
     "QueryDay",
     "QueryWindow",

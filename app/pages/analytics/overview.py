@@ -6,7 +6,7 @@ from flask import request
 from marshmallow import ValidationError
 
 from app.clock import today
-from app.pages.charts import draw_chart
+from app.pages.analytics.charts import draw_chart
 from app.pages.layout import render
 from app.runtime import runtime
 from app.services import sites
