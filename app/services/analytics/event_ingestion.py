@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.models import Site
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.bulk_sql import execute_rows
-from app.services.analytics.event_journal import JournalEntry
+from app.services.analytics.event_journal import SearchEntry
 from app.services.analytics.rollups import Changes, apply_changes, lock_accounts
 from backends.text import normal_form
 
@@ -35,7 +35,7 @@ class _Event:
     id: int | None = None
 
 
-def ingest(session: Session, entries: Sequence[JournalEntry], today: int) -> int:
+def ingest(session: Session, entries: Sequence[SearchEntry], today: int) -> int:
     """Store events and count them.
 
     Args:
@@ -76,7 +76,7 @@ def ingest(session: Session, entries: Sequence[JournalEntry], today: int) -> int
     return len(entries) - len(events)
 
 
-def _accounts(session: Session, entries: Iterable[JournalEntry]) -> dict[int, int]:
+def _accounts(session: Session, entries: Iterable[SearchEntry]) -> dict[int, int]:
     site_ids = {entry.site_id for entry in entries}
     found = session.execute(select(Site.id, Site.account_id).where(Site.id.in_(site_ids)))
     return {row.id: row.account_id for row in found}

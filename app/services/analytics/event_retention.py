@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session
 from app import clock
 from app.models import EventRemoval, QueryDay, QueryWindow, ScopeDay, ScopeWindow, SearchEvent, WindowStart
 from app.models.base import from_microseconds, to_microseconds
-from app.models.events import DAY_MICROSECONDS
+from app.models.events import DAY_MICROSECONDS, PERIODS
 from app.services.analytics.bulk_sql import execute_rows
-from app.services.analytics.rollups import PERIODS, account_scope, age_site, age_windows, change_windows, lock_accounts
+from app.services.analytics.rollups import account_scope, age_site, age_windows, change_windows, lock_accounts
 from app.storage.database import Database
 
 STEP = 2000

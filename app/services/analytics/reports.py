@@ -13,8 +13,10 @@ from sqlalchemy.orm import Session
 
 from app import clock
 from app.models import ScopeDay, ScopeWindow
+from app.models.events import PERIODS
 from app.services.analytics.bulk_sql import execute_rows
-from app.services.analytics.rollups import PERIODS, account_scope
+from app.services.analytics.rates import mean, part
+from app.services.analytics.rollups import account_scope
 
 LIST_LENGTH = 10
 """Items of the two lists of queries."""
@@ -25,10 +27,34 @@ _LOOKED_AT = 64
 
 @dataclass(frozen=True, slots=True)
 class QueryCount:
-    """A query in normal form and how often it was searched."""
+    """A query in normal form and how often it was searched.
+
+    Attributes:
+        count: Searches of the kind the list is of.
+        clicks: Clicks on its results.
+        clicked_searches: Searches with at least one click.
+        positioned_clicks: Clicks that told a position.
+        click_positions: Those positions added up.
+        searches: Searches of every kind.
+    """
 
     query: str
     count: int
+    clicks: int = 0
+    clicked_searches: int = 0
+    positioned_clicks: int = 0
+    click_positions: int = 0
+    searches: int = 0
+
+    @property
+    def click_through_rate(self) -> float | None:
+        """Searches with a click, from 0 to 1; ``None`` without searches."""
+        return part(self.clicked_searches, self.searches)
+
+    @property
+    def average_click_position(self) -> float | None:
+        """Mean place among the results of what was clicked, from 1; ``None`` if no click told it."""
+        return mean(self.click_positions, self.positioned_clicks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,10 @@ from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from app.models import QueryWindow, ScopeWindow, WindowStart
+from app.models.events import PERIODS
 from app.services.analytics.bulk_sql import execute_rows
 from app.storage.database import Database
 
-PERIODS = (7, 30, 90)
-"""Days of the windows."""
 AGEING_STEP = 500
 """Rows that one transaction takes out of a window."""
 _ADVISORY_CLASS = 0x5EA4C4
