@@ -15,9 +15,7 @@ INBOX_KINDS = ("no_results", "partial", "no_clicks")
 class InboxQuerySchema(PageQuerySchema):
     """Which items."""
 
-    site_id = QueryWholeNumber(
-        low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."}
-    )
+    site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."})
     ignored = QueryFlag(
         load_default=False, metadata={"description": "List the queries that are ignored, instead of the others."}
     )

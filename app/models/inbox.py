@@ -17,7 +17,9 @@ class IgnoredQuery(Base):
     __tablename__ = "ignored_queries"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
 
-    site_id: Mapped[int] = mapped_column(BigId, ForeignKey("sites.id", ondelete="CASCADE"), primary_key=True)
+    site_id: Mapped[int] = mapped_column(
+        BigId, ForeignKey("sites.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
     query: Mapped[str] = mapped_column(QueryText, primary_key=True)
     """In normal form."""
     ignored_at: Mapped[datetime]

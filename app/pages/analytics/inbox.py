@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flask import Response, request
@@ -94,7 +95,7 @@ def back_to_inbox(site_id: int, action: str, query: str) -> Response:
     return see_other(ADDRESS, site_id=site_id, done=action, q=query)
 
 
-def _done(choice: Choice, items: list[InboxItem]) -> Done | None:
+def _done(choice: Choice, items: Sequence[InboxItem]) -> Done | None:
     """What the address says was done, if it was done about a query that visitors made."""
     action, query = request.args.get("done", ""), request.args.get("q", "").replace("\x00", "")
     if action not in ("ignored", "shown", "synonym", "pin") or choice.site is None:

@@ -48,7 +48,9 @@ def search_now(searcher: Searcher, site: SiteRecord, text: str, *, limit: int = 
     """
     query = for_site(SearchQuery(text, limit=limit), site)
     timed = searcher.run(site, query, _encode, searcher.new_room())
-    return CurrentResult(timed.result.total, timed.result.matched, tuple(CurrentHit(*orjson.loads(hit)) for hit in timed.hits))
+    return CurrentResult(
+        timed.result.total, timed.result.matched, tuple(CurrentHit(*orjson.loads(hit)) for hit in timed.hits)
+    )
 
 
 def _encode(hit: Hit) -> bytes:

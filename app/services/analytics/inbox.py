@@ -131,7 +131,9 @@ def list_candidates(session: Session, site: Site, today: date, *, ignored: bool 
     found: dict[str, Candidate] = {}
     for kind, count, condition, visitors in kinds:
         for row in session.execute(
-            text(_RANKING.format(count=count, condition=condition, visitors=visitors, ignored="" if ignored else "NOT")),
+            text(
+                _RANKING.format(count=count, condition=condition, visitors=visitors, ignored="" if ignored else "NOT")
+            ),
             {"site_id": site.id, "frequent": MOST_FREQUENT, "limit": MAX_CANDIDATES},
         ):
             known = found.get(row.query)
@@ -193,9 +195,7 @@ def is_ignored(session: Session, site_id: int, query: str) -> bool:
 
 def count_ignored(session: Session, site_id: int) -> int:
     """How many queries a site ignores."""
-    return (
-        session.scalar(select(func.count()).select_from(IgnoredQuery).where(IgnoredQuery.site_id == site_id)) or 0
-    )
+    return session.scalar(select(func.count()).select_from(IgnoredQuery).where(IgnoredQuery.site_id == site_id)) or 0
 
 
 def was_searched(session: Session, site_id: int, query: str) -> bool:
