@@ -19,11 +19,11 @@ from app.models import Site
 from app.runtime import Runtime
 from app.services import outbox
 from app.services.access import sessions
+from app.services.crawling.worker_process import WorkerProcess
 from app.services.daily_usage import delete_old_copies
 from app.services.indexing.indexer import lagging_sites
 from app.services.sources.runs import count_waiting
 from app.services.sources.schedule import count_due, queue_due
-from app.services.sources.worker_process import WorkerProcess
 from app.storage.database import is_unavailable
 from backends.errors import BackendError
 

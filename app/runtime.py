@@ -19,15 +19,15 @@ from app.services import outbox
 from app.services.access.credentials import CredentialCache
 from app.services.access.key_last_used import KeysLastUsed
 from app.services.analytics.events import EventRecorder
+from app.services.crawling.preview import Previewer
+from app.services.crawling.turns import SharedTurns
 from app.services.daily_usage import UsageCopies
 from app.services.engines import Engines
 from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
 from app.services.search import Searcher
-from app.services.sources.preview import Previewer
 from app.services.sources.removal import SourceRemoval
-from app.services.sources.turns import SharedTurns
 from app.services.syncs import Syncs
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks

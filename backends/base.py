@@ -277,6 +277,9 @@ class SearchBackend(ABC):
     issues_credentials: bool = False
     """Tell whether clients can be given keys to speak to the engine directly."""
 
+    keeps_synonyms: bool = False
+    """Tell whether synonyms are the index's: a search with others changes them for all who search it."""
+
     @abstractmethod
     def create_index(self, index: str) -> None:
         """Make an empty index; does nothing if it is there."""

@@ -42,14 +42,14 @@ from app.runtime import Runtime
 from app.services import accounts, sites
 from app.services.access import keys
 from app.services.access.credentials import credential_change
+from app.services.crawling.worker import Worker
+from app.services.crawling.worker_process import NICENESS
 from app.services.sources import runs
 from app.services.sources.sources import create_source
-from app.services.sources.worker import Worker
-from app.services.sources.worker_process import NICENESS
 from app.storage.migrate import upgrade
 from tests.server import running_server
-from tests.services.sources.conftest import FreeTurns
-from tests.services.sources.websites import respond
+from tests.services.crawling.conftest import FreeTurns
+from tests.services.crawling.websites import respond
 
 TYPES = {".html": "text/html", ".htm": "text/html", ".txt": "text/plain", ".css": "text/css", ".js": "text/javascript"}
 WORDS = ("string", "table", "function", "iterator", "connection", "exception", "create index", "class method", "config")

@@ -19,13 +19,13 @@ from app.errors import ApiError
 from app.memory import bound_arenas
 from app.models import Site, Source, SourceRun
 from app.runtime import Runtime, runtime
+from app.services.crawling.crawl import CrawlParts
+from app.services.crawling.turns import SharedTurns
+from app.services.crawling.worker import Worker
+from app.services.crawling.worker_process import end_with_parent, end_with_signals, only_worker
 from app.services.sources import runs
 from app.services.sources.checks import check_address
-from app.services.sources.crawl import CrawlParts
 from app.services.sources.sources import create_source
-from app.services.sources.turns import SharedTurns
-from app.services.sources.worker import Worker
-from app.services.sources.worker_process import end_with_parent, end_with_signals, only_worker
 from app.wording import counted, number
 
 MAX_SHOWN = 20

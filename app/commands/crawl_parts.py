@@ -13,8 +13,8 @@ from app.crawler.network import Network
 from app.crawler.reading.reader import PageReader
 from app.crawler.values import user_agent
 from app.runtime import Runtime
-from app.services.sources.crawl import CrawlParts
-from app.services.sources.turns import SharedTurns
+from app.services.crawling.crawl import CrawlParts
+from app.services.crawling.turns import SharedTurns
 
 
 @contextmanager

@@ -18,9 +18,9 @@ from app.runtime import Runtime
 from app.services import accounts, sites
 from app.services.access import keys
 from app.services.access.credentials import credential_change
+from app.services.crawling.control import RunControl
+from app.services.crawling.execution import execute
 from app.services.sources import runs
-from app.services.sources.control import RunControl
-from app.services.sources.execution import execute
 
 EMAIL = "demo@example.com"
 KEY_NAMES = {"private": "Server", "search": "Search from a server", "public": "Search box in the browser"}

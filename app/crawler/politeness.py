@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from threading import Lock
 
 from app.crawler.values import TryLater
 
@@ -22,7 +21,6 @@ LEASE_SECONDS = 120.0
 """After this a turn that was not given back is taken to be lost with its process."""
 
 _MIN_WAIT_SECONDS = 0.02
-_MAX_HOSTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,33 +97,6 @@ class HostPace:
         taken = {token: at for token, at in self.taken.items() if token != turn.token}
         slowness = (self.slowness + (now - turn.taken_at)) / 2
         return HostPace(max(self.next_at, now + pause), slowness, taken)
-
-    def is_idle(self, now: float) -> bool:
-        """Tell whether a new pace would allow no more than this one."""
-        return not self.taken and now > self.next_at + MAX_SLOWNESS_SECONDS
-
-
-class LocalTurns(Turns):
-    """Turns of one process. It forgets hosts that nobody asks any more, so it holds about a thousand."""
-
-    def __init__(self, now: Callable[[], float] = time.monotonic):
-        self._now = now
-        self._paces: dict[str, HostPace] = {}
-        self._lock = Lock()
-
-    def take(self, host: str, *, crawl_delay: float = 0.0) -> Turn | float:
-        with self._lock:
-            now = self._now()
-            pace, taken = self._paces.get(host, HostPace()).take(host, now, crawl_delay=crawl_delay)
-            if host not in self._paces and len(self._paces) >= _MAX_HOSTS:
-                self._paces = {known: pace for known, pace in self._paces.items() if not pace.is_idle(now)}
-            self._paces[host] = pace
-            return taken
-
-    def give_back(self, turn: Turn, *, pause: float = 0.0) -> None:
-        with self._lock:
-            pace = self._paces.get(turn.host, HostPace())
-            self._paces[turn.host] = pace.give_back(turn, self._now(), pause=pause)
 
 
 @contextmanager

@@ -7,10 +7,10 @@ from typing import Any
 
 from app.models import SourceRun
 from app.runtime import runtime
+from app.services.crawling.preview import Preview
 from app.services.sites import get_site, site_inactive
 from app.services.sources import removal, runs, sources
 from app.services.sources.checks import check_address
-from app.services.sources.preview import Preview
 from app.services.sources.sources import SourceView
 from app.web.auth import Caller
 

@@ -35,6 +35,7 @@ class ServerBackend(SearchBackend):
 
     default_port: ClassVar[int]
     issues_credentials = True
+    keeps_synonyms = True
     _pool: HttpPool
     _keys: ServerKeys
 

@@ -14,10 +14,10 @@ from app.commands.demo_data import make_demo
 from app.documentation import documentation_files
 from app.models import Source, SourceRun, StoredDocument
 from app.runtime import Runtime
+from app.services.crawling.control import RunControl
+from app.services.crawling.execution import execute
 from app.services.sources import runs
-from app.services.sources.control import RunControl
-from app.services.sources.execution import execute
-from tests.services.sources.conftest import FreeTurns
+from tests.services.crawling.conftest import FreeTurns
 
 BASE_URL = "http://127.0.0.1:8000"
 

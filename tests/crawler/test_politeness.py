@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.crawler.politeness import LEASE_SECONDS, LocalTurns, Turn, polite
+from app.crawler.politeness import LEASE_SECONDS, HostPace, Turn, Turns, polite
 from app.crawler.values import NotIndexed, TryLater
 
 HOST = "www.example.com"
@@ -21,6 +21,22 @@ class Clock:
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
+
+
+class LocalTurns(Turns):
+    """Turns of one thread."""
+
+    def __init__(self, now: Clock):
+        self._now = now
+        self._paces: dict[str, HostPace] = {}
+
+    def take(self, host: str, *, crawl_delay: float = 0.0) -> Turn | float:
+        pace = self._paces.get(host, HostPace())
+        self._paces[host], taken = pace.take(host, self._now(), crawl_delay=crawl_delay)
+        return taken
+
+    def give_back(self, turn: Turn, *, pause: float = 0.0) -> None:
+        self._paces[turn.host] = self._paces[turn.host].give_back(turn, self._now(), pause=pause)
 
 
 @pytest.fixture
@@ -140,14 +156,3 @@ def test_waiting_can_be_ended(turns: LocalTurns) -> None:
     take(turns)
     with pytest.raises(KeyboardInterrupt), polite(turns, HOST, wait=cancelled):
         pytest.fail("It was not our turn.")
-
-
-def test_hosts_that_nobody_asks_any_more_are_forgotten(turns: LocalTurns, clock: Clock) -> None:
-    busy = take(turns, "busy.example.com")
-    for number in range(5_000):
-        turns.give_back(take(turns, f"h{number}.example.com"))
-        clock.now += 0.02
-
-    assert len(turns._paces) <= 1_000
-    assert isinstance(turns.take("busy.example.com", crawl_delay=1.0), float)
-    turns.give_back(busy)

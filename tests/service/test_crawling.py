@@ -16,11 +16,11 @@ from app.models import SourceRun
 from app.runtime import Runtime
 from app.services import accounts, sites
 from app.services.access.credentials import credential_change
+from app.services.crawling.worker_process import NICENESS
 from app.services.sources import runs
 from app.services.sources.sources import create_source
-from app.services.sources.worker_process import NICENESS
 from tests.server import Server, running_server
-from tests.services.sources.websites import Website, html, serving
+from tests.services.crawling.websites import Website, html, serving
 
 pytestmark = pytest.mark.service
 

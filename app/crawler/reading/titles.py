@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 SEPARATOR = re.compile(r"\s+[-–—−|·•:»«/›‹~]+\s+|[|»«›‹]|(?<=\w):\s+|\s+(?=\()")
 MIN_TITLES = 3
 MIN_SHARE = 0.5
-"""Share of a site's titles that must have a suffix or prefix for it to be the site's own."""
+"""Share of a site's titles that must have a suffix for it to be the site's own."""
 
 
 def shared_suffix(titles: Iterable[str]) -> str:
@@ -18,31 +18,18 @@ def shared_suffix(titles: Iterable[str]) -> str:
     Of several ends the most frequent is meant, and the longest of those that are as frequent. Fewer than three
     different titles share nothing.
     """
-    return _most_frequent(titles, _suffixes)
-
-
-def shared_prefix(titles: Iterable[str]) -> str:
-    """The beginning that most titles of a site share, with the separator after it; empty if there is none."""
-    return _most_frequent(titles, _prefixes)
-
-
-def own_title(title: str, prefix: str, suffix: str) -> str:
-    """A page's title without the prefix and suffix of its site. A title that is nothing else stays."""
-    own = title.removesuffix(suffix).removeprefix(prefix).strip()
-    return own or title
-
-
-def _most_frequent(titles: Iterable[str], affixes: Callable[[str], Iterator[str]]) -> str:
     different = set(titles)
-    counts = Counter(affix for title in different for affix in set(affixes(title)))
+    counts = Counter(suffix for title in different for suffix in set(_suffixes(title)))
     enough = max(MIN_TITLES, MIN_SHARE * len(different))
-    frequent = [(count, len(affix), affix) for affix, count in counts.items() if count >= enough]
+    frequent = [(count, len(suffix), suffix) for suffix, count in counts.items() if count >= enough]
     return max(frequent)[2] if frequent else ""
+
+
+def own_title(title: str, suffix: str) -> str:
+    """A page's title without the suffix of its site. A title that is nothing else stays."""
+    own = title.removesuffix(suffix).strip()
+    return own or title
 
 
 def _suffixes(title: str) -> Iterator[str]:
     return (title[match.start() :] for match in SEPARATOR.finditer(title) if match.start() > 0)
-
-
-def _prefixes(title: str) -> Iterator[str]:
-    return (title[: match.end()] for match in SEPARATOR.finditer(title) if 0 < match.end() < len(title))

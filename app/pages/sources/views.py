@@ -20,9 +20,9 @@ from app.pages.redirects import see_other
 from app.pages.sources.lines import explain, read_headers, read_selectors, read_source, read_url, write_source
 from app.pages.sources.reports import Report, explain_reason, report_run
 from app.runtime import runtime
+from app.services.crawling.preview import Preview
 from app.services.sites import get_site
 from app.services.sources import runs, sources
-from app.services.sources.preview import Preview
 from app.services.sources.sweeps import find_refused_sweep
 from app.web import source_actions
 from app.web.hosts import base_url

@@ -1,1 +1,1 @@
-"""Sources: crawling a site's pages into its documents."""
+"""Sources and the queue of their runs."""

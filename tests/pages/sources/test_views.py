@@ -18,7 +18,7 @@ from schemas.validation.documents import read_document
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.pages.people import Person, person_of, register_person
-from tests.services.sources.websites import Website, html, serving
+from tests.services.crawling.websites import Website, html, serving
 
 URL = "https://www.example.com/"
 

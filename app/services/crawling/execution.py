@@ -17,17 +17,17 @@ from app.crawler.values import NotIndexed, Reason
 from app.crawler.wordpress import walk_posts
 from app.errors import ApiError, ErrorCode
 from app.models import RunPage, Site, Source, SourcePage, SourceRun, Sync
+from app.services.crawling import titles
+from app.services.crawling.control import RunCancelled, RunControl, RunInterrupted, call_once, is_passing
+from app.services.crawling.crawl import Crawl, CrawlParts
+from app.services.crawling.frontier import Found, Frontier
+from app.services.crawling.page_documents import retitle
+from app.services.crawling.posts import page_of_post
+from app.services.crawling.recorder import Outcome, Recorder, RunLost
+from app.services.crawling.source_documents import SourceDocuments
+from app.services.crawling.visitor import Visitor, is_failure
 from app.services.indexing.stored_documents import read_stored
-from app.services.sources import titles
-from app.services.sources.control import RunCancelled, RunControl, RunInterrupted, call_once, is_passing
-from app.services.sources.crawl import Crawl, CrawlParts
-from app.services.sources.frontier import Found, Frontier
-from app.services.sources.page_documents import retitle
-from app.services.sources.posts import page_of_post
-from app.services.sources.recorder import Outcome, Recorder, RunLost
 from app.services.sources.runs import ENDED_RUNS, Claim, delete_old_runs, end_run, hand_back, held_run
-from app.services.sources.source_documents import SourceDocuments
-from app.services.sources.visitor import Visitor, is_failure
 from app.services.syncs import DEFAULT_MAX_REMOVED_PERCENT
 
 STEP = 500

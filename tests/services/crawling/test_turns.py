@@ -9,7 +9,7 @@ from flask import Flask
 
 from app.crawler.politeness import Turn
 from app.runtime import Runtime
-from app.services.sources.turns import KEPT_SECONDS, SharedTurns
+from app.services.crawling.turns import KEPT_SECONDS, SharedTurns
 
 
 class Clock:

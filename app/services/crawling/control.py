@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from app.counters.base import CountersUnavailable
-from app.services.sources.recorder import RunLost
+from app.services.crawling.recorder import RunLost
 from app.storage.database import is_unavailable
 from backends.errors import BackendUnavailable
 

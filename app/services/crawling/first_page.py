@@ -15,9 +15,9 @@ from app.crawler.sitemaps import walk_sitemaps
 from app.crawler.values import NotIndexed, Reason, Selectors
 from app.crawler.wordpress import walk_posts
 from app.models import Source
-from app.services.sources.page_documents import make_document
-from app.services.sources.posts import page_of_post
-from app.services.sources.visitor import Visitor
+from app.services.crawling.page_documents import make_document
+from app.services.crawling.posts import page_of_post
+from app.services.crawling.visitor import Visitor
 
 MAX_SECONDS = 6.0
 """How long one address may take, and when nothing is waited for any more."""

@@ -16,13 +16,13 @@ from app.crawler.reading.reader import PageReader
 from app.crawler.values import Fetched, Page, Selectors
 from app.models import Source, SourceRun, StoredDocument
 from app.runtime import Runtime
+from app.services.crawling.control import RunControl
+from app.services.crawling.crawl import CrawlParts
+from app.services.crawling.execution import execute
 from app.services.sources import runs
-from app.services.sources.control import RunControl
-from app.services.sources.crawl import CrawlParts
-from app.services.sources.execution import execute
 from tests.callers import Tenant
+from tests.services.crawling.websites import Website, serving
 from tests.services.sources.rows import add_source
-from tests.services.sources.websites import Website, serving
 
 
 class FreeTurns(Turns):

@@ -22,16 +22,16 @@ from app.crawler.traps import Traps
 from app.crawler.values import Fetched, NotIndexed, Page, Reason, Selectors, Validators
 from app.models import Source
 from app.plans import PlanTable
+from app.services.crawling import titles
+from app.services.crawling.control import RunControl, RunInterrupted
+from app.services.crawling.frontier import Address, Found, Frontier, Known, pack_links
+from app.services.crawling.page_documents import clean_title, document_id, make_document
+from app.services.crawling.recorder import Outcome, Recorder
+from app.services.crawling.rules import Rules
+from app.services.crawling.source_documents import SourceDocuments
+from app.services.crawling.visitor import Visitor, is_failure
 from app.services.indexing.documents import DocumentWriter
-from app.services.sources import titles
-from app.services.sources.control import RunControl, RunInterrupted
-from app.services.sources.frontier import Address, Found, Frontier, Known, pack_links
-from app.services.sources.page_documents import clean_title, document_id, make_document
-from app.services.sources.recorder import Outcome, Recorder
-from app.services.sources.rules import Rules
 from app.services.sources.runs import count_waiting
-from app.services.sources.source_documents import SourceDocuments
-from app.services.sources.visitor import Visitor, is_failure
 from app.services.syncs import Syncs
 from app.storage.database import Database
 

@@ -64,7 +64,7 @@ class Previewer:
                 ErrorCode.SERVER_BUSY, "Too many pages are being previewed; try again.", retry_after=RETRY_SECONDS
             )
         # What fetches and reads pages takes some 20 MB of a process: only one that previews pages loads it.
-        from app.services.sources.first_page import read_first_page
+        from app.services.crawling.first_page import read_first_page
 
         try:
             source = Source(kind=kind, url=address, headers=dict(headers))

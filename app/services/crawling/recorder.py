@@ -15,9 +15,9 @@ from sqlalchemy.orm import Session
 
 from app.crawler.values import Reason
 from app.models import SourceRun
-from app.services.sources.frontier import Found, add_found, forget_page, keep_page, settle
+from app.services.crawling.frontier import Found, add_found, forget_page, keep_page, settle
+from app.services.crawling.source_documents import SourceDocuments
 from app.services.sources.runs import Claim, held_run
-from app.services.sources.source_documents import SourceDocuments
 from app.services.syncs import Syncs
 from app.storage.database import Database
 from schemas.validation.documents import ValidDocument

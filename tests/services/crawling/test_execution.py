@@ -10,12 +10,12 @@ from sqlalchemy.exc import OperationalError
 
 from app.models import Account, RunPage, Site, Source, SourceRun
 from app.services import sites
-from app.services.sources import crawl
-from app.services.sources.control import RunControl
-from app.services.sources.execution import execute
+from app.services.crawling import crawl
+from app.services.crawling.control import RunControl
+from app.services.crawling.execution import execute
 from backends.errors import BackendUnavailable
-from tests.services.sources.conftest import FreeTurns, Runner, counts
-from tests.services.sources.websites import Answer, Website, html
+from tests.services.crawling.conftest import FreeTurns, Runner, counts
+from tests.services.crawling.websites import Answer, Website, html
 
 
 def test_a_website_is_read_by_its_links_and_its_sitemap(runner: Runner, website: Website) -> None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from app.memory import refund
-from app.services.sources.control import RunControl, is_passing
-from app.services.sources.crawl import CrawlParts
-from app.services.sources.execution import execute
+from app.services.crawling.control import RunControl, is_passing
+from app.services.crawling.crawl import CrawlParts
+from app.services.crawling.execution import execute
 from app.services.sources.runs import Claim, ClaimState, claim_run, renew_claim
 
 RENEW_SECONDS = 10.0

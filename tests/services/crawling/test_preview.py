@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from app.services.sources import preview
+from app.services.crawling import preview
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
-from tests.services.sources.websites import Answer, Website, html, serving
+from tests.services.crawling.websites import Answer, Website, html, serving
 
 TEXT = "Ships and lighthouses of the harbour, shown in eleven rooms."
 

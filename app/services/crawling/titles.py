@@ -48,7 +48,7 @@ def learn_suffix(database: Database, source_id: str) -> str | None:
 
 def strip(title: str, suffix: str | None) -> str:
     """A title without what its site's titles share; one that is nothing else stays."""
-    return own_title(title, "", suffix or "")
+    return own_title(title, suffix or "")
 
 
 def pages_to_retitle(database: Database, source_id: str, suffix: str | None) -> Iterator[list[Retitled]]:

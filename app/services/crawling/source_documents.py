@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source
 from app.plans import PlanLimits, PlanTable
+from app.services.crawling.page_documents import without_fields
 from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.stored_documents import ids_from, known_ids
 from app.services.site_fields import TooManySiteFields, kinds_of
 from app.services.sites import count_documents, limits_of_account
-from app.services.sources.page_documents import without_fields
 from app.storage.database import Database
 from schemas.validation.documents import ValidDocument
 

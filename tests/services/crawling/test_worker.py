@@ -7,11 +7,11 @@ import threading
 import pytest
 
 from app.models import SourceRun
+from app.services.crawling.worker import Worker
 from app.services.sources import runs
-from app.services.sources.worker import Worker
-from tests.services.sources.conftest import Runner, counts
-from tests.services.sources.test_execution import make_site
-from tests.services.sources.websites import Website
+from tests.services.crawling.conftest import Runner, counts
+from tests.services.crawling.test_execution import make_site
+from tests.services.crawling.websites import Website
 
 
 def start(worker: Worker, *, until_idle: bool = False) -> threading.Thread:
@@ -83,7 +83,7 @@ def test_two_workers_never_have_the_same_run(runner: Runner, website: Website) -
 def test_a_run_gives_way_when_it_had_its_turn_and_others_wait(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.services.sources.control.TURN_SECONDS", 0.0)
+    monkeypatch.setattr("app.services.crawling.control.TURN_SECONDS", 0.0)
     make_site(website, 10)
     ended: list[str] = []
     ids = [runner.request(runner.add(f"/?{number}")) for number in range(2)]

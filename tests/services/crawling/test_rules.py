@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.services.sources.rules import Rules
+from app.services.crawling.rules import Rules
 
 
 @pytest.mark.parametrize(

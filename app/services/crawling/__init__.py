@@ -1,0 +1,1 @@
+"""Running sources: pages are fetched, read, and kept as documents."""

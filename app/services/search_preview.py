@@ -1,0 +1,121 @@
+"""What other search settings would make of a site's searches. Nothing is saved, charged or recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
+from typing import Any, NamedTuple
+
+import orjson
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.clock import today
+from app.models import QueryDay, Site
+from app.services.access.credentials import SiteRecord, site_record
+from app.services.preview_index import PreviewParts, search_with_synonyms
+from app.services.search import encode_hit, for_site
+from app.services.search_settings import read_settings
+from app.services.sites import site_inactive
+from backends.base import SearchQuery
+from backends.servers.synonyms import SynonymChange
+
+MAX_QUERIES = 50
+"""Most queries of one preview."""
+
+SHOWN_DOCUMENTS = 10
+"""Documents of each query, before and after."""
+
+_SHOWN_FIELDS = frozenset({"id", "title"})
+_FREQUENT_DAYS = 7
+_EPOCH = date(1970, 1, 1)
+
+
+class PreviewedDocument(NamedTuple):
+    """A document that a query finds."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPreview:
+    """What a query finds now, and what it would find.
+
+    Attributes:
+        before, after: The first documents, best first.
+        is_exact: Whether ``after`` is sure to be what the search answers once the settings are saved.
+    """
+
+    query: str
+    before: Sequence[PreviewedDocument]
+    after: Sequence[PreviewedDocument]
+    is_exact: bool = True
+
+    @property
+    def changed(self) -> bool:
+        """Tell whether other documents would come, or in another order."""
+        return self.before != self.after
+
+
+def preview_settings(
+    part: PreviewParts, site: Site, settings: Mapping[str, Any], queries: Sequence[str]
+) -> list[QueryPreview]:
+    """Search with a site's settings as they are, and as they would be.
+
+    Engines that take synonyms from the index are asked without touching those of the site's index.
+
+    Args:
+        settings: Valid settings, as they would be stored.
+        queries: At most :data:`MAX_QUERIES` texts.
+
+    Raises:
+        ApiError: 403 ``site_inactive`` when the site is paused.
+        BackendUnavailable: The engine cannot answer now.
+    """
+    if not site.active:
+        raise site_inactive()
+    record, wanted = site_record(site), read_settings(settings)
+    engine = part.engines.get_engine(record.engine)
+    searches = [for_site(SearchQuery(text.strip(), limit=SHOWN_DOCUMENTS), record) for text in queries]
+    before = [_search(part, record, search) for search in searches]
+    if not engine.keeps_synonyms:
+        after = [_search(part, record, replace(search, settings=wanted)) for search in searches]
+        return [QueryPreview(*each) for each in zip(queries, before, after, strict=True)]
+    change = SynonymChange(record.settings.synonyms, wanted.synonyms)
+    concerned = {search.text: replace(search, settings=wanted) for search in searches if change.concerns(search.text)}
+    found = search_with_synonyms(part, record, list(concerned.values()), change) if concerned else {}
+    otherwise = replace(wanted, synonyms=record.settings.synonyms)
+    previews: list[QueryPreview] = []
+    for text, search, old in zip(queries, searches, before, strict=True):
+        if search.text in found:
+            hits, exact = found[search.text]
+            previews.append(
+                QueryPreview(text, old, [PreviewedDocument(hit.id, hit.document["title"]) for hit in hits], exact)
+            )
+        else:
+            previews.append(QueryPreview(text, old, _search(part, record, replace(search, settings=otherwise))))
+    return previews
+
+
+def frequent_queries(session: Session, site_id: int) -> list[str]:
+    """What was searched most at a site in the last seven days, today included, most frequent first."""
+    last = (today() - _EPOCH).days
+    return list(
+        session.scalars(
+            select(QueryDay.query)
+            .where(QueryDay.site_id == site_id, QueryDay.day.between(last - _FREQUENT_DAYS + 1, last))
+            .group_by(QueryDay.query)
+            .having(func.sum(QueryDay.searches) > 0)
+            .order_by(func.sum(QueryDay.searches).desc(), QueryDay.query)
+            .limit(MAX_QUERIES)
+        )
+    )
+
+
+def _search(part: PreviewParts, record: SiteRecord, search: SearchQuery) -> list[PreviewedDocument]:
+    encode = partial(encode_hit, shown=_SHOWN_FIELDS)
+    timed = part.searcher.run(record, search, encode, part.searcher.new_room())
+    return [PreviewedDocument(**orjson.loads(hit)) for hit in timed.hits]
