@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from flask import Response, request
-from marshmallow import ValidationError
+from marshmallow import Schema, ValidationError
 
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site
 from app.pages.analytics.inbox import back_to_inbox
-from app.pages.forms import field_problems, read_form, refill_on_error
+from app.pages.forms import REFILLED, read_form, refill_on_error
 from app.pages.layout import render
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.analytics.current_results import CurrentHit, search_now
+from app.services.analytics.current_results import search_now
 from app.services.analytics.remedies import Settings, add_synonyms, pin_document
 from app.services.indexing.stored_documents import known_ids
-from app.services.search_settings import change_settings, read_settings, shown_settings
+from app.services.search_preview import QueryPreview, frequent_queries, preview_settings
+from app.services.search_settings import change_settings, shown_settings
 from app.services.sites import get_site
 from app.web import actions
 from app.web.parsing import check_query_string, invalid
@@ -29,7 +30,9 @@ from schemas.remedies import PinRemedySchema, SynonymRemedySchema
 from schemas.search import MAX_QUERY_BYTES
 from schemas.search_settings import SearchSettingsSchema
 
-SHOWN_HITS = 10
+OFFERED_HITS = 10
+LOOKED_AT_TOO = 20
+"""Frequent queries that are looked at for whether a synonym changes them, too."""
 MOST_WORDS = 6
 """Most words of a query that are looked at one by one."""
 _SPACE_OR_SIGN = re.compile(r'[\s"“”„«»]+')
@@ -49,17 +52,15 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a query finds before and after a remedy."""
+    """What a remedy changes.
 
-    before: Sequence[CurrentHit]
-    after: Sequence[CurrentHit]
-    total_before: int
-    total_after: int
+    Attributes:
+        of_query: What the query itself finds, before and after.
+        others: Frequent queries that it changes, too.
+    """
 
-    @property
-    def is_nothing(self) -> bool:
-        """Whether the remedy changes nothing that is shown."""
-        return [hit.id for hit in self.before] == [hit.id for hit in self.after]
+    of_query: QueryPreview
+    others: Sequence[str]
 
 
 def show_synonym_remedy(site_id: int) -> str:
@@ -72,33 +73,39 @@ def save_synonym(site_id: int) -> Response:
     site = _load(site_id)
     refill_on_error(lambda error: _synonym_form(site, request.form, error))
     remedy = read_form(SynonymRemedySchema())
-    _save(site_id, lambda settings: add_synonyms(settings, remedy["word"], _listed(remedy["synonyms"])))
+    _save(site_id, lambda settings: add_synonyms(settings, remedy["word"], remedy["synonyms"]))
     return back_to_inbox(site_id, "synonym", remedy["q"])
 
 
 def _synonym_form(site: Site, sent: Mapping[str, str], error: ApiError | None = None) -> str:
-    query = _query(sent)
+    query, synonyms = _query(sent), sent.get("synonyms", "")
     words = _words(site, query)
+    word = sent.get("word") or next((word.text for word in words[1:] if not word.finds), query)
     effect = None
-    given = {"q": query, "word": sent.get("word", ""), "synonyms": sent.get("synonyms", "")}
-    if error is None and given["synonyms"]:
+    if error is None and synonyms:
         try:
-            remedy = _checked(SynonymRemedySchema(), given)
-            settings = _valid(add_synonyms(_settings(site), remedy["word"], _listed(remedy["synonyms"])))
-            effect = _effect(site, query, settings)
+            remedy = _checked(SynonymRemedySchema(), {"q": query, "word": word, "synonyms": synonyms})
+            settings = _valid(add_synonyms(_settings(site), remedy["word"], remedy["synonyms"]))
+            effect = _effect(site, query, settings, _frequent(site, query))
         except ApiError as problem:
             error = problem
-    default = next((word.text for word in words[1:] if not word.finds), query)
     return render(
         "inbox_synonym.html",
         site=site,
         query=query,
         words=words,
-        word=given["word"] or default,
-        synonyms=given["synonyms"],
+        word=word,
+        synonyms=synonyms,
         effect=effect,
-        problem=_problem(error, "synonyms", "word"),
+        problem=_problem(error),
     )
+
+
+def _frequent(site: Site, query: str) -> list[str]:
+    """What was searched most in the last week, besides ``query``."""
+    with runtime().database.read() as session:
+        found = frequent_queries(session, site.id)
+    return [text for text in found if text != query][:LOOKED_AT_TOO]
 
 
 def _words(site: Site, query: str) -> list[Word]:
@@ -118,8 +125,9 @@ def show_pin_remedy(site_id: int) -> str:
 def save_pin(site_id: int) -> Response:
     """Pin a page in the site's settings."""
     site = _load(site_id)
-    refill_on_error(lambda error: _pin_form(site, request.form, error))
+    refill_on_error(lambda error: _pin_form(site, request.form, error), {*REFILLED, 404})
     remedy = read_form(PinRemedySchema())
+    _check_known(site, remedy["id"])
     _save(site_id, lambda settings: pin_document(settings, remedy["q"], remedy["id"]))
     return back_to_inbox(site_id, "pin", remedy["q"])
 
@@ -136,7 +144,7 @@ def _pin_form(site: Site, sent: Mapping[str, str], error: ApiError | None = None
         except ApiError as problem:
             error = problem
     if effect is None:
-        found = search_now(runtime().searcher, site_record(site), looked_for, limit=SHOWN_HITS)
+        found = search_now(runtime().searcher, site_record(site), looked_for, limit=OFFERED_HITS)
     return render(
         "inbox_pin.html",
         site=site,
@@ -146,14 +154,14 @@ def _pin_form(site: Site, sent: Mapping[str, str], error: ApiError | None = None
         chosen=chosen,
         effect=effect,
         pinned=site_record(site).settings.pinned.get(query, ()),
-        problem=_problem(error, "id"),
+        problem=_problem(error),
     )
 
 
 def _check_known(site: Site, document_id: str) -> None:
     with runtime().database.read() as session:
         if not known_ids(session, site.id, [document_id]):
-            raise field_error("id", "unknown", "is of no page; it may have been removed")
+            raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "Page not found; it may have been removed.")
 
 
 def _load(site_id: int) -> Site:
@@ -174,13 +182,9 @@ def _settings(site: Site) -> dict[str, Any]:
     return shown_settings(site.search_settings)
 
 
-def _listed(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _checked(schema: Any, values: Mapping[str, str]) -> dict[str, str]:
+def _checked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        loaded: dict[str, str] = schema.load(values)
+        loaded: dict[str, Any] = schema.load(values)
     except ValidationError as error:
         raise invalid(error) from error
     return loaded
@@ -195,26 +199,22 @@ def _valid(settings: Settings) -> dict[str, Any]:
     return _checked(SearchSettingsSchema(), settings)
 
 
-def _save(site_id: int, change: Any) -> None:
+def _save(site_id: int, change: Callable[[Settings], dict[str, Any]]) -> None:
     caller = current_caller()
     with actions.changing(caller) as session:
         site = get_site(session, caller.account.id, site_id, lock=True)
         change_settings(session, caller.account.id, site_id, _valid(change(_settings(site))))
 
 
-def _effect(site: Site, query: str, settings: Settings) -> Effect:
-    searcher, record = runtime().searcher, site_record(site)
-    before = search_now(searcher, record, query, limit=SHOWN_HITS)
-    after = search_now(searcher, replace(record, settings=read_settings(settings)), query, limit=SHOWN_HITS)
-    return Effect(before.hits, after.hits, before.total, after.total)
+def _effect(site: Site, query: str, settings: Settings, others: Sequence[str] = ()) -> Effect:
+    of_query, *of_others = preview_settings(runtime(), site, settings, [query, *others])
+    return Effect(of_query, [preview.query for preview in of_others if preview.changed])
 
 
-def _problem(error: ApiError | None, *fields: str) -> str | None:
-    """What is wrong, in words for the one who filled in the form."""
+def _problem(error: ApiError | None) -> str | None:
+    """What is wrong, as a sentence."""
     if error is None:
         return None
-    if error.code is not ErrorCode.VALIDATION_FAILED:
-        return error.message
-    problems = field_problems(error)
-    found = next((problems[field] for field in fields if field in problems), None)
-    return error.message if found is None else found
+    if error.code is ErrorCode.SITE_INACTIVE:
+        raise error
+    return error.message[0].upper() + error.message[1:] + ("" if error.message.endswith(".") else ".")
