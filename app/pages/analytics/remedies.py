@@ -10,7 +10,7 @@ from typing import Any
 from flask import Response, request
 from marshmallow import Schema, ValidationError
 
-from app.errors import ApiError, ErrorCode, field_error
+from app.errors import ApiError, ErrorCode
 from app.models import Site
 from app.pages.analytics.inbox import back_to_inbox
 from app.pages.forms import REFILLED, read_form, refill_on_error
