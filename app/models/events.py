@@ -169,9 +169,9 @@ def _ranking(name: str, column: str, where: str | None = None) -> Index:
     )
 
 
-def no_clicks(period: int) -> str:
-    """The condition, in SQL, that a query of a window had results and no click."""
-    return f"clicks_{period} = 0 AND searches_{period} > zero_results_{period}"
+def no_clicks(suffix: str = "") -> str:
+    """The condition, in SQL, that a query had results and no click; ``suffix`` is that of the columns."""
+    return f"clicks{suffix} = 0 AND searches{suffix} > zero_results{suffix}"
 
 
 class QueryWindow(Base):
@@ -189,7 +189,7 @@ class QueryWindow(Base):
             for kind in ("zero_results", "partial_results")
             for days in PERIODS
         ),
-        *(_ranking(f"no_clicks_{days}", f"searches_{days}", no_clicks(days)) for days in PERIODS),
+        *(_ranking(f"no_clicks_{days}", f"searches_{days}", no_clicks(f"_{days}")) for days in PERIODS),
         {"sqlite_with_rowid": False},
     )
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.event_ingestion import ingest
-from app.services.analytics.event_journal import JournalEntry, SearchEvent
+from app.services.analytics.event_journal import SearchEntry, SearchEvent
 from app.services.analytics.reports import get_analytics
 from app.services.analytics.rollups import PERIODS, age_site
 from app.storage.database import Database
@@ -123,8 +123,8 @@ def assert_counted(database: Database, living: list[SearchEvent], site_ids: set[
                     )
 
 
-def entry(event: SearchEvent, recorded_at: int) -> JournalEntry:
-    return JournalEntry(
+def entry(event: SearchEvent, recorded_at: int) -> SearchEntry:
+    return SearchEntry(
         site_id=event.site_id,
         occurred_at=to_microseconds(event.occurred_at),
         recorded_at=recorded_at,
