@@ -1,48 +1,61 @@
-"""What was searched for."""
+"""What was searched for, found, and clicked."""
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from flask import request
-from marshmallow import ValidationError
 
 from app.clock import today
+from app.pages.analytics import lists
 from app.pages.analytics.charts import draw_chart
+from app.pages.analytics.choice import choose_site
+from app.pages.analytics.figures import make_figures, percent
 from app.pages.layout import render
 from app.runtime import runtime
-from app.services import sites
 from app.services.analytics.reports import get_analytics
-from app.web.parsing import invalid
 from app.web.request_checks import current_caller
-from schemas.analytics import PERIODS, AnalyticsQuerySchema
+from schemas.analytics import PERIODS
 
-OFFERED_SITES = 100
-"""Most sites that the page offers to choose from; any other is reached by its own page."""
+SHORT_LIST = 10
+"""Queries of each list that the page shows."""
+PERIOD_TEXTS = {name: f"{days} days" for name, days in PERIODS.items()}
 
 
 def show_analytics() -> str:
-    """Searches of one site or of all, over a period.
+    """Searches of one site or of all, over a period; or one of their lists in full.
 
     Raises:
         ApiError: 400, 404.
     """
-    account_id = current_caller().account.id
-    sent = {name: value for name, value in request.args.items() if value}
-    try:
-        parameters = AnalyticsQuerySchema().load(sent)
-    except ValidationError as error:
-        raise invalid(error) from error
-    period, site_id = parameters["period"], parameters["site_id"]
+    choice = choose_site()
+    kind = lists.find_kind(request.args.get("list", ""))
     with runtime().database.read() as session:
-        site = None if site_id is None else sites.get_site(session, account_id, site_id)
-        found, _ = sites.list_sites(session, account_id, limit=OFFERED_SITES, offset=0)
-        analytics = get_analytics(session, account_id, PERIODS[period], site_id=site_id, today=today())
-    offered = list(found) if site is None or site in found else [site, *found]
+        analytics = get_analytics(
+            session,
+            current_caller().account.id,
+            PERIODS[choice.period],
+            site_id=None if choice.site is None else choice.site.id,
+            today=today(),
+            limit=SHORT_LIST if kind is None else lists.LONGEST,
+        )
+    common = {
+        "choice": choice,
+        "site": choice.site,
+        "periods": PERIOD_TEXTS,
+        "percent": percent,
+        "query_string": urlencode(choice.query),
+    }
+    if kind is not None:
+        shown = lists.make_list(lists.items_of(analytics, kind), kind, choice.query)
+        return render("analytics_list.html", shown=shown, **common)
     return render(
         "analytics.html",
         analytics=analytics,
+        figures=make_figures(analytics),
         chart=draw_chart(analytics.series),
-        period=period,
-        periods={name: f"{days} days" for name, days in PERIODS.items()},
-        site=site,
-        sites=offered,
+        lists=[(kind, lists.items_of(analytics, kind)) for kind in lists.KINDS],
+        has_clicks=bool(analytics.totals.clicks),
+        short=SHORT_LIST,
+        **common,
     )
