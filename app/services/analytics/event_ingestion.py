@@ -173,7 +173,8 @@ def _stored_neighbours(
         spans,
     ):
         *values, counted, id_ = row
-        event = _Event(*values, bool(counted), id_)
+        event = _Event(*values)
+        event.counted, event.id = bool(counted), id_
         stored[event.site_id, str(event.session_id)].append(event)
     return stored
 

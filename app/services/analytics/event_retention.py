@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, func, inspect, select, text, tuple_
+from sqlalchemy import delete, func, select, text, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app import clock
@@ -222,11 +222,9 @@ def _delete_chunk(
     dated: InstrumentedAttribute[Any],
     before: int | datetime | None,
 ) -> bool:
-    key = inspect(table).primary_key
+    key = table.__mapper__.primary_key
     found = select(*key).where(table.site_id == site_id).order_by(dated).limit(STEP)
     if before is not None:
         found = found.where(dated < before)
-    result = session.execute(
-        delete(table).where(tuple_(*key).in_(found)).execution_options(synchronize_session=False)
-    )
+    result = session.execute(delete(table).where(tuple_(*key).in_(found)).execution_options(synchronize_session=False))
     return result.rowcount < STEP  # type: ignore[attr-defined, no-any-return]

@@ -337,9 +337,7 @@ def rebuild_windows(session: Session, account_id: int, today: int) -> None:
     session.execute(delete(ScopeWindow).where(ScopeWindow.scope.in_([account_scope(account_id), *sites])))
     columns = ", ".join(_COUNTS)
     sums = ", ".join(
-        f"sum(CASE WHEN day > {today - period} THEN {kind} ELSE 0 END)"
-        for kind in QUERY_KINDS
-        for period in PERIODS
+        f"sum(CASE WHEN day > {today - period} THEN {kind} ELSE 0 END)" for kind in QUERY_KINDS for period in PERIODS
     )
     different = ", ".join(f"sum(CASE WHEN searches_{period} > 0 THEN 1 ELSE 0 END)" for period in PERIODS)
     for site_id in sites:
