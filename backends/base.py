@@ -37,6 +37,22 @@ MATCH_ALL = "*"
 """The query text that matches every document, by date, newest first, then those without, by last change."""
 
 
+class Matched(StrEnum):
+    """Which words of a query the best documents have, in any form in which the engine finds a word.
+
+    A query without words (:data:`MATCH_ALL`) is ``ALL``. A pinned document counts as one that has every word.
+    """
+
+    ALL = "all"
+    """A document has every word."""
+
+    SOME = "some"
+    """No document has every word, even if words are replaced; so it is where nothing is found."""
+
+    CORRECTED = "corrected"
+    """A document has every word, after words that no document has were replaced by similar ones."""
+
+
 class FieldKind(StrEnum):
     """Kind of value in a further field of a document. One field may hold several kinds in several documents."""
 
@@ -237,6 +253,9 @@ class SearchResult:
             members in order of count, then value.
         facet_stats: Smallest and largest values of facets that are numbers or dates.
         relaxation: Name of the engine's way to demand less that answered; ``""`` where it tells none.
+        matched: Which words of the query were found; the same on every page, and in every order.
+        corrected_query: The query's text with the words that were replaced, these in lower case; ``None`` unless
+            ``matched`` is ``CORRECTED``.
     """
 
     hits: tuple[Hit, ...]
@@ -244,6 +263,8 @@ class SearchResult:
     facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     facet_stats: Mapping[str, FacetStats] = field(default_factory=dict)
     relaxation: str = ""
+    matched: Matched = Matched.ALL
+    corrected_query: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

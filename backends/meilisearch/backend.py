@@ -34,6 +34,7 @@ from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilis
 from backends.servers.backend import ServerBackend, engine_ids
 from backends.servers.document_ids import checked_index_name
 from backends.servers.highlighter import Matcher
+from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.tokenizer import split_words
@@ -203,7 +204,7 @@ class MeilisearchBackend(ServerBackend):
         offset, limit = max(0, query.offset - len(pins)), query.limit
         shown = pins[query.offset : query.offset + limit]
         page, rest = divmod(offset, limit) if limit else (0, 0)
-        queries = [compiled.query(page=page + 1, hits=limit, more=others)]
+        queries = [compiled.query(page=page + 1, hits=max(1, limit), more=others)]
         if rest:
             queries.append(compiled.query(page=page + 2, hits=limit, more=others))
         if query.facets and any(name is not None for name in compiled.facets.values()):
@@ -211,11 +212,26 @@ class MeilisearchBackend(ServerBackend):
         results = self._run(queries, query)
         with readable():
             pages = results[: 1 + bool(rest)]
-            found = [hit for result in pages for hit in result["hits"]][rest : max(rest, rest + limit - len(shown))]
+            hits = [hit for result in pages for hit in result["hits"]]
+            found = hits[rest : max(rest, rest + limit - len(shown))]
             total = int(results[0]["totalHits"]) + len(pins)
             facets, stats = _facets(results[-1], compiled, query.facet_values) if query.facets else ({}, {})
-        hits = hand_over(hits_of([*shown, *found], partial(_hit, query=query, compiled=compiled)), take)
-        return SearchResult(hits, total, facets, stats)
+            best = orjson.loads(hits[0]["_doc"]) if hits else None
+            words = WordSearch(query, compiled.parts)
+            ask = partial(self._ask, query, compiled, words)
+            matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
+        shown_hits = hand_over(hits_of([*shown, *found], partial(_hit, query=query, compiled=compiled)), take)
+        return SearchResult(shown_hits, total, facets, stats, matched=matched, corrected_query=corrected)
+
+    def _ask(
+        self, query: SearchQuery, compiled: CompiledQuery, words: WordSearch, sought: Sequence[SoughtWord]
+    ) -> AskedWords:
+        results = self._run([compiled.whole_query(), *map(compiled.word_query, sought)], query)
+        best, *others = [orjson.loads(result["hits"][0]["_doc"]) if result["hits"] else None for result in results]
+        # A beginning is looked up with typing errors, those without coming first.
+        pairs = zip(sought, others, strict=True)
+        known = [other is not None and (not each.is_open or words.has(each, other)) for each, other in pairs]
+        return AskedWords(best, known)
 
     def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[dict[str, Any]]:
         """The pinned documents that are there and pass the filter, in the order of the settings."""

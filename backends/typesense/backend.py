@@ -31,6 +31,7 @@ from backends.errors import BackendUnavailable
 from backends.servers.backend import ServerBackend, engine_ids
 from backends.servers.document_ids import checked_index_name, encode_id
 from backends.servers.http import Answer, Budget
+from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
 from backends.typesense.keys import TypesenseKeys
@@ -219,9 +220,9 @@ class TypesenseBackend(ServerBackend):
         pins = self._pins(name, query, compiled)
         offset, limit = query.offset, query.limit
         if limit == 0 or offset > COUNT_FIRST_OFFSET:
-            first = self._run([compiled.search(page=1, per_page=0, pins=pins, facet_values=FACET_VALUES)], query)
+            first = self._run([compiled.search(page=1, per_page=1, pins=pins, facet_values=FACET_VALUES)], query)
             if limit == 0 or offset >= int(first[0]["found"]):
-                return self._result(query, compiled, first)
+                return self._result(query, compiled, first, pins)
         page, rest = divmod(offset, limit)
         searches = [compiled.search(page=page + 1, per_page=limit, pins=pins, facet_values=FACET_VALUES)]
         if rest:
@@ -229,11 +230,15 @@ class TypesenseBackend(ServerBackend):
         results = self._run(searches, query)
         with readable():
             found = [hit for result in results for hit in result["hits"]][rest : rest + limit]
-        result = self._result(query, compiled, results)
+        result = self._result(query, compiled, results, pins)
         return replace(result, hits=hand_over(hits_of(found, partial(make_hit, query=query, compiled=compiled)), take))
 
     def _result(
-        self, query: SearchQuery, compiled: CompiledQuery, results: Sequence[Mapping[str, Any]]
+        self,
+        query: SearchQuery,
+        compiled: CompiledQuery,
+        results: Sequence[Mapping[str, Any]],
+        pins: Sequence[str],
     ) -> SearchResult:
         """All but the hits."""
         with readable():
@@ -244,7 +249,19 @@ class TypesenseBackend(ServerBackend):
             facets, stats = make_facets(counted, compiled, query.facet_values)
             if compiled.id_facet:
                 facets["id"] = self._id_facet(compiled, query)
-            return SearchResult((), int(results[0]["found"]), facets, stats)
+            total = int(results[0]["found"])
+            documents = (hit["document"] for result in results for hit in result["hits"])
+            best = next((orjson.loads(each["_doc"]) for each in documents if each["_id"] not in pins), None)
+            words = WordSearch(query, compiled.parts, compiled.fold)
+            ask = partial(self._ask, query, compiled)
+            matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
+            return SearchResult((), total, facets, stats, matched=matched, corrected_query=corrected)
+
+    def _ask(self, query: SearchQuery, compiled: CompiledQuery, words: Sequence[SoughtWord]) -> AskedWords:
+        searches = [compiled.whole_search(), *map(compiled.word_search, words)]
+        whole, *others = self._run(searches, query)
+        best = next((orjson.loads(hit["document"]["_doc"]) for hit in whole["hits"]), None)
+        return AskedWords(best, [int(other["found"]) > 0 for other in others])
 
     def _id_facet(self, compiled: CompiledQuery, query: SearchQuery) -> dict[str, int]:
         search = {**compiled.search(page=1, per_page=100), "sort_by": "_s_id:asc", "include_fields": "_id"}

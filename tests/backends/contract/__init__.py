@@ -15,6 +15,7 @@ from tests.backends.contract.highlighting import HighlightContract
 from tests.backends.contract.hits import HitContract
 from tests.backends.contract.indexes import IndexContract
 from tests.backends.contract.letters import LetterContract
+from tests.backends.contract.matched import MatchedContract
 from tests.backends.contract.matching import CommonMatchingContract, MatchingContract
 from tests.backends.contract.sorting import SortContract
 from tests.backends.contract.writes import WriteContract
@@ -28,6 +29,7 @@ class BackendContract(
     WriteContract,
     HitContract,
     CommonMatchingContract,
+    MatchedContract,
     FilterContract,
     SortContract,
     FacetContract,
