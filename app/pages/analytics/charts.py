@@ -123,7 +123,9 @@ def nice_ceiling(most: int) -> int:
 
 def _text(day: Day) -> str:
     clicks = f", {counted(day.clicks, 'click')}" if isinstance(day, QueryDayCount) else ""
-    return f"{day_text(day.date)}: {counted(day.searches, 'search')}, {number(day.zero_results)} without results{clicks}"
+    return (
+        f"{day_text(day.date)}: {counted(day.searches, 'search')}, {number(day.zero_results)} without results{clicks}"
+    )
 
 
 def _summary(series: Sequence[Day]) -> str:

@@ -126,7 +126,7 @@ def list_candidates(session: Session, site: Site, today: date, *, ignored: bool 
         (InboxKind.PARTIAL, "partial_results_30", "partial_results_30 > 0", "found_visitors_30"),
     ]
     if reports_clicks(session, site.id, today):
-        unclicked = f"{no_clicks(f"_{PERIOD_DAYS}")} AND found_visitors_30 >= {MIN_VISITORS_WITHOUT_CLICK}"
+        unclicked = no_clicks("_30") + f" AND found_visitors_30 >= {MIN_VISITORS_WITHOUT_CLICK}"
         kinds.append((InboxKind.NO_CLICKS, "searches_30", unclicked, "found_visitors_30"))
     found: dict[str, Candidate] = {}
     for kind, count, condition, visitors in kinds:
