@@ -60,9 +60,9 @@ def make_figures(analytics: Analytics) -> list[Figure]:
 
 
 def _click_figures(now: Totals, before: Totals) -> list[Figure]:
-    """What is told of clicks, where any were reported."""
+    """What is told of clicks; nothing where none were reported."""
     if not (now.clicks or before.clicks):
-        return [Figure(label, NONE) for label in ("Clicks", "Searches with a click", "Average position of clicks")]
+        return []
     return [
         _count("Clicks", now.clicks, before.clicks),
         _rate("Searches with a click", now.click_through_rate, before.click_through_rate if before.clicks else None),

@@ -44,12 +44,7 @@ def show_query() -> str | Response:
     part, site = runtime(), choice.site
     with part.database.read() as session:
         told = get_query_analytics(
-            session,
-            current_caller().account.id,
-            site_id=site.id,
-            query=query,
-            period_days=PERIODS[choice.period],
-            today=today(),
+            session, current_caller().account.id, site.id, query, PERIODS[choice.period], today()
         )
         ignored = inbox.is_ignored(session, site.id, query)
     found: CurrentResult | None = None

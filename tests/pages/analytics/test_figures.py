@@ -35,9 +35,6 @@ def test_without_searches_nothing_is_measured() -> None:
         "Searches": ("0", ""),
         "Unique queries": ("0", ""),
         "Searches without results": ("–", ""),
-        "Clicks": ("–", ""),
-        "Searches with a click": ("–", ""),
-        "Average position of clicks": ("–", ""),
         "Average response time": ("–", ""),
     }
 
