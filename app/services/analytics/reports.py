@@ -20,7 +20,7 @@ from app.services.analytics.rollups import account_scope
 
 LIST_LENGTH = 10
 """Items of the lists of queries, unless more or fewer are asked for."""
-_EPOCH = date(1970, 1, 1)
+EPOCH = date(1970, 1, 1)
 _LOOKED_AT = 64
 """Index entries looked at in one go while a window is being moved on."""
 
@@ -224,7 +224,7 @@ def get_analytics(
     """
     if period_days not in PERIODS:
         raise ValueError(f"period_days must be one of {PERIODS}")
-    last = ((today or clock.today()) - _EPOCH).days
+    last = ((today or clock.today()) - EPOCH).days
     scope = account_scope(account_id) if site_id is None else site_id
     window = _Window(scope, account_id, site_id, period_days, last - period_days + 1, last)
     with snapshot(session) as session:
@@ -245,7 +245,7 @@ def get_analytics(
         no_click,
         series=[
             DayCount(
-                _EPOCH + timedelta(days=day),
+                EPOCH + timedelta(days=day),
                 of_window[day].searches if day in of_window else 0,
                 of_window[day].zero_results if day in of_window else 0,
             )
