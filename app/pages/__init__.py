@@ -18,7 +18,7 @@ from app.pages import (
     sites,
     widget,
 )
-from app.pages.analytics import inbox, overview, remedies
+from app.pages.analytics import export, inbox, overview, queries, remedies
 from app.pages.docs.views import show_docs, show_docs_image, show_docs_page
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
@@ -37,6 +37,7 @@ PAGES: dict[str, View] = {
     "profile.delete_account": accounts.delete_account,
     "dashboard.show_dashboard": dashboard.show_dashboard,
     "analytics.show_analytics": overview.show_analytics,
+    "analytics.show_query_analytics": queries.show_query,
     "inbox.show_inbox": inbox.show_inbox,
     "inbox.update_inbox": inbox.update_inbox,
     "sites.list_sites": sites.list_sites,
@@ -93,6 +94,7 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
         documents.export_documents,
         OperationPolicy(MANAGING),
     ),
+    ("/analytics/export", "pages.export_analytics", export.export_analytics, OperationPolicy(MANAGING)),
     (_INBOX + "/synonym", "pages.show_synonym_remedy", remedies.show_synonym_remedy, _MANAGED),
     (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _MANAGED),
     ("/docs", "pages.show_docs", show_docs, _GUIDE),

@@ -101,7 +101,7 @@ def make_list(items: Sequence[QueryCount], kind: ListKind, kept: dict[str, str])
     """
     sort, descending = _asked_sort()
     ordered = sorted(items, key=lambda item: item.query)
-    ordered.sort(key=_SORTS[sort], reverse=descending)  # type: ignore[arg-type]  # one kind of key at a time
+    ordered.sort(key=_SORTS[sort], reverse=descending)
     text = request.args.get("page", "")
     last = max(1, -(-len(items) // PER_PAGE))
     page = min(max(int(text), 1), last) if text.isascii() and text.isdigit() and len(text) < 10 else 1
