@@ -66,7 +66,7 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
     query = make_query(parameters)
     site = choose_searched_site(caller, parameters["site_id"])
     found = search_site(site, query, Visitor(parameters["session_id"]), parse_shown(parameters["fields"]))
-    results = encode_results(found.query, parameters["q"], found.timed)
+    results = encode_results(found.query, parameters["q"], found.timed, found.query_id)
     if warnings:
         results["warnings"] = warnings
     limit = caller.account.limits.searches_per_day

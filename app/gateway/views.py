@@ -11,7 +11,7 @@ from flask.blueprints import BlueprintSetupState
 from marshmallow import Schema, ValidationError
 
 from app.errors import ApiError, ErrorCode
-from app.gateway.queries import EngineSearch, make_engine_search, make_facet_query, matching_values
+from app.gateway.queries import EngineSearch, make_engine_search, make_facet_query, matching_values, search_metadata
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.answer_room import AnswerRoom
@@ -46,6 +46,16 @@ blp = ApiBlueprint(
     description="The gateway: Meilisearch's search API, for its clients and widgets, with engine keys from "
     "client-info. Highlights are not HTML-escaped; the widgets escape them.",
 )
+
+METADATA_HEADER = "Meili-Include-Metadata"
+_HEADERS = [
+    {
+        "name": METADATA_HEADER,
+        "in": "header",
+        "schema": {"type": "boolean"},
+        "description": "Whether the answer has `metadata`, with the `queryUid` by which clicks refer to the search.",
+    }
+]
 
 _OPEN_ERRORS = {
     400: ("bad_request",),
@@ -160,8 +170,13 @@ def _load(schema: Schema, data: Any) -> dict[str, Any]:
 
 
 def _run(site: SiteRecord, search: EngineSearch, room: AnswerRoom, record_for: Visitor | None = None) -> dict[str, Any]:
+    part = runtime()
     encode = partial(search.shape.encode, room=room)
-    return search.encode(runtime().searcher.run(site, search.query, encode, room, record_for=record_for))
+    timed = part.searcher.run(site, search.query, encode, room, record_for=record_for)
+    answer = search.encode(timed)
+    if request.headers.get(METADATA_HEADER, "").strip().lower() in ("true", "1"):
+        answer["metadata"] = search_metadata(search, timed, site, part.settings.secret_key)
+    return answer
 
 
 def _visitor() -> Visitor | None:
@@ -177,7 +192,7 @@ def _visitor() -> Visitor | None:
 
 @blp.route("/engine/indexes/<uid>/search", methods=["POST"])
 @_operation("engineSearch", _SEARCHES, _BODY_ERRORS)
-@blp.doc(requestBody=_json_body(EngineSearchSchema))
+@blp.doc(requestBody=_json_body(EngineSearchSchema), parameters=_HEADERS)
 @blp.response(200, EngineAnswerSchema)
 def search_index(uid: str) -> Response:
     """Search the key's index."""
@@ -187,7 +202,7 @@ def search_index(uid: str) -> Response:
 
 @blp.route("/engine/indexes/<uid>/search", methods=["GET"])
 @_operation("engineSearchByQuery", _SEARCHES, _SEARCH_ERRORS)
-@blp.doc(parameters=query_parameters())
+@blp.doc(parameters=[*query_parameters(), *_HEADERS])
 @blp.response(200, EngineAnswerSchema)
 def search_index_by_query(uid: str) -> Response:
     """Search the key's index, with the parameters in the query string."""
@@ -204,7 +219,7 @@ def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
 
 @blp.route("/engine/multi-search", methods=["POST"])
 @_operation("engineMultiSearch", _SEARCHES, _BODY_ERRORS)
-@blp.doc(requestBody=_json_body(EngineMultiSearchSchema))
+@blp.doc(requestBody=_json_body(EngineMultiSearchSchema), parameters=_HEADERS)
 @blp.response(200, EngineMultiAnswerSchema)
 def multi_search() -> Response:
     """Run up to ten searches. If one fails, the whole request fails."""

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -41,11 +42,13 @@ class TimedResult:
         result: All but the hits.
         hits: Each as JSON, as it is answered.
         took_ms: Milliseconds.
+        searched_at: When, aware.
     """
 
     result: SearchResult
     hits: Sequence[bytes]
     took_ms: int
+    searched_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +103,9 @@ class Searcher:
                     query=query.text,
                     results_count=timed.result.total,
                     session_id=record_for.session_id,
-                    occurred_at=now(),
+                    occurred_at=timed.searched_at,
                     response_ms=timed.took_ms,
+                    matched=timed.result.matched.value,
                 )
             )
         return timed
@@ -131,7 +135,7 @@ class Searcher:
             raise room.too_small() from error
         except IndexNotFound as error:
             raise BackendUnavailable("The site's index is being rebuilt.") from error
-        return TimedResult(result, hits, round((time.perf_counter() - started) * 1000))
+        return TimedResult(result, hits, round((time.perf_counter() - started) * 1000), now())
 
 
 def rejected(error: BackendRejected) -> ApiError:
@@ -227,7 +231,7 @@ def encode_hit(hit: Hit, shown: Set[str] | None = None) -> bytes:
     return document[:-1] + b',"_formatted":' + orjson.dumps(hit.formatted) + b"}"
 
 
-def encode_results(query: SearchQuery, sent_text: str, timed: TimedResult) -> dict[str, Any]:
+def encode_results(query: SearchQuery, sent_text: str, timed: TimedResult, query_id: str) -> dict[str, Any]:
     """The ``results`` member of an answer, for orjson."""
     result = timed.result
     results: dict[str, Any] = {
@@ -235,6 +239,9 @@ def encode_results(query: SearchQuery, sent_text: str, timed: TimedResult) -> di
         "estimatedTotalHits": result.total,
         "processingTimeMs": timed.took_ms,
         "query": sent_text,
+        "query_id": query_id,
+        "matched": result.matched.value,
+        "corrected_query": result.corrected_query,
         "limit": query.limit,
         "offset": query.offset,
     }

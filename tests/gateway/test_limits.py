@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 import time_machine
+from sqlalchemy import select
 
 from app.counters.base import CountersUnavailable
-from app.models import Account, Site
+from app.models import Account, SearchEvent, Site
 from app.services.access.credentials import credential_change
 from app.web.quota import ADDRESS_LIMIT, VISITOR_LIMIT
 from tests.callers import Tenant, page
@@ -447,3 +448,16 @@ def test_stopped_keys_stay_stopped_without_counters(tenant: Tenant, without_coun
         site.public_epoch += 1
 
     assert_engine_error(without_counters.send({"q": "x"}), 403, "invalid_api_key")
+
+
+def test_analytics_learn_whether_a_document_has_every_word(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Ships of the harbour"))
+    gateway = Gateway(tenant)
+    for text in ("ships zeppelin", "tour", "harbuor", "ships"):
+        gateway.search(text)
+    part = tenant.app.extensions["runtime"]
+    part.events.flush()
+
+    with part.database.read() as session:
+        told = {event.query: event.matched for event in session.scalars(select(SearchEvent))}
+    assert told == {"ships zeppelin": "some", "tour": "some", "harbuor": "corrected", "ships": "all"}

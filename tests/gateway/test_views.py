@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from app.clock import now
+from app.services.analytics.query_ids import read_query_id
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway, assert_engine_error
 
@@ -383,3 +385,43 @@ def test_a_facet_that_is_none_is_refused(tenant: Tenant, gateway: Gateway) -> No
     assert_engine_error(gateway.facet(facetName=5), 400, "invalid_facet_search_facet_name")
     assert_engine_error(gateway.facet(facetName="author", facetQuery=5), 400, "invalid_facet_search_facet_query")
     assert_engine_error(gateway.facet(facetName="author", filter="author ="), 400, "invalid_search_filter")
+
+
+# --- metadata
+
+
+def query_of(tenant: Tenant, metadata: dict[str, str]) -> str:
+    secret = tenant.app.extensions["runtime"].settings.secret_key
+    return read_query_id(secret, tenant.site_id, metadata["queryUid"], now())
+
+
+@pytest.mark.parametrize(("value", "told"), [
+    ("true", True), ("TRUE", True), ("1", True), ("false", False), ("yes", False), ("", False), (None, False),
+])  # fmt: skip
+def test_a_search_has_metadata_if_the_client_asks(
+    tenant: Tenant, gateway: Gateway, value: str | None, told: bool
+) -> None:
+    headers = {} if value is None else {"Meili-Include-Metadata": value}
+    path = f"/engine/indexes/{gateway.index}/search"
+    for response in (
+        gateway.send({"q": "Bicycle  pump"}, headers=headers),
+        gateway.client.get(f"{path}?q=Bicycle%20%20pump", headers=headers),
+    ):
+        metadata = response.get_json().get("metadata")
+        assert (metadata is not None) is told
+        if metadata is not None:
+            expected = {"query": "Bicycle  pump", "indexUid": gateway.index, "primaryKey": "id"}
+            assert metadata == {**expected, "queryUid": metadata["queryUid"]}
+            assert query_of(tenant, metadata) == "bicycle pump"
+
+
+def test_every_search_of_several_has_metadata_of_its_own(tenant: Tenant, gateway: Gateway) -> None:
+    queries = [{"indexUid": gateway.index, "q": q} for q in ("bicycle", "pump", "bicycle")]
+    response = gateway.client.post(
+        "/engine/multi-search", json={"queries": queries}, headers={"Meili-Include-Metadata": "true"}
+    )
+
+    told = [result["metadata"] for result in response.get_json()["results"]]
+    assert [query_of(tenant, each) for each in told] == ["bicycle", "pump", "bicycle"]
+    assert len({each["queryUid"] for each in told}) == 3
+    assert all("metadata" not in result for result in gateway.multi(*queries).get_json()["results"])

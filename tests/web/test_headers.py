@@ -40,7 +40,7 @@ MANAGEMENT = [
 ]
 ALLOWED = {
     "authorization", "content-type", "idempotency-key", "x-request-id", "x-meilisearch-client", "x-search-session",
-    "x-search-analytics",
+    "x-search-analytics", "meili-include-metadata",
 }  # fmt: skip
 EXPOSED = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after", "x-request-id"}
 

@@ -85,6 +85,8 @@ def _page(site: Site, *, found: actions.Found | None = None, problem: ApiError |
         result, query = found.timed.result, found.query
         values.update(
             total=result.total,
+            matched=result.matched.value,
+            corrected_query=result.corrected_query,
             took_ms=found.timed.took_ms,
             hits=show_hits(found.timed.hits, site.url),
             facets=groups_of(result.facets, chosen_facets()),
@@ -100,7 +102,7 @@ def _as_json(site: Site) -> Response:
     limit = current_caller().account.limits.searches_per_day
     return json_answer(
         {
-            "results": encode_results(found.query, request.args["q"], found.timed),
+            "results": encode_results(found.query, request.args["q"], found.timed, found.query_id),
             "remaining_quota": {
                 "daily_limit": shown(limit),
                 "used_today": used_today(),
