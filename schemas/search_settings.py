@@ -22,6 +22,7 @@ MAX_WORD_LENGTH = 100
 MAX_PINNED_QUERIES = 500
 MAX_PINNED_IDS = 50
 MAX_WEIGHT = 10.0
+MAX_PREVIEWED_QUERIES = 50
 WEIGHTED_FIELDS = TEXT_FIELDS
 
 
@@ -157,4 +158,55 @@ class SearchSettingsWrittenSchema(SearchSettingsAnswerSchema):
     success = fields.Boolean(required=True)
     warnings = fields.List(
         fields.Nested(WarningSchema), metadata={"description": "Pinned and hidden ids that no document has."}
+    )
+
+
+class PreviewedQuery(Text):
+    """A query to search with."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        query = super()._deserialize(value, attr, data, **kwargs)
+        if not query.strip():
+            raise ValidationError([Problem("must not be empty", "too_short")])
+        return query
+
+
+class SettingsPreviewSchema(BodySchema):
+    """Search settings to search with before they are saved."""
+
+    settings = fields.Nested(SearchSettingsSchema, required=True)
+    queries = ItemList(
+        PreviewedQuery(max_bytes=MAX_QUERY_BYTES),
+        low=1,
+        high=MAX_PREVIEWED_QUERIES,
+        metadata={"description": "The queries to search for; without it, last week's 50 most frequent."},
+    )
+
+
+class PreviewedDocumentSchema(Schema):
+    """A document that a query finds."""
+
+    id = fields.String(required=True)
+    title = fields.String(required=True)
+
+
+class QueryPreviewSchema(Schema):
+    """What a query finds, and what it would find: at most ten documents each, best first."""
+
+    query = fields.String(required=True)
+    before = fields.List(fields.Nested(PreviewedDocumentSchema), required=True)
+    after = fields.List(fields.Nested(PreviewedDocumentSchema), required=True)
+    changed = fields.Boolean(required=True)
+
+
+class SettingsPreviewAnswerSchema(Schema):
+    """What the settings would change. Nothing was saved."""
+
+    queries = fields.List(fields.Nested(QueryPreviewSchema), required=True)
+    warnings = fields.List(
+        fields.Nested(WarningSchema),
+        metadata={
+            "description": "Pinned and hidden ids that no document has (`unknown_document`), and queries whose order "
+            "after saving may differ from the preview (`preview_incomplete`)."
+        },
     )

@@ -262,3 +262,19 @@ SYNC_ANSWER: dict[str, Any] = {"success": True, **SYNC_SHOWN}
 SYNC_FINISH: dict[str, Any] = {"max_removed_percent": 20}
 
 SYNC_FINISH_ANSWER: dict[str, Any] = {"success": True, "removed": 3}
+
+SETTINGS_PREVIEW: dict[str, Any] = {
+    "settings": {"synonyms": [["hours", "times"]], "pinned": [{"query": "tickets", "ids": ["ticket"]}]},
+    "queries": ["opening times"],
+}
+
+SETTINGS_PREVIEW_ANSWER: dict[str, Any] = {
+    "queries": [
+        {
+            "query": "opening times",
+            "before": [{"id": "way", "title": "Getting here"}],
+            "after": [{"id": "hours", "title": "Opening hours"}, {"id": "way", "title": "Getting here"}],
+            "changed": True,
+        }
+    ]
+}

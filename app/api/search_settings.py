@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from app.api import examples
 from app.errors import ErrorCode
 from app.runtime import runtime
-from app.services.indexing.stored_documents import known_ids
-from app.services.search_settings import change_settings, named_ids, shown_settings
+from app.services.search_preview import QueryPreview
+from app.services.search_settings import shown_settings
 from app.services.sites import get_site
-from app.web.actions import changing
+from app.web import settings_actions
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
-from schemas.search_settings import SearchSettingsAnswerSchema, SearchSettingsSchema, SearchSettingsWrittenSchema
+from schemas.search_settings import (
+    SearchSettingsAnswerSchema,
+    SearchSettingsSchema,
+    SearchSettingsWrittenSchema,
+    SettingsPreviewAnswerSchema,
+    SettingsPreviewSchema,
+)
 from schemas.validation.problems import MAX_PROBLEMS, shown_name
 
 blp = ApiBlueprint(
@@ -42,16 +50,50 @@ def show_search_settings(site_id: int) -> dict[str, Any]:
 @blp.response(200, SearchSettingsWrittenSchema)
 def update_search_settings(settings: dict[str, Any], site_id: int) -> dict[str, Any]:
     """Replace all settings. They take effect with the next search; nothing is reindexed."""
-    caller = current_caller()
-    with changing(caller) as session:
-        site = change_settings(session, caller.account.id, site_id, settings)
-        named = named_ids(site.search_settings)
-        known = known_ids(session, site.id, named)
-    unknown = [id for id in named if id not in known]
-    answer: dict[str, Any] = {"success": True, "settings": shown_settings(site.search_settings)}
-    if unknown:
-        answer["warnings"] = [
-            {"code": "unknown_document", "message": f"No document has the id {shown_name(id)}."}
-            for id in unknown[:MAX_PROBLEMS]
-        ]
-    return answer
+    site, unknown = settings_actions.update_settings(current_caller(), site_id, settings)
+    answer = {"success": True, "settings": shown_settings(site.search_settings)}
+    return _with_warnings(answer, _unknown(unknown))
+
+
+@blp.route(PATH + "/preview", methods=["POST"])
+@blp.operation(
+    "previewSearchSettings",
+    OperationPolicy(MANAGING),
+    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
+    body=True,
+)
+@blp.arguments(SettingsPreviewSchema, example=examples.SETTINGS_PREVIEW)
+@blp.response(200, SettingsPreviewAnswerSchema, example=examples.SETTINGS_PREVIEW_ANSWER)
+def preview_search_settings(body: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """Compare what queries find now with what they would find. Nothing is saved, charged, or in analytics."""
+    preview = settings_actions.preview(current_caller(), site_id, body["settings"], body.get("queries"))
+    queries = [
+        {
+            "query": each.query,
+            "before": [document._asdict() for document in each.before],
+            "after": [document._asdict() for document in each.after],
+            "changed": each.changed,
+        }
+        for each in preview.queries
+    ]
+    return _with_warnings({"queries": queries}, _unknown(preview.unknown_ids) + _incomplete(preview.queries))
+
+
+def _with_warnings(answer: dict[str, Any], warnings: Sequence[dict[str, str]]) -> dict[str, Any]:
+    return {**answer, "warnings": warnings[:MAX_PROBLEMS]} if warnings else answer
+
+
+def _unknown(ids: Sequence[str]) -> list[dict[str, str]]:
+    return [{"code": "unknown_document", "message": f"No document has the id {shown_name(id)}."} for id in ids]
+
+
+def _incomplete(queries: Sequence[QueryPreview]) -> list[dict[str, str]]:
+    return [
+        {
+            "code": "preview_incomplete",
+            "message": f"More documents match {shown_name(each.query)} than a preview compares; "
+            "their order after saving may differ.",
+        }
+        for each in queries
+        if not each.is_exact
+    ]

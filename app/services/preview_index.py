@@ -30,11 +30,11 @@ from backends.servers.synonyms import SynonymChange
 MAX_REWORDINGS = 200
 """Most searches that look for documents to copy, beside one for each query."""
 
-CANDIDATES = 20
-"""Documents taken of each search: twice what is shown, and enough that no engine looks for less fitting ones."""
+MIN_CANDIDATES, MAX_CANDIDATES = 20, 100
+"""Documents taken of each search; with twenty, no engine looks for less fitting ones."""
 
-MAX_COPIED = 1_000
-"""Most documents copied."""
+MAX_COPIED = 400
+"""Most documents copied: Meilisearch takes half a second for so many."""
 
 MAX_COPIED_BYTES = 16_777_216
 """Documents beyond are not copied either."""
@@ -79,13 +79,14 @@ def search_with_synonyms(
         BackendUnavailable: The engine cannot answer now.
     """
     most = MAX_REWORDINGS // len(searches)
+    texts = [[search.text, *islice(change.rewordings(search.text), most + 1)] for search in searches]
+    depth = min(MAX_CANDIDATES, max(MIN_CANDIDATES, MAX_COPIED // sum(map(len, texts))))
     rankings: list[Sequence[str]] = []
-    complete: dict[str, bool] = {}
-    for search in searches:
-        rewordings = list(islice(change.rewordings(search.text), most + 1))
-        complete[search.text] = len(rewordings) <= most
-        rankings.append(search.pinned)
-        rankings.extend(_candidates(part, record, search, text) for text in (search.text, *rewordings[:most]))
+    covered: list[bool] = []
+    for search, wordings in zip(searches, texts, strict=True):
+        found = [_candidates(part, record, search, text, depth) for text in wordings[: most + 1]]
+        rankings += [search.pinned, *(ids for ids, _ in found)]
+        covered.append(len(wordings) <= most + 1 and all(total <= depth for _, total in found))
     best_first = (id for rank in zip_longest(*rankings) for id in rank if id is not None)
     documents, all_copied = _copies(part, record, list(dict.fromkeys(best_first)))
     engine = part.engines.get_engine(record.engine)
@@ -94,17 +95,19 @@ def search_with_synonyms(
         engine.search(index, SearchQuery(MATCH_ALL, limit=0, settings=searches[0].settings))
         engine.upsert(index, documents, {})
         return {
-            search.text: (engine.search(index, replace(search, kinds={})).hits, complete[search.text] and all_copied)
-            for search in searches
+            search.text: (engine.search(index, replace(search, kinds={})).hits, whole and all_copied)
+            for search, whole in zip(searches, covered, strict=True)
         }
 
 
-def _candidates(part: PreviewParts, record: SiteRecord, search: SearchQuery, text: str) -> list[str]:
-    """The ids that ``text``, searched in place of a query's own, finds first with the synonyms that the index has."""
+def _candidates(
+    part: PreviewParts, record: SiteRecord, search: SearchQuery, text: str, depth: int
+) -> tuple[list[str], int]:
+    """The ids that ``text``, in place of a query's own, finds first with the synonyms of the index; and how many."""
     settings = replace(search.settings, synonyms=record.settings.synonyms, pinned={}, hidden={})
-    reworded = replace(search, text=text, limit=CANDIDATES, filter=search.condition, settings=settings)
+    reworded = replace(search, text=text, limit=depth, filter=search.condition, settings=settings)
     timed = part.searcher.run(record, reworded, lambda hit: hit.id.encode(), part.searcher.new_room())
-    return [id.decode() for id in timed.hits]
+    return [id.decode() for id in timed.hits], timed.result.total
 
 
 def _copies(part: PreviewParts, record: SiteRecord, ids: Sequence[str]) -> tuple[list[Document], bool]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -55,6 +56,29 @@ def change_settings(session: Session, account_id: int, site_id: int, settings: M
     site.updated_at = now()
     session.flush()
     return site
+
+
+def edit_settings(
+    session: Session, account_id: int, site_id: int, edit: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """Change a part of a site's search settings; edits that come together follow one another.
+
+    Args:
+        edit: Changes the settings it is given, which are those of this moment.
+
+    Returns:
+        The settings as they are then.
+
+    Raises:
+        ApiError: 404, and what ``edit`` raises.
+    """
+    site = get_site(session, account_id, site_id, lock=True)
+    settings = deepcopy(shown_settings(site.search_settings))
+    edit(settings)
+    site.search_settings = settings
+    site.updated_at = now()
+    session.flush()
+    return settings
 
 
 def named_ids(settings: Mapping[str, Any]) -> list[str]:

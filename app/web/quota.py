@@ -23,6 +23,8 @@ BOX_FACTOR = 10
 """How many times the plan's requests the box may make beside its searches."""
 PREVIEW_LIMIT = 1_000
 """Searches a day of an account's own people on the trial pages of its sites."""
+SETTINGS_PREVIEW_LIMIT = 200
+"""Previews of search settings a day and account."""
 
 
 def address_window(address: str) -> WindowRequest:
@@ -73,6 +75,11 @@ def _times(limit: int | None, factor: int) -> int | None:
 def preview_window(account_id: int) -> WindowRequest:
     """The window of searches on trial pages, which are not charged."""
     return WindowRequest(f"t{account_id}:d", PREVIEW_LIMIT, DAY_SECONDS)
+
+
+def settings_preview_window(account_id: int) -> WindowRequest:
+    """The window of previews of search settings, whose searches are not charged."""
+    return WindowRequest(f"s{account_id}:d", SETTINGS_PREVIEW_LIMIT, DAY_SECONDS)
 
 
 def refusal(window: WindowState) -> str:

@@ -13,7 +13,14 @@ import logging
 from flask import Flask, Request, Response, g, request
 
 from app.clock import now, today
-from app.counters.base import ConsumeOutcome, CountersUnavailable, CredentialVersion, IntentRequest, UsageReservation
+from app.counters.base import (
+    ConsumeOutcome,
+    CountersUnavailable,
+    CredentialVersion,
+    IntentRequest,
+    UsageReservation,
+    WindowRequest,
+)
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
 from app.runtime import Runtime, runtime
@@ -34,11 +41,13 @@ from app.web.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
     PREVIEW_LIMIT,
+    SETTINGS_PREVIEW_LIMIT,
     address_window,
     bucket_windows,
     out_of_searches,
     preview_window,
     rate_limited,
+    settings_preview_window,
     visitor_windows,
 )
 from app.wording import counted
@@ -290,19 +299,28 @@ def count_preview() -> None:
     Raises:
         RateLimited: The account has made a day's worth of them.
     """
-    part = runtime()
-    window = preview_window(current_caller().account.id)
+    tried = f"At most {counted(PREVIEW_LIMIT, 'search')} a day can be tried; the sites themselves can be searched."
+    _count_uncharged(preview_window(current_caller().account.id), tried)
+
+
+def count_settings_preview() -> None:
+    """Count a preview of search settings, whose searches are charged nothing.
+
+    Raises:
+        RateLimited: The account has made a day's worth of them.
+    """
+    most = f"Search settings can be previewed at most {counted(SETTINGS_PREVIEW_LIMIT, 'time')} a day."
+    _count_uncharged(settings_preview_window(current_caller().account.id), most)
+
+
+def _count_uncharged(window: WindowRequest, message: str) -> None:
     try:
-        outcome = part.counters.consume([window], now=now().timestamp())
+        outcome = runtime().counters.consume([window], now=now().timestamp())
     except CountersUnavailable as error:
         log.error("the counter store is unavailable: %s", error)
         return
     if outcome.refused is not None:
-        raise rate_limited(
-            f"At most {counted(PREVIEW_LIMIT, 'search')} a day can be tried; the sites themselves can be searched.",
-            outcome.refused.retry_after(now().timestamp()),
-            outcome.refused,
-        )
+        raise rate_limited(message, outcome.refused.retry_after(now().timestamp()), outcome.refused)
 
 
 def used_today() -> int:

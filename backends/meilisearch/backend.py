@@ -191,9 +191,12 @@ class MeilisearchBackend(ServerBackend):
         """Meilisearch takes synonyms from the index: look when this process first searches it, and when they change."""
         if self._synonyms.get(name) == groups:
             return
-        phrases = [sorted({" ".join(split_words(phrase)) for phrase in group} - {""}) for group in groups]
-        wanted = {phrase: [other for other in group if other != phrase] for group in phrases for phrase in group}
-        wanted = {phrase: others for phrase, others in wanted.items() if others}
+        found: dict[str, set[str]] = {}
+        for group in groups:
+            phrases = {" ".join(split_words(phrase)) for phrase in group} - {""}
+            for phrase in phrases:
+                found.setdefault(phrase, set()).update(phrases - {phrase})
+        wanted = {phrase: sorted(others) for phrase, others in found.items() if others}
         if self._transport.ask("GET", f"/indexes/{name}/settings/synonyms") != wanted:
             self._transport.wait([self._transport.change("PUT", f"/indexes/{name}/settings/synonyms", wanted)])
         self._synonyms[name] = groups

@@ -39,6 +39,7 @@ class SynonymChange:
             for cluster in _clusters([*old, *new])
             if [each for each in old if each & cluster] != [each for each in new if each & cluster]
         ]
+        self._known = frozenset[Phrase]().union(*old)
         self._words = frozenset(word for cluster in self._changed for phrase in cluster for word in phrase)
 
     def concerns(self, query: str) -> bool:
@@ -48,15 +49,16 @@ class SynonymChange:
         return any(word in words or any(word in run for run in runs) for word in self._words)
 
     def rewordings(self, query: str) -> Iterator[str]:
-        """The query with its words replaced by their old and new synonyms, and quoted, so that they match literally.
+        """The query with words replaced by their synonyms, old and new, and with its first or last words left out.
 
-        Those that differ least come first.
+        What has old synonyms is quoted, too, so that it matches literally. What differs least comes first. Engines
+        leave words out from the ends, too, while they find little.
         """
         first = tuple(_tokens(query))
         seen, waiting = {first}, [first]
         for tokens in waiting:  # It grows meanwhile.
-            for reworded in self._replace_one(tokens):
-                if reworded not in seen:
+            for reworded in (*self._replace_one(tokens), tokens[:-1], tokens[1:]):
+                if reworded and reworded not in seen:
                     seen.add(reworded)
                     waiting.append(reworded)
                     yield " ".join(token.written for token in reworded)
@@ -67,12 +69,18 @@ class SynonymChange:
                 for phrase in cluster:
                     end = start + len(phrase)
                     if tuple(token.word for token in tokens[start:end]) == phrase:
-                        for other in cluster:
-                            yield (*tokens[:start], _Token(None, _quoted(other)), *tokens[end:])
-                    elif (written := _run_around(tokens[start], phrase)) is not None:
-                        for other in cluster:
-                            replaced = written.replace(phrase[0], f" {_quoted(other)} ").strip()
+                        for written in self._writings(cluster):
+                            yield (*tokens[:start], _Token(None, written), *tokens[end:])
+                    elif (run := _run_around(tokens[start], phrase)) is not None:
+                        for written in self._writings(cluster):
+                            replaced = run.replace(phrase[0], f" {written} ").strip()
                             yield (*tokens[:start], _Token(None, replaced), *tokens[start + 1 :])
+
+    def _writings(self, cluster: Sequence[Phrase]) -> Iterator[str]:
+        for phrase in cluster:
+            yield " ".join(phrase)
+            if phrase in self._known:
+                yield _quoted(phrase)
 
 
 def _phrases(groups: Groups) -> list[frozenset[Phrase]]:

@@ -1,4 +1,4 @@
-"""GET and PUT /sites/{id}/search-settings."""
+"""GET and PUT /sites/{id}/search-settings, and POST /sites/{id}/search-settings/preview."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from app.web import quota
+from backends.errors import BackendUnavailable
+from tests.answers import assert_error
 from tests.callers import Tenant, page
 
 
@@ -91,22 +94,22 @@ def test_weights_change_which_field_counts(tenant: Tenant) -> None:
     assert tenant.found_ids("harbour")[0] == "page-content"
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"language": "xx"}, "language"),
-        ({"synonyms": [["alone"]]}, "synonyms[0]"),
-        ({"synonyms": [["a", 5]]}, "synonyms[0][1]"),
-        ({"synonyms": "a,b"}, "synonyms"),
-        ({"stop_words": [""]}, "stop_words[0]"),
-        ({"pinned": [{"query": "x"}]}, "pinned[0].ids"),
-        ({"pinned": [{"query": " ", "ids": ["a"]}]}, "pinned[0].query"),
-        ({"hidden": [{"query": "x", "ids": []}]}, "hidden[0].ids"),
-        ({"weights": {"title": 11}}, "weights.title"),
-        ({"weights": {"titel": 1}}, "weights.titel"),
-        ({"synonym": []}, "synonym"),
-    ],
-)
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"language": "xx"}, "language"),
+    ({"synonyms": [["alone"]]}, "synonyms[0]"),
+    ({"synonyms": [["a", 5]]}, "synonyms[0][1]"),
+    ({"synonyms": "a,b"}, "synonyms"),
+    ({"stop_words": [""]}, "stop_words[0]"),
+    ({"pinned": [{"query": "x"}]}, "pinned[0].ids"),
+    ({"pinned": [{"query": " ", "ids": ["a"]}]}, "pinned[0].query"),
+    ({"hidden": [{"query": "x", "ids": []}]}, "hidden[0].ids"),
+    ({"weights": {"title": 11}}, "weights.title"),
+    ({"weights": {"titel": 1}}, "weights.titel"),
+    ({"synonym": []}, "synonym"),
+]
+
+
+@pytest.mark.parametrize(("body", "field"), MISTAKES)
 def test_bad_settings_are_named_and_change_nothing(tenant: Tenant, body: dict[str, Any], field: str) -> None:
     response = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=body)
 
@@ -122,3 +125,110 @@ def test_a_strangers_settings_are_not_found(tenant: Tenant, stranger: Tenant) ->
 
     assert tenant.private.get(path).status_code == 404
     assert tenant.private.put(path, json={}).status_code == 404
+
+
+def ask(tenant: Tenant, **body: Any) -> dict[str, Any]:
+    response = tenant.private.post(f"/sites/{tenant.site_id}/search-settings/preview", json=body)
+    assert response.status_code == 200, response.get_json()
+    answer: dict[str, Any] = response.get_json()
+    return answer
+
+
+def test_a_preview_tells_what_the_settings_would_change_and_saves_nothing(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Automobile repair"), page(2, title="Bread"))
+    automobile = {"id": "page-1", "title": "Automobile repair"}
+
+    answer = ask(tenant, settings={"synonyms": [["car", "automobile"]]}, queries=["car", " Bread"])
+
+    bread = [{"id": "page-2", "title": "Bread"}]
+    assert answer == {
+        "queries": [
+            {"query": "car", "before": [], "after": [automobile], "changed": True},
+            {"query": " Bread", "before": bread, "after": bread, "changed": False},
+        ]
+    }
+    assert tenant.found_ids("car") == []
+    assert tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()["settings"]["synonyms"] == []
+
+
+def test_without_queries_the_most_frequent_of_the_last_week_are_previewed(tenant: Tenant) -> None:
+    events = tenant.app.extensions["runtime"].events
+    tenant.index(page(1, title="Bread"))
+    assert ask(tenant, settings={}) == {"queries": []}
+    for query in ("bread", "rolls", "bread"):
+        tenant.find(query)
+    events.flush()
+
+    assert [each["query"] for each in ask(tenant, settings={})["queries"]] == ["bread", "rolls"]
+
+
+def test_a_preview_costs_no_search_and_is_not_in_analytics(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Bread"))
+
+    ask(tenant, settings={}, queries=["bread"])
+
+    tenant.app.extensions["runtime"].events.flush()
+    analytics = tenant.private.get(f"/api/analytics?site_id={tenant.site_id}").get_json()
+    assert analytics["total_searches"] == 0
+    assert tenant.search.get("/v1/client-info").get_json()["limits"]["used_today"] == 0
+
+
+def test_a_preview_warns_of_ids_that_no_document_has(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    settings = {"pinned": [{"query": "a", "ids": ["gone", "page-1"]}]}
+
+    answer = ask(tenant, settings=settings, queries=["a"])
+
+    assert answer["warnings"] == [{"code": "unknown_document", "message": "No document has the id gone."}]
+
+
+@pytest.mark.parametrize(("body", "field"), MISTAKES)
+def test_a_preview_names_the_mistakes_that_saving_does(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+    saved = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=body)
+    response = tenant.private.post(f"/sites/{tenant.site_id}/search-settings/preview", json={"settings": body})
+
+    assert response.status_code == 400
+    (detail, *_), (known, *_) = response.get_json()["details"], saved.get_json()["details"]
+    assert detail == {**known, "field": f"settings.{field}"}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "settings"),
+        ({"settings": {}, "queries": []}, "queries"),
+        ({"settings": {}, "queries": ["a"] * 51}, "queries"),
+        ({"settings": {}, "queries": ["a", " "]}, "queries[1]"),
+        ({"settings": {}, "queries": ["é" * 257]}, "queries[0]"),
+        ({"settings": {}, "query": "a"}, "query"),
+    ],
+)
+def test_a_preview_names_what_is_wrong_with_its_queries(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+    response = tenant.private.post(f"/sites/{tenant.site_id}/search-settings/preview", json=body)
+
+    assert response.status_code == 400
+    assert response.get_json()["details"][0]["field"] == field
+
+
+def test_a_preview_is_refused_for_a_paused_site_a_strangers_and_while_the_engine_is_away(
+    tenant: Tenant, stranger: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, body = f"/sites/{tenant.site_id}/search-settings/preview", {"settings": {}, "queries": ["a"]}
+    assert_error(stranger.private.post(path, json=body), 404, "site_not_found")
+    with monkeypatch.context() as patch:
+        engine = tenant.app.extensions["runtime"].engines.current
+        patch.setattr(engine, "search", _away)
+        assert_error(tenant.private.post(path, json=body), 503, "search_engine_unavailable")
+    tenant.private.put(f"/sites/{tenant.site_id}", json={"active": False})
+    assert_error(tenant.private.post(path, json=body), 403, "site_inactive")
+
+
+def _away(*_: Any) -> None:
+    raise BackendUnavailable("The search engine does not answer.")
+
+
+def test_previews_of_a_day_are_limited(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quota, "SETTINGS_PREVIEW_LIMIT", 2)
+    path, body = f"/sites/{tenant.site_id}/search-settings/preview", {"settings": {}, "queries": ["a"]}
+
+    assert [tenant.private.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429]

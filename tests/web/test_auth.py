@@ -89,6 +89,7 @@ TABLE = [
     Row("DELETE", "/sites/{site}", MANAGING),
     Row("GET", "/sites/{site}/search-settings", MANAGING),
     Row("PUT", "/sites/{site}/search-settings", MANAGING, {}),
+    Row("POST", "/sites/{site}/search-settings/preview", MANAGING, {"settings": {}, "queries": ["a"]}),
     Row("POST", "/api/sites/{site}/import?format=jsonl", MANAGING, page(1)),
     Row("GET", SOURCES, MANAGING),
     Row("POST", SOURCES, MANAGING, {"kind": "website", "url": SITE["url"]}, 201),

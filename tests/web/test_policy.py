@@ -39,6 +39,7 @@ TABLE = {
     "profile.delete_account": OperationPolicy(MANAGING, has_page=True),
     "profile.show_edit_form": OperationPolicy(MANAGING, has_page=True),
     "profile.update_profile": OperationPolicy(MANAGING, has_page=True),
+    "search-settings.preview_search_settings": OperationPolicy(MANAGING, has_page=True),
     "search-settings.show_search_settings": OperationPolicy(MANAGING, has_page=True),
     "search-settings.update_search_settings": OperationPolicy(MANAGING, has_page=True),
     "sources.cancel_run": OperationPolicy(MANAGING, has_page=True),

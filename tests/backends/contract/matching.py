@@ -212,6 +212,17 @@ class MatchingContract:
         stops = SearchSettings(stop_words=frozenset({"laptop"}))
         assert case.ids("laptop phone", settings=stops)[0] == "c"
 
+    def test_synonyms_of_several_groups_add_up_and_changed_ones_replace_the_old(self, case: Case) -> None:
+        case.add(page("a", "laptop"), page("b", "notebook"), page("c", "computer"), page("d", "tablet"))
+
+        def found(*groups: tuple[str, ...]) -> list[str]:
+            return sorted(case.ids("laptop", settings=SearchSettings(synonyms=groups)))
+
+        assert found(("laptop", "notebook"), ("laptop", "computer")) == ["a", "b", "c"]
+        assert found(("laptop", "tablet"), ("laptop", "computer")) == ["a", "c", "d"]
+        assert found(("laptop", "tablet")) == ["a", "d"]
+        assert found() == ["a"]
+
     def test_a_pinned_document_still_obeys_the_filter(self, case: Case) -> None:
         case.add(page("a", "walrus", color="red"), page("b", "walrus", color="blue"), page("z", "x", color="red"))
         pinned = SearchSettings(pinned={"walrus": ("z", "b")})

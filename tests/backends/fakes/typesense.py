@@ -40,8 +40,21 @@ class Collection:
         self.documents: dict[str, dict[str, Any]] = {}
         self.words: dict[str, dict[str, list[str]]] = {}
         self.synonyms: dict[str, list[str]] = {}
+        self.synonyms_of: dict[str, list[str]] = {}
         for field in schema["fields"]:
             self.add_field(field)
+
+    def put_synonyms(self, name: str, group: list[str]) -> None:
+        if name in self.synonyms:
+            self.delete_synonyms(name)
+        self.synonyms[name] = group
+        for phrase in group:
+            self.synonyms_of.setdefault(phrase, []).append(name)
+
+    def delete_synonyms(self, name: str) -> None:
+        """As Typesense 0.24 does, which forgets the group's phrases in all other groups, too."""
+        for phrase in self.synonyms.pop(name):
+            self.synonyms_of.pop(phrase, None)
 
     def add_field(self, field: Mapping[str, Any]) -> None:
         defaults = {"facet": False, "index": True, "infix": False, "locale": "", "optional": False, "sort": False}
@@ -197,10 +210,12 @@ class FakeTypesense:
             case ("GET", ["synonyms"]):
                 return _json(200, {"synonyms": [{"id": k, "synonyms": v} for k, v in collection.synonyms.items()]})
             case ("PUT", ["synonyms", name]):
-                collection.synonyms[name] = json.loads(body)["synonyms"]
+                collection.put_synonyms(name, json.loads(body)["synonyms"])
                 return _json(200, {"id": name, "root": "", "synonyms": collection.synonyms[name]})
             case ("DELETE", ["synonyms", name]):
-                collection.synonyms.pop(name, None)
+                if name not in collection.synonyms:
+                    raise Refusal(404, "Could not find that `id`.")
+                collection.delete_synonyms(name)
                 return _json(200, {"id": name})
         raise Refusal(404, "Not Found")
 
@@ -362,9 +377,9 @@ class FakeTypesense:
         )
         queries = [needs]
         text = " ".join(tokens(params["q"], collection.separators))
-        for group in collection.synonyms.values():
-            if text in group:
-                queries += [parse_query(each, collection.separators) for each in group if each != text]
+        for name in collection.synonyms_of.get(text, []):
+            group = collection.synonyms[name]
+            queries += [parse_query(each, collection.separators) for each in group if each != text]
         best: dict[str, tuple[dict[str, Any], tuple[int, ...], dict[str, list[str]]]] = {}
         for query in queries:
             for at, wanted in enumerate(candidates(query)):

@@ -1,0 +1,149 @@
+"""What other search settings would find, on every engine: before they are saved as after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import time_machine
+from flask import Flask
+
+from app.clock import now
+from app.models import EngineTask, Site
+from app.services import preview_index
+from app.services.search_preview import MAX_QUERIES, QueryPreview, frequent_queries, preview_settings
+from app.services.sites import get_site
+from schemas.search_settings import MAX_PREVIEWED_QUERIES, SearchSettingsSchema
+from tests import shared_servers
+from tests.backends.fakes.meilisearch import FakeMeilisearch
+from tests.backends.fakes.typesense import FakeTypesense
+from tests.callers import Tenant, page, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+
+PAGES = [
+    page(1, title="Car repair", content="We repair every car."),
+    page(2, title="Automobile club", content="For drivers."),
+    page(3, title="Vehicle tax", content="What a vehicle costs."),
+    page(4, title="Car park", content="Where to leave the car."),
+    page(5, title="Bread", content="From the bakery."),
+    page(6, title="Rolls", content="From the bakery, too."),
+]
+FAKES = {"typesense": FakeTypesense, "meilisearch": FakeMeilisearch}
+
+
+@pytest.fixture(params=["memory", *FAKES])
+def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tenant]:
+    """A customer with pages on each engine; on the engine of TEST_SEARCH_URL where one is given."""
+    with ExitStack() as stack:
+        url = shared_servers.search_url()
+        if url and request.param != "memory":
+            pytest.skip("one real engine")
+        if request.param != "memory":
+            url = stack.enter_context(FAKES[request.param]().running()).url
+        app = make_app(make_settings(tmp_path, **({"search_url": url} if url else {})))
+        stack.callback(close_app, app)
+        tenant = register_tenant(app, "ann@example.com")
+        for document in PAGES:
+            tenant.index(document)
+        yield tenant
+
+
+def load(tenant: Tenant) -> Site:
+    with tenant.app.extensions["runtime"].database.read() as session:
+        return get_site(session, tenant.account_id, tenant.site_id)
+
+
+def preview(tenant: Tenant, queries: list[str], **settings: Any) -> dict[str, QueryPreview]:
+    part = tenant.app.extensions["runtime"]
+    found = preview_settings(part, load(tenant), SearchSettingsSchema().load(settings), queries)
+    return {each.query: each for each in found}
+
+
+def save(tenant: Tenant, **settings: Any) -> None:
+    response = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings)
+    assert response.status_code == 200, response.get_json()
+
+
+QUERIES = ["car", "automobile", "car club", "vehicle tax", "bakery", "the bakery", '"car" park', "bread -rolls", "*"]
+STEPS: list[dict[str, Any]] = [
+    {"pinned": [{"query": "car", "ids": ["page-5"]}], "hidden": [{"query": "bakery", "ids": ["page-6"]}]},
+    {"synonyms": [["car", "automobile"]], "hidden": [{"query": "car", "ids": ["page-4"]}]},
+    {"synonyms": [["car", "automobile"], ["automobile", "vehicle"]], "weights": {"title": 3}},
+    {"synonyms": [["vehicle", "car park"], ["bread", "rolls"]], "stop_words": ["the"]},
+    {"synonyms": [["bread", "rolls"]], "pinned": [{"query": "bread", "ids": ["page-1", "gone", "page-6"]}]},
+    {},
+]
+
+
+def test_a_preview_shows_what_the_search_answers_before_and_after_saving(shop: Tenant) -> None:
+    for settings in STEPS:
+        found = preview(shop, QUERIES, **settings)
+        for query in QUERIES:
+            assert [each.id for each in found[query].before] == shop.found_ids(query, limit=10), (query, settings)
+        save(shop, **settings)
+        for query in QUERIES:
+            after = found[query].after
+            assert [each.id for each in after] == shop.found_ids(query, limit=10), (query, settings)
+            assert [each.title for each in after] == [hit["title"] for hit in shop.find(query, limit=10)["hits"]]
+            assert found[query].changed == (found[query].before != after)
+            assert found[query].is_exact
+
+
+def test_nobody_else_notices_a_preview(shop: Tenant) -> None:
+    part = shop.app.extensions["runtime"]
+    save(shop, synonyms=[["bread", "rolls"]])
+    before = {query: shop.found_ids(query) for query in QUERIES}
+    indexes = sorted(part.engines.current.list_indexes())
+
+    assert preview(shop, ["car"], synonyms=[["car", "automobile"]])["car"].changed
+
+    assert load(shop).search_settings["synonyms"] == [["bread", "rolls"]]
+    assert {query: shop.found_ids(query) for query in QUERIES} == before
+    assert sorted(part.engines.current.list_indexes()) == indexes
+
+
+def test_what_a_preview_cannot_look_at_is_told(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preview_index, "MAX_REWORDINGS", 0)
+    found = preview(shop, ["car", "bakery"], synonyms=[["car", "automobile"]])
+    keeps_synonyms = shop.app.extensions["runtime"].engines.current.keeps_synonyms
+    assert found["car"].is_exact is not keeps_synonyms
+    assert found["bakery"].is_exact
+
+
+def test_an_index_that_a_killed_process_left_is_deleted_later(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    part = shop.app.extensions["runtime"]
+    engine = part.engines.current
+    if not engine.keeps_synonyms:
+        pytest.skip("it is searched with other synonyms without an index of its own")
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "delete_index", lambda index: None)
+        preview(shop, ["car"], synonyms=[["car", "automobile"]])
+    (left,) = [index for index in engine.list_indexes() if index.startswith("preview_")]
+    with part.database.read() as session:
+        assert [task.subject for task in session.query(EngineTask)] == [left]
+
+    with time_machine.travel(now() + timedelta(minutes=6), tick=False):
+        part.run_engine_tasks()
+
+    assert not any(index.startswith("preview_") for index in engine.list_indexes())
+
+
+def test_the_most_frequent_queries_of_the_last_week_are_known(app: Flask, tenant: Tenant) -> None:
+    part = app.extensions["runtime"]
+    tenant.index(page(1))
+    with time_machine.travel(now() - timedelta(days=8), tick=False):
+        tenant.find("long ago")
+        part.events.flush()
+    for query, times in (("rare", 1), ("Common ", 3), ("some", 2)):
+        for _ in range(times):
+            tenant.find(query)
+    part.events.flush()
+
+    with part.database.read() as session:
+        assert frequent_queries(session, tenant.site_id) == ["common", "some", "rare"]
+        assert frequent_queries(session, tenant.site_id + 1) == []
+    assert MAX_QUERIES == MAX_PREVIEWED_QUERIES
