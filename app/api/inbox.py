@@ -9,7 +9,7 @@ from app.clock import today
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.analytics import inbox
+from app.services.inbox import items as inbox
 from app.services.sites import get_site
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint

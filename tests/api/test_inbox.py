@@ -8,7 +8,7 @@ import pytest
 
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page
-from tests.services.analytics.test_inbox import missed
+from tests.services.inbox.test_items import missed
 
 PATH = "/api/analytics/inbox"
 

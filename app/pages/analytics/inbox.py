@@ -15,9 +15,9 @@ from app.pages.layout import render
 from app.pages.redirects import see_other
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.analytics import inbox
-from app.services.analytics.current_results import search_now
-from app.services.analytics.inbox import InboxItem
+from app.services.inbox import items as inbox
+from app.services.inbox.current_results import search_now
+from app.services.inbox.items import InboxItem
 from app.web.parsing import invalid
 from app.web.request_checks import current_caller
 from schemas.inbox import InboxChangeSchema, InboxQuerySchema

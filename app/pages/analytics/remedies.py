@@ -17,11 +17,11 @@ from app.pages.forms import REFILLED, read_form, refill_on_error
 from app.pages.layout import render
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.analytics.current_results import search_now
-from app.services.analytics.remedies import Settings, add_synonyms, pin_document
+from app.services.inbox.current_results import search_now
+from app.services.inbox.remedies import Settings, add_synonyms, pin_document
 from app.services.indexing.stored_documents import known_ids
 from app.services.search_preview import QueryPreview, frequent_queries, preview_settings
-from app.services.search_settings import change_settings, shown_settings
+from app.services.search_settings import edit_settings, shown_settings
 from app.services.sites import get_site
 from app.web import actions
 from app.web.parsing import check_query_string, invalid
@@ -200,10 +200,12 @@ def _valid(settings: Settings) -> dict[str, Any]:
 
 
 def _save(site_id: int, change: Callable[[Settings], dict[str, Any]]) -> None:
+    def edit(settings: dict[str, Any]) -> None:
+        settings.update(_valid(change(settings)))
+
     caller = current_caller()
     with actions.changing(caller) as session:
-        site = get_site(session, caller.account.id, site_id, lock=True)
-        change_settings(session, caller.account.id, site_id, _valid(change(_settings(site))))
+        edit_settings(session, caller.account.id, site_id, edit)
 
 
 def _effect(site: Site, query: str, settings: Settings, others: Sequence[str] = ()) -> Effect:

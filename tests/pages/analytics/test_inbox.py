@@ -7,7 +7,7 @@ from flask import Flask
 
 from tests.callers import Tenant, page, register_browser
 from tests.pages.people import Person, person_of
-from tests.services.analytics.test_inbox import missed
+from tests.services.inbox.test_items import missed
 
 INBOX = "/api/analytics/inbox"
 

@@ -7,7 +7,7 @@ from flask import Flask
 
 from tests.callers import Tenant, page
 from tests.pages.people import Person
-from tests.services.analytics.test_inbox import count, missed
+from tests.services.inbox.test_items import count, missed
 
 ANALYTICS = "/api/analytics"
 

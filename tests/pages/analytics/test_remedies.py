@@ -11,7 +11,7 @@ from tests.callers import Tenant, page
 from tests.pages.analytics.test_inbox import INBOX, queries
 from tests.pages.markup import Element
 from tests.pages.people import Person
-from tests.services.analytics.test_inbox import missed
+from tests.services.inbox.test_items import missed
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from app.errors import field_error
 from app.models import IgnoredQuery, QueryWindow, ScopeDay, Site
 from app.models.events import no_clicks
 from app.services.access.credentials import SiteRecord
-from app.services.analytics.current_results import CurrentResult, search_now
+from app.services.inbox.current_results import CurrentResult, search_now
 from app.services.search import Searcher
 from app.services.sites import get_site
 from app.wording import number

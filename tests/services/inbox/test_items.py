@@ -11,9 +11,9 @@ from sqlalchemy import insert
 from app.models import IgnoredQuery, QueryWindow, ScopeDay
 from app.models.events import PERIODS, QUERY_KINDS
 from app.runtime import Runtime
-from app.services.analytics import inbox
-from app.services.analytics.current_results import CurrentHit, CurrentResult
-from app.services.analytics.inbox import Candidate, InboxItem, InboxKind, list_candidates
+from app.services.inbox import items as inbox
+from app.services.inbox.current_results import CurrentHit, CurrentResult
+from app.services.inbox.items import Candidate, InboxItem, InboxKind, list_candidates
 from app.services.sites import get_site
 from backends.base import Matched
 from tests.callers import Tenant
