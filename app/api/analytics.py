@@ -14,14 +14,13 @@ from app.services.access.credentials import site_record
 from app.services.analytics.csv_export import encode_csv
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import Analytics, get_analytics
-from app.services.search import encode_hit, for_site
+from app.services.inbox.current_results import search_now
 from app.services.sites import get_site
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from app.web.responses import prefers
-from backends.base import SearchQuery
 from schemas.analytics import (
     PERIODS,
     AnalyticsQuerySchema,
@@ -77,9 +76,7 @@ def show_query_analytics(parameters: dict[str, Any]) -> dict[str, Any]:
         told = get_query_analytics(
             session, account_id, site.id, parameters["q"], PERIODS[parameters["period"]], today()
         )
-    record = site_record(site)
-    query = for_site(SearchQuery(parameters["q"].strip(), limit=1), record)
-    found = part.searcher.run(record, query, encode_hit, part.searcher.new_room())
+    found = search_now(part.searcher, site_record(site), told.query)
     return {
         "query": told.query,
         "searches": told.searches,
@@ -88,5 +85,5 @@ def show_query_analytics(parameters: dict[str, Any]) -> dict[str, Any]:
         "average_click_position": told.average_click_position,
         "series": told.series,
         "clicked_documents": told.clicked_documents,
-        "finds_now": found.result.total,
+        "finds_now": found.total,
     }

@@ -134,6 +134,15 @@ QUERY_ANALYTICS_ANSWER: dict[str, Any] = {
     "finds_now": 3,
 }
 
+INBOX_ANSWER: dict[str, Any] = {
+    "items": [{"query": "parking", "kind": "no_results", "searches": 9, "visitors": 7, "finds_now": 0}],
+    "total": 1,
+    "limit": 20,
+    "offset": 0,
+}
+
+INBOX_CHANGE: dict[str, Any] = {"site_id": 12, "query": "parking", "ignored": True}
+
 SITE: dict[str, Any] = {"name": "Museum", "url": "https://museum.example/"}
 
 KEY: dict[str, Any] = {"name": "Search box", "type": "public", "expires_at": "2101-01-01T00:00:00Z"}

@@ -16,6 +16,7 @@ from app.models.events import (
     SearchEvent,
     WindowStart,
 )
+from app.models.inbox import IgnoredQuery
 from app.models.keys import EngineCredential, Key
 from app.models.sites import EngineTask, Site
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
@@ -32,6 +33,7 @@ __all__ = [
     "EngineTask",
     "EventJournal",
     "EventRemoval",
+    "IgnoredQuery",
     "Key",
     "QueryDay",
     "QueryVisit",

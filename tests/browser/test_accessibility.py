@@ -44,6 +44,13 @@ MINE = [
     "/sites/{site}/import",
     "/api/sites/{site}/keys",
     "/api/analytics",
+    "/api/analytics?site_id={site}",
+    "/api/analytics?site_id={site}&list=zero_result_queries",
+    "/api/analytics/query?site_id={site}&q=zeppelin",
+    "/api/analytics/inbox?site_id={site}",
+    "/sites/{site}/inbox/synonym?q=zeppelin+tour&synonyms=lighthouse",
+    "/sites/{site}/inbox/pin?q=lighthouse",
+    "/sites/{site}/inbox/pin?q=zeppelin&id=page-1",
     "/profile/edit",
     "/nope",
 ]
@@ -87,6 +94,8 @@ def test_every_page_passes(server: Server, browser: Any, look: Look, tmp_path: P
     email = f"{tmp_path.name.strip('_')}@example.com"
     customer = Customer(server, email)
     source = customer.make_source("https://museum.example.com/")
+    for query in ("lighthouse", "zeppelin"):
+        customer.search(query, "visitor")
     wrong: dict[str, list[str]] = {}
     ann = Person(browser, server.base_url)
     for path in OPEN:
