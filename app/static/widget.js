@@ -173,6 +173,7 @@ function marked(value) {
 const plain = (value) => String(value ?? "").replaceAll(OPEN, "").replaceAll(CLOSE, "");
 
 function addressOf(url, base = location.origin) {
+  if (typeof url !== "string" || !url) return null;
   try {
     const address = new URL(url, base);
     return /^https?:$/.test(address.protocol) ? address : null;
@@ -273,7 +274,7 @@ function makeService(BASE, KEY) {
   function refusal(status, body) {
     if (status === 429) return new Refusal("spent");
     if (![400, 401, 403].includes(status)) return new Refusal("away");
-    console.error(`Site search: ${body?.message || status}`);
+    if (body?.message) console.error(`Site search: ${body.message}`);
     return new Refusal("refused");
   }
 
