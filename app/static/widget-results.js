@@ -82,10 +82,12 @@ const STYLE = `
   .count { margin-inline-start: auto; color: var(--soft); font-variant-numeric: tabular-nums; }
   .hits { list-style: none; margin: 0; padding: 0; }
   .hits[aria-busy="true"] { opacity: .7; }
-  .hits li { padding: 2px 0; border-top: 1px solid color-mix(in srgb, var(--line) 45%, transparent); }
-  .hits .hit { padding: 10px 8px; }
+  .hits .hit { position: relative; padding: 12px 8px; border-top: 1px solid color-mix(in srgb, var(--line) 45%, transparent); }
+  .hits .hit:not(:has(a)) { cursor: auto; }
+  .to { display: block; color: inherit; text-decoration: none; }
+  a.to::after { content: ""; position: absolute; inset: 0; }
   .hits .title { font-size: 17px; }
-  .hits a .title { text-decoration: underline; text-underline-offset: 3px; text-decoration-thickness: 1px; }
+  a.to .title { text-decoration: underline; text-underline-offset: 3px; text-decoration-thickness: 1px; }
   .where { display: block; font-size: 13px; color: var(--soft); text-align: start; }
   .hit:hover .where { color: var(--text); }
   .load { display: block; margin: 16px auto; min-width: min(260px, 100%); }
@@ -94,7 +96,7 @@ const STYLE = `
     .facets:has(fieldset) { display: block; }
     .unfold { display: none; }
   }
-  @media (forced-colors: active) { .hits li { border-top-color: CanvasText; } }
+  @media (forced-colors: active) { .hits .hit { border-top-color: CanvasText; } }
 `;
 
 // --- The state, and the address that has it.
@@ -204,6 +206,7 @@ function makeView(core, container) {
   let isReturning = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
   let isWaiting = false;
   let isLeft = false;
+  let scrolling = "";
   const boxes = new Map(); // The checkboxes, kept so that the one that has the focus does not lose it.
   const unfolded = new Set(); // Facets of which all values are shown.
 
@@ -228,11 +231,14 @@ function makeView(core, container) {
       root.append(dialog);
     }
     dialog.showModal();
+    scrolling = document.documentElement.style.overflow;
+    document.documentElement.style.overflow = "hidden"; // The page behind it stands still.
   }
 
   const isShown = (element) => (element.checkVisibility ? element.checkVisibility() : element.getClientRects().length > 0);
 
   function leave() {
+    if (!dialog.open) document.documentElement.style.overflow = scrolling;
     if (dialog.open || isLeft || !hasView()) return; // It was opened again, or closed because the address changed.
     if (depth()) history.go(-depth());
     else history.replaceState(pageState(), "", addressWith(null));
@@ -423,31 +429,27 @@ function makeView(core, container) {
       const position = list.children.length;
       const link = core.hit(hit, position + 1, answer);
       const [title, snippet] = link.children;
-      title.id = `title-${position}`;
-      snippet.id = `snippet-${position}`;
-      if (link.href) {
-        link.setAttribute("aria-labelledby", title.id);
-        link.setAttribute("aria-describedby", snippet.id);
-        link.append(make("span", { class: "where" }, make("bdi", { dir: "ltr" }, readable(new URL(link.href)))));
-      }
+      // The title alone is the link, and covers the rest: a list of links is read by titles.
+      link.className = "to";
+      link.removeAttribute("part");
+      link.replaceChildren(title);
+      const row = make("li", { class: "hit", part: "hit" }, link, snippet);
+      if (link.href) row.append(make("span", { class: "where" }, make("bdi", { dir: "ltr" }, readable(new URL(link.href)))));
       link.addEventListener("click", (event) => {
         history.replaceState({ ...pageState(), siteSearch: { depth: depth(), hit: position } }, "");
         if (!event.defaultPrevented || !dialog) return;
         isLeft = true; // The page goes there in its own way; the address is its concern.
         dialog.close();
       });
-      list.append(make("li", {}, link));
+      list.append(row);
     }
   }
 
   function showOrder() {
     const choices = offered();
     ordering.hidden = choices.length < 2 || !total;
-    order.replaceChildren(...choices.map((value) => {
-      const option = make("option", { value }, nameOfOrder(value));
-      option.selected = value === state.sort;
-      return option;
-    }));
+    if (order.length !== choices.length) order.replaceChildren(...choices.map((value) => make("option", { value }, nameOfOrder(value))));
+    order.value = choices.includes(state.sort) ? state.sort : "";
   }
 
   function nameOfOrder(value) {
@@ -574,7 +576,10 @@ function makeView(core, container) {
     running?.abort();
     if (current === shownView) current = null;
     if (dialog) {
-      if (dialog.open) dialog.close();
+      if (dialog.open) {
+        dialog.close();
+        document.documentElement.style.overflow = scrolling;
+      }
       dialog.remove();
       if (root.host !== host) root.host.remove();
       return;

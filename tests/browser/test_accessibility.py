@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.browser.people import RUN_SECONDS, Person
-from tests.browser.stub import Stub, running_stub
+from tests.browser.stub import SCRIPT_ELEMENT, Stub, page_with, running_stub
 from tests.browser.test_widget import Customer, Visitor
 from tests.browser.test_widget_engines import MEILISEARCH
+from tests.browser.test_widget_results import FOUND, PLACE, SEARCH, Searcher
 from tests.callers import PASSWORD
 from tests.packages import install_packages
 from tests.server import Server
@@ -19,7 +20,7 @@ from tests.server import Server
 pytestmark = pytest.mark.browser
 
 LOOKS = [("light", 1200), ("dark", 360)]
-OPEN = ["/", "/login", "/register", "/docs", "/docs/engines", "/docs/gateway", "/nope"]
+OPEN = ["/", "/login", "/register", "/docs", "/docs/widget", "/docs/engines", "/docs/gateway", "/nope"]
 MINE = [
     "/",
     "/dashboard",
@@ -134,6 +135,22 @@ def test_the_search_box_passes(browser: Any, look: Look, tmp_path: Path) -> None
     with running_stub() as stub:
         _search(stub, Visitor(browser, stub.base_url, tmp_path))
         assert look("#site-search") == []
+
+
+@pytest.mark.parametrize("place", ["", PLACE], ids=["over the page", "in the page"])
+def test_the_full_view_passes(browser: Any, look: Look, tmp_path: Path, place: str) -> None:
+    with running_stub() as stub:
+        stub.info = {"engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
+        stub.answers[SEARCH] = [(200, FOUND)]
+        stub.policy = ""  # What looks at the page is a script that it does not know.
+        stub.page = page_with(SCRIPT_ELEMENT, body=f"<main><h1>Museum</h1>{place}</main>")
+        visitor = Searcher(browser, stub.base_url, tmp_path)
+        visitor.go("/?q=page&f.section=help")
+        visitor.finds("30 results (20 of 30)")
+        for unfold in visitor.seen(".unfold"):
+            if unfold.is_displayed():
+                unfold.click()
+        assert look("#all" if place else "#site-search") == []
 
 
 def _search(stub: Stub, visitor: Visitor) -> None:
