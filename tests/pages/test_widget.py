@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from flask import Flask
 
+from app.documentation import documentation_files
 from app.pages.widget import SCRIPT
+from backends.languages import LANGUAGES
+
+TEXT = SCRIPT.read_text()
+DOCUMENTED = documentation_files()["widget"].read_text()
+FULL_VIEW_PARTS = {"facet"}
+"""Parts that are only in the full view."""
 
 
 def test_the_script_may_be_loaded_by_any_page_and_kept_for_a_while(app: Flask) -> None:
@@ -27,9 +36,13 @@ def test_a_kept_script_is_not_sent_again(app: Flask) -> None:
     assert client.get("/widget.js", headers={"If-None-Match": '"another"'}).status_code == 200
 
 
-def test_the_script_is_small_and_makes_no_html_of_text() -> None:
-    text = SCRIPT.read_text()
-    assert len(text.encode()) < 24_000
+def test_the_script_is_small_as_it_is_sent(app: Flask) -> None:
+    sent = app.test_client().get("/widget.js", headers={"Accept-Encoding": "gzip"})
+    assert sent.headers["Content-Encoding"] == "gzip"
+    assert len(sent.data) <= 25_000
+
+
+def test_the_script_makes_no_html_of_text_and_keeps_no_cookie() -> None:
     for dangerous in (
         "innerHTML",
         "outerHTML",
@@ -37,7 +50,59 @@ def test_the_script_is_small_and_makes_no_html_of_text() -> None:
         "document.write",
         "eval(",
         "new Function",
-        "localStorage",
+        "setTimeout(\"",
         "document.cookie",
+        "sessionStorage",
+        "indexedDB",
     ):
-        assert dangerous not in text
+        assert dangerous not in TEXT
+
+
+def test_every_language_that_is_stemmed_has_all_texts() -> None:
+    names = re.search(r'NAMES = "([^"]+)"', TEXT)
+    assert names is not None
+    expected = names[1].split()
+    texts = dict(re.findall(r'^  ([a-z]{2}): "([^"]+)",$', TEXT, re.MULTILINE))
+    assert set(texts) == {code for code, language in LANGUAGES.items() if language.stemmer}
+    for code, line in texts.items():
+        found = dict(zip(expected, line.split("|"), strict=True))
+        assert all(text.strip() for text in found.values()), code
+        holders = {name: re.findall(r"\{(\w+)\}", text) for name, text in found.items()}
+        assert {name: held for name, held in holders.items() if held} == {"many": ["n"], "none": ["q"]}, code
+
+
+class TestDocumentation:
+    """docs/widget.md names all there is, and nothing else."""
+
+    def test_attributes_and_options(self) -> None:
+        settings = set(re.findall(r"\bgiven\.(\w+)", TEXT))
+        attributes = {re.sub(r"-(\w)", lambda match: match[1].upper(), name) for name in _rows("data-([a-z-]+)")}
+        functions = set(_rows(r"(texts|transform|onSelect)"))
+        assert attributes | functions == settings
+
+    def test_events(self) -> None:
+        assert set(_rows("site-search:([a-z]+)")) == set(re.findall(r'\bemit\("(\w+)"', TEXT))
+
+    def test_variables(self) -> None:
+        colours = re.search(r"COLOURS = \{(.*?)\};", TEXT, re.DOTALL)
+        assert colours is not None
+        assert set(_rows("--site-search-([a-z]+)")) == {*re.findall(r"(\w+): \[", colours[1]), "font"}
+
+    def test_parts(self) -> None:
+        made = set(re.findall(r'\bpart: "(\w+)"', TEXT)) | FULL_VIEW_PARTS
+        assert set(_rows("([a-z]+)", "part")) == made
+
+    def test_texts(self) -> None:
+        names = re.search(r'NAMES = "([^"]+)"', TEXT)
+        assert names is not None
+        assert set(names[1].split()) <= set(_rows("([a-z]+)", "text"))
+
+
+def _rows(name: str, heading: str = "") -> list[str]:
+    """The names in the first column of the documentation's tables, of those whose first heading is ``heading``."""
+    found: list[str] = []
+    for table in re.findall(r"(?:^\|.*\n)+", DOCUMENTED, re.MULTILINE):
+        lines = table.splitlines()
+        if heading in ("", lines[0].split("|")[1].strip()):
+            found += [match[1] for line in lines[2:] if (match := re.match(rf"\| `{name}` \|", line))]
+    return found
