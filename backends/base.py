@@ -247,6 +247,24 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
+class TitleMatch:
+    """A document found by its title: title and address as sent."""
+
+    title: str
+    url: str
+
+
+def distinct_titles(found: Iterable[TitleMatch], limit: int) -> tuple[TitleMatch, ...]:
+    """The first ``limit`` of some matches, those with a title that came before left out."""
+    kept: dict[str, TitleMatch] = {}
+    for match in found:
+        kept.setdefault(match.title, match)
+        if len(kept) == limit:
+            break
+    return tuple(kept.values())
+
+
+@dataclass(frozen=True, slots=True)
 class Credential:
     """A key of the engine's own, good for searching one index.
 
@@ -322,6 +340,21 @@ class SearchBackend(ABC):
 
         Raises:
             BackendRejected: ``filters``, ``sort`` or ``facets`` cannot be run.
+            IndexNotFound: There is no such index.
+        """
+
+    @abstractmethod
+    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+        """Documents whose title has every word of ``text``, the last one as the beginning of a word; best first.
+
+        It is for suggestions, many times as cheap as a search: nothing is counted or marked, and no setting of the site
+        is used. Case and accents do not count, typing errors are not forgiven, and signs only separate words.
+
+        Args:
+            text: At most 512 bytes; without a letter or digit it finds nothing.
+            limit: 1 to 20; of documents with the same title one is given, so that there may be fewer.
+
+        Raises:
             IndexNotFound: There is no such index.
         """
 

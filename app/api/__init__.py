@@ -7,6 +7,7 @@ from flask_smorest import Api
 from app.api import (
     accounts,
     analytics,
+    clicks,
     client_info,
     dashboard,
     documents,
@@ -18,17 +19,20 @@ from app.api import (
     search_settings,
     sites,
     sources,
+    suggestions,
     syncs,
     usage,
 )
 
 BLUEPRINTS = (
     search.blp,
+    suggestions.blp,
     client_info.blp,
     documents.blp,
     syncs.blp,
     imports.blp,
     usage.blp,
+    clicks.blp,
     analytics.blp,
     sites.blp,
     search_settings.blp,

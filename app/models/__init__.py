@@ -4,12 +4,15 @@ from app.models.accounts import Account, DepartureReason, Session
 from app.models.base import Base
 from app.models.documents import API_SOURCE, StoredDocument, Sync
 from app.models.events import (
+    ClickDay,
     EventJournal,
     EventRemoval,
     QueryDay,
+    QueryVisit,
     QueryWindow,
     ScopeDay,
     ScopeWindow,
+    SearchClick,
     SearchEvent,
     WindowStart,
 )
@@ -22,6 +25,7 @@ __all__ = [
     "API_SOURCE",
     "Account",
     "Base",
+    "ClickDay",
     "CrawlHost",
     "DepartureReason",
     "EngineCredential",
@@ -30,10 +34,12 @@ __all__ = [
     "EventRemoval",
     "Key",
     "QueryDay",
+    "QueryVisit",
     "QueryWindow",
     "RunPage",
     "ScopeDay",
     "ScopeWindow",
+    "SearchClick",
     "SearchEvent",
     "Session",
     "Site",

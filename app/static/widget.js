@@ -127,11 +127,11 @@ const STYLE = `
   button { padding: 4px 12px; min-height: 32px; cursor: pointer; }
   .open { display: flex; align-items: center; gap: 8px; width: 100%; min-height: 44px; color: var(--soft); text-align: start; }
   .open span { flex: 1; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-  kbd { font: 12px/1.5 inherit; padding: 0 6px; border: 1px solid var(--line); border-radius: 4px; }
+  kbd { font: inherit; font-size: 12px; padding: 0 6px; border: 1px solid var(--line); border-radius: 4px; }
   :focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
   .panel { color: var(--text); background: var(--ground); padding: 6px; overflow-y: auto; overscroll-behavior: contain; text-align: start; }
   .panel:focus { outline: none; }
-  form + .panel { position: fixed; z-index: 2147483647; inset: auto; margin: 0; border: 1px solid var(--line); border-radius: 10px;
+  .afloat { position: fixed; z-index: 2147483647; inset: auto; margin: 0; border: 1px solid var(--line); border-radius: 10px;
     box-shadow: 0 8px 28px rgb(0 0 0 / .18); }
   dialog { position: fixed; inset: 0 auto auto 50%; translate: -50%; width: min(680px, 100vw); max-width: none; max-height: 100dvh; margin: 0; padding: 12px;
     flex-direction: column; gap: 8px; overflow: hidden; color: var(--text); background: var(--ground); border: 1px solid var(--line); border-radius: 12px; }
@@ -508,7 +508,7 @@ function makeCore(BASE, settings, host, selected) {
     if (!settings.transform) return answer;
     const hits = guarded("transform", () => {
       const changed = settings.transform(answer.hits.map((hit) => ({ ...hit })));
-      if (!Array.isArray(changed)) throw new TypeError("transform must return the hits");
+      if (!Array.isArray(changed) || !changed.every((hit) => hit instanceof Object)) throw new TypeError("transform must return hits");
       return changed;
     }, answer.hits);
     return { ...answer, hits };
@@ -526,13 +526,16 @@ function makeCore(BASE, settings, host, selected) {
   }
 
   // A text that `transform` changed has no marks.
-  const shown = (hit, field) => (plain(hit.marked?.[field]) === hit[field] ? marked(hit.marked[field]) : [plain(hit[field])]);
+  const shown = (hit, field) => {
+    const marks = hit.marked?.[field];
+    return marks !== undefined && plain(marks) === hit[field] ? marked(marks) : [plain(hit[field])];
+  };
 
   function makeHit(hit, position, asked) {
     const address = addressOf(hit.url);
     const made = make(address ? "a" : "div", { class: "hit", part: "hit", ...(address && { href: address.href }) },
       make("span", { class: "title", part: "title", ...page }, ...shown(hit, "title")),
-      make("span", { class: "snippet", part: "snippet", ...page }, ...shown(hit, "snippet")));
+      ...(hit.snippet ? [make("span", { class: "snippet", part: "snippet", ...page }, ...shown(hit, "snippet"))] : []));
     made.addEventListener("click", (event) => select(event, hit, position, asked));
     made.addEventListener("auxclick", (event) => { if (event.button === 1) select(event, hit, position, asked); });
     return made;
@@ -586,7 +589,7 @@ function build(BASE, host, settings) {
   const status = make("p", { class: "status", part: "status" });
   const list = make("div", { id: "results", role: "listbox", "aria-label": text("results"), hidden: "", ...core.marksOf("results") });
   const foot = make("div", { class: "foot", hidden: "" });
-  const panel = make("div", { class: "panel", part: "panel", tabindex: "-1", hidden: "", ...own }, status, list, foot);
+  const panel = make("div", { class: isModal ? "panel" : "panel afloat", part: "panel", tabindex: "-1", hidden: "", ...own }, status, list, foot);
   const form = make("form", { role: "search", ...own }, input, told);
   let dialog = null;
   let opener = null;
@@ -595,7 +598,7 @@ function build(BASE, host, settings) {
     on(close, "click", () => dialog.close());
     form.append(close);
     dialog = make("dialog", { part: "dialog", "aria-label": text("label"), ...label }, form, panel);
-    opener = make("button", { type: "button", class: "open", part: "input", "aria-haspopup": "dialog", "aria-label": text("label"), ...label },
+    opener = make("button", { type: "button", class: "open", part: "input", "aria-haspopup": "dialog", ...label },
       make("span", {}, settings.placeholder || text("label")));
     if (settings.shortcut) {
       opener.append(make("kbd", { "aria-hidden": "true", dir: "ltr" }, /Mac|iP/.test(navigator.platform) ? "⌘K" : "Ctrl K"));
@@ -712,6 +715,7 @@ function build(BASE, host, settings) {
     on(option, "click", () => {
       input.value = query;
       turn();
+      core.remember(query);
       search();
     });
     return option;

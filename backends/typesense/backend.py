@@ -25,6 +25,8 @@ from backends.base import (
     SearchQuery,
     SearchResult,
     TakeHit,
+    TitleMatch,
+    distinct_titles,
     hand_over,
 )
 from backends.errors import BackendUnavailable
@@ -33,6 +35,7 @@ from backends.servers.document_ids import checked_index_name, encode_id
 from backends.servers.http import Answer, Budget
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
+from backends.servers.titles import has_beginnings, title_query
 from backends.typesense.keys import TypesenseKeys
 from backends.typesense.query import (
     COUNT_FIRST_OFFSET,
@@ -161,6 +164,21 @@ class TypesenseBackend(ServerBackend):
                 if (fresh := self._read_types(name)) == known:
                     raise
             return self._search(name, query, fresh, take)
+
+    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+        name = checked_index_name(index)
+        query = title_query(text, limit)
+        with translated(index), readable():
+            types = self._types.get(name) or self._read_types(name)
+            if query is None:
+                return ()
+            search = {**compile_query(name, query, types).search(page=1, per_page=limit), "num_typos": "0,0"}
+            (result,) = self._run([search], query)
+            words = query.text.split()
+            # A synonym in the place of a word is no beginning of a title's word.
+            documents = (orjson.loads(hit["document"]["_doc"]) for hit in result["hits"])
+            found = (TitleMatch(each["title"], each["url"]) for each in documents)
+            return distinct_titles((each for each in found if has_beginnings(each.title, words)), limit)
 
     # --- readiness
 

@@ -17,6 +17,7 @@ from tests.backends.contract.indexes import IndexContract
 from tests.backends.contract.letters import LetterContract
 from tests.backends.contract.matching import CommonMatchingContract, MatchingContract
 from tests.backends.contract.sorting import SortContract
+from tests.backends.contract.titles import TitleContract
 from tests.backends.contract.writes import WriteContract
 
 __all__ = ["SHOP", "BackendContract", "Case", "MatchingContract", "case_fixture", "has_native_filters", "page"]
@@ -32,6 +33,7 @@ class BackendContract(
     SortContract,
     FacetContract,
     HighlightContract,
+    TitleContract,
     ConcurrencyContract,
 ):
     """What every engine promises."""

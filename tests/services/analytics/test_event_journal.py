@@ -450,6 +450,7 @@ def test_no_address_of_a_visitor_is_stored(database: Database) -> None:
         "occurred_at",
         "recorded_at",
         "counted",
+        "matched",
     }
 
 
