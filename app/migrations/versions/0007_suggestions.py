@@ -1,7 +1,7 @@
 """the queries that are suggested
 
 Revision: 0007
-Follows: 0005
+Follows: 0006
 """
 
 import sqlalchemy as sa
