@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
 from werkzeug.routing import Rule
@@ -43,6 +44,11 @@ hypothesis_settings.load_profile("unhurried")
 # An application is thousands of objects in circles. Walking all objects for every few that are gone took a tenth of
 # the time of the tests.
 gc.set_threshold(gc.get_threshold()[0], gc.get_threshold()[1], 100)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than cores: some tests wait for servers, deadlines and other processes."""
+    return (os.cpu_count() or 1) + 1
 
 
 def make_settings(folder: Path, **overrides: object) -> Settings:
@@ -107,10 +113,11 @@ _builders: dict[tuple[object, ...], Any] = {}
 Flask.url_rule_class = _CompiledRule
 
 
-def _share_compiled_statements() -> None:
-    """Let all databases of this process share their compiled SQL: one application compiles a statement once, too.
+def _hasten_databases() -> None:
+    """Let all databases of this process share their compiled SQL, and not wait for the disk: no power is cut here.
 
-    SQLAlchemy keeps it by dialect, of which every engine has one of its own; those of a kind are equal here.
+    SQLAlchemy keeps what it compiled by dialect, of which every engine has one of its own; those of a kind are equal
+    here.
     """
     create_engine = Database._create_engine
     compiled: LRUCache[Any, Any] = LRUCache(1000)
@@ -118,6 +125,8 @@ def _share_compiled_statements() -> None:
     def create_sharing_engine(database: Database, pool_size: int) -> Engine:
         engine = create_engine(database, pool_size)
         engine.update_execution_options(compiled_cache=compiled)
+        if database.is_sqlite:
+            event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
         return engine
 
     Database._create_engine = create_sharing_engine
@@ -125,7 +134,7 @@ def _share_compiled_statements() -> None:
     DefaultDialect.__hash__ = lambda one: hash(type(one))
 
 
-_share_compiled_statements()
+_hasten_databases()
 
 
 @cache
