@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import atexit
 import gc
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,9 +45,10 @@ hypothesis_settings.load_profile("unhurried")
 gc.set_threshold(gc.get_threshold()[0], gc.get_threshold()[1], 100)
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One process more than cores: some tests wait for servers, deadlines and other processes."""
-    return (os.cpu_count() or 1) + 1
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One process more than there are cores: some tests wait for servers, deadlines and other processes."""
+    return (yield) + 1
 
 
 def make_settings(folder: Path, **overrides: object) -> Settings:
