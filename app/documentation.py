@@ -9,7 +9,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Using the service": ("search", "sources", "feeding", "api", "widget", "gateway"),
+    "Using the service": ("search", "sources", "feeding", "analytics", "api", "widget", "gateway"),
     "Running the service": ("operations", "engines"),
     "Developing the service": ("architecture", "contributing", "glossary", "benchmarks", "changelog"),
 }

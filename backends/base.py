@@ -37,6 +37,22 @@ MATCH_ALL = "*"
 """The query text that matches every document, by date, newest first, then those without, by last change."""
 
 
+class Matched(StrEnum):
+    """Which words of a query the best documents have, in any form in which the engine finds a word.
+
+    A query without words (:data:`MATCH_ALL`) is ``ALL``. A pinned document counts as one that has every word.
+    """
+
+    ALL = "all"
+    """A document has every word."""
+
+    SOME = "some"
+    """No document has every word, even if words are replaced; so it is where nothing is found."""
+
+    CORRECTED = "corrected"
+    """A document has every word, after words that no document has were replaced by similar ones."""
+
+
 class FieldKind(StrEnum):
     """Kind of value in a further field of a document. One field may hold several kinds in several documents."""
 
@@ -237,6 +253,9 @@ class SearchResult:
             members in order of count, then value.
         facet_stats: Smallest and largest values of facets that are numbers or dates.
         relaxation: Name of the engine's way to demand less that answered; ``""`` where it tells none.
+        matched: Which words of the query were found; the same on every page, and in every order.
+        corrected_query: The query's text with the words that were replaced, these in lower case; ``None`` unless
+            ``matched`` is ``CORRECTED``.
     """
 
     hits: tuple[Hit, ...]
@@ -244,6 +263,26 @@ class SearchResult:
     facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     facet_stats: Mapping[str, FacetStats] = field(default_factory=dict)
     relaxation: str = ""
+    matched: Matched = Matched.ALL
+    corrected_query: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TitleMatch:
+    """A document found by its title: title and address as sent."""
+
+    title: str
+    url: str
+
+
+def distinct_titles(found: Iterable[TitleMatch], limit: int) -> tuple[TitleMatch, ...]:
+    """The first ``limit`` of some matches, those with a title that came before left out."""
+    kept: dict[str, TitleMatch] = {}
+    for match in found:
+        kept.setdefault(match.title, match)
+        if len(kept) == limit:
+            break
+    return tuple(kept.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +368,21 @@ class SearchBackend(ABC):
         """
 
     @abstractmethod
+    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+        """Documents whose title has every word of ``text``, the last one as the beginning of a word; best first.
+
+        It is for suggestions, many times as cheap as a search: nothing is counted or marked, and no setting of the site
+        is used. Case and accents do not count, typing errors are not forgiven, and signs only separate words.
+
+        Args:
+            text: At most 512 bytes; without a letter or digit it finds nothing.
+            limit: 1 to 20; of documents with the same title one is given, so that there may be fewer.
+
+        Raises:
+            IndexNotFound: There is no such index.
+        """
+
+    @abstractmethod
     def count(self, index: str) -> int:
         """Number of documents in the index.
 
@@ -350,6 +404,14 @@ class SearchBackend(ABC):
 
         Raises:
             BackendUnavailable: It is not, or not yet.
+        """
+
+    @abstractmethod
+    def version(self) -> str:
+        """The version of the engine, such as ``29.0``.
+
+        Raises:
+            BackendUnavailable: The engine cannot tell.
         """
 
     def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:

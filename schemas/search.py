@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, pre_load
 
+from backends.base import Matched
 from schemas.base import BodySchema, QuerySchema
 from schemas.fields import Flag, QueryFlag, QueryWholeNumber, Text, WholeNumber
 from schemas.validation.problems import REQUIRED
@@ -172,6 +173,22 @@ class SearchResultsSchema(Schema):
     estimatedTotalHits = fields.Integer(required=True)
     processingTimeMs = fields.Integer(required=True)
     query = fields.String(required=True)
+    query_id = fields.String(
+        required=True, metadata={"description": "The search's id, by which clicks refer to it for 24 hours."}
+    )
+    matched = fields.String(
+        required=True,
+        metadata={
+            "enum": [each.value for each in Matched],
+            "description": "`all`: a document has every word. `some`: no document has every word. `corrected`: a "
+            "document has every word, after words that no document has were replaced.",
+        },
+    )
+    corrected_query = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "The query with words replaced; null unless `matched` is `corrected`."},
+    )
     limit = fields.Integer(required=True)
     offset = fields.Integer(required=True)
     facetDistribution = fields.Dict(

@@ -13,6 +13,7 @@ import orjson
 
 from app.gateway.hits import EVERY, HitShape
 from app.services.access.credentials import SiteRecord
+from app.services.analytics.query_ids import make_query_id
 from app.services.search import MAX_SORT_KEYS, TimedResult, rejected
 from app.web.gateway_errors import GatewayError
 from backends.base import MATCH_ALL, SearchQuery, SortKey
@@ -66,6 +67,20 @@ class EngineSearch:
             answer["facetStats"] = {name: {"min": s.min, "max": s.max} for name, s in result.facet_stats.items()}
         answer["requestUid"] = str(uuid.uuid4())
         return answer
+
+
+def search_metadata(search: EngineSearch, timed: TimedResult, site: SiteRecord, secret: str) -> dict[str, Any]:
+    """What clients are told of a search if they ask for it, as by Meilisearch.
+
+    Args:
+        secret: The installation's.
+    """
+    return {
+        "query": search.text,
+        "queryUid": make_query_id(secret, site.id, search.query.text, timed.searched_at),
+        "indexUid": site.index,
+        "primaryKey": "id",
+    }
 
 
 def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> EngineSearch:

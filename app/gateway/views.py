@@ -11,11 +11,12 @@ from flask.blueprints import BlueprintSetupState
 from marshmallow import Schema, ValidationError
 
 from app.errors import ApiError, ErrorCode
-from app.gateway.queries import EngineSearch, make_engine_search, make_facet_query, matching_values
+from app.gateway.queries import EngineSearch, make_engine_search, make_facet_query, matching_values, search_metadata
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.answer_room import AnswerRoom
 from app.services.search import Visitor, encode_hit
+from app.services.suggestions import encode_suggestions
 from app.web.auth import GATEWAY
 from app.web.gateway_errors import GatewayError, gateway_error_body, inside, invalid_engine_key, is_gateway_path
 from app.web.hosts import base_url
@@ -34,8 +35,14 @@ from schemas.gateway.answers import (
 )
 from schemas.gateway.problems import first_problem
 from schemas.gateway.query_string import query_parameters, read_query_string
-from schemas.gateway.searches import EngineFacetSearchSchema, EngineMultiSearchSchema, EngineSearchSchema
+from schemas.gateway.searches import (
+    EngineFacetSearchSchema,
+    EngineMultiSearchSchema,
+    EngineSearchSchema,
+    EngineSuggestSchema,
+)
 from schemas.search import MAX_QUERY_BYTES, MAX_SESSION_LENGTH
+from schemas.suggestions import SuggestionsSchema
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,6 +53,16 @@ blp = ApiBlueprint(
     description="The gateway: Meilisearch's search API, for its clients and widgets, with engine keys from "
     "client-info. Highlights are not HTML-escaped; the widgets escape them.",
 )
+
+METADATA_HEADER = "Meili-Include-Metadata"
+_HEADERS = [
+    {
+        "name": METADATA_HEADER,
+        "in": "header",
+        "schema": {"type": "boolean"},
+        "description": "Whether the answer has `metadata`, with the `queryUid` by which clicks refer to the search.",
+    }
+]
 
 _OPEN_ERRORS = {
     400: ("bad_request",),
@@ -136,6 +153,7 @@ def _normal_text(text: Any) -> str:
 
 
 _SEARCHES = OperationPolicy(GATEWAY, searches=True, searched_text=searched_text)
+_SUGGESTS = OperationPolicy(GATEWAY, searches=True)
 
 
 def _covered_site(index: str) -> SiteRecord:
@@ -160,8 +178,13 @@ def _load(schema: Schema, data: Any) -> dict[str, Any]:
 
 
 def _run(site: SiteRecord, search: EngineSearch, room: AnswerRoom, record_for: Visitor | None = None) -> dict[str, Any]:
+    part = runtime()
     encode = partial(search.shape.encode, room=room)
-    return search.encode(runtime().searcher.run(site, search.query, encode, room, record_for=record_for))
+    timed = part.searcher.run(site, search.query, encode, room, record_for=record_for)
+    answer = search.encode(timed)
+    if request.headers.get(METADATA_HEADER, "").strip().lower() in ("true", "1"):
+        answer["metadata"] = search_metadata(search, timed, site, part.settings.secret_key)
+    return answer
 
 
 def _visitor() -> Visitor | None:
@@ -177,7 +200,7 @@ def _visitor() -> Visitor | None:
 
 @blp.route("/engine/indexes/<uid>/search", methods=["POST"])
 @_operation("engineSearch", _SEARCHES, _BODY_ERRORS)
-@blp.doc(requestBody=_json_body(EngineSearchSchema))
+@blp.doc(requestBody=_json_body(EngineSearchSchema), parameters=_HEADERS)
 @blp.response(200, EngineAnswerSchema)
 def search_index(uid: str) -> Response:
     """Search the key's index."""
@@ -187,13 +210,13 @@ def search_index(uid: str) -> Response:
 
 @blp.route("/engine/indexes/<uid>/search", methods=["GET"])
 @_operation("engineSearchByQuery", _SEARCHES, _SEARCH_ERRORS)
-@blp.doc(parameters=query_parameters())
+@blp.doc(parameters=[*query_parameters(EngineSearchSchema), *_HEADERS])
 @blp.response(200, EngineAnswerSchema)
 def search_index_by_query(uid: str) -> Response:
     """Search the key's index, with the parameters in the query string."""
     site = _covered_site(uid)
     check_query_string(request)
-    return _search(site, _load(EngineSearchSchema(), read_query_string(request.args.to_dict())))
+    return _search(site, _load(EngineSearchSchema(), read_query_string(EngineSearchSchema, request.args.to_dict())))
 
 
 def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
@@ -204,7 +227,7 @@ def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
 
 @blp.route("/engine/multi-search", methods=["POST"])
 @_operation("engineMultiSearch", _SEARCHES, _BODY_ERRORS)
-@blp.doc(requestBody=_json_body(EngineMultiSearchSchema))
+@blp.doc(requestBody=_json_body(EngineMultiSearchSchema), parameters=_HEADERS)
 @blp.response(200, EngineMultiAnswerSchema)
 def multi_search() -> Response:
     """Run up to ten searches. If one fails, the whole request fails."""
@@ -259,6 +282,31 @@ def search_facet(uid: str) -> Response:
             "processingTimeMs": timed.took_ms,
         }
     )
+
+
+@blp.route("/engine/suggest", methods=["POST"])
+@_operation("engineSuggest", _SUGGESTS, _BODY_ERRORS)
+@blp.doc(requestBody=_json_body(EngineSuggestSchema))
+@blp.response(200, SuggestionsSchema)
+def suggest() -> Response:
+    """Complete what somebody types: frequent queries first, then titles. Not part of Meilisearch's API."""
+    return _suggest(_load(EngineSuggestSchema(), _body()))
+
+
+@blp.route("/engine/suggest", methods=["GET"])
+@_operation("engineSuggestByQuery", _SUGGESTS, _SEARCH_ERRORS)
+@blp.doc(parameters=query_parameters(EngineSuggestSchema))
+@blp.response(200, SuggestionsSchema)
+def suggest_by_query() -> Response:
+    """Complete what somebody types, with the parameters in the query string."""
+    check_query_string(request)
+    return _suggest(_load(EngineSuggestSchema(), read_query_string(EngineSuggestSchema, request.args.to_dict())))
+
+
+def _suggest(parameters: dict[str, Any]) -> Response:
+    site = current_caller().site
+    assert site is not None
+    return json_answer(encode_suggestions(runtime().suggester.suggest(site, parameters["q"], parameters["limit"])))
 
 
 @blp.route("/engine/health", methods=["GET"])

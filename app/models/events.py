@@ -1,4 +1,4 @@
-"""Search events, their roll-ups and the journals they come from.
+"""Search events, clicks, their roll-ups and the journals they come from.
 
 None of these tables refers to ``sites``: a deleted site's events are taken out in chunks, not in
 one long transaction. A *scope* is a site's id, or minus an account's id (all sites of the account).
@@ -9,15 +9,33 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Index, String, Text, desc, text
+from sqlalchemy import Index, String, Text, UniqueConstraint, desc, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
 
 DAY_MICROSECONDS = 86_400_000_000
 
+PERIODS = (7, 30, 90)
+"""Days of the windows."""
+CLICK_KINDS = ("clicks", "clicked_searches", "positioned_clicks", "click_positions")
+"""What is counted of clicks: clicks, searches with at least one, clicks that told a position, those positions added up.
+A click counts on its own day."""
+QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, "found_visitors", "missed_visitors")
+"""What is counted of a query. Partial results are those of which none has every word. Visitors are sessions: those
+that searched the query on a day with results, and those that did without."""
+SCOPE_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, "responses", "response_ms")
+"""What is counted of a scope: responses are searches the service ran, with their milliseconds added up."""
+PARTIAL = "some"
+"""``SearchEvent.matched`` where no document has every word."""
+SUGGESTED = "found_visitors_30 >= 3"
+"""The condition, in SQL, that a query was searched by so many visitors that it may be shown to others."""
+
 QueryText = Text().with_variant(Text(collation="C"), "postgresql")
 """A query in normal form; sorted by code point on every database."""
+
+DocumentId = String(512).with_variant(String(512, collation="C"), "postgresql")
+"""The id of a document, sorted likewise."""
 
 
 class SearchEvent(Base):
@@ -48,6 +66,60 @@ class SearchEvent(Base):
     """When it arrived: settles the order of events with one ``occurred_at``."""
     counted: Mapped[bool]
     """False when the next entry of its session replaces it."""
+    matched: Mapped[str | None] = mapped_column(String(16))
+    """``all``, ``some`` (no document has every word) or ``corrected``; ``NULL`` where it is not known."""
+
+
+class SearchClick(Base):
+    """A click on a document that a search found, as long as the retention lasts; the same one twice is one."""
+
+    __tablename__ = "search_clicks"
+    __table_args__ = (
+        UniqueConstraint("site_id", "search_key", "document_id"),
+        Index(None, "site_id", "occurred_at"),
+    )
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    site_id: Mapped[int] = mapped_column(BigId)
+    search_key: Mapped[int] = mapped_column(BigId)
+    """The search that found it: see ``app.services.analytics.clicks``."""
+    query: Mapped[str] = mapped_column(QueryText)
+    document_id: Mapped[str] = mapped_column(DocumentId)
+    """As sent: there may be no such document."""
+    position: Mapped[int | None] = mapped_column(BigId)
+    """Its place among the results, from 1."""
+    occurred_at: Mapped[datetime]
+
+
+class ClickDay(Base):
+    """How often one document was clicked among the results of one query at one site on one day."""
+
+    __tablename__ = "click_days"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
+
+    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    query: Mapped[str] = mapped_column(QueryText, primary_key=True)
+    document_id: Mapped[str] = mapped_column(DocumentId, primary_key=True)
+    clicks: Mapped[int] = mapped_column(BigId)
+    positioned_clicks: Mapped[int] = mapped_column(BigId)
+    click_positions: Mapped[int] = mapped_column(BigId)
+
+
+class QueryVisit(Base):
+    """How many counted events one session has of one query on one day, those with and those without results apart.
+
+    It goes to zero and back as keystrokes merge: a visitor is counted as long as it is not zero.
+    """
+
+    __tablename__ = "query_visits"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
+
+    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    visit: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    """A digest of session, query, and whether there were results."""
+    events: Mapped[int] = mapped_column(BigId)
 
 
 class EventJournal(Base):
@@ -77,6 +149,11 @@ class ScopeDay(Base):
     """Searches the service ran."""
     response_ms: Mapped[int] = mapped_column(BigId)
     """Their response times added up."""
+    partial_results: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    clicks: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    clicked_searches: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    positioned_clicks: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    click_positions: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
 
 
 class QueryDay(Base):
@@ -90,18 +167,30 @@ class QueryDay(Base):
     query: Mapped[str] = mapped_column(QueryText, primary_key=True)
     searches: Mapped[int] = mapped_column(BigId)
     zero_results: Mapped[int] = mapped_column(BigId)
+    partial_results: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    clicks: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    clicked_searches: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    positioned_clicks: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    click_positions: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    found_visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    missed_visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
 
 
-def _ranking(column: str, *, only_positive: bool) -> Index:
-    condition = text(f"{column} > 0") if only_positive else None
+def _ranking(name: str, column: str, where: str | None = None) -> Index:
+    condition = None if where is None else text(where)
     return Index(
-        f"ix_query_windows_{column}",
+        f"ix_query_windows_{name}",
         "scope",
         desc(text(column)),  # type: ignore[arg-type]  # SQLAlchemy's types know no expressions here.
         "query",
         sqlite_where=condition,
         postgresql_where=condition,
     )
+
+
+def no_clicks(suffix: str = "") -> str:
+    """The condition, in SQL, that a query had results and no click; ``suffix`` is that of the columns."""
+    return f"clicks{suffix} = 0 AND searches{suffix} > zero_results{suffix}"
 
 
 class QueryWindow(Base):
@@ -113,8 +202,14 @@ class QueryWindow(Base):
 
     __tablename__ = "query_windows"
     __table_args__ = (
-        *(_ranking(f"searches_{days}", only_positive=False) for days in (7, 30, 90)),
-        *(_ranking(f"zero_results_{days}", only_positive=True) for days in (7, 30, 90)),
+        *(_ranking(f"searches_{days}", f"searches_{days}") for days in PERIODS),
+        *(
+            _ranking(f"{kind}_{days}", f"{kind}_{days}", f"{kind}_{days} > 0")
+            for kind in ("zero_results", "partial_results")
+            for days in PERIODS
+        ),
+        *(_ranking(f"no_clicks_{days}", f"searches_{days}", no_clicks(f"_{days}")) for days in PERIODS),
+        _ranking("suggested", "found_visitors_30", SUGGESTED),
         {"sqlite_with_rowid": False},
     )
 
@@ -126,6 +221,27 @@ class QueryWindow(Base):
     zero_results_7: Mapped[int] = mapped_column(BigId)
     zero_results_30: Mapped[int] = mapped_column(BigId)
     zero_results_90: Mapped[int] = mapped_column(BigId)
+    partial_results_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    partial_results_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    partial_results_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    clicks_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    clicks_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    clicks_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    clicked_searches_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    clicked_searches_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    clicked_searches_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    positioned_clicks_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    positioned_clicks_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    positioned_clicks_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    click_positions_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    click_positions_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    click_positions_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    found_visitors_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    found_visitors_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    found_visitors_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    missed_visitors_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    missed_visitors_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    missed_visitors_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
 
 
 class ScopeWindow(Base):

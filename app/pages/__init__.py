@@ -7,7 +7,6 @@ from flask_smorest import Api
 
 from app.pages import (
     accounts,
-    analytics,
     dashboard,
     documents,
     errors,
@@ -19,6 +18,7 @@ from app.pages import (
     sites,
     widget,
 )
+from app.pages.analytics import export, inbox, overview, queries, remedies
 from app.pages.docs.views import show_docs, show_docs_image, show_docs_page
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
@@ -36,7 +36,10 @@ PAGES: dict[str, View] = {
     "profile.update_profile": accounts.update_profile,
     "profile.delete_account": accounts.delete_account,
     "dashboard.show_dashboard": dashboard.show_dashboard,
-    "analytics.show_analytics": analytics.show_analytics,
+    "analytics.show_analytics": overview.show_analytics,
+    "analytics.show_query_analytics": queries.show_query,
+    "inbox.show_inbox": inbox.show_inbox,
+    "inbox.update_inbox": inbox.update_inbox,
     "sites.list_sites": sites.list_sites,
     "sites.create_site": sites.create_site,
     "sites.show_create_form": sites.show_create_form,
@@ -74,6 +77,7 @@ _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
 _MANAGED = OperationPolicy(MANAGING, has_page=True)
 _PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=charges_search)
 
+_INBOX = "/sites/<int(signed=True):site_id>/inbox"
 _SOURCES = "/sites/<int(signed=True):site_id>/sources"
 
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
@@ -91,10 +95,19 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
         documents.export_documents,
         OperationPolicy(MANAGING),
     ),
+    ("/analytics/export", "pages.export_analytics", export.export_analytics, OperationPolicy(MANAGING)),
+    (_INBOX + "/synonym", "pages.show_synonym_remedy", remedies.show_synonym_remedy, _MANAGED),
+    (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _MANAGED),
     ("/docs", "pages.show_docs", show_docs, _GUIDE),
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
     (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(reflects_nothing=True)),
     ("/widget.js", "widget", widget.show_widget, OperationPolicy(uncounted=True, reflects_nothing=True)),
+    (
+        "/widget-results.js",
+        "widget_results",
+        widget.show_widget_results,
+        OperationPolicy(uncounted=True, reflects_nothing=True),
+    ),
     ("/docs/images/<string:name>", "docs_image", show_docs_image, OperationPolicy(uncounted=True)),
 )
 """Addresses that only pages have: rule, endpoint, view, policy."""
@@ -108,6 +121,8 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         _MANAGED,
     ),
     ("POST", "/sites/<int(signed=True):site_id>/try", "pages.tune_search", tune_search, _MANAGED),
+    ("POST", _INBOX + "/synonym", "pages.save_synonym", remedies.save_synonym, _MANAGED),
+    ("POST", _INBOX + "/pin", "pages.save_pin", remedies.save_pin, _MANAGED),
 )
 """What is sent to such addresses: method, rule, endpoint, view, policy."""
 

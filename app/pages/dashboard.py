@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.clock import today
-from app.pages.charts import draw_chart
+from app.pages.analytics.charts import draw_chart
 from app.pages.layout import render
 from app.pages.sources.reports import explain_failure
 from app.plans import per_month

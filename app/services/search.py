@@ -6,7 +6,8 @@ import re
 import time
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import datetime
+from typing import Any, TypeVar
 
 import orjson
 
@@ -17,7 +18,7 @@ from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.answer_room import AnswerRoom
 from app.services.engines import Engines
 from app.services.indexing.indexer import Indexer
-from backends.base import MATCH_ALL, Highlight, Hit, SearchQuery, SearchResult, SortKey
+from backends.base import MATCH_ALL, Highlight, Hit, SearchBackend, SearchQuery, SearchResult, SortKey
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
 
 MAX_SORT_KEYS = 3
@@ -31,6 +32,7 @@ _REJECTED = {
 
 
 EncodeHit = Callable[[Hit], bytes]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,13 @@ class TimedResult:
         result: All but the hits.
         hits: Each as JSON, as it is answered.
         took_ms: Milliseconds.
+        searched_at: When, aware.
     """
 
     result: SearchResult
     hits: Sequence[bytes]
     took_ms: int
+    searched_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +104,9 @@ class Searcher:
                     query=query.text,
                     results_count=timed.result.total,
                     session_id=record_for.session_id,
-                    occurred_at=now(),
+                    occurred_at=timed.searched_at,
                     response_ms=timed.took_ms,
+                    matched=timed.result.matched.value,
                 )
             )
         return timed
@@ -115,23 +120,34 @@ class Searcher:
             room.take(len(encoded))
             hits.append(encoded)
 
-        engine = self._engines.get_engine(site.engine)
+        try:
+            result = self.ask(site, lambda engine, index: engine.search(index, query, take))
+        except BackendRejected as error:
+            raise rejected(error) from error
+        except ReplyTooLarge as error:
+            raise room.too_small() from error
+        return TimedResult(result, hits, round((time.perf_counter() - started) * 1000), now())
+
+    def ask(self, site: SiteRecord, question: Callable[[SearchBackend, str], T]) -> T:
+        """Ask the engine that holds a site's index.
+
+        Args:
+            question: Gets the engine and the name of the index; may be asked twice.
+
+        Raises:
+            BackendUnavailable: The engine cannot answer now, or the index is being rebuilt.
+        """
         try:
             try:
-                result = engine.search(site.engine_index, query, take)
+                return question(self._engines.get_engine(site.engine), site.engine_index)
             except IndexNotFound:
                 # It was lost, or replaced since the caller's record of the site was read.
                 restored = self._indexer.restore(site.id)
                 if restored is None:
                     raise
-                result = self._engines.get_engine(restored.engine).search(restored.engine_index, query, take)
-        except BackendRejected as error:
-            raise rejected(error) from error
-        except ReplyTooLarge as error:
-            raise room.too_small() from error
+                return question(self._engines.get_engine(restored.engine), restored.engine_index)
         except IndexNotFound as error:
             raise BackendUnavailable("The site's index is being rebuilt.") from error
-        return TimedResult(result, hits, round((time.perf_counter() - started) * 1000))
 
 
 def rejected(error: BackendRejected) -> ApiError:
@@ -227,7 +243,7 @@ def encode_hit(hit: Hit, shown: Set[str] | None = None) -> bytes:
     return document[:-1] + b',"_formatted":' + orjson.dumps(hit.formatted) + b"}"
 
 
-def encode_results(query: SearchQuery, sent_text: str, timed: TimedResult) -> dict[str, Any]:
+def encode_results(query: SearchQuery, sent_text: str, timed: TimedResult, query_id: str) -> dict[str, Any]:
     """The ``results`` member of an answer, for orjson."""
     result = timed.result
     results: dict[str, Any] = {
@@ -235,6 +251,9 @@ def encode_results(query: SearchQuery, sent_text: str, timed: TimedResult) -> di
         "estimatedTotalHits": result.total,
         "processingTimeMs": timed.took_ms,
         "query": sent_text,
+        "query_id": query_id,
+        "matched": result.matched.value,
+        "corrected_query": result.corrected_query,
         "limit": query.limit,
         "offset": query.offset,
     }

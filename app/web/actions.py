@@ -22,6 +22,7 @@ from app.services import accounts, sites
 from app.services.access import keys
 from app.services.access.credentials import SiteRecord, credential_change
 from app.services.access.keys import KeyView
+from app.services.analytics.query_ids import make_query_id
 from app.services.imports import FileImport, ImportOutcome, told_progress
 from app.services.search import TimedResult, Visitor, encode_hit, for_site
 from app.services.sources import removal
@@ -214,10 +215,15 @@ def _unreadable(error: UnreadableFile) -> ApiError:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A search and what it found."""
+    """A search and what it found.
+
+    Attributes:
+        query_id: The search's name, by which clicks refer to it.
+    """
 
     query: SearchQuery
     timed: TimedResult
+    query_id: str
 
 
 def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, shown: Set[str] | None = None) -> Found:
@@ -238,4 +244,5 @@ def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, 
     require_search()
     encode = encode_hit if shown is None else partial(encode_hit, shown=shown)
     counted = None if request.method == "HEAD" else visitor
-    return Found(query, part.searcher.run(site, query, encode, part.searcher.new_room(), record_for=counted))
+    timed = part.searcher.run(site, query, encode, part.searcher.new_room(), record_for=counted)
+    return Found(query, timed, make_query_id(part.settings.secret_key, site.id, query.text, timed.searched_at))

@@ -11,9 +11,10 @@ from itertools import takewhile
 import orjson
 import tantivy
 
-from backends.base import MATCH_ALL, Hit, SearchQuery, SearchResult, SortKey, TakeHit, hand_over
+from backends.base import MATCH_ALL, Hit, Matched, SearchQuery, SearchResult, SortKey, TakeHit, hand_over
 from backends.embedded.index.schema import DATE, ID, SOURCE, UPDATED_AT
 from backends.embedded.index.snapshots import Snapshot, match_count
+from backends.embedded.query.correction import corrected_text
 from backends.embedded.query.parser import ParsedQuery, parse_query
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name
@@ -47,6 +48,8 @@ class _Answer:
         highlights: Makes what is highlighted.
         offset, ranked: The first hits from that place on, best first, if they were asked for.
         first: What comes before all else that is found, by relevance, however that scores.
+        resolved: The words searched for; ``None`` for :data:`MATCH_ALL`.
+        has_every_word: Whether a document has every word; ``None`` if every document found has.
     """
 
     query: tantivy.Query
@@ -55,6 +58,8 @@ class _Answer:
     offset: int = 0
     ranked: tantivy.SearchResult | None = None
     first: _Answer | None = None
+    resolved: ResolvedQuery | None = None
+    has_every_word: bool | None = None
 
     def but_for(self, query: tantivy.Query) -> _Answer:
         """The same without what a query matches."""
@@ -65,6 +70,22 @@ class _Answer:
     def found(self) -> int | None:
         """Number of matches, if it was asked for."""
         return None if self.ranked is None else match_count(self.ranked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """The documents wished for.
+
+    Attributes:
+        total: Number of all documents found.
+        everything: Matches them.
+        pinned: How many of them are pinned.
+    """
+
+    addresses: list[tantivy.DocAddress]
+    total: int
+    everything: tantivy.Query
+    pinned: int = 0
 
 
 def run_search(
@@ -81,12 +102,13 @@ def run_search(
     search = _Search(snapshot, query, ranking, condition)
     answer = search.answer()
     if answer is None:
-        return SearchResult((), 0, {name: {} for name in fields}, {})
-    addresses, total, everything = search.page(answer)
-    facets, stats = count_facets(snapshot, everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
+        return SearchResult((), 0, {name: {} for name in fields}, {}, matched=Matched.SOME)
+    page = search.page(answer)
+    counted = count_facets(snapshot, page.everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
     highlighter = Highlighter(query.highlight, TermMatches(answer.highlights())) if query.highlight else None
-    hits = hand_over(_hits(snapshot, addresses, highlighter), take)
-    return SearchResult(hits, total, facets, stats, answer.relaxation)
+    matched, corrected = search.matched(answer, page)
+    hits = hand_over(_hits(snapshot, page.addresses, highlighter), take)
+    return SearchResult(hits, page.total, *counted, answer.relaxation, matched, corrected)
 
 
 class _Search:
@@ -112,6 +134,15 @@ class _Search:
         others = self._relax(parse_query(self.query.text, with_phrases=False))
         return others if answer.found == 0 else _one_after_the_other(answer, others)
 
+    def matched(self, answer: _Answer, page: _Page) -> tuple[Matched, str | None]:
+        """Which words were found, and the query with those replaced that were not, if there are such."""
+        if answer.resolved is None:
+            return Matched.ALL, None
+        if not (page.total > page.pinned if answer.has_every_word is None else answer.has_every_word):
+            return Matched.ALL if page.pinned else Matched.SOME, None
+        corrected = corrected_text(answer.resolved, self.condition)
+        return (Matched.ALL, None) if corrected is None else (Matched.CORRECTED, corrected)
+
     @property
     def _enough(self) -> int:
         """With how many matches nothing less is looked for.
@@ -129,6 +160,7 @@ class _Search:
         clauses = Clauses.of(resolved)
         tried: list[Relaxation] = []
         answer: _Answer | None = None
+        has_every_word: bool | None = None
         for relaxation in RELAXATIONS:
             if answer is not None and (answer.found or 0) >= (1 if relaxation.only_if_none else self._enough):
                 continue
@@ -139,13 +171,16 @@ class _Search:
             answer = self._answer(_with(built, self.condition), resolved, tuple(tried))
             if query.all_words:
                 break
+            if has_every_word is None:
+                has_every_word = bool(answer.found)
         assert answer is not None, "all_terms always builds a query"
-        return answer
+        return replace(answer, has_every_word=has_every_word)
 
     def _answer(self, query: tantivy.Query, resolved: ResolvedQuery, tried: Sequence[Relaxation]) -> _Answer:
         offset, limit = (self.query.offset, self.query.limit) if self.by_relevance else (0, 1)
         ranked = None if self.query.all_words else self._ranked(query, offset, limit)
-        return _Answer(query, tried[-1].name, partial(highlight_terms, resolved, tried), offset, ranked)
+        highlights = partial(highlight_terms, resolved, tried)
+        return _Answer(query, tried[-1].name, highlights, offset, ranked, resolved=resolved)
 
     def _ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
         """The hits a page is cut from, best first: from the first one on as far as they are ordered again."""
@@ -154,19 +189,19 @@ class _Search:
         reach = max(RERANKED, offset + limit) if offset < RERANKED else limit
         return self.snapshot.searcher.search(query, limit=min(total - start, reach), offset=start)
 
-    def page(self, answer: _Answer) -> tuple[list[tantivy.DocAddress], int, tantivy.Query]:
-        """The documents of the page wished for, the number of all, and the query that matches all."""
+    def page(self, answer: _Answer) -> _Page:
+        """The page wished for."""
         offset, limit = self.query.offset, self.query.limit
         pinned = self._pinned()
         if not pinned:
             addresses, total = self._listed(answer, offset, limit)
-            return addresses, total, answer.query
+            return _Page(addresses, total, answer.query)
         by_id = _Query.term_set_query(self.snapshot.schema, ID, [id for id, _ in pinned])
         everything = _Query.boolean_query([(Should, answer.query), (Should, by_id)])
         others = answer.but_for(by_id)
         found = [address for _, address in pinned[offset : offset + limit]]
         rest, total = self._listed(others, max(0, offset - len(pinned)), limit - len(found))
-        return found + rest, total + len(pinned), everything
+        return _Page(found + rest, total + len(pinned), everything, len(pinned))
 
     def _listed(self, answer: _Answer, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
         total = self.snapshot.total
@@ -258,8 +293,10 @@ def _condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
 
 def _one_after_the_other(first: _Answer, others: _Answer) -> _Answer:
     """Join two answers, with all that the first does before the rest."""
+    query = _Query.boolean_query([(Should, first.query), (Should, others.query)])
+    told = first if first.has_every_word else others
     return replace(
-        others, query=_Query.boolean_query([(Should, first.query), (Should, others.query)]), ranked=None, first=first
+        others, query=query, ranked=None, first=first, resolved=told.resolved, has_every_word=told.has_every_word
     )
 
 

@@ -22,6 +22,8 @@ from backends.base import (
     SearchQuery,
     SearchResult,
     TakeHit,
+    TitleMatch,
+    distinct_titles,
     hand_over,
 )
 from backends.errors import BackendRejected, BackendUnavailable
@@ -34,8 +36,10 @@ from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilis
 from backends.servers.backend import ServerBackend, engine_ids
 from backends.servers.document_ids import checked_index_name
 from backends.servers.highlighter import Matcher
+from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
+from backends.servers.titles import has_beginnings, title_query
 from backends.servers.tokenizer import split_words
 
 ADDED_DOCUMENTS = 250
@@ -160,6 +164,22 @@ class MeilisearchBackend(ServerBackend):
         with translated(index):
             return self._search(query, compiled, take)
 
+    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+        name = checked_index_name(index)
+        query = title_query(text, 2 * limit)
+        with translated(index), readable():
+            filterable = self._filterable_of(name, SearchQuery(""))
+            if query is None:
+                return ()
+            compiled = compile_query(name, query, filterable, folded=self._folded[name])
+            (result,) = self._run(
+                [{**compiled.query(page=1, hits=query.limit), "attributesToRetrieve": ["title", "url"]}], query
+            )
+            words = query.text.split()
+            # Meilisearch forgives typing errors in every field or in none.
+            found = [TitleMatch(hit["title"], hit["url"]) for hit in result["hits"]]
+            return distinct_titles((each for each in found if has_beginnings(each.title, words)), limit)
+
     # --- readiness
 
     def check(self) -> None:
@@ -169,6 +189,10 @@ class MeilisearchBackend(ServerBackend):
             keys = self._transport.ask("GET", "/keys", params={"limit": "1"})
             if health["status"] != "available" or not isinstance(keys["results"], list):
                 raise BackendUnavailable("The search engine is not available.")
+
+    def version(self) -> str:
+        with translated(), readable():
+            return str(self._transport.ask("GET", "/version")["pkgVersion"])
 
     # --- parts
 
@@ -206,7 +230,7 @@ class MeilisearchBackend(ServerBackend):
         offset, limit = max(0, query.offset - len(pins)), query.limit
         shown = pins[query.offset : query.offset + limit]
         page, rest = divmod(offset, limit) if limit else (0, 0)
-        queries = [compiled.query(page=page + 1, hits=limit, more=others)]
+        queries = [compiled.query(page=page + 1, hits=max(1, limit), more=others)]
         if rest:
             queries.append(compiled.query(page=page + 2, hits=limit, more=others))
         if query.facets and any(name is not None for name in compiled.facets.values()):
@@ -214,11 +238,26 @@ class MeilisearchBackend(ServerBackend):
         results = self._run(queries, query)
         with readable():
             pages = results[: 1 + bool(rest)]
-            found = [hit for result in pages for hit in result["hits"]][rest : max(rest, rest + limit - len(shown))]
+            hits = [hit for result in pages for hit in result["hits"]]
+            found = hits[rest : max(rest, rest + limit - len(shown))]
             total = int(results[0]["totalHits"]) + len(pins)
             facets, stats = _facets(results[-1], compiled, query.facet_values) if query.facets else ({}, {})
-        hits = hand_over(hits_of([*shown, *found], partial(_hit, query=query, compiled=compiled)), take)
-        return SearchResult(hits, total, facets, stats)
+            best = orjson.loads(hits[0]["_doc"]) if hits else None
+            words = WordSearch(query, compiled.parts)
+            ask = partial(self._ask, query, compiled, words)
+            matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
+        shown_hits = hand_over(hits_of([*shown, *found], partial(_hit, query=query, compiled=compiled)), take)
+        return SearchResult(shown_hits, total, facets, stats, matched=matched, corrected_query=corrected)
+
+    def _ask(
+        self, query: SearchQuery, compiled: CompiledQuery, words: WordSearch, sought: Sequence[SoughtWord]
+    ) -> AskedWords:
+        results = self._run([compiled.whole_query(), *map(compiled.word_query, sought)], query)
+        best, *others = [orjson.loads(result["hits"][0]["_doc"]) if result["hits"] else None for result in results]
+        # A beginning is looked up with typing errors, those without coming first.
+        pairs = zip(sought, others, strict=True)
+        known = [other is not None and (not each.is_open or words.has(each, other)) for each, other in pairs]
+        return AskedWords(best, known)
 
     def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[dict[str, Any]]:
         """The pinned documents that are there and pass the filter, in the order of the settings."""

@@ -10,6 +10,7 @@ from backends.base import MATCH_ALL, STANDARD_FIELDS, SearchQuery
 from backends.field_rules import check_filter, check_sort, facet_fields, instant_of, number_of, searched_fields
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
 from backends.meilisearch.schema import FOLDED_FIELDS, id_token, seconds_of
+from backends.servers.matched_words import SoughtWord
 from backends.servers.tokenizer import QueryPart, query_parts, without_stop_words
 from backends.values import parse_filter_instant
 
@@ -40,6 +41,17 @@ class CompiledQuery:
         if facets and names:
             query["facets"] = sorted(names | ({"date"} if "_date" in names else set()))
         return query
+
+    def whole_query(self) -> dict[str, Any]:
+        """The query for the best document that has every word."""
+        query = {**self.query(page=1, hits=1), "matchingStrategy": "all", "attributesToRetrieve": ["_doc"]}
+        return {name: value for name, value in query.items() if name not in ("sort", "showMatchesPosition")}
+
+    def word_query(self, sought: SoughtWord) -> dict[str, Any]:
+        """The query for the best document of the index that has a word; as typed, if it is no beginning."""
+        shared = {name: value for name, value in self.common.items() if name in ("indexUid", "attributesToSearchOn")}
+        q = sought.word if sought.is_open else f'"{sought.word}"'
+        return {**shared, "q": q, "page": 1, "hitsPerPage": 1, "attributesToRetrieve": ["_doc"]}
 
 
 def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folded: bool) -> CompiledQuery:

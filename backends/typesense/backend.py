@@ -25,14 +25,18 @@ from backends.base import (
     SearchQuery,
     SearchResult,
     TakeHit,
+    TitleMatch,
+    distinct_titles,
     hand_over,
 )
 from backends.errors import BackendUnavailable
 from backends.servers.backend import ServerBackend, engine_ids
 from backends.servers.document_ids import checked_index_name, encode_id
 from backends.servers.http import Answer, Budget
+from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
+from backends.servers.titles import has_beginnings, title_query
 from backends.typesense.keys import TypesenseKeys
 from backends.typesense.query import (
     COUNT_FIRST_OFFSET,
@@ -162,6 +166,21 @@ class TypesenseBackend(ServerBackend):
                     raise
             return self._search(name, query, fresh, take)
 
+    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+        name = checked_index_name(index)
+        query = title_query(text, limit)
+        with translated(index), readable():
+            types = self._types.get(name) or self._read_types(name)
+            if query is None:
+                return ()
+            search = {**compile_query(name, query, types).search(page=1, per_page=limit), "num_typos": "0,0"}
+            (result,) = self._run([search], query)
+            words = query.text.split()
+            # A synonym in the place of a word is no beginning of a title's word.
+            documents = (orjson.loads(hit["document"]["_doc"]) for hit in result["hits"])
+            found = (TitleMatch(each["title"], each["url"]) for each in documents)
+            return distinct_titles((each for each in found if has_beginnings(each.title, words)), limit)
+
     # --- readiness
 
     def check(self) -> None:
@@ -182,6 +201,10 @@ class TypesenseBackend(ServerBackend):
             if budget.remaining() <= _POLL_SECONDS or not target:
                 raise BackendUnavailable(reason)
             time.sleep(_POLL_SECONDS)
+
+    def version(self) -> str:
+        with readable():
+            return str(self._transport.get("/debug", dict)["version"])
 
     # --- parts
 
@@ -219,9 +242,9 @@ class TypesenseBackend(ServerBackend):
         pins = self._pins(name, query, compiled)
         offset, limit = query.offset, query.limit
         if limit == 0 or offset > COUNT_FIRST_OFFSET:
-            first = self._run([compiled.search(page=1, per_page=0, pins=pins, facet_values=FACET_VALUES)], query)
+            first = self._run([compiled.search(page=1, per_page=1, pins=pins, facet_values=FACET_VALUES)], query)
             if limit == 0 or offset >= int(first[0]["found"]):
-                return self._result(query, compiled, first)
+                return self._result(query, compiled, first, pins)
         page, rest = divmod(offset, limit)
         searches = [compiled.search(page=page + 1, per_page=limit, pins=pins, facet_values=FACET_VALUES)]
         if rest:
@@ -229,11 +252,15 @@ class TypesenseBackend(ServerBackend):
         results = self._run(searches, query)
         with readable():
             found = [hit for result in results for hit in result["hits"]][rest : rest + limit]
-        result = self._result(query, compiled, results)
+        result = self._result(query, compiled, results, pins)
         return replace(result, hits=hand_over(hits_of(found, partial(make_hit, query=query, compiled=compiled)), take))
 
     def _result(
-        self, query: SearchQuery, compiled: CompiledQuery, results: Sequence[Mapping[str, Any]]
+        self,
+        query: SearchQuery,
+        compiled: CompiledQuery,
+        results: Sequence[Mapping[str, Any]],
+        pins: Sequence[str],
     ) -> SearchResult:
         """All but the hits."""
         with readable():
@@ -244,7 +271,19 @@ class TypesenseBackend(ServerBackend):
             facets, stats = make_facets(counted, compiled, query.facet_values)
             if compiled.id_facet:
                 facets["id"] = self._id_facet(compiled, query)
-            return SearchResult((), int(results[0]["found"]), facets, stats)
+            total = int(results[0]["found"])
+            documents = (hit["document"] for result in results for hit in result["hits"])
+            best = next((orjson.loads(each["_doc"]) for each in documents if each["_id"] not in pins), None)
+            words = WordSearch(query, compiled.parts, compiled.fold)
+            ask = partial(self._ask, query, compiled)
+            matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
+            return SearchResult((), total, facets, stats, matched=matched, corrected_query=corrected)
+
+    def _ask(self, query: SearchQuery, compiled: CompiledQuery, words: Sequence[SoughtWord]) -> AskedWords:
+        searches = [compiled.whole_search(), *map(compiled.word_search, words)]
+        whole, *others = self._run(searches, query)
+        best = next((orjson.loads(hit["document"]["_doc"]) for hit in whole["hits"]), None)
+        return AskedWords(best, [int(other["found"]) > 0 for other in others])
 
     def _id_facet(self, compiled: CompiledQuery, query: SearchQuery) -> dict[str, int]:
         search = {**compiled.search(page=1, per_page=100), "sort_by": "_s_id:asc", "include_fields": "_id"}

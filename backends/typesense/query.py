@@ -17,6 +17,7 @@ from backends.field_rules import (
     searched_fields,
 )
 from backends.servers.document_ids import encode_id
+from backends.servers.matched_words import FORGIVEN_WORDS, SoughtWord
 from backends.servers.tokenizer import (
     Fold,
     QueryPart,
@@ -46,8 +47,6 @@ _MAX_WEIGHT = 100
 _TYPO_TOKENS_THRESHOLD = 20
 _DROP_TOKENS_THRESHOLD = 20
 _MAX_CANDIDATES = 200
-_FORGIVEN_WORDS = 10
-"""A longer query must have no typing errors: Typesense's search for them takes it most of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,18 @@ class CompiledQuery:
         if facet_values and names:
             search |= {"facet_by": ",".join(dict.fromkeys(names)), "max_facet_values": str(facet_values)}
         return search
+
+    def whole_search(self) -> dict[str, str]:
+        """The search for the best document that has every word."""
+        wanted = {"drop_tokens_threshold": "0", "sort_by": "_text_match:desc", "highlight_fields": "none"}
+        return {**self.search(page=1, per_page=1), **wanted}
+
+    def word_search(self, sought: SoughtWord) -> dict[str, str]:
+        """The search for documents of the index that have a word as typed."""
+        names = ("collection", "query_by", "query_by_weights")
+        shared = {name: self.common[name] for name in names}
+        prefix = str(sought.is_open).lower()
+        return {**shared, "q": sought.word, "num_typos": "0", "prefix": prefix, "page": "1", "per_page": "0"}
 
 
 def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> CompiledQuery:
@@ -133,7 +144,7 @@ def _matching(parts: Sequence[QueryPart], query: SearchQuery) -> dict[str, str]:
     points = [str(max(1, min(_MAX_WEIGHT, round(_WEIGHTS[name] * weights.get(name, 1.0))))) for name in fields]
     columns: list[tuple[str, str, str, str]] = []
     for name, point in zip(fields, points, strict=True):
-        columns.append((name, point, "2" if sum(len(part.words) for part in parts) <= _FORGIVEN_WORDS else "0", "true"))
+        columns.append((name, point, "2" if sum(len(part.words) for part in parts) <= FORGIVEN_WORDS else "0", "true"))
     columns += [(f"_g_{name}", point, "0", "true") for name, point in zip(fields, points, strict=True)]
     query_by, by_weight, typos, prefix = (",".join(column) for column in zip(*columns, strict=True))
     return {

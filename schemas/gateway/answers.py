@@ -45,6 +45,17 @@ class EngineHitSchema(HitSchema):
     )
 
 
+class EngineMetadataSchema(Schema):
+    """What is told of a search if the request has the header `Meili-Include-Metadata: true`."""
+
+    query = fields.String(required=True)
+    queryUid = fields.String(
+        required=True, metadata={"description": "The search's id, by which clicks refer to it for 24 hours."}
+    )
+    indexUid = fields.String(required=True)
+    primaryKey = fields.String(required=True)
+
+
 class EngineAnswerSchema(Schema):
     """Hits, best first, with `limit`, `offset` and `estimatedTotalHits`, or with what counts pages."""
 
@@ -63,6 +74,7 @@ class EngineAnswerSchema(Schema):
         keys=fields.String(), values=fields.Dict(keys=fields.String(), values=fields.Integer())
     )
     facetStats = fields.Dict(keys=fields.String(), values=fields.Nested(FacetStatsSchema))
+    metadata = fields.Nested(EngineMetadataSchema)
 
 
 class EngineQueryAnswerSchema(EngineAnswerSchema):

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from flask import Flask
+from sqlalchemy import select
 
+from app.clock import now
+from app.models import SearchEvent
+from app.services.analytics.query_ids import read_query_id
 from tests.backends.contract import has_native_filters
 from tests.callers import Tenant, page
 
@@ -161,6 +166,7 @@ def test_the_body_form_answers_the_same(tenant: Tenant) -> None:
     by_body = tenant.search.post("/v1/search", json={**wishes, "facets": ["author"], "sort": ["title:desc"]}).get_json()
 
     for answer in (by_query, by_body):
+        assert answer["results"].pop("query_id")
         answer["results"].pop("processingTimeMs")
     assert by_body["results"] == by_query["results"]
     assert by_body["results"]["facetDistribution"] == {"author": {"Ann": 1}}
@@ -206,6 +212,38 @@ def test_only_punctuation_finds_nothing(tenant: Tenant) -> None:
     tenant.index(page(1))
 
     assert tenant.find("?!")["estimatedTotalHits"] == 0
+
+
+@pytest.mark.parametrize(("q", "matched", "corrected"), [
+    ("harbour ships", "all", None),
+    ("*", "all", None),
+    ("harbour zeppelin", "some", None),
+    ("zeppelin", "some", None),
+    ("Harbuor ships", "corrected", "harbour ships"),
+])  # fmt: skip
+def test_it_is_told_which_words_were_found(
+    app: Flask, tenant: Tenant, q: str, matched: str, corrected: str | None
+) -> None:
+    tenant.index(page(1, title="Ships of the harbour"))
+
+    results = tenant.find(q)
+    assert (results["matched"], results["corrected_query"]) == (matched, corrected)
+    by_body = tenant.search.post("/v1/search", json={"q": q}).get_json()["results"]
+    assert (by_body["matched"], by_body["corrected_query"]) == (matched, corrected)
+
+    part = app.extensions["runtime"]
+    part.events.flush()
+    with part.database.read() as session:
+        assert set(session.scalars(select(SearchEvent.matched))) == (set() if q == "*" else {matched})
+
+
+def test_every_search_has_an_id_of_its_own_that_names_its_site_and_query(app: Flask, tenant: Tenant) -> None:
+    first, second = tenant.find(" Harbour  SHIPS ")["query_id"], tenant.find("harbour ships")["query_id"]
+
+    assert first != second
+    for query_id in (first, second):
+        secret = app.extensions["runtime"].settings.secret_key
+        assert read_query_id(secret, tenant.site_id, query_id, now()) == "harbour ships"
 
 
 def test_a_failed_search_is_not_charged(tenant: Tenant) -> None:

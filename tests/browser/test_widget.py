@@ -30,6 +30,7 @@ class Customer:
             "id"
         ]
         self.public_key = self.make_key("public")
+        self.private_key = self.make_key("private")
         documents = [
             page(1, title="Opening hours", content="The lighthouse opens at nine."),
             page(
@@ -42,7 +43,7 @@ class Customer:
         sent = requests.post(
             f"{self.base_url}/api/v1/index/bulk",
             json={"documents": documents},
-            headers={"Authorization": f"Bearer {self.make_key('private')}"},
+            headers={"Authorization": f"Bearer {self.private_key}"},
             timeout=30,
         )
         assert sent.status_code == 200, sent.text
@@ -50,6 +51,16 @@ class Customer:
     def make_key(self, kind: str) -> str:
         token: str = self._call("POST", f"/api/sites/{self.site_id}/keys", {"name": kind, "type": kind})["api_key"]
         return token
+
+    def search(self, query: str, session_id: str) -> None:
+        """Search from a server, for one visitor."""
+        found = requests.get(
+            f"{self.base_url}/v1/search",
+            {"q": query, "session_id": session_id},
+            headers={"Authorization": f"Bearer {self.private_key}"},
+            timeout=30,
+        )
+        assert found.status_code == 200, found.text
 
     def make_source(self, url: str) -> dict[str, Any]:
         made = self._call("POST", f"/api/sites/{self.site_id}/sources", {"kind": "website", "url": url})

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from app.clock import now
+from app.services.analytics.query_ids import read_query_id
+from tests.api.test_suggestions import searched
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway, assert_engine_error
 
@@ -383,3 +386,85 @@ def test_a_facet_that_is_none_is_refused(tenant: Tenant, gateway: Gateway) -> No
     assert_engine_error(gateway.facet(facetName=5), 400, "invalid_facet_search_facet_name")
     assert_engine_error(gateway.facet(facetName="author", facetQuery=5), 400, "invalid_facet_search_facet_query")
     assert_engine_error(gateway.facet(facetName="author", filter="author ="), 400, "invalid_search_filter")
+
+
+# --- metadata
+
+
+def query_of(tenant: Tenant, metadata: dict[str, str]) -> str:
+    secret = tenant.app.extensions["runtime"].settings.secret_key
+    return read_query_id(secret, tenant.site_id, metadata["queryUid"], now())
+
+
+@pytest.mark.parametrize(("value", "told"), [
+    ("true", True), ("TRUE", True), ("1", True), ("false", False), ("yes", False), ("", False), (None, False),
+])  # fmt: skip
+def test_a_search_has_metadata_if_the_client_asks(
+    tenant: Tenant, gateway: Gateway, value: str | None, told: bool
+) -> None:
+    headers = {} if value is None else {"Meili-Include-Metadata": value}
+    path = f"/engine/indexes/{gateway.index}/search"
+    for response in (
+        gateway.send({"q": "Bicycle  pump"}, headers=headers),
+        gateway.client.get(f"{path}?q=Bicycle%20%20pump", headers=headers),
+    ):
+        metadata = response.get_json().get("metadata")
+        assert (metadata is not None) is told
+        if metadata is not None:
+            expected = {"query": "Bicycle  pump", "indexUid": gateway.index, "primaryKey": "id"}
+            assert metadata == {**expected, "queryUid": metadata["queryUid"]}
+            assert query_of(tenant, metadata) == "bicycle pump"
+
+
+def test_every_search_of_several_has_metadata_of_its_own(tenant: Tenant, gateway: Gateway) -> None:
+    queries = [{"indexUid": gateway.index, "q": q} for q in ("bicycle", "pump", "bicycle")]
+    response = gateway.client.post(
+        "/engine/multi-search", json={"queries": queries}, headers={"Meili-Include-Metadata": "true"}
+    )
+
+    told = [result["metadata"] for result in response.get_json()["results"]]
+    assert [query_of(tenant, each) for each in told] == ["bicycle", "pump", "bicycle"]
+    assert len({each["queryUid"] for each in told}) == 3
+    assert all("metadata" not in result for result in gateway.multi(*queries).get_json()["results"])
+
+
+# --- suggestions
+
+
+def suggest(gateway: Gateway, **wanted: Any) -> list[dict[str, Any]]:
+    """Ask for suggestions by POST and by GET, which must be alike."""
+    by_body = gateway.client.post("/engine/suggest", json=wanted)
+    by_query = gateway.client.get("/engine/suggest", query_string=wanted)
+    assert (by_body.status_code, by_query.status_code) == (200, 200), (by_body.get_json(), by_query.get_json())
+    assert by_body.get_json() == by_query.get_json()
+    found: list[dict[str, Any]] = by_body.get_json()["suggestions"]
+    return found
+
+
+def test_suggestions_are_those_of_the_site_of_the_key(tenant: Tenant, stranger: Tenant, gateway: Gateway) -> None:
+    tenant.index(page(1, title="Opening of the bridge"))
+    searched(tenant, **{"opening hours": 3, "open salaries": 2})
+    stranger.index(page(1, title="Open secrets"))
+    searched(stranger, **{"open secrets": 9})
+
+    assert suggest(gateway, q="open") == [
+        {"text": "opening hours", "kind": "query"},
+        {"text": "Opening of the bridge", "kind": "title", "url": "/pages/1"},
+    ]
+    assert suggest(gateway, q="open", limit=1) == suggest(gateway) == [{"text": "opening hours", "kind": "query"}]
+
+
+@pytest.mark.parametrize(("wanted", "code"), [
+    ({"q": "x" * 513}, "invalid_search_q"), ({"q": "a\0b"}, "invalid_search_q"), ({"limit": 0}, "invalid_search_limit"),
+    ({"limit": 21}, "invalid_search_limit"), ({"limit": "many"}, "invalid_search_limit"), ({"wrong": 1}, "bad_request"),
+])  # fmt: skip
+def test_what_no_suggestion_can_be_made_of_is_refused(gateway: Gateway, wanted: dict[str, Any], code: str) -> None:
+    assert_engine_error(gateway.client.post("/engine/suggest", json=wanted), 400, code)
+    assert_engine_error(gateway.client.get("/engine/suggest", query_string=wanted), 400, code)
+
+
+def test_suggestions_need_an_engine_key_of_a_site_that_is_not_paused(tenant: Tenant, gateway: Gateway) -> None:
+    assert_engine_error(gateway.nobody.get("/engine/suggest"), 401, "missing_authorization_header")
+    assert_engine_error(tenant.public.get("/engine/suggest"), 403, "invalid_api_key")
+    tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
+    assert_engine_error(gateway.client.get("/engine/suggest"), 403, "invalid_api_key")

@@ -41,6 +41,19 @@ MINE = [
     "/api/sites/{site}/keys/{key}/edit",
     "/api/analytics",
     "/api/analytics?site_id={site}&period=7d",
+    "/api/analytics?list=top_queries&site_id={site}",
+    "/api/analytics?list=partial_queries",
+    "/api/analytics/query?site_id={site}&q=page",
+    "/api/analytics/query?site_id={site}&q=zeppelin",
+    "/api/analytics/inbox?site_id={site}",
+    "/api/analytics/inbox?site_id={site}&ignored=true",
+    "/api/analytics/inbox?site_id={site}&done=shown&q=zeppelin",
+    "/sites/{site}/inbox/synonym?q=zeppelin",
+    "/sites/{site}/inbox/synonym?q=zeppelin&synonyms=page",
+    "/sites/{site}/inbox/synonym?q=zeppelin&synonyms=,",
+    "/sites/{site}/inbox/pin?q=zeppelin",
+    "/sites/{site}/inbox/pin?q=page",
+    "/sites/{site}/inbox/pin?q=zeppelin&id=page-1",
     "/profile/edit",
     "/docs",
     "/sites/999",
@@ -54,6 +67,9 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
     ann.set_plan("pro")
     ann.index(page(1, author="Ann"), page(2, author="Bo"), page(3, author="Ann"))
     source = make_source(ann)
+    for query in ("zeppelin", "page"):
+        ann.find(query, session_id="s")
+    shared_app.extensions["runtime"].events.flush()
     seen = []
     for path in OPEN:
         visitor = Person(shared_app)

@@ -16,6 +16,7 @@ FOR_BROWSERS = [
     ("GET", "/v1/client-info"),
     ("POST", "/v1/report-usage"),
     ("POST", "/api/v1/search-log"),
+    ("POST", "/api/v1/click"),
     ("GET", "/openapi.json"),
     ("POST", "/engine/multi-search"),
     ("POST", "/engine/indexes/site_1/search"),
@@ -30,6 +31,7 @@ MANAGEMENT = [
     ("GET", "/dashboard"),
     ("PUT", "/profile"),
     ("GET", "/api/analytics"),
+    ("GET", "/api/analytics/query?site_id=1&q=x"),
     ("POST", "/login"),
     ("POST", "/register"),
     ("POST", "/api/v1/index/bulk"),
@@ -38,7 +40,7 @@ MANAGEMENT = [
 ]
 ALLOWED = {
     "authorization", "content-type", "idempotency-key", "x-request-id", "x-meilisearch-client", "x-search-session",
-    "x-search-analytics",
+    "x-search-analytics", "meili-include-metadata",
 }  # fmt: skip
 EXPOSED = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after", "x-request-id"}
 

@@ -6,7 +6,7 @@ from flask import Flask
 
 from app.gateway.views import searched_text
 from app.pages.search.preview import charges_search
-from app.web.auth import ANY_KEY, GATEWAY, INDEXING, MANAGING, SEARCHING
+from app.web.auth import ANY_KEY, ANY_KEY_OR_ENGINE_KEY, GATEWAY, INDEXING, MANAGING, SEARCHING
 from app.web.policy import OPEN, OperationPolicy, policies, policy_of
 
 TABLE = {
@@ -17,6 +17,13 @@ TABLE = {
     "pages.show_entrance.register": OperationPolicy(has_page=True),
     "pages.show_home": OperationPolicy(has_page=True),
     "analytics.show_analytics": OperationPolicy(MANAGING, has_page=True),
+    "pages.export_analytics": OperationPolicy(MANAGING),
+    "inbox.show_inbox": OperationPolicy(MANAGING, has_page=True),
+    "inbox.update_inbox": OperationPolicy(MANAGING, has_page=True),
+    "pages.show_synonym_remedy": OperationPolicy(MANAGING, has_page=True),
+    "pages.save_synonym": OperationPolicy(MANAGING, has_page=True),
+    "pages.show_pin_remedy": OperationPolicy(MANAGING, has_page=True),
+    "pages.save_pin": OperationPolicy(MANAGING, has_page=True),
     "dashboard.show_dashboard": OperationPolicy(MANAGING, has_page=True),
     "imports.import_file": OperationPolicy(MANAGING, has_page=True),
     "keys.create_key": OperationPolicy(MANAGING, has_page=True),
@@ -55,6 +62,8 @@ TABLE = {
     "sites.update_site": OperationPolicy(MANAGING, has_page=True),
     "client-info.show_client_info": OperationPolicy(ANY_KEY),
     "usage.log_search": OperationPolicy(ANY_KEY),
+    "clicks.report_click": OperationPolicy(ANY_KEY_OR_ENGINE_KEY),
+    "analytics.show_query_analytics": OperationPolicy(MANAGING, has_page=True),
     "docs_image": OperationPolicy(uncounted=True),
     "health.show_health": OperationPolicy(uncounted=True),
     "health.show_readiness": OperationPolicy(uncounted=True),
@@ -76,6 +85,9 @@ TABLE = {
     "engine.search_index": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
     "engine.search_index_by_query": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
     "engine.show_health": OPEN,
+    "engine.suggest": OperationPolicy(GATEWAY, searches=True),
+    "engine.suggest_by_query": OperationPolicy(GATEWAY, searches=True),
+    "suggestions.suggest": OperationPolicy(SEARCHING, searches=True),
     "keys.patch_key": OperationPolicy(MANAGING),
     "sites.patch_site": OperationPolicy(MANAGING),
     "sources.patch_source": OperationPolicy(MANAGING),
@@ -89,6 +101,7 @@ TABLE = {
     "static": OperationPolicy(uncounted=True, without_rate_headers=True, reflects_nothing=True),
     "usage.report_usage": OperationPolicy(ANY_KEY, reports_usage=True),
     "widget": OperationPolicy(uncounted=True, reflects_nothing=True),
+    "widget_results": OperationPolicy(uncounted=True, reflects_nothing=True),
 }
 
 

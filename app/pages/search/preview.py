@@ -54,9 +54,7 @@ def show_search_preview(site_id: int) -> str | Response:
 def tune_search(site_id: int) -> Response:
     """Pin or hide a page for the query of the address, or take that back; then the same search is shown."""
     if not wants_page():
-        raise ApiError(
-            ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send the form of the page, with a session."
-        )
+        raise ApiError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send the form of the page, with a session.")
     check_query_string(request)
     with runtime().database.read() as session:
         site = get_site(session, current_caller().account.id, site_id)
@@ -121,6 +119,8 @@ def _page(
         result, query = found.timed.result, found.query
         values.update(
             total=result.total,
+            matched=result.matched.value,
+            corrected_query=result.corrected_query,
             took_ms=found.timed.took_ms,
             hits=show_hits(found.timed.hits, site.url),
             facets=groups_of(result.facets, chosen_facets()),
@@ -137,7 +137,7 @@ def _as_json(site: Site) -> Response:
     limit = current_caller().account.limits.searches_per_day
     return json_answer(
         {
-            "results": encode_results(found.query, request.args["q"], found.timed),
+            "results": encode_results(found.query, request.args["q"], found.timed, found.query_id),
             "remaining_quota": {
                 "daily_limit": shown(limit),
                 "used_today": used_today(),

@@ -1,4 +1,4 @@
-"""Moving events into the tables: merging keystrokes, counting, adding up."""
+"""Moving events into the tables: merging the keystrokes of searches, counting, adding up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from sqlalchemy.orm import Session
 from app.models import Site
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.bulk_sql import execute_rows
-from app.services.analytics.event_journal import JournalEntry
+from app.services.analytics.click_ingestion import ingest_clicks
+from app.services.analytics.event_journal import ClickEntry, JournalEntry, SearchEntry
 from app.services.analytics.rollups import Changes, apply_changes, lock_accounts
 from backends.text import normal_form
 
@@ -31,6 +32,7 @@ class _Event:
     response_ms: int | None
     occurred_at: int
     recorded_at: int
+    matched: str | None = None
     counted: bool = True
     id: int | None = None
 
@@ -49,6 +51,16 @@ def ingest(session: Session, entries: Sequence[JournalEntry], today: int) -> int
     accounts = _accounts(session, entries)
     lock_accounts(session, accounts.values())
     accounts = _accounts(session, entries)  # Again under the lock: a site that is still there stays until we are done.
+    kept = [entry for entry in entries if entry.site_id in accounts]
+    if kept:
+        changes = Changes()
+        _ingest_searches(session, [entry for entry in kept if isinstance(entry, SearchEntry)], changes)
+        ingest_clicks(session, [entry for entry in kept if isinstance(entry, ClickEntry)], changes)
+        apply_changes(session, accounts, changes, today)
+    return len(entries) - len(kept)
+
+
+def _ingest_searches(session: Session, entries: Sequence[SearchEntry], changes: Changes) -> None:
     events = [
         _Event(
             entry.site_id,
@@ -58,22 +70,20 @@ def ingest(session: Session, entries: Sequence[JournalEntry], today: int) -> int
             entry.response_ms,
             entry.occurred_at,
             entry.recorded_at,
+            entry.matched,
         )
         for entry in entries
-        if entry.site_id in accounts
     ]
-    if events:
-        changes = Changes()
-        flipped = _merge_keystrokes(session, events)
-        _update_counted(session, flipped)
-        for event in flipped:
-            _count(changes, event, 1 if event.counted else -1)
-        _insert(session, events)
-        for event in events:
-            if event.counted:
-                _count(changes, event, 1)
-        apply_changes(session, accounts, changes, today)
-    return len(entries) - len(events)
+    if not events:
+        return
+    flipped = _merge_keystrokes(session, events)
+    _update_counted(session, flipped)
+    for event in flipped:
+        _count(changes, event, 1 if event.counted else -1)
+    _insert(session, events)
+    for event in events:
+        if event.counted:
+            _count(changes, event, 1)
 
 
 def _accounts(session: Session, entries: Iterable[JournalEntry]) -> dict[int, int]:
@@ -84,7 +94,16 @@ def _accounts(session: Session, entries: Iterable[JournalEntry]) -> dict[int, in
 
 def _count(changes: Changes, event: _Event, sign: int) -> None:
     day = event.occurred_at // DAY_MICROSECONDS
-    changes.add(event.site_id, day, event.query, event.results_count, event.response_ms, sign=sign)
+    changes.add_search(
+        event.site_id,
+        day,
+        event.query,
+        event.results_count,
+        response_ms=event.response_ms,
+        matched=event.matched,
+        session_id=event.session_id,
+        sign=sign,
+    )
 
 
 def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event]:
@@ -143,8 +162,8 @@ def _stored_neighbours(
     for row in execute_rows(
         session,
         """
-        SELECT event.id, event.site_id, event.session_id, event.query, event.results_count, event.response_ms,
-            event.occurred_at, event.recorded_at, event.counted
+        SELECT event.site_id, event.session_id, event.query, event.results_count, event.response_ms,
+            event.occurred_at, event.recorded_at, event.matched, event.counted, event.id
         FROM {rows} AS span CROSS JOIN search_events AS event
         WHERE event.site_id = span.site_id AND event.session_id = span.session_id
             AND event.occurred_at BETWEEN span.begin_at AND span.end_at
@@ -153,10 +172,10 @@ def _stored_neighbours(
         "site_id:int session_id:text begin_at:int end_at:int",
         spans,
     ):
-        id_, site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, counted = row
-        stored[site_id, session_id].append(
-            _Event(site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, bool(counted), id_)
-        )
+        *values, counted, id_ = row
+        event = _Event(*values)
+        event.counted, event.id = bool(counted), id_
+        stored[event.site_id, str(event.session_id)].append(event)
     return stored
 
 
@@ -173,7 +192,7 @@ def _update_counted(session: Session, flipped: Sequence[_Event]) -> None:
 
 
 def _insert(session: Session, events: Sequence[_Event]) -> None:
-    columns = "site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at"
+    columns = "site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, matched"
     execute_rows(
         session,
         f"""
@@ -181,7 +200,7 @@ def _insert(session: Session, events: Sequence[_Event]) -> None:
         SELECT {columns}, counted = 1 FROM {{rows}} AS added ORDER BY row_number
         """,  # noqa: S608 - made of constants
         "site_id:int session_id:text query:text results_count:int response_ms:int occurred_at:int recorded_at:int "
-        "counted:int",
+        "matched:text counted:int",
         [
             (
                 event.site_id,
@@ -191,6 +210,7 @@ def _insert(session: Session, events: Sequence[_Event]) -> None:
                 event.response_ms,
                 event.occurred_at,
                 event.recorded_at,
+                event.matched,
                 int(event.counted),
             )
             for event in events

@@ -1,6 +1,8 @@
-"""Journal files: where a process puts its search events before it answers.
+"""Journal files: where a process puts searches and clicks before it answers.
 
-One file per process, one line per event: eight hexadecimal digits of CRC-32, a space, a JSON array, a newline.
+One file per process, one line per event: eight hexadecimal digits of CRC-32, a space, a JSON array, a newline. The
+array of a click begins with ``"click"``, that of a search with the site's number; what is new comes last, so that
+lines of older versions still read.
 The bytes are in the operating system's hands before ``append`` returns, so they outlive the process. The process
 keeps its file locked (``flock``); a file whose lock is free was left by a dead process, and anyone may take it over.
 """
@@ -27,6 +29,7 @@ MAX_LINE_BYTES = 65_536
 SUFFIX = ".journal"
 _STALE_SECONDS = 3600
 _MAX_INT64 = 2**63 - 1
+_CLICK = "click"
 
 
 class EventJournalUnavailable(Exception):
@@ -44,6 +47,7 @@ class SearchEvent:
         occurred_at: When it was searched, aware.
         session_id: The visitor's session, within which keystrokes are merged; ``None`` or empty: none.
         response_ms: How long the service took; ``None`` when it did not run the search.
+        matched: ``all``, ``some`` (no document has every word) or ``corrected``; ``None`` when it is not known.
     """
 
     site_id: int
@@ -52,11 +56,33 @@ class SearchEvent:
     occurred_at: datetime
     session_id: str | None = None
     response_ms: int | None = None
+    matched: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class JournalEntry:
-    """An event as read back. Times are microseconds since the Unix epoch, ``recorded_at`` is when it arrived."""
+class Click:
+    """A click on a document that a search found.
+
+    Attributes:
+        site_id: The site searched.
+        search_key: The search that found it, 63 bits: a second click on a document of one search is none.
+        query: What was searched; neither blank nor ``*``.
+        document_id: The document's.
+        position: Its place among the results, from 1; ``None``: not told.
+        occurred_at: When it was clicked, aware.
+    """
+
+    site_id: int
+    search_key: int
+    query: str
+    document_id: str
+    position: int | None
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SearchEntry:
+    """A search as read back. Times are microseconds since the Unix epoch, ``recorded_at`` is when it arrived."""
 
     site_id: int
     occurred_at: int
@@ -65,6 +91,22 @@ class JournalEntry:
     response_ms: int | None
     session_id: str | None
     query: str
+    matched: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClickEntry:
+    """A click as read back. ``occurred_at`` is microseconds since the Unix epoch."""
+
+    site_id: int
+    occurred_at: int
+    search_key: int
+    query: str
+    document_id: str
+    position: int | None
+
+
+JournalEntry = SearchEntry | ClickEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +124,7 @@ class Portion:
     damaged: int
 
 
-def encode(event: SearchEvent, recorded_at: int) -> bytes:
+def encode(event: SearchEvent | Click, recorded_at: int) -> bytes:
     """The line of an event.
 
     Args:
@@ -92,32 +134,13 @@ def encode(event: SearchEvent, recorded_at: int) -> bytes:
         ValueError: The event could never be stored: a blank query, a NUL or a lone surrogate in a text, a negative
             count, a number beyond 63 bits, a time without a zone, or far too long a query.
     """
-    if not (
-        0 < event.site_id <= _MAX_INT64
-        and 0 <= event.results_count <= _MAX_INT64
-        and 0 <= (event.response_ms or 0) <= _MAX_INT64
-    ):
-        raise ValueError("an event's numbers must fit into 63 bits")
     if event.occurred_at.tzinfo is None:
         raise ValueError("an event's time needs a zone")
     if not event.query.strip():
         raise ValueError("an event needs a query")
-    if "\x00" in event.query or (event.session_id and "\x00" in event.session_id):
-        raise ValueError("an event's texts must not contain NUL")
-    if event.session_id and len(event.session_id) > 64:
-        raise ValueError("an event's session_id has at most 64 characters")
+    values = _search_values(event, recorded_at) if isinstance(event, SearchEvent) else _click_values(event)
     try:
-        payload = orjson.dumps(
-            (
-                event.site_id,
-                to_microseconds(event.occurred_at),
-                recorded_at,
-                event.results_count,
-                event.response_ms,
-                event.session_id or None,
-                event.query,
-            )
-        )
+        payload = orjson.dumps(values)
     except TypeError as error:
         raise ValueError(f"an event cannot be written: {error}") from error
     if len(payload) > MAX_LINE_BYTES - 10:
@@ -125,12 +148,58 @@ def encode(event: SearchEvent, recorded_at: int) -> bytes:
     return b"%08x %b\n" % (zlib.crc32(payload), payload)
 
 
+def _search_values(event: SearchEvent, recorded_at: int) -> tuple[object, ...]:
+    if not (
+        0 < event.site_id <= _MAX_INT64
+        and 0 <= event.results_count <= _MAX_INT64
+        and 0 <= (event.response_ms or 0) <= _MAX_INT64
+    ):
+        raise ValueError("an event's numbers must fit into 63 bits")
+    if "\x00" in event.query or (event.session_id and "\x00" in event.session_id):
+        raise ValueError("an event's texts must not contain NUL")
+    if event.session_id and len(event.session_id) > 64:
+        raise ValueError("an event's session_id has at most 64 characters")
+    return (
+        event.site_id,
+        to_microseconds(event.occurred_at),
+        recorded_at,
+        event.results_count,
+        event.response_ms,
+        event.session_id or None,
+        event.query,
+        event.matched,
+    )
+
+
+def _click_values(click: Click) -> tuple[object, ...]:
+    if not (
+        0 < click.site_id <= _MAX_INT64
+        and 0 <= click.search_key <= _MAX_INT64
+        and 1 <= (1 if click.position is None else click.position) <= _MAX_INT64
+    ):
+        raise ValueError("an event's numbers must fit into 63 bits")
+    if "\x00" in click.query or "\x00" in click.document_id:
+        raise ValueError("an event's texts must not contain NUL")
+    if not 0 < len(click.document_id) <= 512:
+        raise ValueError("an event's document_id has 1 to 512 characters")
+    return (
+        _CLICK,
+        click.site_id,
+        to_microseconds(click.occurred_at),
+        click.search_key,
+        click.query,
+        click.document_id,
+        click.position,
+    )
+
+
 def decode(line: bytes) -> JournalEntry | None:
     """The event of a line without its newline; ``None`` if the line is not intact."""
     payload = line[9:]
     if len(line) < 11 or line[8:9] != b" " or line[:8] != b"%08x" % zlib.crc32(payload):
         return None
-    return JournalEntry(*orjson.loads(payload))
+    values = orjson.loads(payload)
+    return ClickEntry(*values[1:]) if values[0] == _CLICK else SearchEntry(*values)
 
 
 class Journal:

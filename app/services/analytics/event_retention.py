@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from datetime import datetime
+from typing import Any
 
-from sqlalchemy import delete, func, select, text
-from sqlalchemy.orm import Session
+from sqlalchemy import delete, func, select, text, tuple_
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app import clock
-from app.models import EventRemoval, QueryDay, QueryWindow, ScopeDay, ScopeWindow, SearchEvent, WindowStart
+from app.models import (
+    ClickDay,
+    EventRemoval,
+    QueryDay,
+    QueryVisit,
+    QueryWindow,
+    ScopeDay,
+    ScopeWindow,
+    SearchClick,
+    SearchEvent,
+    WindowStart,
+)
 from app.models.base import from_microseconds, to_microseconds
-from app.models.events import DAY_MICROSECONDS
+from app.models.events import DAY_MICROSECONDS, PERIODS, SCOPE_KINDS
 from app.services.analytics.bulk_sql import execute_rows
-from app.services.analytics.rollups import PERIODS, account_scope, age_site, age_windows, change_windows, lock_accounts
+from app.services.analytics.rollups import (
+    Windows,
+    account_scope,
+    age_site,
+    age_windows,
+    change_windows,
+    lock_accounts,
+)
 from app.storage.database import Database
 
 STEP = 2000
@@ -108,33 +127,29 @@ def _remove_site(session: Session, site_id: int, account_id: int) -> None:
     account = account_scope(account_id)
     execute_rows(
         session,
-        """
-        UPDATE scope_days SET
-            searches = scope_days.searches - gone.searches, zero_results = scope_days.zero_results - gone.zero_results,
-            responses = scope_days.responses - gone.responses, response_ms = scope_days.response_ms - gone.response_ms
-        FROM {rows} AS gone WHERE scope_days.scope = :account AND scope_days.day = gone.day
-        """,
-        "day:int searches:int zero_results:int responses:int response_ms:int",
+        f"""
+        UPDATE scope_days SET {", ".join(f"{kind} = scope_days.{kind} - gone.{kind}" for kind in SCOPE_KINDS)}
+        FROM {{rows}} AS gone WHERE scope_days.scope = :account AND scope_days.day = gone.day
+        """,  # noqa: S608 - made of constants
+        " ".join(f"{name}:int" for name in ("day", *SCOPE_KINDS)),
         [
-            (row.day, row.searches, row.zero_results, row.responses, row.response_ms)
+            (row.day, *(getattr(row, kind) for kind in SCOPE_KINDS))
             for row in session.scalars(select(ScopeDay).where(ScopeDay.scope == site_id))
         ],
         account=account,
     )
     session.execute(delete(ScopeDay).where(ScopeDay.scope == site_id))
     session.execute(
-        delete(ScopeDay).where(
-            ScopeDay.scope == account, ScopeDay.searches == 0, ScopeDay.zero_results == 0, ScopeDay.responses == 0
-        )
+        delete(ScopeDay).where(ScopeDay.scope == account, *(getattr(ScopeDay, kind) == 0 for kind in SCOPE_KINDS))
     )
-    windows: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0] * 6)
+    windows: Windows = {}
     rows = session.execute(
         select(QueryWindow.__table__).where(QueryWindow.scope == site_id).order_by(QueryWindow.query).limit(STEP)
     ).all()
     for _, query, *counts in rows:
         windows[site_id, query] = windows[account, query] = [-count for count in counts]
     change_windows(session, windows)
-    if len(rows) < STEP and _delete_query_days(session, site_id) < STEP and _delete_events(session, site_id) < STEP:
+    if len(rows) < STEP and _delete_rows(session, site_id):
         session.execute(delete(ScopeWindow).where(ScopeWindow.scope == site_id))
         session.execute(delete(EventRemoval).where(EventRemoval.site_id == site_id))
 
@@ -149,6 +164,8 @@ def _expire_step(database: Database, first_kept_day: int) -> bool:
                     EXISTS (SELECT 1 FROM scope_days WHERE scope = site_id AND scope_days.day < :day)
                     OR EXISTS (SELECT 1 FROM search_events AS event
                         WHERE event.site_id = window_starts.site_id AND event.occurred_at < :before)
+                    OR EXISTS (SELECT 1 FROM search_clicks AS click
+                        WHERE click.site_id = window_starts.site_id AND click.occurred_at < :before)
                 ) LIMIT 1
                 """
             ),
@@ -172,10 +189,7 @@ def _expire_site(session: Session, site_id: int, first_kept_day: int) -> None:
         if _window_reaches_back(session, site_id, period, first_kept_day):
             age_site(session, site_id, period, first_kept_day + period - 1, step=STEP)
             return
-    if (
-        _delete_query_days(session, site_id, before_day=first_kept_day) < STEP
-        and _delete_events(session, site_id, before_day=first_kept_day) < STEP
-    ):
+    if _delete_rows(session, site_id, before_day=first_kept_day):
         session.execute(
             delete(ScopeDay).where(
                 ScopeDay.scope.in_([site_id, account_scope(start.account_id)]), ScopeDay.day < first_kept_day
@@ -191,29 +205,28 @@ def _window_reaches_back(session: Session, site_id: int, period: int, before_day
     return start.day < before_day and oldest is not None and oldest < before_day
 
 
-def _delete_query_days(session: Session, site_id: int, *, before_day: int | None = None) -> int:
-    result = session.execute(
-        text(
-            f"""
-            DELETE FROM query_days WHERE (site_id, day, query) IN (
-                SELECT site_id, day, query FROM query_days
-                WHERE site_id = :site_id {"" if before_day is None else "AND day < :before_day"}
-                ORDER BY day, query LIMIT :step
-            )
-            """  # noqa: S608 - made of constants
-        ),
-        {"site_id": site_id, "step": STEP} | ({} if before_day is None else {"before_day": before_day}),
+def _delete_rows(session: Session, site_id: int, *, before_day: int | None = None) -> bool:
+    """Delete one chunk of a site's rows of each kind, all or those before a day; tell whether no more are left."""
+    before = None if before_day is None else from_microseconds(before_day * DAY_MICROSECONDS)
+    return (
+        _delete_chunk(session, QueryDay, site_id, QueryDay.day, before_day)
+        and _delete_chunk(session, ClickDay, site_id, ClickDay.day, before_day)
+        and _delete_chunk(session, QueryVisit, site_id, QueryVisit.day, before_day)
+        and _delete_chunk(session, SearchEvent, site_id, SearchEvent.occurred_at, before)
+        and _delete_chunk(session, SearchClick, site_id, SearchClick.occurred_at, before)
     )
-    return result.rowcount  # type: ignore[attr-defined, no-any-return]
 
 
-def _delete_events(session: Session, site_id: int, *, before_day: int | None = None) -> int:
-    found = select(SearchEvent.id).where(SearchEvent.site_id == site_id)
-    if before_day is not None:
-        found = found.where(SearchEvent.occurred_at < from_microseconds(before_day * DAY_MICROSECONDS))
-    result = session.execute(
-        delete(SearchEvent)
-        .where(SearchEvent.id.in_(found.order_by(SearchEvent.occurred_at).limit(STEP)))
-        .execution_options(synchronize_session=False)
-    )
-    return result.rowcount  # type: ignore[attr-defined, no-any-return]
+def _delete_chunk(
+    session: Session,
+    table: type[QueryDay | ClickDay | QueryVisit | SearchEvent | SearchClick],
+    site_id: int,
+    dated: InstrumentedAttribute[Any],
+    before: int | datetime | None,
+) -> bool:
+    key = table.__mapper__.primary_key
+    found = select(*key).where(table.site_id == site_id).order_by(dated).limit(STEP)
+    if before is not None:
+        found = found.where(dated < before)
+    result = session.execute(delete(table).where(tuple_(*key).in_(found)).execution_options(synchronize_session=False))
+    return result.rowcount < STEP  # type: ignore[attr-defined, no-any-return]

@@ -1,4 +1,4 @@
-"""Search events: recorded before the answer leaves, moved into the tables in the background, each exactly once."""
+"""Searches and clicks: recorded before the answer leaves, moved into tables in the background, each exactly once."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.event_ingestion import ingest
 from app.services.analytics.event_journal import (
+    Click,
     EventJournalUnavailable,
     Journal,
     SearchEvent,
@@ -31,6 +32,7 @@ from app.services.analytics.event_retention import EventMaintenance, delete_expi
 from app.storage.database import ROW_LOCK, Database, is_unavailable
 
 __all__ = [
+    "Click",
     "EventJournalUnavailable",
     "EventMaintenance",
     "EventRecorder",
@@ -107,7 +109,7 @@ class EventRecorder:
             if journal is not None:
                 journal.close()  # The parent's own descriptor goes on holding its lock.
 
-    def record(self, event: SearchEvent) -> None:
+    def record(self, event: SearchEvent | Click) -> None:
         """Put ``event`` on disk. It outlives this process, and is in the analytics within two seconds.
 
         Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -13,22 +13,48 @@ from sqlalchemy.orm import Session
 
 from app import clock
 from app.models import ScopeDay, ScopeWindow
+from app.models.events import CLICK_KINDS, PERIODS, no_clicks
 from app.services.analytics.bulk_sql import execute_rows
-from app.services.analytics.rollups import PERIODS, account_scope
+from app.services.analytics.rates import mean, part
+from app.services.analytics.rollups import account_scope
 
 LIST_LENGTH = 10
-"""Items of the two lists of queries."""
-_EPOCH = date(1970, 1, 1)
+"""Items of the lists of queries, unless more or fewer are asked for."""
+EPOCH = date(1970, 1, 1)
 _LOOKED_AT = 64
 """Index entries looked at in one go while a window is being moved on."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryCount:
-    """A query in normal form and how often it was searched."""
+    """A query in normal form and how often it was searched.
+
+    Attributes:
+        count: Searches of the kind the list is of.
+        clicks: Clicks on its results.
+        clicked_searches: Searches with at least one click.
+        positioned_clicks: Clicks that told a position.
+        click_positions: Those positions added up.
+        searches: Searches of every kind.
+    """
 
     query: str
     count: int
+    clicks: int = 0
+    clicked_searches: int = 0
+    positioned_clicks: int = 0
+    click_positions: int = 0
+    searches: int = 0
+
+    @property
+    def click_through_rate(self) -> float | None:
+        """Searches with a click, from 0 to 1; ``None`` without searches."""
+        return part(self.clicked_searches, self.searches)
+
+    @property
+    def average_click_position(self) -> float | None:
+        """Mean place among the results of what was clicked, from 1; ``None`` if no click told it."""
+        return mean(self.click_positions, self.positioned_clicks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +67,117 @@ class DayCount:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """What was searched and clicked in a number of days.
+
+    Attributes:
+        total_searches: Searches and search-log entries, keystrokes merged.
+        zero_results: Those that found nothing.
+        measured_searches: Those the service ran.
+        response_ms: How long they took, added up.
+        clicks: Clicks on results.
+        clicked_searches: Searches with at least one click.
+        positioned_clicks: Clicks that told a position.
+        click_positions: Those positions added up.
+    """
+
+    total_searches: int
+    zero_results: int
+    measured_searches: int
+    response_ms: int
+    clicks: int
+    clicked_searches: int
+    positioned_clicks: int
+    click_positions: int
+
+    @property
+    def avg_response_time_ms(self) -> int:
+        """Rounded mean over the searches that the service ran, 0 if none."""
+        count = self.measured_searches
+        return (2 * self.response_ms + count) // (2 * count) if count else 0
+
+    @property
+    def zero_result_rate(self) -> float | None:
+        """Searches that found nothing, from 0 to 1; ``None`` without searches."""
+        return part(self.zero_results, self.total_searches)
+
+    @property
+    def click_through_rate(self) -> float | None:
+        """Searches with a click, from 0 to 1; ``None`` without searches."""
+        return part(self.clicked_searches, self.total_searches)
+
+    @property
+    def average_click_position(self) -> float | None:
+        """Mean place among the results of what was clicked, from 1; ``None`` if no click told it."""
+        return mean(self.click_positions, self.positioned_clicks)
+
+
+@dataclass(frozen=True, slots=True)
 class Analytics:
     """What was searched in a window of UTC calendar days.
 
     Attributes:
-        total_searches: Searches and search-log entries, keystrokes merged.
-        unique_queries: Different normal forms among them.
-        avg_response_time_ms: Rounded mean over those the service ran, 0 if none.
-        measured_searches: How many those are.
-        top_queries: At most ten, by count, then text.
+        totals: Those of the window.
+        previous: Those of as many days before it.
+        unique_queries: Different normal forms searched.
+        top_queries: By count, then text.
         zero_result_queries: The same of searches that found nothing; counts are of those only.
+        partial_queries: The same of searches of which no document has every word; counts are of those only.
+        no_click_queries: The same of queries that had results and no click.
         series: One entry per day, oldest first.
     """
 
-    total_searches: int
+    totals: Totals
+    previous: Totals
     unique_queries: int
-    avg_response_time_ms: int
-    measured_searches: int
     top_queries: Sequence[QueryCount]
     zero_result_queries: Sequence[QueryCount]
+    partial_queries: Sequence[QueryCount]
+    no_click_queries: Sequence[QueryCount]
     series: Sequence[DayCount]
+
+    @property
+    def total_searches(self) -> int:
+        """Searches of the window."""
+        return self.totals.total_searches
+
+    @property
+    def avg_response_time_ms(self) -> int:
+        """Their rounded mean response time, 0 if none was measured."""
+        return self.totals.avg_response_time_ms
+
+    @property
+    def measured_searches(self) -> int:
+        """Searches whose response time was measured."""
+        return self.totals.measured_searches
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """One of the lists of queries.
+
+    Attributes:
+        kind: What counts and is ranked by, of ``QUERY_KINDS``.
+        condition: Which queries are in it, as SQL; takes the suffix of the columns.
+        holds: The same in Python.
+    """
+
+    kind: str
+    condition: Callable[[str], str]
+    holds: Callable[[Mapping[str, int]], bool]
+
+
+def _ranking_of(kind: str) -> _Ranking:
+    return _Ranking(kind, lambda suffix: f"{kind}{suffix} > 0", lambda counts: counts[kind] > 0)
+
+
+_SEARCHED, _ZERO_RESULTS, _PARTIAL = map(_ranking_of, ("searches", "zero_results", "partial_results"))
+_NO_CLICKS = _Ranking(
+    "searches", no_clicks, lambda counts: counts["clicks"] == 0 and counts["searches"] > counts["zero_results"]
+)
+_RANKINGS = (_SEARCHED, _ZERO_RESULTS, _PARTIAL, _NO_CLICKS)
+_TOLD = ("searches", "zero_results", "partial_results", *CLICK_KINDS)
+"""What is read of each query that may be listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +205,13 @@ class _Window:
 
 
 def get_analytics(
-    session: Session, account_id: int, period_days: int, *, site_id: int | None = None, today: date | None = None
+    session: Session,
+    account_id: int,
+    period_days: int,
+    *,
+    site_id: int | None = None,
+    today: date | None = None,
+    limit: int = LIST_LENGTH,
 ) -> Analytics:
     """The analytics of one site or of all sites of an account, exact to the last event moved.
 
@@ -97,42 +220,48 @@ def get_analytics(
         period_days: 7, 30 or 90 UTC calendar days including today.
         site_id: A site of the account (which the caller has made sure of); ``None``: all its sites.
         today: The window's last day; the current UTC day if not given.
+        limit: Most items of each list.
     """
     if period_days not in PERIODS:
         raise ValueError(f"period_days must be one of {PERIODS}")
-    last = ((today or clock.today()) - _EPOCH).days
+    last = ((today or clock.today()) - EPOCH).days
     scope = account_scope(account_id) if site_id is None else site_id
     window = _Window(scope, account_id, site_id, period_days, last - period_days + 1, last)
-    with _snapshot(session) as session:
-        days = {
-            day.day: day
-            for day in session.scalars(
-                select(ScopeDay).where(ScopeDay.scope == scope, ScopeDay.day.between(window.first, window.last))
+    with snapshot(session) as session:
+        days = session.scalars(
+            select(ScopeDay).where(
+                ScopeDay.scope == scope, ScopeDay.day.between(window.first - period_days, window.last)
             )
-        }
-        unique, top, zero = _query_counts(session, window)
-    responses = sum(day.responses for day in days.values())
-    response_ms = sum(day.response_ms for day in days.values())
+        ).all()
+        unique, (top, zero_results, partial, no_click) = _query_counts(session, window, limit)
+    of_window = {day.day: day for day in days if day.day >= window.first}
     return Analytics(
-        total_searches=sum(day.searches for day in days.values()),
-        unique_queries=unique,
-        avg_response_time_ms=(2 * response_ms + responses) // (2 * responses) if responses else 0,
-        measured_searches=responses,
-        top_queries=top,
-        zero_result_queries=zero,
+        _totals(of_window.values()),
+        _totals(day for day in days if day.day < window.first),
+        unique,
+        top,
+        zero_results,
+        partial,
+        no_click,
         series=[
             DayCount(
-                _EPOCH + timedelta(days=day),
-                days[day].searches if day in days else 0,
-                days[day].zero_results if day in days else 0,
+                EPOCH + timedelta(days=day),
+                of_window[day].searches if day in of_window else 0,
+                of_window[day].zero_results if day in of_window else 0,
             )
             for day in range(window.first, window.last + 1)
         ],
     )
 
 
+def _totals(days: Iterable[ScopeDay]) -> Totals:
+    kinds = ("searches", "zero_results", "responses", "response_ms", *CLICK_KINDS)
+    days = list(days)
+    return Totals(*(sum(getattr(day, kind) for day in days) for kind in kinds))
+
+
 @contextmanager
-def _snapshot(session: Session) -> Iterator[Session]:
+def snapshot(session: Session) -> Iterator[Session]:
     """A session whose statements all see the same state: on SQLite any, on PostgreSQL one of its own."""
     bind = session.get_bind()
     if bind.dialect.name == "sqlite":
@@ -142,41 +271,46 @@ def _snapshot(session: Session) -> Iterator[Session]:
         yield fresh
 
 
-def _query_counts(session: Session, window: _Window) -> tuple[int, list[QueryCount], list[QueryCount]]:
-    """Different queries, top queries, zero-result queries."""
+def _query_counts(session: Session, window: _Window, limit: int) -> tuple[int, list[list[QueryCount]]]:
+    """Different queries, and the lists of ``_RANKINGS``."""
     if _is_ahead(session, window):
-        return _add_up(session, window)
+        return _add_up(session, window, limit)
     surplus = _surplus(session, window)
     if surplus:
         return (
             _unique_without(session, window, surplus),
-            _top_without(session, window, surplus, "searches"),
-            _top_without(session, window, surplus, "zero_results"),
+            [_top_without(session, window, surplus, ranking, limit) for ranking in _RANKINGS],
         )
     unique = session.scalar(
         select(getattr(ScopeWindow, f"queries_{window.period}")).where(ScopeWindow.scope == window.scope)
     )
-    return unique or 0, _top(session, window, "searches"), _top(session, window, "zero_results")
+    return unique or 0, [
+        [_query_count(query, ranking, counts) for query, counts in _ranked(session, window, ranking, limit)]
+        for ranking in _RANKINGS
+    ]
 
 
-def _ranking(kind: str, period: int) -> str:
-    column = f"{kind}_{period}"
-    return f"""
-        SELECT query, {column} AS counted FROM query_windows WHERE scope = :scope AND {column} > 0
-        ORDER BY {column} DESC, query LIMIT :limit OFFSET :offset
-    """  # noqa: S608 - made of constants
+def _query_count(query: str, ranking: _Ranking, counts: Mapping[str, int]) -> QueryCount:
+    clicks = {kind: counts[kind] for kind in CLICK_KINDS}
+    return QueryCount(query, counts[ranking.kind], **clicks, searches=counts["searches"])
 
 
 def _ranked(
-    session: Session, window: _Window, kind: str, limit: int, offset: int = 0
-) -> Sequence[Row[*tuple[Any, ...]]]:
-    return session.execute(
-        text(_ranking(kind, window.period)), {"scope": window.scope, "limit": limit, "offset": offset}
-    ).all()
-
-
-def _top(session: Session, window: _Window, kind: str) -> list[QueryCount]:
-    return [QueryCount(query, count) for query, count in _ranked(session, window, kind, LIST_LENGTH)]
+    session: Session, window: _Window, ranking: _Ranking, limit: int, offset: int = 0
+) -> list[tuple[str, dict[str, int]]]:
+    """Queries of a window in the order of a ranking, each with ``_TOLD``."""
+    suffix = f"_{window.period}"
+    rows = session.execute(
+        text(
+            f"""
+            SELECT query, {", ".join(kind + suffix for kind in _TOLD)} FROM query_windows
+            WHERE scope = :scope AND {ranking.condition(suffix)}
+            ORDER BY {ranking.kind}{suffix} DESC, query LIMIT :limit OFFSET :offset
+            """  # noqa: S608 - made of constants
+        ),
+        {"scope": window.scope, "limit": limit, "offset": offset},
+    )
+    return [(query, dict(zip(_TOLD, counts, strict=True))) for query, *counts in rows]
 
 
 # A window in ``query_windows`` that has not been moved on yet, or holds events of tomorrow (a client's clock may be
@@ -216,7 +350,7 @@ def _unique_without(session: Session, window: _Window, surplus: Sequence[_Part])
                 AND query_days.query > part.after_query
             GROUP BY query_days.query
         ) AS surplus
-        WHERE searches = (
+        WHERE searches > 0 AND searches = (
             SELECT searches_{window.period} FROM query_windows
             WHERE query_windows.scope = :scope AND query_windows.query = surplus.query
         )
@@ -231,33 +365,44 @@ def _unique_without(session: Session, window: _Window, surplus: Sequence[_Part])
     return (held or 0) - int(only_surplus)
 
 
-def _top_without(session: Session, window: _Window, surplus: Sequence[_Part], kind: str) -> list[QueryCount]:
-    """The top of the ranking when the surplus is gone.
+def _top_without(
+    session: Session, window: _Window, surplus: Sequence[_Part], ranking: _Ranking, limit: int
+) -> list[QueryCount]:
+    """The top of a ranking when the surplus is gone.
 
-    Counts only get smaller by it, so once ten corrected ones rank before the entry looked at last, no later entry
-    can come between them.
+    Counts only get smaller by it, so once enough corrected ones rank before the entry looked at last, no later entry
+    can come between them. Only queries without clicks can become more: those whose clicks are all surplus.
     """
     best: list[QueryCount] = []
+
+    def add(entries: Sequence[tuple[str, dict[str, int]]]) -> None:
+        gone = _surplus_of(session, [query for query, _ in entries], surplus)
+        for query, counts in entries:
+            without = {kind: count - gone[query][kind] for kind, count in counts.items()} if query in gone else counts
+            if ranking.holds(without):
+                best.append(_query_count(query, ranking, without))
+        best.sort(key=lambda item: (-item.count, item.query))
+        del best[limit:]
+
+    if ranking is _NO_CLICKS:
+        add(_clicked_in_surplus_only(session, window, surplus, limit))
+    step = max(_LOOKED_AT, limit)
     offset = 0
-    while True:
-        entries = _ranked(session, window, kind, _LOOKED_AT, offset)
-        if not entries:
-            return best
-        gone = _surplus_of(session, [query for query, _ in entries], surplus, kind)
-        corrected = [QueryCount(query, count - gone.get(query, 0)) for query, count in entries]
-        best = sorted((*best, *(item for item in corrected if item.count)), key=lambda item: (-item.count, item.query))
-        best = best[:LIST_LENGTH]
-        query, count = entries[-1]
-        if len(best) == LIST_LENGTH and (-best[-1].count, best[-1].query) <= (-count, query):
-            return best
-        offset += _LOOKED_AT
+    while entries := _ranked(session, window, ranking, step, offset):
+        add(entries)
+        query, counts = entries[-1]
+        if len(best) == limit and (-best[-1].count, best[-1].query) <= (-counts[ranking.kind], query):
+            break
+        offset += step
+    return best
 
 
-def _surplus_of(session: Session, queries: Sequence[str], surplus: Sequence[_Part], kind: str) -> dict[str, int]:
+def _surplus_of(session: Session, queries: Sequence[str], surplus: Sequence[_Part]) -> dict[str, dict[str, int]]:
+    """What of ``_TOLD`` is surplus, by query."""
     rows = execute_rows(
         session,
         f"""
-        SELECT query_days.query, sum(query_days.{kind})
+        SELECT query_days.query, {", ".join(f"sum(query_days.{kind})" for kind in _TOLD)}
         FROM {{rows}} AS part CROSS JOIN query_days
         WHERE query_days.site_id = part.site_id AND query_days.day = part.day AND query_days.query = part.query
         GROUP BY query_days.query
@@ -265,7 +410,35 @@ def _surplus_of(session: Session, queries: Sequence[str], surplus: Sequence[_Par
         "site_id:int day:int query:text",
         [(site_id, day, query) for site_id, day, after_query in surplus for query in queries if query > after_query],
     )
-    return {query: int(count) for query, count in rows}
+    return {query: dict(zip(_TOLD, map(int, counts), strict=True)) for query, *counts in rows}
+
+
+def _clicked_in_surplus_only(
+    session: Session, window: _Window, surplus: Sequence[_Part], limit: int
+) -> list[tuple[str, dict[str, int]]]:
+    """Queries of the window whose clicks are all surplus, most searched without it first."""
+    suffix = f"_{window.period}"
+    rows = execute_rows(
+        session,
+        f"""
+        SELECT held.query, {", ".join(f"held.{kind}{suffix}" for kind in _TOLD)} FROM (
+            SELECT query_days.query, sum(query_days.clicks) AS clicks, sum(query_days.searches) AS searches,
+                sum(query_days.zero_results) AS zero_results
+            FROM {{rows}} AS part CROSS JOIN query_days
+            WHERE query_days.site_id = part.site_id AND query_days.day = part.day
+                AND query_days.query > part.after_query
+            GROUP BY query_days.query
+        ) AS surplus JOIN query_windows AS held ON held.scope = :scope AND held.query = surplus.query
+        WHERE surplus.clicks > 0 AND surplus.clicks = held.clicks{suffix}
+            AND held.searches{suffix} - surplus.searches > held.zero_results{suffix} - surplus.zero_results
+        ORDER BY held.searches{suffix} - surplus.searches DESC, held.query LIMIT :limit
+        """,  # noqa: S608 - made of constants
+        "site_id:int day:int after_query:text",
+        surplus,
+        scope=window.scope,
+        limit=limit,
+    )
+    return [(query, dict(zip(_TOLD, counts, strict=True))) for query, *counts in rows]
 
 
 # A window that another machine, whose clock is ahead, has moved on already lacks a day. Then, and only then, the days
@@ -280,27 +453,28 @@ def _is_ahead(session: Session, window: _Window) -> bool:
     return found.first() is not None
 
 
-def _add_up(session: Session, window: _Window) -> tuple[int, list[QueryCount], list[QueryCount]]:
-    def rows(selection: str) -> Sequence[Row[*tuple[Any, ...]]]:
+def _add_up(session: Session, window: _Window, limit: int) -> tuple[int, list[list[QueryCount]]]:
+    def rows(selection: str, **parameters: int) -> Sequence[Row[*tuple[Any, ...]]]:
         statement = f"""
             WITH counts AS (
-                SELECT query, sum(searches) AS searches, sum(zero_results) AS zero_results
+                SELECT query, {", ".join(f"CAST(sum({kind}) AS bigint) AS {kind}" for kind in _TOLD)}
                 FROM query_days WHERE site_id IN (SELECT site_id FROM ({window.starts}) AS starts)
                     AND day BETWEEN :first AND :last
                 GROUP BY query
             )
             {selection}
         """  # noqa: S608 - made of constants
-        return session.execute(text(statement), window.parameters | {"limit": LIST_LENGTH}).all()
+        return session.execute(text(statement), window.parameters | parameters).all()
 
-    unique = rows("SELECT count(*), CAST(:limit AS bigint) FROM counts")[0][0]
-    top, zero = (
-        [
-            QueryCount(query, int(count))
-            for query, count in rows(
-                f"SELECT query, {kind} FROM counts WHERE {kind} > 0 ORDER BY {kind} DESC, query LIMIT :limit"  # noqa: S608
-            )
-        ]
-        for kind in ("searches", "zero_results")
-    )
-    return int(unique), top, zero
+    def top(ranking: _Ranking) -> list[QueryCount]:
+        found = rows(
+            f"""
+            SELECT query, {", ".join(_TOLD)} FROM counts WHERE {ranking.condition("")}
+            ORDER BY {ranking.kind} DESC, query LIMIT :limit
+            """,  # noqa: S608 - made of constants
+            limit=limit,
+        )
+        return [_query_count(query, ranking, dict(zip(_TOLD, counts, strict=True))) for query, *counts in found]
+
+    unique = rows("SELECT count(*) FROM counts WHERE searches > 0")[0][0]
+    return unique, [top(ranking) for ranking in _RANKINGS]

@@ -2,7 +2,8 @@
 
 The tables (see ``app.models.events``):
 
-- ``scope_days`` and ``query_days`` add up one UTC day each.
+- ``scope_days``, ``query_days`` and ``click_days`` add up one UTC day each; ``query_visits`` keeps visitors apart
+  (``app.services.analytics.visits``).
 - ``query_windows`` adds up 7, 30 and 90 days per query, indexed by count, so that the most frequent queries of
   ten million events are ten index entries.
 - ``window_starts`` says which days a site's windows hold: all after one point in the order of (day, query). Every
@@ -16,18 +17,18 @@ Everything here runs under :func:`lock_accounts`: one writer per account at a ti
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from app.models import QueryWindow, ScopeWindow, WindowStart
+from app.models.events import PARTIAL, PERIODS, QUERY_KINDS, SCOPE_KINDS
 from app.services.analytics.bulk_sql import execute_rows
+from app.services.analytics.visits import Visit, change_visits
 from app.storage.database import Database
 
-PERIODS = (7, 30, 90)
-"""Days of the windows."""
 AGEING_STEP = 500
 """Rows that one transaction takes out of a window."""
 _ADVISORY_CLASS = 0x5EA4C4
@@ -42,29 +43,72 @@ def account_scope(account_id: int) -> int:
     return -account_id
 
 
+_SCOPE_PLACES = {kind: place for place, kind in enumerate(SCOPE_KINDS)}
+_QUERY_PLACES = {kind: place for place, kind in enumerate(QUERY_KINDS)}
+
+
 @dataclass(slots=True)
 class Changes:
     """What is to be added to (or taken from) the roll-ups."""
 
-    days: dict[tuple[int, int], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0, 0]))
-    """(site, day) to searches, zero-result searches, searches the service ran, their milliseconds."""
-    queries: dict[tuple[int, int, str], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
-    """(site, day, query) to searches, zero-result searches."""
+    days: dict[tuple[int, int], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * len(SCOPE_KINDS)))
+    """(site, day) to a number for each of ``SCOPE_KINDS``."""
+    queries: dict[tuple[int, int, str], list[int]] = field(
+        default_factory=lambda: defaultdict(lambda: [0] * len(QUERY_KINDS))
+    )
+    """(site, day, query) to a number for each of ``QUERY_KINDS``."""
+    documents: dict[tuple[int, int, str, str], list[int]] = field(
+        default_factory=lambda: defaultdict(lambda: [0, 0, 0])
+    )
+    """(site, day, query, document) to clicks, clicks that told a position, those positions added up."""
+    visits: dict[Visit, int] = field(default_factory=lambda: defaultdict(int))
+    """Events of sessions."""
 
-    def add(
-        self, site_id: int, day: int, query: str, results_count: int, response_ms: int | None, *, sign: int = 1
+    def add_search(
+        self,
+        site_id: int,
+        day: int,
+        query: str,
+        results_count: int,
+        *,
+        response_ms: int | None,
+        matched: str | None,
+        session_id: str | None,
+        sign: int = 1,
     ) -> None:
-        """Count one event, or with ``sign=-1`` count it no longer."""
-        zero = sign if results_count == 0 else 0
-        totals = self.days[site_id, day]
-        totals[0] += sign
-        totals[1] += zero
+        """Count one search, or with ``sign=-1`` count it no longer."""
+        found = results_count > 0
+        counts = {"searches": sign}
+        if not found:
+            counts["zero_results"] = sign
+        elif matched == PARTIAL:
+            counts["partial_results"] = sign
+        self._add(self.queries[site_id, day, query], _QUERY_PLACES, counts)
         if response_ms is not None:
-            totals[2] += sign
-            totals[3] += sign * response_ms
-        counts = self.queries[site_id, day, query]
-        counts[0] += sign
-        counts[1] += zero
+            counts |= {"responses": sign, "response_ms": sign * response_ms}
+        self._add(self.days[site_id, day], _SCOPE_PLACES, counts)
+        if session_id:
+            self.visits[Visit(site_id, day, query, session_id, found)] += sign
+
+    def add_click(
+        self, site_id: int, day: int, query: str, document_id: str, position: int | None, *, first: bool
+    ) -> None:
+        """Count one click; ``first`` tells whether it is the first of its search."""
+        document = self.documents[site_id, day, query, document_id]
+        for place, number in enumerate((1, position is not None, position or 0)):
+            document[place] += number
+        counts = {"clicks": 1}
+        if first:
+            counts["clicked_searches"] = 1
+        if position is not None:
+            counts |= {"positioned_clicks": 1, "click_positions": position}
+        self._add(self.queries[site_id, day, query], _QUERY_PLACES, counts)
+        self._add(self.days[site_id, day], _SCOPE_PLACES, counts)
+
+    @staticmethod
+    def _add(numbers: list[int], places: Mapping[str, int], counts: Mapping[str, int]) -> None:
+        for kind, number in counts.items():
+            numbers[places[kind]] += number
 
 
 def lock_accounts(session: Session, account_ids: Iterable[int]) -> None:
@@ -88,72 +132,78 @@ def apply_changes(session: Session, accounts: Mapping[int, int], changes: Change
         accounts: The account of each site in ``changes``, locked by :func:`lock_accounts`.
         today: The current UTC day; where windows of a site without any begin.
     """
+    for (site_id, day, query, kind), number in change_visits(session, changes.visits).items():
+        changes.queries[site_id, day, query][_QUERY_PLACES[kind]] += number
     _add_to_scope_days(session, accounts, changes)
     queries = {key: counts for key, counts in changes.queries.items() if any(counts)}
     _add_to_query_days(session, queries)
+    _add_to_click_days(session, changes)
     starts = _window_starts(session, accounts, {site_id for site_id, _, _ in queries}, today)
-    windows: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0] * 6)
-    for (site_id, day, query), (searches, zero_results) in queries.items():
+    windows: Windows = defaultdict(lambda: [0] * len(_COUNTS))
+    for (site_id, day, query), counts in queries.items():
         for index, period in enumerate(PERIODS):
             if (day, query) > starts[site_id, period]:
                 for scope in (site_id, account_scope(accounts[site_id])):
-                    counts = windows[scope, query]
-                    counts[index] += searches
-                    counts[3 + index] += zero_results
+                    _add_to_window(windows[scope, query], index, counts)
     change_windows(session, windows)
 
 
+def _add_to_window(window: list[int], index: int, counts: Iterable[int], sign: int = 1) -> None:
+    for place, number in enumerate(counts):
+        window[place * len(PERIODS) + index] += sign * number
+
+
+def _upsert(table: str, key: Sequence[str], numbers: Sequence[str]) -> str:
+    columns = ", ".join((*key, *numbers))
+    return f"""
+        INSERT INTO {table} ({columns}) SELECT {columns} FROM {{rows}} AS changed WHERE true
+        ON CONFLICT ({", ".join(key)}) DO UPDATE SET {", ".join(f"{n} = {table}.{n} + excluded.{n}" for n in numbers)}
+    """  # noqa: S608 - made of constants
+
+
+def _integers(names: Iterable[str]) -> str:
+    return " ".join(f"{name}:int" for name in names)
+
+
 def _add_to_scope_days(session: Session, accounts: Mapping[int, int], changes: Changes) -> None:
-    totals: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    totals: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0] * len(SCOPE_KINDS))
     for (site_id, day), numbers in changes.days.items():
         for scope in (site_id, account_scope(accounts[site_id])):
             totals[scope, day] = [a + b for a, b in zip(totals[scope, day], numbers, strict=True)]
     rows = [(*key, *numbers) for key, numbers in sorted(totals.items()) if any(numbers)]
     if rows:
-        execute_rows(
-            session,
-            """
-            INSERT INTO scope_days (scope, day, searches, zero_results, responses, response_ms)
-            SELECT scope, day, searches, zero_results, responses, response_ms FROM {rows} AS changed WHERE true
-            ON CONFLICT (scope, day) DO UPDATE SET
-                searches = scope_days.searches + excluded.searches,
-                zero_results = scope_days.zero_results + excluded.zero_results,
-                responses = scope_days.responses + excluded.responses,
-                response_ms = scope_days.response_ms + excluded.response_ms
-            """,
-            "scope:int day:int searches:int zero_results:int responses:int response_ms:int",
-            rows,
-        )
+        statement = _upsert("scope_days", ("scope", "day"), SCOPE_KINDS)
+        execute_rows(session, statement, _integers(("scope", "day", *SCOPE_KINDS)), rows)
 
 
 def _add_to_query_days(session: Session, queries: Mapping[tuple[int, int, str], list[int]]) -> None:
     rows = [(*key, *counts) for key, counts in sorted(queries.items())]
     if not rows:
         return
-    columns = "site_id:int day:int query:text searches:int zero_results:int"
-    execute_rows(
-        session,
-        """
-        INSERT INTO query_days (site_id, day, query, searches, zero_results)
-        SELECT site_id, day, query, searches, zero_results FROM {rows} AS changed WHERE true
-        ON CONFLICT (site_id, day, query) DO UPDATE SET
-            searches = query_days.searches + excluded.searches,
-            zero_results = query_days.zero_results + excluded.zero_results
-        """,
-        columns,
-        rows,
-    )
+    key_columns = "site_id:int day:int query:text"
+    statement = _upsert("query_days", ("site_id", "day", "query"), QUERY_KINDS)
+    execute_rows(session, statement, f"{key_columns} {_integers(QUERY_KINDS)}", rows)
     lessened = [key for key, counts in sorted(queries.items()) if counts[0] < 0]
     if lessened:
         execute_rows(
             session,
             """
             DELETE FROM query_days
-            WHERE (site_id, day, query) IN (SELECT site_id, day, query FROM {rows} AS lessened) AND searches = 0
+            WHERE (site_id, day, query) IN (SELECT site_id, day, query FROM {rows} AS lessened)
+                AND searches = 0 AND clicks = 0
             """,
-            "site_id:int day:int query:text",
+            key_columns,
             lessened,
         )
+
+
+def _add_to_click_days(session: Session, changes: Changes) -> None:
+    rows = [(*key, *numbers) for key, numbers in sorted(changes.documents.items())]
+    if rows:
+        numbers = ("clicks", "positioned_clicks", "click_positions")
+        statement = _upsert("click_days", ("site_id", "day", "query", "document_id"), numbers)
+        columns = f"site_id:int day:int query:text document_id:text {_integers(numbers)}"
+        execute_rows(session, statement, columns, rows)
 
 
 def _window_starts(
@@ -174,30 +224,27 @@ def _window_starts(
     return starts
 
 
-_COUNTS = tuple(f"{kind}_{period}" for kind in ("searches", "zero_results") for period in PERIODS)
-_COUNT_COLUMNS = " ".join(f"{name}:int" for name in _COUNTS)
+_COUNTS = tuple(f"{kind}_{period}" for kind in QUERY_KINDS for period in PERIODS)
 _CHANGE_WINDOWS = f"""
-    INSERT INTO query_windows (scope, query, {", ".join(_COUNTS)})
-    SELECT scope, query, {", ".join(_COUNTS)} FROM {{rows}} AS changed WHERE true
-    ON CONFLICT (scope, query) DO UPDATE SET {", ".join(f"{c} = query_windows.{c} + excluded.{c}" for c in _COUNTS)}
-    RETURNING scope, query, {", ".join(_COUNTS)}
-"""  # noqa: S608 - made of constants
+    {_upsert("query_windows", ("scope", "query"), _COUNTS)} RETURNING scope, query, {", ".join(_COUNTS)}
+"""
+_DIFFERENT = tuple(f"queries_{period}" for period in PERIODS)
+Windows = dict[tuple[int, str], list[int]]
+"""(scope, query) to a number for each column of counts in ``query_windows``, in their order."""
 
 
-def change_windows(session: Session, windows: Mapping[tuple[int, str], list[int]]) -> None:
-    """Add to ``query_windows``, and keep ``scope_windows`` (how many queries have a count) in step.
-
-    Args:
-        windows: (scope, query) to what is added: searches in 7, 30, 90 days, zero-result searches in 7, 30, 90.
-    """
+def change_windows(session: Session, windows: Windows) -> None:
+    """Add to ``query_windows``, and keep ``scope_windows`` (how many queries were searched) in step."""
     rows = [(*key, *counts) for key, counts in sorted(windows.items()) if any(counts)]
     if not rows:
         return
     appeared: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
     emptied: list[tuple[int, str]] = []
-    for scope, query, *counts in execute_rows(session, _CHANGE_WINDOWS, f"scope:int query:text {_COUNT_COLUMNS}", rows):
+    for scope, query, *counts in execute_rows(
+        session, _CHANGE_WINDOWS, f"scope:int query:text {_integers(_COUNTS)}", rows
+    ):
         added = windows[scope, query]
-        for index in range(3):
+        for index in range(len(PERIODS)):  # The first columns are those of searches.
             appeared[scope][index] += (counts[index] > 0) - (counts[index] - added[index] > 0)
         if not any(counts):
             emptied.append((scope, query))
@@ -214,25 +261,12 @@ def change_windows(session: Session, windows: Mapping[tuple[int, str], list[int]
 def _add_to_scope_windows(session: Session, appeared: Mapping[int, list[int]]) -> None:
     rows = [(scope, *numbers) for scope, numbers in sorted(appeared.items()) if any(numbers)]
     if rows:
-        execute_rows(
-            session,
-            """
-            INSERT INTO scope_windows (scope, queries_7, queries_30, queries_90)
-            SELECT scope, queries_7, queries_30, queries_90 FROM {rows} AS changed WHERE true
-            ON CONFLICT (scope) DO UPDATE SET
-                queries_7 = scope_windows.queries_7 + excluded.queries_7,
-                queries_30 = scope_windows.queries_30 + excluded.queries_30,
-                queries_90 = scope_windows.queries_90 + excluded.queries_90
-            """,
-            "scope:int queries_7:int queries_30:int queries_90:int",
-            rows,
-        )
+        statement = _upsert("scope_windows", ("scope",), _DIFFERENT)
+        execute_rows(session, statement, _integers(("scope", *_DIFFERENT)), rows)
         session.execute(
             delete(ScopeWindow).where(
                 ScopeWindow.scope.in_([row[0] for row in rows if min(row[1:]) < 0]),
-                ScopeWindow.queries_7 == 0,
-                ScopeWindow.queries_30 == 0,
-                ScopeWindow.queries_90 == 0,
+                *(getattr(ScopeWindow, name) == 0 for name in _DIFFERENT),
             )
         )
 
@@ -281,20 +315,19 @@ def age_site(session: Session, site_id: int, period: int, today: int, *, step: i
         return False
     rows = session.execute(
         text(
-            """
-            SELECT day, query, searches, zero_results FROM query_days
+            f"""
+            SELECT day, query, {", ".join(QUERY_KINDS)} FROM query_days
             WHERE site_id = :site_id AND (day, query) > (:day, :query) AND day < :first_day
             ORDER BY day, query LIMIT :step
-            """
+            """  # noqa: S608 - made of constants
         ),
         {"site_id": site_id, "day": start.day, "query": start.query, "first_day": first_day, "step": step},
     ).all()
     index = PERIODS.index(period)
-    windows: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0] * 6)
-    for _, query, searches, zero_results in rows:
+    windows: Windows = defaultdict(lambda: [0] * len(_COUNTS))
+    for _, query, *counts in rows:
         for scope in (site_id, account_scope(start.account_id)):
-            windows[scope, query][index] -= searches
-            windows[scope, query][3 + index] -= zero_results
+            _add_to_window(windows[scope, query], index, counts, -1)
     change_windows(session, windows)
     point = (rows[-1].day, rows[-1].query) if len(rows) == step else (first_day, "")
     session.execute(
@@ -323,9 +356,7 @@ def rebuild_windows(session: Session, account_id: int, today: int) -> None:
     session.execute(delete(ScopeWindow).where(ScopeWindow.scope.in_([account_scope(account_id), *sites])))
     columns = ", ".join(_COUNTS)
     sums = ", ".join(
-        f"sum(CASE WHEN day > {today - period} THEN {kind} ELSE 0 END)"
-        for kind in ("searches", "zero_results")
-        for period in PERIODS
+        f"sum(CASE WHEN day > {today - period} THEN {kind} ELSE 0 END)" for kind in QUERY_KINDS for period in PERIODS
     )
     different = ", ".join(f"sum(CASE WHEN searches_{period} > 0 THEN 1 ELSE 0 END)" for period in PERIODS)
     for site_id in sites:
@@ -352,7 +383,7 @@ def rebuild_windows(session: Session, account_id: int, today: int) -> None:
     session.execute(
         text(
             f"""
-            INSERT INTO scope_windows (scope, queries_7, queries_30, queries_90)
+            INSERT INTO scope_windows (scope, {", ".join(_DIFFERENT)})
             SELECT scope, {different} FROM query_windows
             WHERE scope = :account OR scope IN (SELECT site_id FROM window_starts WHERE account_id = :account_id)
             GROUP BY scope

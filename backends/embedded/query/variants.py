@@ -51,6 +51,11 @@ class TermVariant:
     errors: int = 0
     words: tuple[str, ...] = ()
 
+    @property
+    def is_correction(self) -> bool:
+        """Tell whether the word was mistyped if this is what was meant."""
+        return self.errors > 1
+
 
 @dataclass(frozen=True, slots=True)
 class Expansion:

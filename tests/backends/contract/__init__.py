@@ -15,8 +15,10 @@ from tests.backends.contract.highlighting import HighlightContract
 from tests.backends.contract.hits import HitContract
 from tests.backends.contract.indexes import IndexContract
 from tests.backends.contract.letters import LetterContract
+from tests.backends.contract.matched import MatchedContract
 from tests.backends.contract.matching import CommonMatchingContract, MatchingContract
 from tests.backends.contract.sorting import SortContract
+from tests.backends.contract.titles import TitleContract
 from tests.backends.contract.writes import WriteContract
 
 __all__ = ["SHOP", "BackendContract", "Case", "MatchingContract", "case_fixture", "has_native_filters", "page"]
@@ -28,10 +30,12 @@ class BackendContract(
     WriteContract,
     HitContract,
     CommonMatchingContract,
+    MatchedContract,
     FilterContract,
     SortContract,
     FacetContract,
     HighlightContract,
+    TitleContract,
     ConcurrencyContract,
 ):
     """What every engine promises."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from backends.base import Highlight, SearchSettings, SortKey
+from backends.base import Highlight, Matched, SearchSettings, SortKey
 from tests.backends.contract.case import Case, page
 
 
@@ -82,6 +82,12 @@ class MatchingContract:
     def test_a_version_does_not_match_its_parts_elsewhere(self, case: Case) -> None:
         case.add(page("a", "Python 3.11.7"), page("b", "Python", "7 of 11 in 3"))
         assert case.ids("3.11.7") == ["a"]
+
+    def test_a_word_that_documents_have_in_two_is_found_and_not_replaced(self, case: Case) -> None:
+        case.add(page("a", "Desk lamp"), page("b", "Lamp"))
+        result = case.search("desklamp")
+        assert [hit.id for hit in result.hits] == ["a"]
+        assert (result.matched, result.corrected_query) == (Matched.ALL, None)
 
     def test_a_phrase_matches_only_in_order(self, case: Case) -> None:
         case.add(

@@ -356,7 +356,8 @@ class FakeTypesense:
     def matching(
         self, collection: Collection, passing: list[dict[str, Any]], params: Mapping[str, str]
     ) -> list[tuple[dict[str, Any], tuple[int, ...], dict[str, list[str]]]]:
-        needs = parse_query(params.get("q", ""), collection.separators)
+        prefix = "true" in params.get("prefix", "true")
+        needs = parse_query(params.get("q", ""), collection.separators, prefix=prefix)
         if params.get("q") == "*" or not needs:
             return [(document, (0,), {}) for document in passing]
         fields = tuple(params["query_by"].split(","))

@@ -72,17 +72,20 @@ class Need:
     words: tuple[str, ...]
     excluded: bool = False
     last: bool = False
+    quoted: bool = False
 
 
-def parse_query(text: str, separators: Sequence[str], fold: Callable[[str], str] = fold) -> list[Need]:
+def parse_query(
+    text: str, separators: Sequence[str], fold: Callable[[str], str] = fold, *, prefix: bool = True
+) -> list[Need]:
     needs: list[Need] = []
     for minus, phrase, plain in _QUERY.findall(text):
         words = tokens(phrase or plain, separators, fold)
         if phrase:
-            needs.append(Need(tuple(words), bool(minus)))
+            needs.append(Need(tuple(words), bool(minus), quoted=True))
         else:
             needs += [Need((word,), bool(minus)) for word in words]
-    if needs and not needs[-1].excluded and len(needs[-1].words) == 1:
+    if prefix and needs and not (needs[-1].excluded or needs[-1].quoted):
         needs[-1] = Need(needs[-1].words, last=True)
     return needs
 
@@ -107,6 +110,8 @@ def _match_word(need: Need, words: Sequence[str], typos: int, wishes: Wishes) ->
     best: tuple[int, str] | None = None
     if wanted in words:
         return 0, wanted
+    if need.quoted:
+        return None
     for word in dict.fromkeys(words):
         cost = None
         if need.last and word.startswith(wanted):

@@ -120,6 +120,18 @@ def test_nothing_found_says_what_to_do(person: Person, harbour: Tenant) -> None:
     assert "No results for “zeppelin”" in person.page.text
 
 
+@pytest.mark.parametrize(("q", "said"), [
+    ("harbuor ships", "Showing results for harbour ships instead of “harbuor ships”."),
+    ("harbour zeppelin", "No page has every word. These have some of them."),
+])  # fmt: skip
+def test_words_that_no_page_has_are_told(person: Person, harbour: Tenant, q: str, said: str) -> None:
+    person.go(f"/sites/{harbour.site_id}/try?q={q}")
+    assert said in person.page.text
+    person.go(f"/sites/{harbour.site_id}/try?q=harbour+ships")
+    assert said not in person.page.text
+    assert "every word" not in person.page.text
+
+
 def test_a_site_without_pages_says_so(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}/try")
     assert "No pages yet" in person.page.text
@@ -183,6 +195,7 @@ def test_programs_get_the_search_answer(harbour: Tenant) -> None:
     expected = harbour.search.get("/v1/search?q=harbour&limit=10&highlight=true&facets=*").get_json()
     for results in (answer["results"], expected["results"]):
         results.pop("processingTimeMs")
+        assert results.pop("query_id")
     assert answer["results"] == expected["results"]
     assert answer["remaining_quota"] == {"daily_limit": 10_000, "used_today": 0, "unlimited": False}
     response = harbour.browser.get(f"/sites/{harbour.site_id}/try")

@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, delete, insert, text
 
 from app.models import Account, Base, Site
 from app.services.analytics.event_retention import remove_step
-from app.services.analytics.events import EventRecorder, SearchEvent, forget_site
+from app.services.analytics.events import Click, EventRecorder, SearchEvent, forget_site
 from app.storage.database import Database, normalized_url
 from tests.postgres import PostgresServer
 
@@ -162,6 +162,20 @@ def search(
     session_id: str | None = None,
     response_ms: int | None = None,
     seconds: float = 0,
+    matched: str | None = None,
 ) -> SearchEvent:
     """A search ``seconds`` after the frozen moment."""
-    return SearchEvent(site_id, query, results, MOMENT + timedelta(seconds=seconds), session_id, response_ms)
+    return SearchEvent(site_id, query, results, MOMENT + timedelta(seconds=seconds), session_id, response_ms, matched)
+
+
+def click(
+    query: str = "docs",
+    document_id: str = "page-1",
+    *,
+    site_id: int = 1,
+    search_key: int = 1,
+    position: int | None = 1,
+    seconds: float = 0,
+) -> Click:
+    """A click ``seconds`` after the frozen moment."""
+    return Click(site_id, search_key, query, document_id, position, MOMENT + timedelta(seconds=seconds))

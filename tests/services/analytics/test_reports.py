@@ -7,17 +7,20 @@ from datetime import date, timedelta
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import func, select
 
+from app.models import QueryDay
 from app.models.base import to_microseconds
-from app.models.events import DAY_MICROSECONDS
+from app.models.events import DAY_MICROSECONDS, PERIODS
 from app.services.analytics.event_ingestion import ingest
-from app.services.analytics.event_journal import JournalEntry, SearchEvent
+from app.services.analytics.event_journal import ClickEntry, JournalEntry, SearchEntry
+from app.services.analytics.events import Click, SearchEvent
 from app.services.analytics.reports import get_analytics
-from app.services.analytics.rollups import PERIODS, age_site
+from app.services.analytics.rollups import age_site
 from app.storage.database import Database
 
 from .conftest import MOMENT, SITES, delete_site, start_afresh
-from .oracle import count
+from .oracle import Event, count, visitors
 
 MIDNIGHT = MOMENT.replace(hour=0)
 QUERIES = ("a", "ab", "abc", " A  B", "ab c", "b", "B", "ba", "é", "e\u0301", "E", "Z", "zz", "日本", "-", "\U0001f600")
@@ -57,20 +60,32 @@ keystrokes = st.builds(
     ),
     session_id=st.sampled_from(["s", "s", "s", "t"]),
     response_ms=st.sampled_from([None, 0, 3, 10]),
+    matched=st.sampled_from([None, "all", "some"]),
+)
+moments = st.builds(
+    lambda days: MOMENT - timedelta(days=days),
+    st.sampled_from([-1, 0, 1, 5, 6, 6, 7, 13, 28, 29, 29, 30, 88, 89, 89, 90, 95, 179, 180]),
 )
 spread = st.builds(
     SearchEvent,
     site_id=st.sampled_from([1, 1, 2, 3]),
     query=st.sampled_from(QUERIES),
     results_count=st.sampled_from([0, 0, 1, 7]),
-    occurred_at=st.builds(
-        lambda days: MOMENT - timedelta(days=days),
-        st.sampled_from([-1, 0, 1, 5, 6, 6, 7, 28, 29, 29, 30, 88, 89, 89, 90, 95]),
-    ),
+    occurred_at=moments,
     session_id=st.none(),
     response_ms=st.none(),
+    matched=st.sampled_from([None, "some", "corrected"]),
 )
-arrivals = st.lists(keystrokes, min_size=1, max_size=6) | st.lists(spread, min_size=8, max_size=30)
+clicks = st.builds(
+    Click,
+    site_id=st.sampled_from([1, 1, 2, 3]),
+    search_key=st.integers(1, 20),
+    query=st.sampled_from(QUERIES),
+    document_id=st.sampled_from(["x", "y"]),
+    position=st.sampled_from([None, 1, 2, 30]),
+    occurred_at=moments,
+)
+arrivals = st.lists(keystrokes, min_size=1, max_size=6) | st.lists(spread | spread | clicks, min_size=8, max_size=30)
 passing = st.builds(PassDays, st.sampled_from([-1, 1, 1, 1, 2, 7, 40]))
 ageing = st.builds(Age, st.sampled_from([1, 1, 2, 3]), st.sampled_from([7, 7, 30, 90]), st.integers(1, 3))
 deletion = st.builds(DeleteSite, st.sampled_from(sorted(SITES)))
@@ -86,7 +101,7 @@ actions = st.lists(
 def test_the_analytics_equal_a_plain_count(module_database: Database, actions: list[object]) -> None:
     database = module_database
     start_afresh(database)
-    arrived: list[SearchEvent] = []
+    arrived: list[Event] = []
     deleted: set[int] = set()
     today = MOMENT.date()
     for number, action in enumerate(actions):
@@ -108,28 +123,53 @@ def test_the_analytics_equal_a_plain_count(module_database: Database, actions: l
         if not isinstance(action, list) or number == len(actions) - 1:
             living = [event for event in arrived if event.site_id not in deleted]
             assert_counted(database, living, set(SITES) - deleted, today)
+            assert_visitors_counted(database, living)
 
 
-def assert_counted(database: Database, living: list[SearchEvent], site_ids: set[int], today: date) -> None:
+def assert_counted(database: Database, living: list[Event], site_ids: set[int], today: date) -> None:
     """Every window of every account and site says what counting anew says."""
     with database.read() as session:
         for period in PERIODS:
             for account_id in set(SITES.values()):
                 own = {site for site, owner in SITES.items() if owner == account_id}
                 assert get_analytics(session, account_id, period, today=today) == count(living, own, period, today)
+                assert get_analytics(session, account_id, period, today=today, limit=2) == count(
+                    living, own, period, today, limit=2
+                )
                 for site_id in own & site_ids:
                     assert get_analytics(session, account_id, period, site_id=site_id, today=today) == count(
                         living, {site_id}, period, today
                     )
 
 
-def entry(event: SearchEvent, recorded_at: int) -> JournalEntry:
-    return JournalEntry(
+def assert_visitors_counted(database: Database, living: list[Event]) -> None:
+    """The visitors of every query of every site are those that counting anew finds."""
+    with database.read() as session:
+        rows = session.execute(
+            select(
+                QueryDay.site_id,
+                QueryDay.query,
+                func.sum(QueryDay.found_visitors),
+                func.sum(QueryDay.missed_visitors),
+            ).group_by(QueryDay.site_id, QueryDay.query)
+        ).all()
+    for site_id, query, found, missed in rows:
+        assert found == visitors(living, site_id, query, found=True), query
+        assert missed == visitors(living, site_id, query, found=False), query
+
+
+def entry(event: Event, recorded_at: int) -> JournalEntry:
+    """An event as read back from a journal."""
+    occurred_at = to_microseconds(event.occurred_at)
+    if isinstance(event, Click):
+        return ClickEntry(event.site_id, occurred_at, event.search_key, event.query, event.document_id, event.position)
+    return SearchEntry(
         site_id=event.site_id,
-        occurred_at=to_microseconds(event.occurred_at),
+        occurred_at=occurred_at,
         recorded_at=recorded_at,
         results_count=event.results_count,
         response_ms=event.response_ms,
         session_id=event.session_id,
         query=event.query,
+        matched=event.matched,
     )

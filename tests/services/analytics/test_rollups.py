@@ -8,29 +8,29 @@ from datetime import date, timedelta
 import pytest
 
 from app.models.base import to_microseconds
-from app.models.events import DAY_MICROSECONDS
+from app.models.events import DAY_MICROSECONDS, PERIODS
 from app.services.analytics.event_ingestion import ingest
-from app.services.analytics.event_journal import SearchEvent
 from app.services.analytics.reports import get_analytics
-from app.services.analytics.rollups import PERIODS, age_site, age_windows, rebuild_windows
+from app.services.analytics.rollups import age_site, age_windows, rebuild_windows
 from app.storage.database import Database
 
-from .conftest import MOMENT, SITES, TODAY, search
+from .conftest import MOMENT, SITES, TODAY, click, search
+from .oracle import Event, count
 from .test_reports import assert_counted, entry
 
 TODAY_NUMBER = to_microseconds(MOMENT) // DAY_MICROSECONDS
 DAY_SECONDS = 86_400
 QUERIES = ("a", "b", "c", "d", "e")
 
-Arrive = Callable[..., list[SearchEvent]]
+Arrive = Callable[..., list[Event]]
 
 
 @pytest.fixture
 def arrive(database: Database) -> Arrive:
     """Let events arrive; gives all that have so far."""
-    arrived: list[SearchEvent] = []
+    arrived: list[Event] = []
 
-    def arrive(*events: SearchEvent) -> list[SearchEvent]:
+    def arrive(*events: Event) -> list[Event]:
         with database.write() as session:
             ingest(session, [entry(event, len(arrived)) for event in events], TODAY_NUMBER)
         arrived.extend(events)
@@ -39,14 +39,20 @@ def arrive(database: Database) -> Arrive:
     return arrive
 
 
-def full_days(period: int) -> list[SearchEvent]:
-    """Five queries on the first two days of a window and on the last, at two sites of one account."""
-    return [
+def full_days(period: int) -> list[Event]:
+    """Five queries on the first two days of a window and on the last, at two sites of one account; some clicked."""
+    searches: list[Event] = [
         search(query, site_id=site_id, seconds=-days * DAY_SECONDS, results=number % 2)
         for days in (period - 1, period - 2, 0)
         for site_id in (1, 2)
         for number, query in enumerate(QUERIES)
     ]
+    clicks = [
+        click(query, site_id=site_id, seconds=-days * DAY_SECONDS, search_key=1000 * period + 10 * days + site_id)
+        for query, days in (("b", period - 1), ("d", period - 2), ("d", 0), ("gone", period - 1))
+        for site_id in (1, 2)
+    ]
+    return [*searches, *clicks]
 
 
 @pytest.mark.parametrize("period", PERIODS)
@@ -77,6 +83,23 @@ def test_a_machine_whose_clock_is_behind_still_sees_its_own_day(database: Databa
     while age_windows(database, TODAY_NUMBER):
         pass
     assert_counted(database, arrive(search()), set(SITES), TODAY - timedelta(days=back))
+
+
+@pytest.mark.parametrize("limit", [2, 10, 100])
+def test_queries_whose_clicks_have_left_the_window_are_without_clicks(
+    database: Database, arrive: Arrive, limit: int
+) -> None:
+    queries = [f"q{n:03}" for n in range(90)]
+    arrived = arrive(
+        *(search(query) for number, query in enumerate(queries) for _ in range(1 + number % 4)),
+        *(click(query, seconds=-6 * DAY_SECONDS, search_key=n) for n, query in enumerate(queries) if n % 3),
+        *(search(query, seconds=-6 * DAY_SECONDS, results=0) for query in queries[::2]),
+    )
+    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=1))
+    with database.read() as session:
+        found = get_analytics(session, 1, 7, site_id=1, today=TODAY + timedelta(days=1), limit=limit)
+    assert found.no_click_queries == count(arrived, {1}, 7, TODAY + timedelta(days=1), limit=limit).no_click_queries
+    assert len(found.no_click_queries) == min(limit, len(queries))
 
 
 def test_events_of_tomorrow_are_not_counted_today(database: Database, arrive: Arrive) -> None:

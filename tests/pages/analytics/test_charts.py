@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.pages.charts import HEIGHT, draw_chart, nice_ceiling
+from app.pages.analytics.charts import HEIGHT, draw_chart, nice_ceiling
+from app.services.analytics.query_reports import QueryDayCount
 from app.services.analytics.reports import DayCount
 
 FIRST = date(2024, 5, 1)
@@ -47,3 +48,29 @@ def test_the_chart_says_what_it_shows() -> None:
     assert draw_chart(series((3, 1), (1200, 20), (0, 0))).summary == (
         "1,203 searches in 3 days, 21 of them without results; the busiest day was 2 May 2024 with 1,200."
     )
+
+
+@pytest.mark.parametrize(
+    ("days", "labels"),
+    [
+        (7, ["1 May", "2 May", "3 May", "4 May", "5 May", "6 May", "7 May"]),
+        (30, ["1 May", "7 May", "13 May", "19 May", "25 May"]),
+        (90, ["1 May", "19 May", "6 Jun", "24 Jun", "12 Jul"]),
+    ],
+)
+def test_the_axis_of_days_has_labels_at_even_distances(days: int, labels: list[str]) -> None:
+    chart = draw_chart(series(*[(1, 0)] * days))
+
+    assert [tick.text for tick in chart.ticks] == labels
+    assert [tick.x * len(labels) for tick in chart.ticks] == [chart.width * place for place in range(len(labels))]
+
+
+@pytest.mark.parametrize(("most", "levels"), [(0, (4, 2, 0)), (5, (5, 0)), (37, (40, 20, 0)), (450, (500, 250, 0))])
+def test_the_axis_of_searches_has_whole_numbers(most: int, levels: tuple[int, ...]) -> None:
+    assert tuple(draw_chart(series((most, 0))).levels) == levels
+
+
+def test_each_day_is_told_in_words() -> None:
+    assert draw_chart(series((1200, 1))).bars[0].text == "1 May 2024: 1,200 searches, 1 without results"
+    day = QueryDayCount(FIRST, 1, 0, 2)
+    assert draw_chart([day]).bars[0].text == "1 May 2024: 1 search, 0 without results, 2 clicks"

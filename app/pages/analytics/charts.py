@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from math import ceil, log10
 
+from app.services.analytics.query_reports import QueryDayCount
 from app.services.analytics.reports import DayCount
 from app.wording import counted, day_text, number
 
 HEIGHT = 100
 DAY_WIDTH = 10
 GAP = 2
+MOST_LABELS = 7
+FEWER_LABELS = 5
+"""Labels of the days, where there is no room for one each."""
+
+Day = DayCount | QueryDayCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +26,30 @@ class Bar:
     """One day's bar: searches that found something, and below them those that found nothing.
 
     Attributes:
+        text: What it shows, in words.
         x, found_y, found_height, empty_y, empty_height: In units of the chart.
     """
 
-    day: DayCount
+    day: Day
+    text: str
     x: int
     found_y: float
     found_height: float
     empty_y: float
     empty_height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A label of the axis of days.
+
+    Attributes:
+        x: Where its day begins, in units of the chart.
+    """
+
+    date: date
+    text: str
+    x: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +59,23 @@ class Chart:
     Attributes:
         width, height: Of its coordinates.
         top: The number at its upper edge.
+        levels: Numbers that the axis of searches shows, from the top; evenly spaced.
+        ticks: Labels of the axis of days, evenly spaced, the first at the left edge.
         summary: What it shows, as a sentence.
+        has_clicks: Whether its days tell clicks.
     """
 
     bars: Sequence[Bar]
     width: int
     height: int
     top: int
+    levels: Sequence[int]
+    ticks: Sequence[Tick]
     summary: str
+    has_clicks: bool
 
 
-def draw_chart(series: Sequence[DayCount]) -> Chart:
+def draw_chart(series: Sequence[Day]) -> Chart:
     """The chart of a series of days, oldest first."""
     top = nice_ceiling(max((day.searches for day in series), default=0))
     bars = []
@@ -57,6 +85,7 @@ def draw_chart(series: Sequence[DayCount]) -> Chart:
         bars.append(
             Bar(
                 day=day,
+                text=_text(day),
                 x=position * DAY_WIDTH + GAP // 2,
                 found_y=round(HEIGHT - found - empty, 2),
                 found_height=round(found, 2),
@@ -64,7 +93,21 @@ def draw_chart(series: Sequence[DayCount]) -> Chart:
                 empty_height=round(empty, 2),
             )
         )
-    return Chart(bars, len(series) * DAY_WIDTH, HEIGHT, top, _summary(series))
+    step = 1 if len(series) <= MOST_LABELS else ceil(len(series) / FEWER_LABELS)
+    ticks = [
+        Tick(series[position].date, f"{series[position].date.day} {series[position].date:%b}", position * DAY_WIDTH)
+        for position in range(0, len(series), step)
+    ]
+    return Chart(
+        bars=bars,
+        width=len(series) * DAY_WIDTH,
+        height=HEIGHT,
+        top=top,
+        levels=(top, 0) if top % 2 else (top, top // 2, 0),
+        ticks=ticks,
+        summary=_summary(series),
+        has_clicks=any(isinstance(day, QueryDayCount) for day in series),
+    )
 
 
 def nice_ceiling(most: int) -> int:
@@ -78,7 +121,14 @@ def nice_ceiling(most: int) -> int:
     return ceil(most / magnitude) * magnitude
 
 
-def _summary(series: Sequence[DayCount]) -> str:
+def _text(day: Day) -> str:
+    clicks = f", {counted(day.clicks, 'click')}" if isinstance(day, QueryDayCount) else ""
+    return (
+        f"{day_text(day.date)}: {counted(day.searches, 'search')}, {number(day.zero_results)} without results{clicks}"
+    )
+
+
+def _summary(series: Sequence[Day]) -> str:
     total = sum(day.searches for day in series)
     if total == 0:
         return f"No searches in the last {counted(len(series), 'day')}."

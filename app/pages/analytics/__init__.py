@@ -1,0 +1,1 @@
+"""The pages that tell what was searched, and what to do about it."""

@@ -1,0 +1,36 @@
+"""The lists of analytics as a file."""
+
+from __future__ import annotations
+
+from flask import Response
+
+from app.clock import today
+from app.pages.analytics.choice import choose_site
+from app.pages.analytics.lists import LONGEST
+from app.runtime import runtime
+from app.services.analytics.csv_export import encode_csv
+from app.services.analytics.reports import get_analytics
+from app.web.request_checks import current_caller
+from schemas.analytics import PERIODS
+
+
+def export_analytics() -> Response:
+    """The lists of queries of one site or of all, over a period, as CSV.
+
+    Raises:
+        ApiError: 400, 404.
+    """
+    choice = choose_site()
+    with runtime().database.read() as session:
+        analytics = get_analytics(
+            session,
+            current_caller().account.id,
+            PERIODS[choice.period],
+            site_id=None if choice.site is None else choice.site.id,
+            today=today(),
+            limit=LONGEST,
+        )
+    response = Response(encode_csv(analytics), content_type="text/csv; charset=utf-8")
+    name = "analytics" if choice.site is None else f"analytics-site-{choice.site.id}"
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}-{choice.period}.csv"'
+    return response

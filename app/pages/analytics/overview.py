@@ -1,0 +1,61 @@
+"""What was searched for, found, and clicked."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from flask import request
+
+from app.clock import today
+from app.pages.analytics import lists
+from app.pages.analytics.charts import draw_chart
+from app.pages.analytics.choice import choose_site
+from app.pages.analytics.figures import make_figures, percent
+from app.pages.layout import render
+from app.runtime import runtime
+from app.services.analytics.reports import get_analytics
+from app.web.request_checks import current_caller
+from schemas.analytics import PERIODS
+
+SHORT_LIST = 10
+"""Queries of each list that the page shows."""
+PERIOD_TEXTS = {name: f"{days} days" for name, days in PERIODS.items()}
+
+
+def show_analytics() -> str:
+    """Searches of one site or of all, over a period; or one of their lists in full.
+
+    Raises:
+        ApiError: 400, 404.
+    """
+    choice = choose_site()
+    kind = lists.find_kind(request.args.get("list", ""))
+    with runtime().database.read() as session:
+        analytics = get_analytics(
+            session,
+            current_caller().account.id,
+            PERIODS[choice.period],
+            site_id=None if choice.site is None else choice.site.id,
+            today=today(),
+            limit=SHORT_LIST if kind is None else lists.LONGEST,
+        )
+    common = {
+        "choice": choice,
+        "site": choice.site,
+        "periods": PERIOD_TEXTS,
+        "percent": percent,
+        "query_string": urlencode(choice.query),
+    }
+    if kind is not None:
+        shown = lists.make_list(lists.items_of(analytics, kind), kind, choice.query)
+        return render("analytics_list.html", shown=shown, **common)
+    return render(
+        "analytics.html",
+        analytics=analytics,
+        figures=make_figures(analytics),
+        chart=draw_chart(analytics.series),
+        lists=[(kind, lists.items_of(analytics, kind)) for kind in lists.KINDS],
+        has_clicks=bool(analytics.totals.clicks),
+        short=SHORT_LIST,
+        **common,
+    )

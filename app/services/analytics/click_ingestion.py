@@ -1,0 +1,79 @@
+"""Moving clicks into the tables: each once, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy.orm import Session
+
+from app.models.events import DAY_MICROSECONDS
+from app.services.analytics.bulk_sql import execute_rows
+from app.services.analytics.event_journal import ClickEntry
+from app.services.analytics.rollups import Changes
+from backends.text import normal_form
+
+
+def ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Changes) -> None:
+    """Store clicks and count those that are new.
+
+    Args:
+        session: A write transaction that has locked the accounts of all ``entries``.
+        entries: In order of arrival.
+        changes: Where they are counted.
+    """
+    clicks: dict[tuple[int, int, str], ClickEntry] = {}
+    for entry in entries:
+        clicks.setdefault((entry.site_id, entry.search_key, entry.document_id), entry)
+    if not clicks:
+        return
+    clicked = _clicked_searches(session, clicks.values())
+    added = _insert(session, clicks.values())
+    for key, click in clicks.items():
+        if key in added:
+            search = click.site_id, click.search_key
+            day = click.occurred_at // DAY_MICROSECONDS
+            query = normal_form(click.query)
+            changes.add_click(click.site_id, day, query, click.document_id, click.position, first=search not in clicked)
+            clicked.add(search)
+
+
+def _clicked_searches(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, int]]:
+    """Site and search key of those searches that were clicked before."""
+    rows = execute_rows(
+        session,
+        """
+        SELECT site_id, search_key FROM {rows} AS search WHERE EXISTS (
+            SELECT 1 FROM search_clicks AS click
+            WHERE click.site_id = search.site_id AND click.search_key = search.search_key
+        )
+        """,
+        "site_id:int search_key:int",
+        sorted({(click.site_id, click.search_key) for click in clicks}),
+    )
+    return {(site_id, search_key) for site_id, search_key in rows}
+
+
+def _insert(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, int, str]]:
+    """Site, search key and document of those that were not there."""
+    columns = "site_id, search_key, query, document_id, position, occurred_at"
+    rows = execute_rows(
+        session,
+        f"""
+        INSERT INTO search_clicks ({columns}) SELECT {columns} FROM {{rows}} AS added WHERE true ORDER BY row_number
+        ON CONFLICT (site_id, search_key, document_id) DO NOTHING
+        RETURNING site_id, search_key, document_id
+        """,  # noqa: S608 - made of constants
+        "site_id:int search_key:int query:text document_id:text position:int occurred_at:int",
+        [
+            (
+                click.site_id,
+                click.search_key,
+                normal_form(click.query),
+                click.document_id,
+                click.position,
+                click.occurred_at,
+            )
+            for click in clicks
+        ],
+    )
+    return {(site_id, search_key, document_id) for site_id, search_key, document_id in rows}

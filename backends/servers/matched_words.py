@@ -1,0 +1,182 @@
+"""Which words of a query a search found, for servers that do not tell.
+
+What is at hand says most of it: if the best hit has every word as typed, so it is. Otherwise the server is asked, in
+one more request, for the best document that has every word with typing errors forgiven, and which of the words that
+the hit lacks are in any document as typed. What the other ones were taken for stands in that best document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rapidfuzz.distance import OSA
+
+from backends.base import MATCH_ALL, Matched, SearchQuery
+from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM, searched_fields
+from backends.servers.tokenizer import Fold, QueryPart, fold_word, has_signs, spell_signs
+from backends.text import UNSPACED_RUN, WORD
+
+FORGIVEN_WORDS = 10
+"""Words of a query that may have typing errors; a longer one must have none.
+
+Typesense's search for them takes it most of a second, and Meilisearch does not search further words at all.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SoughtWord:
+    """A word of a query.
+
+    Attributes:
+        word: Folded.
+        is_run: Whether it is a run of letters without spaces, which matches inside a run.
+        is_open: Whether longer words match, too: it is the last one, and may not be finished.
+        may_be_mistyped: Whether it is forgiven typing errors.
+    """
+
+    word: str
+    is_run: bool
+    is_open: bool
+    may_be_mistyped: bool
+
+    def matches(self, found: str) -> bool:
+        """Tell whether a folded word is this one."""
+        return found.startswith(self.word) if self.is_open else found == self.word
+
+    def stands_in(self, lowered: str) -> bool:
+        """Tell whether a text in lower case has it; one with accents may have it nevertheless."""
+        at = lowered.find(self.word)
+        if self.is_run:
+            return at >= 0
+        while at >= 0:
+            end = at + len(self.word)
+            if not lowered[at - 1 : at].isalnum() and (self.is_open or not lowered[end : end + 1].isalnum()):
+                return True
+            at = lowered.find(self.word, at + 1)
+        return False
+
+    def errors_to(self, found: str) -> int:
+        """With how many typing errors a folded word is this one, or begins with it if it is not finished."""
+        size, most = len(self.word), self.forgiven
+        shapes = {found, *(found[: size + more] for more in range(-most, most + 1) if self.is_open)}
+        return min(OSA.distance(self.word, each, score_cutoff=most) for each in shapes)
+
+    @property
+    def forgiven(self) -> int:
+        """How many typing errors it is forgiven."""
+        if not self.may_be_mistyped:
+            return 0
+        return 2 if len(self.word) >= TWO_ERRORS_FROM else 1
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWords:
+    """What a server was asked.
+
+    Attributes:
+        best: The best document that has every word of the query; ``None`` if there is none.
+        known: For each word asked for, whether a document has it as typed.
+    """
+
+    best: Mapping[str, Any] | None
+    known: Sequence[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class WordSearch:
+    """A query whose matches are looked into.
+
+    Attributes:
+        parts: Its words.
+        fold: How they are folded.
+    """
+
+    query: SearchQuery
+    parts: tuple[QueryPart, ...]
+    fold: Fold = fold_word
+
+    def matched(
+        self,
+        total: int,
+        *,
+        pinned: bool,
+        best: Mapping[str, Any] | None,
+        ask: Callable[[Sequence[SoughtWord]], AskedWords],
+    ) -> tuple[Matched, str | None]:
+        """Which words were found, and the query with those replaced that were not, if there are such.
+
+        Args:
+            total: Number of documents found.
+            pinned: Whether pinned ones are among them.
+            best: The document of the first hit that is not pinned, if one is at hand.
+            ask: Asks the server about the whole query, and about some of its words.
+        """
+        if self.query.text == MATCH_ALL:
+            return Matched.ALL, None
+        if not total:
+            return Matched.SOME, None
+        sought = self._sought()
+        lacking = sought if best is None else self._lacking(sought, best)
+        if not lacking:
+            return Matched.ALL, None
+        doubtful = [each for each in lacking if each.may_be_mistyped]
+        asked = ask(doubtful)
+        if asked.best is None:
+            return Matched.ALL if pinned else Matched.SOME, None
+        unknown = [each for each, known in zip(doubtful, asked.known, strict=True) if not known]
+        replaced = dict(self._replacements(unknown, asked.best))
+        if not replaced:
+            return Matched.ALL, None
+        text = WORD.sub(lambda match: replaced.get(self.fold(match[0]), match[0]), self.query.text)
+        return Matched.CORRECTED, text
+
+    def _sought(self) -> list[SoughtWord]:
+        parts = [part for part in self.parts if not part.excluded]
+        forgiving = sum(len(part.words) for part in self.parts) <= FORGIVEN_WORDS
+        found = {}
+        for part in parts:
+            for at, word in enumerate(part.words, 1):
+                is_run = UNSPACED_RUN.match(word) is not None
+                is_open = part is self.parts[-1] and at == len(part.words) and not part.phrase
+                mistyped = forgiving and not (part.phrase or is_run) and len(word) >= ONE_ERROR_FROM
+                found[word] = SoughtWord(word, is_run, is_open, mistyped)
+        return list(found.values())
+
+    def _texts(self, document: Mapping[str, Any]) -> Iterator[str]:
+        for name in searched_fields(self.query):
+            text = document.get(name)
+            if isinstance(text, str):
+                yield text
+
+    def has(self, sought: SoughtWord, document: Mapping[str, Any]) -> bool:
+        """Tell whether a document has a word as typed."""
+        return not self._lacking([sought], document)
+
+    def _lacking(self, sought: Sequence[SoughtWord], document: Mapping[str, Any]) -> Sequence[SoughtWord]:
+        """The words that a document does not have as typed."""
+        for text in self._texts(document):
+            lowered = text.lower()
+            sought = [each for each in sought if not each.stands_in(lowered)]
+            if sought and (not text.isascii() or has_signs(text)):
+                words = set(self._words(text))
+                sought = [each for each in sought if not any(map(each.matches, words))]
+            if not sought:
+                break
+        return sought
+
+    def _words(self, text: str) -> Iterator[str]:
+        return (self.fold(match[0]) for match in WORD.finditer(spell_signs(text)))
+
+    def _replacements(self, unknown: Sequence[SoughtWord], document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """For words that exist nowhere, the most similar ones of a document, if they are so similar."""
+        written: dict[str, str] = {}
+        if unknown:
+            for text in self._texts(document):
+                for match in WORD.finditer(text):
+                    written.setdefault(self.fold(match[0]), match[0].lower())
+        for sought in unknown:
+            errors, found = min(((sought.errors_to(word), word) for word in written), default=(0, ""))
+            if found and 0 < errors <= sought.forgiven:
+                yield sought.word, written[found]

@@ -1,0 +1,110 @@
+"""Which words of a query were found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from backends.base import MATCH_ALL, Highlight, Matched, SearchSettings, SortKey
+from tests.backends.contract.case import Case, page
+
+LIBRARY = (
+    page("guide", "Documentation guide", "How to search the documents in München"),
+    page("pie", "Apple pie", "Banana bread and cake", color="red"),
+    page("crumble", "Apple", "Cherry crumble", color="green"),
+    page("lamp", "Desk lamp", "Set it up in the hall"),
+    page("once", "Serch", "A word that somebody mistyped"),
+    page("otter", "Otters", "An apple a day", date="2025-01-01"),
+)
+
+ALL, SOME, CORRECTED = Matched.ALL, Matched.SOME, Matched.CORRECTED
+
+
+class MatchedContract:
+    @pytest.mark.parametrize(("text", "matched", "corrected"), [
+        (MATCH_ALL, ALL, None),
+        ("documentation", ALL, None),
+        ("docume", ALL, None),
+        ("DOCUMENTATION Guide", ALL, None),
+        ("munchen", ALL, None),
+        ("apple cherry", ALL, None),
+        ('"apple pie"', ALL, None),
+        ("apple -cherry", ALL, None),
+        ("-apple", ALL, None),
+        ("serch guide", ALL, None),
+        ("banana cherry", SOME, None),
+        ("apple xqzzyq", SOME, None),
+        ("documantation cherry", SOME, None),
+        ("xqzzyq", SOME, None),
+        ("...", SOME, None),
+        ("documantation", CORRECTED, "documentation"),
+        ("documantation guide", CORRECTED, "documentation guide"),
+        ("The Guide, documnetation", CORRECTED, "The Guide, documentation"),
+        ("bannana bread -chery", CORRECTED, "banana bread -chery"),
+        ("Münhcen", CORRECTED, "münchen"),
+        ("chery crumbel", CORRECTED, "cherry crumble"),
+    ])  # fmt: skip
+    def test_a_search_tells_whether_a_document_has_every_word(
+        self, case: Case, text: str, matched: Matched, corrected: str | None
+    ) -> None:
+        case.add(*LIBRARY)
+        result = case.search(text, settings=SearchSettings(stop_words=frozenset({"the"})))
+        assert (result.matched, result.corrected_query) == (matched, corrected)
+
+    @pytest.mark.parametrize("options", [
+        {"limit": 0}, {"limit": 1, "offset": 1}, {"offset": 100}, {"offset": 20_000}, {"facets": ("color",)},
+        {"sort": (SortKey("date", True),)}, {"facets": ("color",), "limit": 0}, {"highlight": Highlight()},
+        {"all_words": True},
+    ])  # fmt: skip
+    def test_it_is_told_alike_on_every_page_and_in_every_order(self, case: Case, options: Mapping[str, Any]) -> None:
+        case.add(*LIBRARY)
+        wanted = {
+            MATCH_ALL: (ALL, None),
+            "apple cherry": (ALL, None),
+            "banana cherry": (SOME, None),
+            "appel cherry": (CORRECTED, "apple cherry"),
+        }
+        for text, told in wanted.items():
+            result = case.search(text, **options)
+            assert (result.matched, result.corrected_query) == told, text
+
+    def test_only_documents_that_pass_the_filter_count(self, case: Case) -> None:
+        case.add(*LIBRARY)
+        assert case.search("apple cherry", "color = green").matched is ALL
+        assert case.search("apple cherry", "color = red").matched is SOME
+        assert case.search("apple cherry", "color = blue").matched is SOME
+        assert case.search(MATCH_ALL, "color = blue").matched is ALL
+        assert case.search("cherry appel", "color = green").corrected_query == "cherry apple"
+        assert case.search("cherry appel", "color = red").matched is SOME
+
+    def test_a_word_that_only_documents_outside_the_filter_have_is_not_replaced(self, case: Case) -> None:
+        case.add(page("a", "A serch here", color="red"), page("b", "A search there", color="green"))
+        result = case.search("serch", "color = green")
+        assert result.total == 1
+        assert (result.matched, result.corrected_query) == (ALL, None)
+
+    def test_a_synonym_is_no_correction(self, case: Case) -> None:
+        case.add(page("a", "Laptop", "portable"), page("b", "Phone", "portable"))
+        settings = SearchSettings(synonyms=(("laptop", "notebook computer"), ("phone", "telefone")))
+        for text in ("notebook computer", "telefone", "laptop"):
+            result = case.search(text, settings=settings)
+            assert (result.total, result.matched, result.corrected_query) == (1, ALL, None), text
+
+    def test_a_pinned_document_has_every_word(self, case: Case) -> None:
+        case.add(*LIBRARY)
+        pins = {"banana cherry": ("lamp", "gone"), "xqzzyq": ("lamp",), "appel": ("lamp",), "apple xqzzyq": ("gone",)}
+        settings = SearchSettings(pinned=pins)
+        for options in ({}, {"limit": 0}, {"limit": 1}, {"offset": 1}):
+            assert case.search("banana cherry", settings=settings, **options).matched is ALL
+            assert case.search("xqzzyq", settings=settings, **options).matched is ALL
+            assert case.search("appel", settings=settings, **options).corrected_query == "apple"
+            assert case.search("apple xqzzyq", settings=settings, **options).matched is SOME
+
+    def test_the_word_that_replaces_another_stands_in_a_document_with_all_others(self, case: Case) -> None:
+        case.add(
+            *(page(f"search{number}", "Search", "a thing") for number in range(5)), page("perch", "A blue perch swims")
+        )
+        assert case.search("thing serch").corrected_query == "thing search"
+        assert case.search("blue serch").corrected_query == "blue perch"

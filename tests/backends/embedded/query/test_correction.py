@@ -1,0 +1,58 @@
+"""The query that was answered, where words were replaced."""
+
+from __future__ import annotations
+
+import pytest
+
+from backends.base import Matched, SearchSettings
+from tests.backends.contract import page
+from tests.backends.embedded.in_memory import index_of
+
+
+def test_the_most_frequent_of_the_nearest_words_is_taken() -> None:
+    case = index_of(page("a", "perch"), page("b", "search"), page("c", "search"), page("d", "research"))
+    assert case.search("serch").corrected_query == "search"
+
+
+@pytest.mark.parametrize(("written", "typed", "corrected"), [
+    ("Ein Café in München", "Müncehn", "münchen"), ("Une forêt près de l’hôtel", "foret horet", "foret forêt"),
+    ("Наши документы", "докумнеты", "документы"), ("Read pg_settings first", "PG_seftings now", "PG_settings now"),
+    ("Install the strings.Truncate call", "strings.Trucnate", "strings.truncate"),
+])  # fmt: skip
+def test_a_word_is_shown_as_documents_have_it_and_the_rest_as_typed(written: str, typed: str, corrected: str) -> None:
+    case = index_of(page("a", "Now", written))
+    assert case.search(typed).corrected_query == corrected
+
+
+@pytest.mark.parametrize("text", ["houses", "haus", "log in", "desklamp", "e-mial", "instal"])
+def test_another_form_of_a_word_is_no_correction(text: str) -> None:
+    case = index_of(
+        page("a", "The house and its desk lamp"), page("b", "Das Haus"), page("c", "Login e mial list install")
+    )
+    result = case.search(text)
+    assert result.total
+    assert (result.matched, result.corrected_query) == (Matched.ALL, None)
+
+
+def test_a_word_that_few_documents_have_is_not_replaced() -> None:
+    case = index_of(page("a", "search engine"), page("b", "serch"))
+    result = case.search("serch engine")
+    assert [hit.id for hit in result.hits] == ["a", "b"]
+    assert (result.matched, result.corrected_query) == (Matched.ALL, None)
+
+
+def test_a_synonym_that_no_document_has_keeps_no_word_from_being_replaced() -> None:
+    case = index_of(page("a", "search engine"))
+    settings = SearchSettings(synonyms=(("serch", "look up"),))
+    assert case.search("serch", settings=settings).corrected_query == "search"
+
+
+def test_a_missing_stop_word_is_not_missed() -> None:
+    case = index_of(page("a", "Install a server", "These are the steps of it, for you and me"))
+    assert case.search("how to install the server").matched is Matched.ALL
+
+
+def test_words_that_documents_have_without_their_quotes_are_found() -> None:
+    case = index_of(page("a", "Find the lake", "in blue and deep water"), page("b", "Find", "deep blue"))
+    assert case.search('find the "blue lake" here there').matched is Matched.ALL
+    assert case.search('find the "blue moon" here there').matched is Matched.SOME

@@ -1,0 +1,92 @@
+"""Which words a search found is told without asking where that can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from backends.base import MATCH_ALL, Matched, SearchQuery
+from backends.servers.matched_words import FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
+from backends.servers.tokenizer import query_parts
+
+GUIDE = {"title": "Documentation guide", "content": "Search in München; C++ and 東京都 too. It's café-like, snake_case"}
+
+
+class Server:
+    """Answers what it is told to, and writes down what it was asked."""
+
+    def __init__(self, best: Mapping[str, str] | None = None, known: Sequence[str] = ()):
+        self.best, self.known = best, known
+        self.asked: list[list[str]] = []
+
+    def ask(self, words: Sequence[SoughtWord]) -> AskedWords:
+        self.asked.append([each.word for each in words])
+        return AskedWords(self.best, [each.word in self.known for each in words])
+
+
+def told(
+    text: str, best: Mapping[str, str] | None, server: Server, *, total: int = 1, pinned: bool = False
+) -> tuple[Matched, str | None]:
+    search = WordSearch(SearchQuery(text), tuple(query_parts(text)))
+    return search.matched(total, pinned=pinned, best=best, ask=server.ask)
+
+
+@pytest.mark.parametrize("text", [
+    "documentation", "Guide documentation", "guide docu", "munchen", "MÜNCHEN guide", "c++", "東京 guide", "guide 京都",
+    '"search in" guide', "guide -red", "cafe", "case", "snake", "it's", MATCH_ALL,
+])  # fmt: skip
+def test_a_best_hit_with_every_word_as_typed_is_enough(text: str) -> None:
+    server = Server()
+    assert told(text, GUIDE, server) == (Matched.ALL, None)
+    assert server.asked == []
+
+
+def test_where_nothing_is_found_nothing_is_asked() -> None:
+    server = Server()
+    assert told("documentation", None, server, total=0) == (Matched.SOME, None)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(("text", "asked"), [
+    ("docu guide", []), ("documentary guide", ["documentary"]), ("uide", []), ("guide ocumentation", ["ocumentation"]),
+    ('"guide documantation"', []), ("guide documantation", ["documantation"]),
+    (" ".join(["documantation", *(f"w{n}" for n in range(FORGIVEN_WORDS))]), []),
+])  # fmt: skip
+def test_only_words_that_may_be_mistyped_and_are_not_at_hand_are_asked_for(text: str, asked: list[str]) -> None:
+    server = Server()
+    assert told(text, GUIDE, server) == (Matched.SOME, None)
+    assert server.asked == [asked]
+
+
+def test_without_a_hit_at_hand_all_words_are_asked_for() -> None:
+    server = Server(GUIDE, ["search", "guide"])
+    assert told("search guide", None, server) == (Matched.ALL, None)
+    assert server.asked == [["search", "guide"]]
+
+
+@pytest.mark.parametrize(("text", "corrected"), [
+    ("documantation", "documentation"), ("Guide, Documantation!", "Guide, documentation!"), ("Münhcen", "münchen"),
+    ("documne", "documentation"), ("guied docmuentation", "guide documentation"), ("serach -guied", "search -guied"),
+])  # fmt: skip
+def test_a_word_that_exists_nowhere_was_taken_for_the_most_similar_one_of_the_best_document(
+    text: str, corrected: str
+) -> None:
+    assert told(text, GUIDE, Server(GUIDE)) == (Matched.CORRECTED, corrected)
+
+
+@pytest.mark.parametrize("text", ["manual", "telephone guide", "documantatoin", "docu guide"])
+def test_what_is_not_similar_was_found_as_something_else(text: str) -> None:
+    assert told(text, None, Server({"title": "Guide"})) == (Matched.ALL, None)
+
+
+def test_a_pinned_document_has_every_word() -> None:
+    assert told("nothing here", GUIDE, Server(), pinned=True) == (Matched.ALL, None)
+    assert told("nothing here", GUIDE, Server()) == (Matched.SOME, None)
+
+
+def test_only_the_fields_that_are_searched_are_looked_into() -> None:
+    search = WordSearch(SearchQuery("search", fields=("title",)), tuple(query_parts("search")))
+    server = Server()
+    assert search.matched(1, pinned=False, best=GUIDE, ask=server.ask) == (Matched.SOME, None)
+    assert server.asked == [["search"]]

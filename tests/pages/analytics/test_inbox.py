@@ -1,0 +1,112 @@
+"""The page of the inbox."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+
+from tests.callers import Tenant, page, register_browser
+from tests.pages.people import Person, person_of
+from tests.services.inbox.test_items import missed
+
+INBOX = "/api/analytics/inbox"
+
+
+def queries(person: Person) -> list[str]:
+    found = person.page.all("ol", class_="rows inbox")
+    return [link.text for link in found[0].all("a") if "/query?" in link.attributes["href"]] if found else []
+
+
+def test_the_inbox_is_a_tab_of_the_site_and_opens_with_the_first_site(person: Person, tenant: Tenant) -> None:
+    missed(tenant, "zeppelin", 3)
+
+    person.go(f"/sites/{tenant.site_id}")
+    person.follow("Inbox")
+    assert queries(person) == ["zeppelin"]
+    assert "3 visitors found nothing (3 searches)." in person.page.text
+
+    person.go(INBOX)
+    assert person.path.endswith(f"?site_id={tenant.site_id}")
+
+
+def test_a_query_is_ignored_and_shown_again_with_one_press(person: Person, tenant: Tenant) -> None:
+    missed(tenant, "zeppelin", 3)
+    missed(tenant, "a <b> & “c”", 1)
+    person.go(f"{INBOX}?site_id={tenant.site_id}")
+    assert queries(person) == ["zeppelin", "a <b> & “c”"]
+
+    person.press("Ignore")
+    assert queries(person) == ["a <b> & “c”"]
+    assert "“zeppelin” is ignored." in person.page.text
+
+    person.press("Undo")
+    assert queries(person) == ["zeppelin", "a <b> & “c”"]
+    assert "“zeppelin” is no longer ignored." in person.page.text
+
+    person.press("Ignore")
+    person.go(f"{INBOX}?site_id={tenant.site_id}")
+    person.follow("Ignored queries")
+    assert queries(person) == ["zeppelin"]
+    person.press("Show again")
+    assert queries(person) == ["zeppelin", "a <b> & “c”"]
+
+
+def test_long_inboxes_are_paged_and_keep_their_site(person: Person, tenant: Tenant) -> None:
+    for number in range(25):
+        missed(tenant, f"query {number:02}", 1)
+    person.go(f"{INBOX}?site_id={tenant.site_id}")
+
+    person.go(INBOX + person.page.first("a", "Next").attributes["href"])
+    assert queries(person) == [f"query {number:02}" for number in range(20, 25)]
+    person.go(INBOX + person.page.first("a", "Previous").attributes["href"])
+    assert len(queries(person)) == 20
+
+
+def test_a_notice_is_only_about_queries_that_were_made(person: Person, tenant: Tenant) -> None:
+    tenant.index(page(1))
+    missed(tenant, "zeppelin", 3)
+
+    for done, query in [("pin", "call 555 0100"), ("ignored", "zeppelin"), ("else", "zeppelin"), ("pin", "\x00")]:
+        person.call("GET", INBOX, query_string={"site_id": tenant.site_id, "done": done, "q": query})
+        assert person.response.status_code == 200
+        assert not person.page.has(lambda found: "notice" in found.attributes.get("class", "")), (done, query)
+
+
+class TestEmpty:
+    """What an empty inbox says comes next."""
+
+    def test_without_a_site(self, app: Flask) -> None:
+        browser, _ = register_browser(app, "new@example.com")
+        person = person_of(browser)
+        person.go(INBOX)
+        assert person.page.first("a", "Add a site").attributes["href"] == "/sites/create"
+
+    def test_without_searches(self, person: Person, tenant: Tenant) -> None:
+        person.go(f"{INBOX}?site_id={tenant.site_id}")
+        assert "No searches yet" in person.page.text
+
+    def test_when_all_is_done(self, person: Person, tenant: Tenant) -> None:
+        tenant.index(page(1))
+        missed(tenant, "page", 3)
+        person.go(f"{INBOX}?site_id={tenant.site_id}")
+        assert "All done" in person.page.text
+        assert "Once clicks are reported" in person.page.text
+
+    @pytest.mark.parametrize("query", ["ignored=true", "offset=5"])
+    def test_of_a_part_of_it(self, person: Person, tenant: Tenant, query: str) -> None:
+        missed(tenant, "zeppelin", 3)
+        person.go(f"{INBOX}?site_id={tenant.site_id}&{query}")
+        assert queries(person) == []
+        back = [
+            link
+            for link in person.page.one("main").all("a")
+            if link.text in ("Back to the inbox", "Show the first ones")
+        ]
+        person.go(back[0].attributes["href"])
+        assert queries(person) == ["zeppelin"]
+
+
+def test_a_strangers_inbox_is_not_found(tenant: Tenant, stranger: Tenant) -> None:
+    eve = person_of(stranger)
+    eve.go(f"{INBOX}?site_id={tenant.site_id}")
+    assert eve.response.status_code == 404

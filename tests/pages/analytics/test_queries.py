@@ -1,0 +1,116 @@
+"""The page of one query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backends.errors import BackendUnavailable
+from tests.answers import assert_ok
+from tests.callers import Tenant, page
+from tests.pages.people import Person
+
+QUERY = "/api/analytics/query"
+
+
+@pytest.fixture
+def museum(tenant: Tenant) -> Tenant:
+    """A site whose visitors look for opening hours."""
+    tenant.index(page(1, title="Opening hours"), page(2, title="Hours of work"))
+    return tenant
+
+
+def search(tenant: Tenant, query: str, *clicks: tuple[str, int]) -> None:
+    tenant.find(query)
+    for document_id, position in clicks:
+        body = {"query": query, "id": document_id, "position": position}
+        assert_ok(tenant.public.post("/api/v1/click", json=body))
+    tenant.app.extensions["runtime"].events.flush()
+
+
+def figures(person: Person) -> dict[str, str]:
+    shown = person.page.one("dl", class_="figures")
+    values = shown.all("dd", class_="value")
+    return {label.text: value.text for label, value in zip(shown.all("dt"), values, strict=True)}
+
+
+def show(person: Person, tenant: Tenant, query: str, **parameters: str) -> None:
+    person.call("GET", QUERY, query_string={"site_id": tenant.site_id, "q": query, **parameters})
+
+
+def test_it_tells_searches_clicks_and_what_is_found_now(person: Person, museum: Tenant) -> None:
+    search(museum, "Hours", ("page-2", 2), ("gone", 1))
+
+    show(person, museum, " HOURS ")
+
+    assert person.page.one("h1").text == "“hours”"
+    assert figures(person) == {
+        "Searches": "1",
+        "Finds now": "2 pages",
+        "Clicks": "2",
+        "Searches with a click": "100%",
+        "Average position of clicks": "1.5",
+    }
+    clicked = person.page.one("section", **{"aria-labelledby": "clicked-title"})
+    rows = [[cell.text for cell in row.all("th") + row.all("td")] for row in clicked.one("tbody").all("tr")]
+    assert sorted(rows) == [["Hours of work", "1", "2.0"], ["gone (removed)", "1", "1.0"]]
+    now = person.page.one("section", **{"aria-labelledby": "now-title"})
+    assert {item.text for item in now.all("li")} == {"Opening hours", "Hours of work"}
+
+
+def test_its_remedies_are_those_of_the_inbox(person: Person, museum: Tenant) -> None:
+    search(museum, "zeppelin")
+    show(person, museum, "zeppelin")
+    assert "Nothing. Add a synonym that your pages use, or pin a page." in person.page.text
+
+    person.follow("Add a synonym")
+    assert person.page.one("h1").text == "A synonym for “zeppelin”"
+    show(person, museum, "zeppelin")
+    person.press("Ignore in the inbox")
+    assert "“zeppelin” is ignored." in person.page.text
+    show(person, museum, "zeppelin")
+    person.press("Show in the inbox again")
+    assert "“zeppelin” is no longer ignored." in person.page.text
+
+
+def test_a_pinned_page_is_told(person: Person, museum: Tenant) -> None:
+    pinned = [{"query": "work", "ids": ["page-1"]}]
+    museum.private.put(f"/sites/{museum.site_id}/search-settings", json={"pinned": pinned})
+
+    show(person, museum, "work")
+
+    assert "Opening hours Pinned" in [item.text for item in person.page.all("li")]
+
+
+def test_a_query_that_nobody_made_says_so(person: Person, museum: Tenant) -> None:
+    show(person, museum, "hours", period="7d")
+
+    assert "Not searched in this period" in person.page.text
+    assert figures(person)["Searches with a click"] == "–"
+
+
+def test_without_the_engine_the_rest_is_told(person: Person, museum: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    search(museum, "hours")
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise BackendUnavailable
+
+    monkeypatch.setattr(museum.app.extensions["runtime"].searcher, "run", fail)
+    show(person, museum, "hours")
+
+    assert person.response.status_code == 200
+    assert figures(person)["Searches"] == "1"
+    assert figures(person)["Finds now"] == "–"
+    assert "The search engine is unavailable." in person.page.text
+
+
+@pytest.mark.parametrize("query", ["", "site_id=1", "q=x", "site_id=1&q=%20", "site_id=1&q=x&period=1d"])
+def test_what_it_cannot_show_is_refused(person: Person, museum: Tenant, query: str) -> None:
+    person.call("GET", f"{QUERY}?{query}")
+    assert person.response.status_code == 400
+
+
+def test_a_strangers_query_is_not_found(person: Person, museum: Tenant, stranger: Tenant) -> None:
+    show(person, stranger, "hours")
+    assert person.response.status_code == 404

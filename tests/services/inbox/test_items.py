@@ -1,0 +1,192 @@
+"""Which queries belong into the inbox, from the counts of the last 30 days."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from flask import Flask
+from sqlalchemy import insert
+
+from app.models import IgnoredQuery, QueryWindow, ScopeDay
+from app.models.events import PERIODS, QUERY_KINDS
+from app.runtime import Runtime
+from app.services.inbox import items as inbox
+from app.services.inbox.current_results import CurrentHit, CurrentResult
+from app.services.inbox.items import Candidate, InboxItem, InboxKind, list_candidates
+from app.services.sites import get_site
+from backends.base import Matched
+from tests.callers import Tenant
+
+TODAY = date(2031, 5, 14)
+NO_RESULTS, PARTIAL, NO_CLICKS = InboxKind.NO_RESULTS, InboxKind.PARTIAL, InboxKind.NO_CLICKS
+
+
+def part_of(tenant: Tenant) -> Runtime:
+    part: Runtime = tenant.app.extensions["runtime"]
+    return part
+
+
+def count(tenant: Tenant, query: str, **counts: int) -> None:
+    """Put a query into the window of the last 30 days."""
+    values = {f"{kind}_{days}": 0 for kind in QUERY_KINDS for days in PERIODS}
+    with part_of(tenant).database.write() as session:
+        session.execute(
+            insert(QueryWindow).values(
+                scope=tenant.site_id, query=query, **values | {f"{kind}_30": value for kind, value in counts.items()}
+            )
+        )
+
+
+def missed(tenant: Tenant, query: str, visitors: int, searches: int | None = None) -> None:
+    searches = visitors if searches is None else searches
+    count(tenant, query, searches=searches, zero_results=searches, missed_visitors=visitors)
+
+
+def unclicked(tenant: Tenant, query: str, visitors: int) -> None:
+    count(tenant, query, searches=visitors + 1, found_visitors=visitors)
+
+
+def report_click(tenant: Tenant, day: date) -> None:
+    values = {column.name: 0 for column in ScopeDay.__table__.columns}
+    values |= {"scope": tenant.site_id, "day": (day - date(1970, 1, 1)).days, "clicks": 1}
+    with part_of(tenant).database.write() as session:
+        session.execute(insert(ScopeDay).values(values))
+
+
+def candidates(tenant: Tenant, *, ignored: bool = False) -> list[Candidate]:
+    with part_of(tenant).database.read() as session:
+        site = get_site(session, tenant.account_id, tenant.site_id)
+        return list_candidates(session, site, TODAY, ignored=ignored)
+
+
+def queries(tenant: Tenant, *, ignored: bool = False) -> list[str]:
+    return [candidate.query for candidate in candidates(tenant, ignored=ignored)]
+
+
+class TestCandidates:
+    """What may belong into the inbox."""
+
+    def test_they_are_ordered_by_visitors_then_searches_then_text(self, tenant: Tenant) -> None:
+        missed(tenant, "often by one", 1, 40)
+        missed(tenant, "b", 3)
+        missed(tenant, "a", 3)
+        missed(tenant, "twice", 2)
+        count(tenant, "found", searches=9, found_visitors=9)
+        count(tenant, "partly", searches=5, partial_results=4, found_visitors=5)
+
+        assert queries(tenant) == ["partly", "a", "b", "twice", "often by one"]
+
+    def test_another_sites_queries_are_none(self, tenant: Tenant, stranger: Tenant) -> None:
+        missed(stranger, "theirs", 3)
+
+        assert queries(tenant) == []
+
+    def test_visitors_who_found_everything_did_not_miss_anything(self, tenant: Tenant) -> None:
+        count(tenant, "mixed", searches=20, zero_results=2, partial_results=3, found_visitors=17, missed_visitors=2)
+
+        assert candidates(tenant) == [Candidate("mixed", 20, {NO_RESULTS: 2, PARTIAL: 3})]
+
+    def test_no_clicks_tell_something_from_five_visitors_on_and_where_clicks_are_reported(self, tenant: Tenant) -> None:
+        unclicked(tenant, "five", 5)
+        unclicked(tenant, "four", 4)
+        count(tenant, "clicked", searches=9, found_visitors=9, clicks=1)
+        assert queries(tenant) == []
+
+        report_click(tenant, date(2031, 4, 14))
+        assert queries(tenant) == [], "reported 31 days ago"
+
+        report_click(tenant, date(2031, 4, 15))
+        assert candidates(tenant) == [Candidate("five", 6, {NO_CLICKS: 5})]
+
+    def test_at_most_a_hundred_are_looked_at(self, tenant: Tenant) -> None:
+        for number in range(103):
+            missed(tenant, f"query {number}", 1 + number)
+
+        assert queries(tenant) == [f"query {number}" for number in reversed(range(3, 103))]
+
+    def test_ignored_ones_leave_room_for_others(self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(inbox, "MAX_CANDIDATES", 2)
+        for visitors, query in enumerate(["c", "b", "a"], 1):
+            missed(tenant, query, visitors)
+        with part_of(tenant).database.write() as session:
+            inbox.ignore_query(session, tenant.account_id, tenant.site_id, "A", ignored=True)
+
+        assert queries(tenant) == ["b", "c"]
+        assert queries(tenant, ignored=True) == ["a"]
+
+
+FIRST = CurrentHit("page-1", "Page 1", "/1")
+NOTHING = CurrentResult(0, Matched.SOME, ())
+SOME = CurrentResult(3, Matched.SOME, (FIRST,))
+ALL = CurrentResult(3, Matched.ALL, (FIRST,))
+CORRECTED = CurrentResult(3, Matched.CORRECTED, (FIRST,))
+
+
+class TestJudging:
+    """What a candidate is in the inbox for, given what it finds now."""
+
+    @pytest.mark.parametrize(
+        ("visitors", "result", "kind"),
+        [
+            ({NO_RESULTS: 2}, NOTHING, NO_RESULTS),
+            ({NO_RESULTS: 2}, SOME, None),
+            ({NO_RESULTS: 2}, ALL, None),
+            ({PARTIAL: 2}, SOME, PARTIAL),
+            ({PARTIAL: 2}, ALL, None),
+            ({PARTIAL: 2}, CORRECTED, None),
+            ({NO_CLICKS: 5}, ALL, NO_CLICKS),
+            ({NO_CLICKS: 5}, SOME, NO_CLICKS),
+            ({PARTIAL: 2, NO_CLICKS: 5}, SOME, PARTIAL),
+            ({PARTIAL: 2, NO_CLICKS: 5}, ALL, NO_CLICKS),
+            ({NO_RESULTS: 2, PARTIAL: 3}, SOME, PARTIAL),
+        ],
+    )
+    def test_it_is_told_by_what_it_finds_now(
+        self, visitors: dict[InboxKind, int], result: CurrentResult, kind: InboxKind | None
+    ) -> None:
+        item = Candidate("q", 9, visitors).judge(result)
+
+        expected = None if kind is None else InboxItem("q", kind, 9, visitors[kind], result.total)
+        assert item == expected
+
+    @pytest.mark.parametrize("visitors", [{PARTIAL: 3}, {NO_CLICKS: 7}])
+    def test_what_found_something_and_finds_nothing_now_is_missed_by_as_many(
+        self, visitors: dict[InboxKind, int]
+    ) -> None:
+        item = Candidate("q", 9, visitors).judge(NOTHING)
+
+        assert item == InboxItem("q", NO_RESULTS, 9, max(visitors.values()), 0)
+
+    def test_a_pinned_page_that_is_shown_settles_what_nobody_clicked(self) -> None:
+        candidate = Candidate("q", 9, {NO_CLICKS: 5})
+
+        assert candidate.judge(ALL, ["page-1"]) is None
+        assert candidate.judge(ALL, ["page-of-old"]) is not None
+
+
+def test_a_site_ignores_so_many_queries_and_no_more(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    from app.errors import ApiError
+
+    monkeypatch.setattr(inbox, "MAX_IGNORED", 1)
+
+    def ignore(query: str, *, ignored: bool = True) -> None:
+        with part_of(tenant).database.write() as session:
+            inbox.ignore_query(session, tenant.account_id, tenant.site_id, query, ignored=ignored)
+
+    ignore("a")
+    ignore("A ")
+    with pytest.raises(ApiError, match="1 queries of the site, which is the most"):
+        ignore("b")
+    ignore("a", ignored=False)
+    ignore("b")
+
+
+def test_what_is_ignored_goes_with_the_site(app: Flask, tenant: Tenant) -> None:
+    with part_of(tenant).database.write() as session:
+        inbox.ignore_query(session, tenant.account_id, tenant.site_id, "a", ignored=True)
+
+    tenant.browser.delete(f"/sites/{tenant.site_id}")
+
+    with part_of(tenant).database.read() as session:
+        assert session.query(IgnoredQuery).count() == 0

@@ -1,0 +1,41 @@
+"""Remedies: search settings with a synonym or a pinned page more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.services.inbox.remedies import add_synonyms, pin_document
+from app.services.search_settings import shown_settings
+
+
+def settings(**given: Any) -> dict[str, Any]:
+    return shown_settings(given)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([], [["bike", "bicycle", "cycle"]]),
+        ([["tv", "television"]], [["tv", "television"], ["bike", "bicycle", "cycle"]]),
+        ([["velo", "Bike"]], [["velo", "Bike", "bicycle", "cycle"]]),
+        ([["bike", "Bicycle"]], [["bike", "Bicycle", "cycle"]]),
+    ],
+    ids=["none yet", "others stay", "they join the group of the word", "none is there twice"],
+)
+def test_synonyms_are_added(before: list[list[str]], after: list[list[str]]) -> None:
+    old = settings(synonyms=before, language="en")
+
+    new = add_synonyms(old, "bike", ["bicycle", "cycle"])
+
+    assert new == settings(synonyms=after, language="en")
+    assert old == settings(synonyms=before, language="en")
+
+
+def test_a_pinned_page_comes_before_those_pinned_already() -> None:
+    old = settings(pinned=[{"query": "hours", "ids": ["1", "2"]}, {"query": "map", "ids": ["3"]}])
+
+    assert pin_document(old, " Hours ", "2")["pinned"][0] == {"query": "hours", "ids": ["2", "1"]}
+    assert pin_document(old, "way", "9")["pinned"][2] == {"query": "way", "ids": ["9"]}
+    assert old["pinned"][0]["ids"] == ["1", "2"]
