@@ -19,7 +19,7 @@ from app.services.preview_index import PreviewParts, search_with_synonyms
 from app.services.search import encode_hit, for_site
 from app.services.search_settings import read_settings
 from app.services.sites import site_inactive
-from backends.base import SearchQuery
+from backends.base import MATCH_ALL, SearchQuery, SearchSettings
 from backends.servers.synonyms import SynonymChange
 
 MAX_QUERIES = 50
@@ -84,20 +84,45 @@ def preview_settings(
     if not engine.keeps_synonyms:
         after = [_search(part, record, replace(search, settings=wanted)) for search in searches]
         return [QueryPreview(*each) for each in zip(queries, before, after, strict=True)]
+    try:
+        return _preview_on_server(part, record, wanted, list(zip(queries, searches, before, strict=True)))
+    finally:
+        _keep_saved_synonyms(part, record)
+
+
+def _preview_on_server(
+    part: PreviewParts,
+    record: SiteRecord,
+    wanted: SearchSettings,
+    asked: Sequence[tuple[str, SearchQuery, Sequence[PreviewedDocument]]],
+) -> list[QueryPreview]:
     change = SynonymChange(record.settings.synonyms, wanted.synonyms)
-    concerned = {search.text: replace(search, settings=wanted) for search in searches if change.concerns(search.text)}
+    concerned = {
+        search.text: replace(search, settings=wanted) for _, search, _ in asked if change.concerns(search.text)
+    }
     found = search_with_synonyms(part, record, list(concerned.values()), change) if concerned else {}
     otherwise = replace(wanted, synonyms=record.settings.synonyms)
     previews: list[QueryPreview] = []
-    for text, search, old in zip(queries, searches, before, strict=True):
+    for text, search, before in asked:
         if search.text in found:
             hits, exact = found[search.text]
-            previews.append(
-                QueryPreview(text, old, [PreviewedDocument(hit.id, hit.document["title"]) for hit in hits], exact)
-            )
+            after = [PreviewedDocument(hit.id, hit.document["title"]) for hit in hits]
+            previews.append(QueryPreview(text, before, after, exact))
         else:
-            previews.append(QueryPreview(text, old, _search(part, record, replace(search, settings=otherwise))))
+            previews.append(QueryPreview(text, before, _search(part, record, replace(search, settings=otherwise))))
     return previews
+
+
+def _keep_saved_synonyms(part: PreviewParts, record: SiteRecord) -> None:
+    """Search once with the settings as they are by now, if others were saved meanwhile.
+
+    The preview's searches gave the index back the synonyms that it had before, and other processes would not notice.
+    """
+    with part.database.read() as session:
+        site = session.get(Site, record.id)
+    if site is not None and site.active and read_settings(site.search_settings).synonyms != record.settings.synonyms:
+        now_saved = site_record(site)
+        _search(part, now_saved, for_site(SearchQuery(MATCH_ALL, limit=0), now_saved))
 
 
 def frequent_queries(session: Session, site_id: int) -> list[str]:

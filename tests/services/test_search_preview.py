@@ -17,6 +17,8 @@ from app.models import EngineTask, Site
 from app.services import preview_index
 from app.services.search_preview import MAX_QUERIES, QueryPreview, frequent_queries, preview_settings
 from app.services.sites import get_site
+from backends.base import SearchQuery, SearchResult, SearchSettings
+from backends.registry import create_backend
 from schemas.search_settings import MAX_PREVIEWED_QUERIES, SearchSettingsSchema
 from tests import shared_servers
 from tests.backends.fakes.meilisearch import FakeMeilisearch
@@ -112,6 +114,32 @@ def test_what_a_preview_cannot_look_at_is_told(shop: Tenant, monkeypatch: pytest
     keeps_synonyms = shop.app.extensions["runtime"].engines.current.keeps_synonyms
     assert found["car"].is_exact is not keeps_synonyms
     assert found["bakery"].is_exact
+
+
+def test_synonyms_saved_during_a_preview_hold_in_every_process(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    part = shop.app.extensions["runtime"]
+    site = load(shop)
+    saved = SearchSettings(synonyms=(("bread", "rolls"),))
+    other = create_backend(part.settings.search_url) if part.engines.current.persistent else part.engines.current
+    copy = preview_index._copies
+
+    def save_meanwhile(*given: Any) -> Any:
+        save(shop, synonyms=[["bread", "rolls"]])
+        assert shop.found_ids("bread") == ids(other.search(site.engine_index, SearchQuery("bread", settings=saved)))
+        return copy(*given)
+
+    monkeypatch.setattr(preview_index, "_copies", save_meanwhile)
+    preview(shop, ["car", "bakery"], synonyms=[["car", "automobile"]])
+
+    if part.engines.current.keeps_synonyms:
+        assert sorted(ids(other.search(site.engine_index, SearchQuery("bread", settings=saved)))) == [
+            "page-5",
+            "page-6",
+        ]
+
+
+def ids(result: SearchResult) -> list[str]:
+    return [hit.id for hit in result.hits]
 
 
 def test_an_index_that_a_killed_process_left_is_deleted_later(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
