@@ -100,7 +100,7 @@ def test_other_names_are_404(passer_by: Person, name: str) -> None:
 def test_the_page_of_the_box_is_documentation_that_offers_to_try_it(app: Flask, passer_by: Person) -> None:
     shown = passer_by.go("/docs/widget")
     titles = [heading.text for heading in shown.all("h2")]
-    assert titles.index("Try it") < titles.index("Options")
+    assert titles.index("Try it") < titles.index("Attributes")
     assert "hidden" in shown.one("section", id="try-it").attributes, "nothing is offered that only a script can do"
     assert not shown.all("style")
     assert all(not script.raw_text.strip() for script in shown.all("script"))
