@@ -13,10 +13,10 @@
  *
  * The full view is a module of its own, loaded when somebody needs it: BASE/widget-results.js exports
  *
- *   showResults(core, { container, query }) → { search(query), unmount() }
+ *   showResults(core, { container, query }) → { unmount() }
  *
- * `container` is an empty element: the page's <div data-site-search-results>, or one in the box's shadow tree, in place
- * of the panel. `query` is undefined where the address says what to show. What `core` gives:
+ * `container` is the page's <div data-site-search-results>; without one, the view covers the page, in place of the
+ * panel. `query` is undefined where the address says what to show. What `core` gives:
  *
  *   element                            whom events come from
  *   settings                           what the box was set up with (see `settingsOf`)
@@ -27,11 +27,12 @@
  *   number(n)                          a number as the language writes it
  *   make(name, attributes, …children)  an element
  *   dress(root, css)                   gives a shadow root the box's style sheet, and more
- *   ask(query, {offset, limit, sort, facets, filters, signal})
+ *   ask(query, {offset, limit, sort, facets, filters, isRecorded, signal})
  *                                      → {query, queryId, total, hits, facets, canRefine}; throws a Refusal, whose
  *                                      `reason` is a key of the texts. `filters` is {field: [values]}, `sort` ["f:asc"],
  *                                      `facets` names; the answer's {field: {value: count}}. What an engine that is
- *                                      reached directly cannot do, is not asked for (`canRefine` is false)
+ *                                      reached directly cannot do, is not asked for (`canRefine` is false).
+ *                                      `isRecorded` is false for what analytics know already
  *   hit(hit, position, {query, queryId})
  *                                      the link (or text) of a hit, `position` from 1: choosing it reports all there is
  *   remember(query)                    keeps a recent search, if the page wants that
@@ -54,7 +55,6 @@ const REPORT_MAX = 10; // Most searches of one report with a public key.
 const RECENT = 5;
 const SUGGESTED = 4;
 const LEAST_WIDTH = 340;
-const FULL_WIDTH = 900;
 const EDGE = 8; // Between the panel and the window.
 
 const random = () => Array.from(crypto.getRandomValues(new Uint8Array(15)), (byte) => (byte % 36).toString(36)).join("");
@@ -142,7 +142,6 @@ const STYLE = `
     flex-direction: column; gap: 8px; overflow: hidden; color: var(--text); background: var(--ground); border: 1px solid var(--line); border-radius: 12px; }
   dialog[open] { display: flex; }
   dialog::backdrop { background: rgb(0 0 0 / .5); }
-  dialog.full { width: min(${FULL_WIDTH}px, 100vw); }
   dialog .panel { padding: 0; min-height: 0; }
   @media (min-width: 720px) { dialog { top: 8vh; max-height: 84vh; } }
   .status { margin: 0; padding: 4px 8px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
@@ -311,7 +310,7 @@ function makeService(BASE, KEY) {
 
   const quoted = (value) => `"${String(value).replace(/["\\]/g, "\\$&")}"`;
 
-  function meilisearchRequest(known, { query, limit, offset, sort, facets, filters, chosen }) {
+  function meilisearchRequest(known, { query, limit, offset, sort, facets, filters, chosen, isRecorded }) {
     const gateway = isGateway(known);
     const conditions = gateway ? Object.entries(chosen).map(([field, values]) => `${quoted(field)} IN [${values.map(quoted).join(", ")}]`) : [];
     if (filters) conditions.push(filters);
@@ -321,6 +320,7 @@ function makeService(BASE, KEY) {
       headers: {
         "Content-Type": "application/json", Authorization: `Bearer ${engineKey(known)}`,
         ...(gateway && { "X-Search-Session": session, "Meili-Include-Metadata": "true" }),
+        ...(gateway && !isRecorded && { "X-Search-Analytics": "false" }),
       },
       body: JSON.stringify({
         q: query, limit, offset, attributesToRetrieve: ["id", "title", "url", "excerpt", "author", "date"],
@@ -377,7 +377,7 @@ function makeService(BASE, KEY) {
     let { status, body } = await load(address, options, signal);
     if (status === 200 && body?.results?.[0]?.error) status = body.results[0].code; // Typesense's way to say it.
     if (status === 200 && body) {
-      if (!isGateway(known)) searched += 1;
+      if (!isGateway(known) && wish.query) searched += 1;
       const answer = (typesense ? readTypesense : readMeilisearch)(body);
       for (const hit of answer.hits) {
         hit.marked = { title: hit.title, snippet: hit.snippet };
@@ -465,6 +465,9 @@ const recent = {
 
 const between = (value, low, high, otherwise) => Math.min(high, Math.max(low, Number.parseInt(value, 10) || otherwise));
 
+// Names separated by commas; nothing where nothing was said.
+const listOf = (given) => (given === undefined ? undefined : String(given).split(",").map((name) => name.trim()).filter(Boolean));
+
 const settingsOf = (given) => ({
   key: given.key || "",
   placeholder: given.placeholder || "",
@@ -473,6 +476,8 @@ const settingsOf = (given) => ({
   lang: given.lang || "",
   theme: ["light", "dark"].includes(given.theme) ? given.theme : "auto",
   mode: given.mode === "modal" ? "modal" : "inline",
+  facets: listOf(given.facets),
+  sort: listOf(given.sort),
   shortcut: String(given.shortcut) !== "false",
   recent: String(given.recent) === "true",
   resultsUrl: given.resultsUrl || "",
@@ -502,8 +507,8 @@ function makeCore(BASE, settings, host, selected) {
   const emit = (type, detail, cancelable = false) =>
     host.dispatchEvent(new CustomEvent(`site-search:${type}`, { detail, bubbles: true, cancelable }));
 
-  async function ask(query, { offset = 0, limit = settings.limit, sort = [], facets = [], filters = {}, signal } = {}) {
-    const wish = { query, offset, limit, sort, facets, chosen: filters, filters: settings.filters };
+  async function ask(query, { offset = 0, limit = settings.limit, sort = [], facets = [], filters = {}, isRecorded = true, signal } = {}) {
+    const wish = { query, offset, limit, sort, facets, chosen: filters, filters: settings.filters, isRecorded };
     const answer = await service.search(wish, signal);
     if (!settings.transform) return answer;
     const hits = guarded("transform", () => {
@@ -549,21 +554,14 @@ function makeCore(BASE, settings, host, selected) {
 // --- The full view.
 
 const pageResults = () => document.querySelector("[data-site-search-results]");
-const views = new WeakMap(); // Container to the promise of its view.
 
-function viewIn(BASE, core, container, query) {
-  if (!views.has(container)) {
-    const view = import(`${BASE}/widget-results.js`).then(({ showResults }) => showResults(core, { container, query }));
-    view.catch(() => views.delete(container));
-    views.set(container, view);
-  }
-  return views.get(container);
-}
+const showFull = async (BASE, core, wish, isWanted = () => true) => {
+  const { showResults } = await import(`${BASE}/widget-results.js`);
+  return isWanted() ? showResults(core, wish) : null;
+};
 
-function closeView(container) {
-  views.get(container)?.then((view) => view.unmount(), () => {});
-  views.delete(container);
-}
+// Whoever comes by an address with a search in it sees the view at once: in its place, or over the page.
+const isAddressed = (settings) => !settings.resultsUrl && new URLSearchParams(location.search).has("q");
 
 // --- The boxes of the page.
 
@@ -596,8 +594,7 @@ function build(BASE, host, settings) {
   const status = make("p", { class: "status", part: "status" });
   const list = make("div", { id: "results", role: "listbox", "aria-label": text("results"), hidden: "", ...core.marksOf("results") });
   const foot = make("div", { class: "foot", hidden: "" });
-  const full = make("div", { class: "view", hidden: "" });
-  const panel = make("div", { class: isModal ? "panel" : "panel afloat", part: "panel", tabindex: "-1", hidden: "", ...own }, status, list, foot, full);
+  const panel = make("div", { class: isModal ? "panel" : "panel afloat", part: "panel", tabindex: "-1", hidden: "", ...own }, status, list, foot);
   const form = make("form", { role: "search", ...own }, input, told);
   let dialog = null;
   let opener = null;
@@ -626,6 +623,7 @@ function build(BASE, host, settings) {
   let typing = 0;
   let pause = 0;
   let telling = 0;
+  let view = null; // All results, once somebody wanted them.
   let intent = null; // What the visitor sees the results of, until it was logged.
 
   const options = () => [...list.querySelectorAll("[role=option]")];
@@ -637,13 +635,13 @@ function build(BASE, host, settings) {
     const at = input.getBoundingClientRect();
     const width = document.documentElement.clientWidth;
     const { offsetTop = 0, height = innerHeight } = window.visualViewport ?? {};
-    const wide = Math.min(Math.max(at.width, full.hidden ? LEAST_WIDTH : FULL_WIDTH), width - 2 * EDGE);
+    const wide = Math.min(Math.max(at.width, LEAST_WIDTH), width - 2 * EDGE);
     const start = getComputedStyle(host).direction === "rtl" ? at.right - wide : at.left;
     const left = Math.max(EDGE, Math.min(start, width - wide - EDGE));
     const below = offsetTop + height - at.bottom - 2 * EDGE;
     const above = at.top - offsetTop - 2 * EDGE;
     const isAbove = below < 220 && above > below;
-    const most = Math.max(120, Math.min(full.hidden ? 560 : Infinity, isAbove ? above : below));
+    const most = Math.max(120, Math.min(560, isAbove ? above : below));
     Object.assign(panel.style, { width: `${wide}px`, maxHeight: `${most}px`, left: `${left}px`, top: "0" });
     const top = isAbove ? at.top - 6 - panel.offsetHeight : at.bottom + 6;
     panel.style.top = `${top}px`;
@@ -689,7 +687,6 @@ function build(BASE, host, settings) {
   }
 
   function present(message, sections, after) {
-    closeFull();
     choose(null);
     status.replaceChildren(...message);
     status.hidden = !message.length;
@@ -856,14 +853,6 @@ function build(BASE, host, settings) {
     return address;
   }
 
-  function closeFull() {
-    if (full.hidden) return;
-    closeView(full);
-    full.hidden = true;
-    full.replaceChildren();
-    dialog?.classList.remove("full");
-  }
-
   async function openFull(query) {
     clearTimeout(typing);
     const now = ++latest;
@@ -875,20 +864,16 @@ function build(BASE, host, settings) {
       location.assign(address.href);
       return;
     }
+    const slow = setTimeout(() => say("wait"), SLOW_MS);
     try {
-      const isThere = views.has(container ?? full);
-      if (container) hide();
-      else {
-        present(spoken("wait"), [], []);
-        full.hidden = false;
-        dialog?.classList.add("full");
-      }
-      const view = await viewIn(BASE, core, container ?? full, query);
-      if (now !== latest) return;
-      if (isThere) view.search(query);
-      if (!container) status.hidden = true;
-      place();
+      view = await showFull(BASE, core, { container, query }, () => {
+        clearTimeout(slow);
+        if (now !== latest) return false;
+        hide();
+        return true;
+      }) ?? view;
     } catch (error) {
+      clearTimeout(slow);
       console.error(error);
       if (now === latest) fail(new Refusal("away"));
     }
@@ -904,13 +889,13 @@ function build(BASE, host, settings) {
   });
   on(input, "focus", () => {
     service.clientInfo().catch(() => {}); // Told when there is something to search for.
-    if (!list.hidden || !full.hidden) open(true);
+    if (!list.hidden) open(true);
     else if (!input.value.trim()) showRecent();
   });
   on(input, "keydown", (event) => {
     if (event.isComposing || event.keyCode === 229) return;
     const all = options();
-    if ((event.key === "ArrowDown" || event.key === "ArrowUp") && all.length && full.hidden) {
+    if ((event.key === "ArrowDown" || event.key === "ArrowUp") && all.length) {
       event.preventDefault();
       open(true);
       const step = event.key === "ArrowDown" ? 1 : -1;
@@ -940,7 +925,7 @@ function build(BASE, host, settings) {
     on(root, type, (event) => { if (event.key?.length === 1 && !event.ctrlKey && !event.metaKey) event.stopPropagation(); });
   }
   // The box keeps the focus while somebody presses a mouse button on a result.
-  on(panel, "mousedown", (event) => { if (!full.contains(event.target)) event.preventDefault(); });
+  on(panel, "mousedown", (event) => event.preventDefault());
   on(host, "focusout", (event) => {
     if (host.contains(event.relatedTarget)) return;
     logIntent();
@@ -982,8 +967,7 @@ function build(BASE, host, settings) {
     running?.abort();
     hide();
     life.abort();
-    closeFull();
-    if (owned) closeView(owned);
+    view?.unmount();
     boxes.splice(boxes.indexOf(box), 1);
     if (themed === undefined) delete host.dataset.theme;
     else host.dataset.theme = themed;
@@ -992,8 +976,9 @@ function build(BASE, host, settings) {
   }
 
   const container = pageResults();
-  const owned = container && !views.has(container) ? container : null;
-  if (owned) viewIn(BASE, core, owned).catch((error) => console.error(error));
+  if (container || isAddressed(settings)) {
+    showFull(BASE, core, { container }, () => !life.signal.aborted).then((shown) => { view = shown; }, (error) => console.error(error));
+  }
 
   const box = { host, isModal, settings, start, toggle: () => (dialog?.open ? dialog.close() : start()), isOpen: () => Boolean(dialog?.open), unmount };
   boxes.push(box);
@@ -1045,7 +1030,7 @@ function attach(script) {
     } else if (!given.key.startsWith("svc_pub_")) console.error("Site search: only a public key (svc_pub_…) may stand in a page.");
     else if (!host && container) {
       const core = makeCore(BASE, settingsOf(given), container, () => {});
-      if (!views.has(container)) viewIn(BASE, core, container).catch((error) => console.error(error));
+      showFull(BASE, core, { container }).catch((error) => console.error(error));
     } else if (!host) console.error(`Site search: there is no element ${selector} to put the box into.`);
     else if (!host.shadowRoot) build(BASE, host, settingsOf(given));
   }

@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.pages.widget import SCRIPT
+from app.pages.widget import RESULTS_SCRIPT, SCRIPT
 
 SCRIPT_ELEMENT = '<script src="/widget.js" data-key="svc_pub_test" async></script>'
 OPEN, CLOSE = "\ue000", "\ue001"
@@ -63,6 +63,8 @@ class Stub:
             return 200, "text/html", self.page.encode()
         if path == "/widget.js":
             return 200, "text/javascript", SCRIPT.read_bytes()
+        if path == "/widget-results.js" and path not in self.files and path not in self.answers:
+            return 200, "text/javascript", RESULTS_SCRIPT.read_bytes()
         if path in self.files:
             return 200, "text/javascript", self.files[path].encode()
         if path in self.held:

@@ -12,6 +12,7 @@ from tests.browser.people import RUN_SECONDS, Person
 from tests.browser.stub import SCRIPT_ELEMENT, page_with, running_stub
 from tests.browser.test_widget import Customer, Visitor
 from tests.browser.test_widget_engines import MEILISEARCH
+from tests.browser.test_widget_results import FOUND, PLACE, SEARCH, Searcher
 from tests.callers import PASSWORD
 from tests.packages import install_packages
 from tests.server import Server
@@ -19,7 +20,7 @@ from tests.server import Server
 pytestmark = pytest.mark.browser
 
 LOOKS = [("light", 1200), ("dark", 360)]
-OPEN = ["/", "/login", "/register", "/docs", "/docs/engines", "/docs/gateway", "/nope"]
+OPEN = ["/", "/login", "/register", "/docs", "/docs/widget", "/docs/engines", "/docs/gateway", "/nope"]
 MINE = [
     "/",
     "/dashboard",
@@ -156,3 +157,19 @@ def test_the_search_box_passes(browser: Any, look: Look, tmp_path: Path, mode: s
         visitor.wait(lambda: visitor.inside(".foot button"), "what was looked for never came")
         wrong["recent searches"] = look("#site-search")
         assert {state: found for state, found in wrong.items() if found} == {}
+
+
+@pytest.mark.parametrize("place", ["", PLACE], ids=["over the page", "in the page"])
+def test_the_full_view_passes(browser: Any, look: Look, tmp_path: Path, place: str) -> None:
+    with running_stub() as stub:
+        stub.info = {"engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
+        stub.answers[SEARCH] = [(200, FOUND)]
+        stub.policy = ""  # What looks at the page is a script that it does not know.
+        stub.page = page_with(SCRIPT_ELEMENT, body=f"<main><h1>Museum</h1>{place}</main>")
+        visitor = Searcher(browser, stub.base_url, tmp_path)
+        visitor.go("/?q=page&f.section=help")
+        visitor.finds("30 results (20 of 30)")
+        for unfold in visitor.seen(".unfold"):
+            if unfold.is_displayed():
+                unfold.click()
+        assert look("#all" if place else "#site-search") == []

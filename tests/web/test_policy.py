@@ -92,6 +92,7 @@ TABLE = {
     "static": OperationPolicy(uncounted=True, without_rate_headers=True, reflects_nothing=True),
     "usage.report_usage": OperationPolicy(ANY_KEY, reports_usage=True),
     "widget": OperationPolicy(uncounted=True, reflects_nothing=True),
+    "widget_results": OperationPolicy(uncounted=True, reflects_nothing=True),
 }
 
 
