@@ -369,7 +369,9 @@ class TestMounting:
     @pytest.mark.parametrize("key", ["", "svc_prv_secret"])
     def test_only_a_public_key_is_taken(self, stub: Stub, visitor: Visitor, key: str) -> None:
         open_mounted(stub, visitor, "")
-        script = "try { SiteSearch.mount(document.body, { key: arguments[0] }); } catch (error) { return error.message; }"
+        script = (
+            "try { SiteSearch.mount(document.body, { key: arguments[0] }); } catch (error) { return error.message; }"
+        )
         assert "only a public key" in visitor.driver.execute_script(script, key)
 
 
@@ -496,7 +498,9 @@ class TestFullView:
         visitor.type("open")
         visitor.wait(lambda: visitor.told() == "7 Treffer", "the results never came")
         visitor.type(Keys.ENTER)
-        visitor.wait(lambda: [found.text for found in visitor.inside(".seen")] == ["open: Nach date ordnen, section"], "it")
+        visitor.wait(
+            lambda: [found.text for found in visitor.inside(".seen")] == ["open: Nach date ordnen, section"], "it"
+        )
         asked = stub.bodies(SEARCH)[1]
         assert (asked["limit"], asked["offset"], asked["sort"], asked["facets"]) == (1, 1, ["date:desc"], ["section"])
         assert asked["filter"] == ['"section" IN ["a\\"b", "c"]']
