@@ -31,7 +31,8 @@ class Searcher(Visitor):
         policy = f"default-src 'none'; script-src {base}; connect-src {base}; require-trusted-types-for 'script'"
         (self.folder / "index.html").write_text(
             f"""<!doctype html><html {html}><meta charset="utf-8"><link rel="icon" href="data:,">
-            <meta name="viewport" content="width=device-width"><meta http-equiv="Content-Security-Policy" content="{policy}">
+            <meta name="viewport" content="width=device-width">
+            <meta http-equiv="Content-Security-Policy" content="{policy}">
             <title>Museum</title><h1>Museum</h1><main><div id="site-search"></div>{body}</main>
             <script src="{base}/widget.js" data-key="{customer.public_key}" {data} async></script></html>"""
         )
@@ -373,7 +374,8 @@ def test_trouble_is_told_and_can_be_tried_again_where_it_was(stub: Stub, guest: 
 MOUNT = """<script nonce="page" src="/widget.js"></script><script nonce="page">
     var told = [], routed = [];
     for (const type of ["search", "select", "error"])
-      addEventListener(`site-search:${type}`, ({ target, detail }) => told.push([type, target.id, detail.query, detail.position ?? detail.total]));
+      addEventListener(`site-search:${type}`, ({ target, detail }) =>
+        told.push([type, target.id, detail.query, detail.position ?? detail.total]));
     SiteSearch.mount(document.querySelector("#site-search"), { key: "svc_pub_test", filters: "open = true",
       texts: { "facet.section": "Where" },
       transform: (hits) => hits.map((hit) => ({ ...hit, title: hit.title + "!" })),

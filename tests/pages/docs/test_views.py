@@ -108,7 +108,8 @@ def test_the_page_of_the_box_is_documentation_that_offers_to_try_it(app: Flask, 
 
 def test_who_has_sites_may_choose_one_to_try_the_box_on(person: Person, passer_by: Person) -> None:
     def sites(reader: Person) -> list[str]:
-        chosen = [select for select in reader.go("/docs/widget").all("select") if select.attributes.get("id") == "try-site"]
+        selects = reader.go("/docs/widget").all("select")
+        chosen = [select for select in selects if select.attributes.get("id") == "try-site"]
         return [option.text for select in chosen for option in select.all("option")]
 
     assert len(sites(person)) == 1
