@@ -287,7 +287,8 @@ class TestMounting:
         script = """
             var events = [];
             for (const type of ["search", "select", "error"])
-              document.addEventListener(`site-search:${type}`, ({ target, detail }) => events.push([type, target.id, detail]));
+              document.addEventListener(`site-search:${type}`,
+                ({ target: { id }, detail }) => events.push([type, id, detail]));
             var box = SiteSearch.mount(document.querySelector("#other"), {
               key: "svc_pub_test", limit: 3, filters: "section = visit", placeholder: "Find",
               texts: { many: "{n} pages" },
