@@ -433,7 +433,7 @@ function makeView(core, container) {
       link.className = "to";
       link.removeAttribute("part");
       link.replaceChildren(title);
-      const row = make("li", { class: "hit", part: "hit" }, link, snippet);
+      const row = make("li", { class: "hit", part: "hit" }, link, ...(snippet ? [snippet] : []));
       if (link.href) row.append(make("span", { class: "where" }, make("bdi", { dir: "ltr" }, readable(new URL(link.href)))));
       link.addEventListener("click", (event) => {
         history.replaceState({ ...pageState(), siteSearch: { depth: depth(), hit: position } }, "");
