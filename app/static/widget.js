@@ -376,8 +376,9 @@ function makeService(BASE, KEY) {
     const [address, options] = (typesense ? typesenseRequest : meilisearchRequest)(known, wish);
     let { status, body } = await load(address, options, signal);
     if (status === 200 && body?.results?.[0]?.error) status = body.results[0].code; // Typesense's way to say it.
+    // What nobody waits for any longer was searched all the same.
+    if (!isGateway(known) && wish.query && (status === 200 || signal?.aborted)) searched += 1;
     if (status === 200 && body) {
-      if (!isGateway(known) && wish.query) searched += 1;
       const answer = (typesense ? readTypesense : readMeilisearch)(body);
       for (const hit of answer.hits) {
         hit.marked = { title: hit.title, snippet: hit.snippet };
