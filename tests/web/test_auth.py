@@ -57,6 +57,7 @@ SITE = {"name": "Another", "url": "https://another.example/"}
 TABLE = [
     Row("GET", "/v1/search?q=x", SEARCHING),
     Row("POST", "/v1/search", SEARCHING, {"q": "x"}),
+    Row("GET", "/v1/suggest?q=x", SEARCHING),
     Row("GET", "/v1/client-info", ANY_KEY),
     Row("POST", "/api/v1/index/bulk", INDEXING, {"documents": [page(1)]}),
     Row("DELETE", "/api/v1/index/destroy", INDEXING, {"id": "no such document"}, (404, "document_not_found")),
@@ -74,8 +75,10 @@ TABLE = [
     Row("DELETE", "/api/v1/sync/{sync}?site_id={site}", MANAGING, None, NO_SYNC),
     Row("POST", "/api/v1/sync/{sync}/finish?site_id={site}", MANAGING, None, NO_SYNC),
     Row("POST", "/api/v1/search-log", ANY_KEY, {"query": "x", "results_count": 1}),
+    Row("POST", "/api/v1/click", ANY_KEY, {"query": "x", "id": "page-1"}),
     Row("POST", "/v1/report-usage", ANY_KEY, REPORT),
     Row("GET", "/api/analytics", MANAGING),
+    Row("GET", "/api/analytics/query?site_id={site}&q=x", MANAGING),
     Row("GET", "/dashboard", MANAGING),
     Row("GET", "/sites", MANAGING),
     Row("POST", "/sites", MANAGING, SITE, 201),
