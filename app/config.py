@@ -74,6 +74,11 @@ class Settings:
         "Sources that this machine crawls at the same time, in a process of low priority that the service starts. "
         "0: only `flask worker` crawls.",
     )
+    docs_search_key: str = _setting(
+        "",
+        "Public key of a site that holds this documentation; /docs then has a search box. "
+        "Empty: the key in DATA_DIR/docs_search_key, which `flask demo` writes.",
+    )
     metrics_token: str = _setting("", "Bearer token for /metrics; not needed for direct loopback connections.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING, or ERROR.")
 
@@ -183,6 +188,8 @@ def _problems(settings: Settings) -> Iterator[str]:
     shared = settings.database_url and not settings.database_url.startswith("sqlite")
     if shared and not settings.secret_key:
         yield "SECRET_KEY is required with PostgreSQL: every machine needs the same one."
+    if settings.docs_search_key and not settings.docs_search_key.startswith("svc_pub_"):
+        yield "DOCS_SEARCH_KEY must be a public key: it stands in pages."
     if settings.search_public_url and not (settings.search_url.startswith(("typesense", "meilisearch"))):
         yield "SEARCH_PUBLIC_URL requires a search server: typesense or meilisearch."
 
@@ -194,18 +201,31 @@ def _complete(settings: Settings) -> Settings:
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         secret_key = settings.secret_key or _kept_secret(folder / "secret_key")
+        docs_search_key = settings.docs_search_key or read_docs_search_key(folder)
     except OSError as error:
         raise ConfigurationError(
             f"DATA_DIR {folder} must be a folder that the service can write to: {error.strerror}."
         ) from error
     filled = {f.name: getattr(settings, f.name) for f in fields(Settings)}
     filled["secret_key"] = secret_key
+    filled["docs_search_key"] = docs_search_key
     filled["database_url"] = settings.database_url or f"sqlite:///{folder / 'service.db'}"
     filled["search_url"] = settings.search_url or f"tantivy://{folder / 'indexes'}"
     filled["limits_url"] = settings.limits_url or f"sqlite:///{folder / 'counters.db'}"
     filled["public_url"] = settings.public_url.rstrip("/")
     filled["search_public_url"] = settings.search_public_url.rstrip("/")
     return Settings(**filled)
+
+
+def docs_search_key_file(folder: Path) -> Path:
+    """Where the demo keeps the key with which the documentation is searched."""
+    return folder / "docs_search_key"
+
+
+def read_docs_search_key(folder: Path) -> str:
+    """The demo's key; empty if there is none."""
+    path = docs_search_key_file(folder)
+    return path.read_text().strip() if path.exists() else ""
 
 
 def _kept_secret(path: Path) -> str:

@@ -51,6 +51,7 @@ def test_flags(tmp_path: Path, text: str, value: bool) -> None:
 
 
 WRONG: list[dict[str, str]] = [
+    {"DOCS_SEARCH_KEY": "svc_prv_secret"},
     {"MAX_BODY_BYTES": "many"},
     {"MAX_BODY_BYTES": "0"},
     {"MAX_BULK_BODY_BYTES": "-1"},

@@ -12,7 +12,7 @@ import orjson
 from app.clock import now
 from app.commands.crawl_parts import crawl_parts
 from app.commands.demo_file import demo_file, read_demo
-from app.config import ConfigurationError
+from app.config import ConfigurationError, docs_search_key_file
 from app.models import Account, Source, SourceRun
 from app.runtime import Runtime
 from app.services import accounts, sites
@@ -30,7 +30,7 @@ def make_demo(part: Runtime, base_url: str) -> str:
     """Create what is missing and give the text to print.
 
     The demo's password and tokens are kept in DATA_DIR/demo.json, readable by the owner only, so that
-    the same ones are printed the next time.
+    the same ones are printed the next time. The service's own documentation is searched with its public key.
     """
     path = demo_file(part.settings.data_path)
     kept = read_demo(part.settings.data_path)
@@ -38,7 +38,8 @@ def make_demo(part: Runtime, base_url: str) -> str:
         kept = _create(part, base_url)
     kept["base_url"] = base_url
     kept["source_id"] = _put_source(part, kept, base_url)
-    _write(path, kept)
+    _write(path, orjson.dumps(kept))
+    _write(docs_search_key_file(part.settings.data_path), kept["keys"]["public"].encode())
     return _text(kept, base_url, _crawl(part, kept))
 
 
@@ -82,10 +83,10 @@ def _create(part: Runtime, base_url: str) -> dict[str, Any]:
     return {"account_id": account.id, "site_id": site.id, "password": password, "keys": tokens}
 
 
-def _write(path: Path, kept: dict[str, Any]) -> None:
+def _write(path: Path, content: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(orjson.dumps(kept))
+        file.write(content)
 
 
 def _put_source(part: Runtime, kept: dict[str, Any], base_url: str) -> str:

@@ -76,6 +76,8 @@
   // --- The box
 
   let box = null;
+  let shown = "";
+  const wishes = () => new URLSearchParams(new FormData(form)).toString();
 
   function leaveResults() {
     // A search in the address belongs to the box that was there.
@@ -85,6 +87,7 @@
   }
 
   function show() {
+    shown = wishes();
     const options = readOptions();
     const texts = readTexts();
     const functions = [...(isOn("transform") ? ["transform"] : []), ...(isOn("select") ? ["onSelect"] : [])];
@@ -104,13 +107,16 @@
   }
 
   let waiting = 0;
-  form.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => {
-      leaveResults();
-      show();
-    }, 300);
-  });
+  for (const type of ["input", "change"]) {
+    form.addEventListener(type, () => {
+      if (wishes() === shown) return; // Whoever only leaves a field may be on the way to the box.
+      clearTimeout(waiting);
+      waiting = setTimeout(() => {
+        leaveResults();
+        show();
+      }, 300);
+    });
+  }
   form.addEventListener("submit", (event) => event.preventDefault());
 
   for (const type of ["search", "select", "error"]) {

@@ -99,6 +99,11 @@ const TEXTS = {
   hy: "Որոնել|Արդյունքներ|1 արդյունք|{n} արդյունք|«{q}» հարցմամբ ոչինչ չի գտնվել։|Որոնում…|Որոնումն այս պահին անջատված է։|Որոնումը ծանրաբեռնված է։ Փորձեք ավելի ուշ։|Որոնումն այս պահին անհասանելի է։|Որոնումը հասանելի չէ։|Վերջին որոնումները|Մաքրել|Առաջարկներ|Բոլոր արդյունքները|Փակել",
   ta: "தேடு|முடிவுகள்|1 முடிவு|{n} முடிவுகள்|“{q}” என்பதற்கு எதுவும் கிடைக்கவில்லை.|தேடுகிறது…|தேடல் தற்போது நிறுத்தப்பட்டுள்ளது.|தேடல் தற்போது நெரிசலாக உள்ளது. பிறகு மீண்டும் முயலவும்.|தேடலை தற்போது அணுக முடியவில்லை.|தேடல் கிடைக்கவில்லை.|சமீபத்திய தேடல்கள்|அழி|பரிந்துரைகள்|அனைத்து முடிவுகள்|மூடு",
   yi: "זוכן|רעזולטאַטן|1 רעזולטאַט|{n} רעזולטאַטן|גאָרנישט געפֿונען פֿאַר „{q}“.|מען זוכט…|דאָס זוכן איז איצט אויסגעלאָשן.|דאָס זוכן איז איצט פֿאַרנומען. פּרוּווט שפּעטער נאָך אַ מאָל.|מען קען איצט נישט דערגרייכן דאָס זוכן.|דאָס זוכן איז נישט צוטריטלעך.|לעצטע זוכונגען|אָפּמעקן|פֿאָרשלאָגן|אַלע רעזולטאַטן|פֿאַרמאַכן",
+  ja: "検索|検索結果|1 件|{n} 件|「{q}」に一致する結果はありません。|検索中…|検索は現在停止しています。|検索が混み合っています。しばらくしてからもう一度お試しください。|現在、検索に接続できません。|検索を利用できません。|最近の検索|消去|候補|すべての結果|閉じる",
+  zh: "搜索|结果|1 个结果|{n} 个结果|没有与“{q}”匹配的内容。|正在搜索…|搜索功能目前已关闭。|搜索繁忙，请稍后再试。|目前无法连接搜索服务。|搜索不可用。|最近搜索|清除|建议|全部结果|关闭",
+  ko: "검색|검색 결과|결과 1개|결과 {n}개|“{q}”에 대한 결과가 없습니다.|검색 중…|현재 검색이 꺼져 있습니다.|검색이 혼잡합니다. 나중에 다시 시도하세요.|현재 검색에 연결할 수 없습니다.|검색을 사용할 수 없습니다.|최근 검색|지우기|추천 검색어|모든 결과|닫기",
+  th: "ค้นหา|ผลการค้นหา|1 รายการ|{n} รายการ|ไม่พบผลลัพธ์สำหรับ “{q}”|กำลังค้นหา…|ขณะนี้ปิดการค้นหาอยู่|ขณะนี้มีการค้นหามาก โปรดลองใหม่ภายหลัง|ขณะนี้เชื่อมต่อการค้นหาไม่ได้|ใช้การค้นหาไม่ได้|การค้นหาล่าสุด|ล้าง|คำแนะนำ|ผลลัพธ์ทั้งหมด|ปิด",
+  vi: "Tìm kiếm|Kết quả|1 kết quả|{n} kết quả|Không có kết quả nào cho “{q}”.|Đang tìm…|Tìm kiếm hiện đang tắt.|Tìm kiếm đang bận. Vui lòng thử lại sau.|Hiện không kết nối được với tìm kiếm.|Tìm kiếm không khả dụng.|Tìm kiếm gần đây|Xóa|Gợi ý|Tất cả kết quả|Đóng",
 };
 const ALSO = { nb: "no", nn: "no" };
 
@@ -371,8 +376,9 @@ function makeService(BASE, KEY) {
     const [address, options] = (typesense ? typesenseRequest : meilisearchRequest)(known, wish);
     let { status, body } = await load(address, options, signal);
     if (status === 200 && body?.results?.[0]?.error) status = body.results[0].code; // Typesense's way to say it.
+    // What nobody waits for any longer was searched all the same.
+    if (!isGateway(known) && wish.query && (status === 200 || signal?.aborted)) searched += 1;
     if (status === 200 && body) {
-      if (!isGateway(known) && wish.query) searched += 1;
       const answer = (typesense ? readTypesense : readMeilisearch)(body);
       for (const hit of answer.hits) {
         hit.marked = { title: hit.title, snippet: hit.snippet };
@@ -1012,7 +1018,7 @@ function attach(script) {
   window.SiteSearch ??= {
     mount(element, options = {}) {
       if (!(element instanceof Element)) throw new TypeError("SiteSearch.mount needs an element.");
-      const { unmount } = build(BASE, element, settingsOf({ ...given, ...options }));
+      const { unmount } = build(BASE, element, settingsOf({ key: given.key, ...options }));
       return { unmount };
     },
   };

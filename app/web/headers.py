@@ -28,6 +28,11 @@ CONTENT_SECURITY_POLICY = (
 )
 
 
+def policy_with_connections(address: str) -> str:
+    """The policy of a page whose scripts may also call another address."""
+    return CONTENT_SECURITY_POLICY.replace("connect-src 'self'", f"connect-src 'self' {address}")
+
+
 def register(app: Flask) -> None:
     """Add the headers of this module to all responses of ``app``; must come before other hooks."""
     app.before_request(_name_request)

@@ -27,6 +27,7 @@ class Reader(Person):
         from selenium.webdriver.support.select import Select
 
         field = self.find(f"#try-options [name='{name}']")
+        self.driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", field)
         if field.tag_name == "select":
             Select(field).select_by_value(value)
         elif field.get_attribute("type") == "checkbox":

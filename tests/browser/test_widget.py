@@ -81,6 +81,11 @@ class Customer:
         analytics = self.http.get(f"{self.base_url}/api/analytics", timeout=30).json()
         return {item["query"]: item["count"] for item in analytics["top_queries"]}
 
+    def clicks(self) -> tuple[int, float]:
+        """How many there were, and at which position on average."""
+        analytics = self.http.get(f"{self.base_url}/api/analytics", timeout=30).json()
+        return analytics["clicks"], analytics["average_click_position"]
+
     def _call(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
         answer = self.http.request(method, self.base_url + path, json=body, timeout=30)
         assert answer.ok, answer.text
@@ -174,6 +179,7 @@ def test_choosing_a_result_at_once_logs_the_search_before_the_page_is_left(serve
     visitor.inside(".hit")[0].click()
     visitor.wait(lambda: visitor.driver.title == "Tickets", "the chosen result never opened")
     visitor.wait(lambda: customer.searched() == {"tickets": 1}, "the search was not logged")
+    visitor.wait(lambda: customer.clicks() == (1, 1.0), "the click was not counted")
     assert customer.used_today() == 1
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.pages.widget import SCRIPT
-from tests.browser.stub import CLOSE, OPEN, SCRIPT_ELEMENT, Stub, page_with, running_stub
+from tests.browser.stub import CLOSE, OPEN, Stub, page_with, running_stub
 from tests.browser.test_widget import Visitor
 
 pytestmark = pytest.mark.browser

@@ -23,13 +23,16 @@ SECTIONS = ("help", "news", f"shop {EVIL}")
 class Searcher(Visitor):
     """Somebody who looks at all results."""
 
-    def open_at(self, customer: Customer, address: str, *, body: str = "", data: str = "", html: str = 'lang="en"') -> None:
+    def open_at(
+        self, customer: Customer, address: str, *, body: str = "", data: str = "", html: str = 'lang="en"'
+    ) -> None:
         """Look at a page with the two lines, under a policy that allows no more than they need."""
         base = customer.base_url
         policy = f"default-src 'none'; script-src {base}; connect-src {base}; require-trusted-types-for 'script'"
         (self.folder / "index.html").write_text(
             f"""<!doctype html><html {html}><meta charset="utf-8"><link rel="icon" href="data:,">
-            <meta name="viewport" content="width=device-width"><meta http-equiv="Content-Security-Policy" content="{policy}">
+            <meta name="viewport" content="width=device-width">
+            <meta http-equiv="Content-Security-Policy" content="{policy}">
             <title>Museum</title><h1>Museum</h1><main><div id="site-search"></div>{body}</main>
             <script src="{base}/widget.js" data-key="{customer.public_key}" {data} async></script></html>"""
         )
@@ -60,7 +63,9 @@ class Searcher(Visitor):
         """Facet to its values to their counts."""
         return {
             group.find_element("css selector", "legend").text: {
-                value.find_element("css selector", ":nth-child(2)").text: int(value.find_element("css selector", ".count").text)
+                value.find_element("css selector", ":nth-child(2)").text: int(
+                    value.find_element("css selector", ".count").text
+                )
                 for value in group.find_elements("css selector", ".value")
             }
             for group in self.seen("fieldset")
@@ -122,7 +127,9 @@ def customer(server: Server) -> Customer:
 
 
 class TestRefining:
-    def test_values_of_a_facet_are_alternatives_and_facets_all_hold(self, customer: Customer, visitor: Searcher) -> None:
+    def test_values_of_a_facet_are_alternatives_and_facets_all_hold(
+        self, customer: Customer, visitor: Searcher
+    ) -> None:
         visitor.open_at(customer, "/index.html?lang=en&q=harbour", body=PLACE)
         visitor.finds("45 results (20 of 45)")
         assert list(visitor.values()) == ["Open", "Section", "Year"], "no field that tells every document apart"
@@ -150,7 +157,9 @@ class TestRefining:
         visitor.finds("30 results (20 of 30)")
         assert [found.text for found in visitor.seen(".value:has(:checked) bdi")] == ["help", "news"]
 
-    def test_a_look_at_all_results_is_one_search_for_analytics_and_quota(self, server: Server, visitor: Searcher) -> None:
+    def test_a_look_at_all_results_is_one_search_for_analytics_and_quota(
+        self, server: Server, visitor: Searcher
+    ) -> None:
         customer = Customer(server, "one-search@example.com")
         visitor.open_at(customer, "/index.html?q=lighthouse", body=PLACE)
         visitor.finds("2 results")
@@ -187,7 +196,9 @@ class TestRefining:
 
 
 class TestMore:
-    def test_more_is_added_told_and_in_the_address_and_the_focus_stays(self, customer: Customer, visitor: Searcher) -> None:
+    def test_more_is_added_told_and_in_the_address_and_the_focus_stays(
+        self, customer: Customer, visitor: Searcher
+    ) -> None:
         from selenium.webdriver.common.keys import Keys
 
         visitor.open_at(customer, "/index.html?q=harbour", body=PLACE)
@@ -213,7 +224,9 @@ class TestMore:
         assert len(visitor.seen(".value :checked")) == 2
 
     @pytest.mark.parametrize("page", ["0", "x", "-3", "999999999999"])
-    def test_an_address_that_makes_no_sense_shows_what_there_is(self, customer: Customer, visitor: Searcher, page: str) -> None:
+    def test_an_address_that_makes_no_sense_shows_what_there_is(
+        self, customer: Customer, visitor: Searcher, page: str
+    ) -> None:
         visitor.open_at(customer, f"/index.html?q=harbour&page={page}&sort=nothing:up", body=PLACE)
         visitor.wait(lambda: visitor.status().startswith("45 results"), "nothing came")
 
@@ -237,7 +250,9 @@ class TestHistory:
         visitor.seen(".hits a")[12].click()
         visitor.wait(lambda: visitor.driver.title == "A page", "the chosen result never opened")
         visitor.driver.back()
-        visitor.wait(lambda: visitor.driver.title == "Museum" and visitor.focused() == "to", "the result never came back")
+        visitor.wait(
+            lambda: visitor.driver.title == "Museum" and visitor.focused() == "to", "the result never came back"
+        )
         script = "return document.querySelector('#all').shadowRoot.activeElement.querySelector('.title').textContent"
         assert visitor.driver.execute_script(script) == chosen
 
@@ -268,7 +283,9 @@ class TestOverThePage:
         visitor.open_at(customer, "/index.html?q=harbour")
         visitor.finds("45 results (20 of 45)")
         page = visitor.folder / "index.html"
-        page.write_text(page.read_text().replace("<main>", "<details><summary>Menu</summary>").replace("</main>", "</details>"))
+        page.write_text(
+            page.read_text().replace("<main>", "<details><summary>Menu</summary>").replace("</main>", "</details>")
+        )
         visitor.go("/index.html?q=lighthouse")
         visitor.finds("2 results")
         visitor.seen("form button")[0].click()
@@ -297,7 +314,9 @@ def test_narrow_places_fold_the_filters_and_texts_run_their_own_way(customer: Cu
     unfold.click()
     assert visitor.seen(".facets")[0].is_displayed()
     assert unfold.get_attribute("aria-expanded") == "true"
-    directions = {css: visitor.seen(css)[0].value_of_css_property("direction") for css in (".status", ".title", "legend")}
+    directions = {
+        css: visitor.seen(css)[0].value_of_css_property("direction") for css in (".status", ".title", "legend")
+    }
     assert directions == {".status": "rtl", ".title": "ltr", "legend": "rtl"}
     assert visitor.driver.execute_script("return document.documentElement.scrollWidth") <= 360
 
@@ -355,7 +374,8 @@ def test_trouble_is_told_and_can_be_tried_again_where_it_was(stub: Stub, guest: 
 MOUNT = """<script nonce="page" src="/widget.js"></script><script nonce="page">
     var told = [], routed = [];
     for (const type of ["search", "select", "error"])
-      addEventListener(`site-search:${type}`, ({ target, detail }) => told.push([type, target.id, detail.query, detail.position ?? detail.total]));
+      addEventListener(`site-search:${type}`, ({ target, detail }) =>
+        told.push([type, target.id, detail.query, detail.position ?? detail.total]));
     SiteSearch.mount(document.querySelector("#site-search"), { key: "svc_pub_test", filters: "open = true",
       texts: { "facet.section": "Where" },
       transform: (hits) => hits.map((hit) => ({ ...hit, title: hit.title + "!" })),

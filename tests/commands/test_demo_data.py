@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from app.commands.crawl_parts import crawl_parts
 from app.commands.demo_data import make_demo
+from app.config import load_settings
 from app.documentation import documentation_files
 from app.models import Source, SourceRun, StoredDocument
 from app.runtime import Runtime
@@ -49,6 +50,14 @@ def test_its_site_holds_the_pages_of_the_documentation(app: Flask) -> None:
     assert set(found) == {f"{BASE_URL}/docs/{name}".removesuffix("/") for name in documentation_files()}
     assert f"{len(found)} pages of the documentation were crawled" in text
     assert "quota" in str(found[f"{BASE_URL}/docs/api"]["content"])
+
+
+def test_the_documentation_is_searched_with_its_public_key(app: Flask) -> None:
+    part: Runtime = app.extensions["runtime"]
+    text = make_demo(part, BASE_URL)
+    key = load_settings({"DATA_DIR": str(part.settings.data_path)}).docs_search_key
+    assert key.startswith("svc_pub_")
+    assert key in text
 
 
 def test_it_is_the_same_when_it_is_made_twice(app: Flask) -> None:

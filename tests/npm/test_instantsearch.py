@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.npm.conftest import Customer, Packages
+from tests.service.clients import eventually
 
 Picture = dict[str, Any]
 
@@ -101,3 +102,21 @@ def test_a_widget_that_is_only_opened_costs_nothing_and_a_search_costs_one(
 
     assert opened == before
     assert customer.used_today == before + 1
+
+
+def test_searches_show_in_analytics_one_for_what_was_typed(packages: Packages, customer: Customer) -> None:
+    typed = ("u", "upgr", "upgrade gui", "upgrade guide 14")
+    facet = {"widget": "facet", "attribute": "author", "value": "Čeněk"}
+
+    use(packages, customer, *({"widget": "query", "value": text} for text in typed), facet)
+
+    def searched() -> dict[str, int]:
+        analytics = customer.call("private", "GET", "/api/analytics", params={"site_id": customer.site["id"]})
+        return {item["query"]: item["count"] for item in analytics["top_queries"]}
+
+    def is_recorded() -> None:
+        assert "upgrade guide 14" in searched()
+
+    eventually(is_recorded)
+    assert searched()["upgrade guide 14"] == 1, "neither the facet's counts nor its hits are another search"
+    assert not set(typed[:-1]) & searched().keys()

@@ -14,6 +14,7 @@ from app.pages.layout import render
 from app.runtime import runtime
 from app.services.sites import list_sites
 from app.web.auth import Caller
+from app.web.headers import policy_with_connections
 from app.web.hosts import base_url
 from app.web.openapi import document
 from backends.languages import LANGUAGES
@@ -31,18 +32,13 @@ BOX_VARIABLES = ("ground", "text", "soft", "line", "chosen", "accent", "mark", "
 _MOST_SITES = 100
 
 
-def show_docs() -> str:
+def show_docs() -> Response:
     """The guide and the reference."""
-    return render(
-        "docs.html",
-        guide=_guide(""),
-        reference=_kept("reference", lambda: read_reference(document())),
-        groups=_groups(),
-        base_url=base_url(),
-    )
+    reference = _kept("reference", lambda: read_reference(document()))
+    return _page("docs.html", guide=_guide(""), reference=reference, base_url=base_url())
 
 
-def show_docs_page(name: str) -> str:
+def show_docs_page(name: str) -> Response:
     """Another page of the documentation.
 
     Raises:
@@ -52,8 +48,8 @@ def show_docs_page(name: str) -> str:
     if guide is None:
         raise ApiError(ErrorCode.NOT_FOUND, "No such page in the documentation.")
     if name == WIDGET:
-        return render("docs_widget.html", guide=guide, name=name, groups=_groups(), base_url=base_url(), **_trial())
-    return render("docs_page.html", guide=guide, name=name, groups=_groups())
+        return _page("docs_widget.html", guide=guide, name=name, base_url=base_url(), **_trial())
+    return _page("docs_page.html", guide=guide, name=name)
 
 
 def show_docs_image(name: str) -> Response:
@@ -67,6 +63,16 @@ def show_docs_image(name: str) -> Response:
         raise ApiError(ErrorCode.NOT_FOUND, "No such image in the documentation.")
     response = Response(file.read_bytes(), content_type="image/png")
     response.cache_control.max_age = IMAGE_MAX_AGE_SECONDS
+    return response
+
+
+def _page(template: str, **values: Any) -> Response:
+    """A page with the list of all pages and the search box, which may call the engine if browsers do."""
+    settings = runtime().settings
+    page = render(template, groups=_groups(), docs_search_key=settings.docs_search_key, **values)
+    response = Response(page, content_type="text/html; charset=utf-8")
+    if settings.search_public_url:
+        response.headers["Content-Security-Policy"] = policy_with_connections(settings.search_public_url)
     return response
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from flask import Flask
@@ -15,6 +16,7 @@ from app.documentation import anchor_of, documentation_files
 from app.pages.docs.markdown import render_markdown
 from app.pages.docs.schema_tables import describe_type, examples_of
 from app.web.openapi import document
+from tests.conftest import close_app, make_app, make_settings
 from tests.pages.people import Person
 
 
@@ -100,7 +102,7 @@ def test_other_names_are_404(passer_by: Person, name: str) -> None:
 def test_the_page_of_the_box_is_documentation_that_offers_to_try_it(app: Flask, passer_by: Person) -> None:
     shown = passer_by.go("/docs/widget")
     titles = [heading.text for heading in shown.all("h2")]
-    assert titles.index("Try it") < titles.index("Options")
+    assert titles.index("Try it") < titles.index("Attributes")
     assert "hidden" in shown.one("section", id="try-it").attributes, "nothing is offered that only a script can do"
     assert not shown.all("style")
     assert all(not script.raw_text.strip() for script in shown.all("script"))
@@ -108,11 +110,33 @@ def test_the_page_of_the_box_is_documentation_that_offers_to_try_it(app: Flask, 
 
 def test_who_has_sites_may_choose_one_to_try_the_box_on(person: Person, passer_by: Person) -> None:
     def sites(reader: Person) -> list[str]:
-        chosen = [select for select in reader.go("/docs/widget").all("select") if select.attributes.get("id") == "try-site"]
+        selects = reader.go("/docs/widget").all("select")
+        chosen = [select for select in selects if select.attributes.get("id") == "try-site"]
         return [option.text for select in chosen for option in select.all("option")]
 
     assert len(sites(person)) == 1
     assert sites(passer_by) == []
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/engines"])
+def test_the_documentation_can_be_searched_with_a_key_for_that(tmp_path: Path, passer_by: Person, path: str) -> None:
+    assert not passer_by.go(path).all("div", id="docs-search")
+    public_url = "http://127.0.0.1:7700"
+    app = make_app(
+        make_settings(
+            tmp_path,
+            docs_search_key="svc_pub_docs",
+            search_url="meilisearch://:key@127.0.0.1:9",
+            search_public_url=public_url,
+        )
+    )
+    shown = Person(app).go(path)
+    assert shown.one("div", id="docs-search")
+    (script,) = (found for found in shown.all("script") if "data-key" in found.attributes)
+    assert (script.attributes["data-key"], script.attributes["data-target"]) == ("svc_pub_docs", "#docs-search")
+    policy = app.test_client().get(path, headers={"Accept": "text/html"}).headers["Content-Security-Policy"]
+    assert f"connect-src 'self' {public_url};" in policy
+    close_app(app)
 
 
 def test_markdown_shows_html_as_text_and_leaves_comments_out() -> None:
