@@ -6,7 +6,7 @@ import errno
 import math
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from dataclasses import field as dataclass_field
 from pathlib import Path
@@ -64,7 +64,7 @@ class Settings:
     )
     max_site_fields: int = _setting(400, "Maximum number of distinct additional fields per site.")
     event_retention_days: int = _setting(
-        400, "Days after which search events and their roll-ups are deleted; at least 91."
+        400, "Days after which searches, clicks, and their roll-ups are deleted; at least 91."
     )
     crawl_private_addresses: bool = _setting(
         False, "Whether the crawler may connect to loopback, private, and link-local addresses, for an intranet."
@@ -107,19 +107,35 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
     Raises:
         ConfigurationError: A value is not of its type, out of range, or contradicts another.
     """
+    settings, problems = check_settings(environ, **overrides)
+    if problems:
+        raise ConfigurationError(" ".join(problems))
+    return settings
+
+
+def check_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> tuple[Settings, list[str]]:
+    """As :func:`load_settings`, with all that is wrong in sentences. A value that cannot be read counts as not set.
+
+    Raises:
+        ConfigurationError: DATA_DIR cannot be used.
+    """
     environ = os.environ if environ is None else environ
     values: dict[str, Any] = {}
+    problems: list[str] = []
     for name, f in SETTINGS.items():
         if f.name in overrides:
             values[f.name] = overrides[f.name]
         elif environ.get(name, "") != "":
-            values[f.name] = _parse(name, environ[name], type(f.default))
+            try:
+                values[f.name] = _parse(name, environ[name], type(f.default))
+            except ConfigurationError as error:
+                problems.append(str(error))
     unknown = set(overrides) - {f.name for f in fields(Settings)}
     if unknown:
         raise ConfigurationError(f"unknown settings: {', '.join(sorted(unknown))}")
     settings = Settings(**values)
-    _check(settings)
-    return _complete(settings)
+    problems.extend(_problems(settings))
+    return _complete(settings), problems
 
 
 def _parse(name: str, text: str, kind: type) -> Any:
@@ -138,15 +154,15 @@ def _parse(name: str, text: str, kind: type) -> Any:
         raise ConfigurationError(f"{name} must be a number.") from error
 
 
-def _check(settings: Settings) -> None:
+def _problems(settings: Settings) -> Iterator[str]:
     for name in ("public_url", "search_public_url"):
         value = getattr(settings, name)
         parts = urlsplit(value)
         if value and (parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment):
-            raise ConfigurationError(f"{name.upper()} must be an http or https URL.")
+            yield f"{name.upper()} must be an http or https URL."
     for name in ("trusted_proxies", "crawl_runs"):
         if getattr(settings, name) < 0:
-            raise ConfigurationError(f"{name.upper()} must not be negative.")
+            yield f"{name.upper()} must not be negative."
     for name in (
         "max_body_bytes",
         "max_bulk_body_bytes",
@@ -157,18 +173,18 @@ def _check(settings: Settings) -> None:
         "limits_timeout_seconds",
     ):
         if not 0 < getattr(settings, name) < math.inf:
-            raise ConfigurationError(f"{name.upper()} must be greater than zero.")
+            yield f"{name.upper()} must be greater than zero."
     if settings.event_retention_days < 91:
-        raise ConfigurationError("EVENT_RETENTION_DAYS must be at least 91: analytics cover 90 days.")
+        yield "EVENT_RETENTION_DAYS must be at least 91: analytics cover 90 days."
     if settings.log_level not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
-        raise ConfigurationError("LOG_LEVEL must be DEBUG, INFO, WARNING, or ERROR.")
+        yield "LOG_LEVEL must be DEBUG, INFO, WARNING, or ERROR."
     if settings.secret_key and len(settings.secret_key) < 32:
-        raise ConfigurationError("SECRET_KEY must have at least 32 characters.")
+        yield "SECRET_KEY must have at least 32 characters."
     shared = settings.database_url and not settings.database_url.startswith("sqlite")
     if shared and not settings.secret_key:
-        raise ConfigurationError("SECRET_KEY is required with PostgreSQL: every machine needs the same one.")
+        yield "SECRET_KEY is required with PostgreSQL: every machine needs the same one."
     if settings.search_public_url and not (settings.search_url.startswith(("typesense", "meilisearch"))):
-        raise ConfigurationError("SEARCH_PUBLIC_URL requires a search server: typesense or meilisearch.")
+        yield "SEARCH_PUBLIC_URL requires a search server: typesense or meilisearch."
 
 
 def _complete(settings: Settings) -> Settings:

@@ -28,6 +28,7 @@ from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
 from app.services.search import Searcher
 from app.services.sources.removal import SourceRemoval
+from app.services.suggestions import Suggester
 from app.services.syncs import Syncs
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks
@@ -51,6 +52,7 @@ class Runtime:
     events: EventRecorder
     indexer: Indexer
     searcher: Searcher
+    suggester: Suggester
     writer: DocumentWriter
     syncs: Syncs
     previewer: Previewer
@@ -99,6 +101,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         retention_days=settings.event_retention_days,
         background=background,
     )
+    searcher = Searcher(engines, indexer, events, settings.max_answer_bytes)
     writer = DocumentWriter(database, counters, indexer, settings.max_site_fields)
     return Runtime(
         settings=settings,
@@ -110,7 +113,8 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         engines=engines,
         events=events,
         indexer=indexer,
-        searcher=Searcher(engines, indexer, events, settings.max_answer_bytes),
+        searcher=searcher,
+        suggester=Suggester(database, searcher),
         writer=writer,
         syncs=Syncs(database, counters, indexer),
         previewer=Previewer(

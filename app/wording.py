@@ -18,11 +18,21 @@ def counted(value: int, noun: str) -> str:
     return f"{number(value)} {noun if value == 1 else plural}"
 
 
+def size(count: int) -> str:
+    """Bytes in a unit that reads easily: ``512 bytes``, ``12.5 MiB``."""
+    value, unit = float(count), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{count:,} bytes" if unit == "bytes" else f"{value:,.1f} {unit}"
+
+
 def duration(seconds: int) -> str:
     """A time to wait, rounded up to a unit that reads easily: ``1 second``, ``90 seconds``, ``3 minutes``."""
-    for size, noun in _UNITS:
-        if seconds > 2 * size:
-            return counted(-(-seconds // size), noun)
+    for unit, noun in _UNITS:
+        if seconds > 2 * unit:
+            return counted(-(-seconds // unit), noun)
     return counted(seconds, "second")
 
 

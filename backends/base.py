@@ -268,6 +268,24 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
+class TitleMatch:
+    """A document found by its title: title and address as sent."""
+
+    title: str
+    url: str
+
+
+def distinct_titles(found: Iterable[TitleMatch], limit: int) -> tuple[TitleMatch, ...]:
+    """The first ``limit`` of some matches, those with a title that came before left out."""
+    kept: dict[str, TitleMatch] = {}
+    for match in found:
+        kept.setdefault(match.title, match)
+        if len(kept) == limit:
+            break
+    return tuple(kept.values())
+
+
+@dataclass(frozen=True, slots=True)
 class Credential:
     """A key of the engine's own, good for searching one index.
 
@@ -350,6 +368,21 @@ class SearchBackend(ABC):
         """
 
     @abstractmethod
+    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+        """Documents whose title has every word of ``text``, the last one as the beginning of a word; best first.
+
+        It is for suggestions, many times as cheap as a search: nothing is counted or marked, and no setting of the site
+        is used. Case and accents do not count, typing errors are not forgiven, and signs only separate words.
+
+        Args:
+            text: At most 512 bytes; without a letter or digit it finds nothing.
+            limit: 1 to 20; of documents with the same title one is given, so that there may be fewer.
+
+        Raises:
+            IndexNotFound: There is no such index.
+        """
+
+    @abstractmethod
     def count(self, index: str) -> int:
         """Number of documents in the index.
 
@@ -371,6 +404,14 @@ class SearchBackend(ABC):
 
         Raises:
             BackendUnavailable: It is not, or not yet.
+        """
+
+    @abstractmethod
+    def version(self) -> str:
+        """The version of the engine, such as ``29.0``.
+
+        Raises:
+            BackendUnavailable: The engine cannot tell.
         """
 
     def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
@@ -17,6 +19,10 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
+from sqlalchemy import Engine, event
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.util import LRUCache
+from werkzeug.routing import Rule
 
 from app import create_app
 from app.config import Settings, load_settings
@@ -38,6 +44,11 @@ hypothesis_settings.load_profile("unhurried")
 # An application is thousands of objects in circles. Walking all objects for every few that are gone took a tenth of
 # the time of the tests.
 gc.set_threshold(gc.get_threshold()[0], gc.get_threshold()[1], 100)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than cores: some tests wait for servers, deadlines and other processes."""
+    return (os.cpu_count() or 1) + 1
 
 
 def make_settings(folder: Path, **overrides: object) -> Settings:
@@ -86,6 +97,44 @@ class _CompiledTemplates(BytecodeCache):
 
 
 _templates = _CompiledTemplates()
+
+
+class _CompiledRule(Rule):
+    """A route of all applications of this process, its builder of addresses compiled once: it knows no application."""
+
+    def _compile_builder(self, append_unknown: bool = True) -> Any:
+        key = (*self._trace, repr(self.defaults), append_unknown)
+        if key not in _builders:
+            _builders[key] = super()._compile_builder(append_unknown)
+        return _builders[key]
+
+
+_builders: dict[tuple[object, ...], Any] = {}
+Flask.url_rule_class = _CompiledRule
+
+
+def _hasten_databases() -> None:
+    """Let all databases of this process share their compiled SQL, and not wait for the disk: no power is cut here.
+
+    SQLAlchemy keeps what it compiled by dialect, of which every engine has one of its own; those of a kind are equal
+    here.
+    """
+    create_engine = Database._create_engine
+    compiled: LRUCache[Any, Any] = LRUCache(1000)
+
+    def create_sharing_engine(database: Database, pool_size: int) -> Engine:
+        engine = create_engine(database, pool_size)
+        engine.update_execution_options(compiled_cache=compiled)
+        if database.is_sqlite:
+            event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
+        return engine
+
+    Database._create_engine = create_sharing_engine
+    DefaultDialect.__eq__ = lambda one, other: type(one) is type(other)  # type: ignore[assignment]
+    DefaultDialect.__hash__ = lambda one: hash(type(one))
+
+
+_hasten_databases()
 
 
 @cache

@@ -95,6 +95,8 @@ COVERED_BY = {
     "app/web/gateway_errors.py": "tests/gateway/test_errors.py",
     "app/web/logins.py": "tests/api/test_accounts.py",
     "app/web/parsing.py": "tests/web/test_error_handlers.py",
+    "app/storage/backup_file.py": "tests/commands/test_backup.py",
+    "app/commands/diagnosis.py": "tests/commands/test_doctor.py",
     "app/web/source_actions.py": "tests/api/test_sources.py",
     "app/web/responses.py": "tests/web/test_openapi.py",
     "app/web/site_selection.py": "tests/web/test_auth.py",

@@ -20,12 +20,14 @@ from app.api import (
     search_settings,
     sites,
     sources,
+    suggestions,
     syncs,
     usage,
 )
 
 BLUEPRINTS = (
     search.blp,
+    suggestions.blp,
     client_info.blp,
     documents.blp,
     syncs.blp,

@@ -40,6 +40,13 @@ SEARCH_ANSWER: dict[str, Any] = {
     "remaining_quota": {"daily_limit": 100, "used_today": 7, "unlimited": False},
 }
 
+SUGGEST_ANSWER: dict[str, Any] = {
+    "suggestions": [
+        {"text": "opening hours", "kind": "query"},
+        {"text": "Opening of the east wing", "kind": "title", "url": "/news/east-wing"},
+    ]
+}
+
 BULK: dict[str, Any] = {
     "documents": [
         {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import islice
 from typing import Any
 
@@ -42,7 +42,7 @@ ERRORS = (
 @blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
 def search(parameters: dict[str, Any]) -> Response:
     """Search a site's documents."""
-    return run_search(parameters, unknown_parameters(request.args))
+    return run_search(parameters, unknown_parameters(request.args, _KNOWN))
 
 
 @blp.route("/v1/search", methods=["POST"])
@@ -54,9 +54,9 @@ def search_by_body(parameters: dict[str, Any]) -> Response:
     return run_search(parameters)
 
 
-def unknown_parameters(sent: Iterable[str]) -> list[dict[str, str]]:
-    """A warning for each parameter that a search does not know."""
-    unknown = islice((name for name in sent if name not in _KNOWN), MAX_PROBLEMS)
+def unknown_parameters(sent: Iterable[str], known: Set[str]) -> list[dict[str, str]]:
+    """A warning for each parameter that an operation does not know."""
+    unknown = islice((name for name in sent if name not in known), MAX_PROBLEMS)
     return [{"code": "unknown_parameter", "field": shown_name(name)} for name in unknown]
 
 

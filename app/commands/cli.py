@@ -34,10 +34,12 @@ class OperatorCommands(AppGroup):
     def _load(self) -> None:
         if self.commands:
             return
-        from app.commands import crawl, documents, search, setup
+        from app.commands import backup, crawl, documents, search, setup
 
         for command in (
             account_group,
+            backup.backup,
+            backup.restore,
             crawl.crawl,
             crawl.worker,
             documents.group,

@@ -16,6 +16,7 @@ from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.answer_room import AnswerRoom
 from app.services.search import Visitor, encode_hit
+from app.services.suggestions import encode_suggestions
 from app.web.auth import GATEWAY
 from app.web.gateway_errors import GatewayError, gateway_error_body, inside, invalid_engine_key, is_gateway_path
 from app.web.hosts import base_url
@@ -34,8 +35,14 @@ from schemas.gateway.answers import (
 )
 from schemas.gateway.problems import first_problem
 from schemas.gateway.query_string import query_parameters, read_query_string
-from schemas.gateway.searches import EngineFacetSearchSchema, EngineMultiSearchSchema, EngineSearchSchema
+from schemas.gateway.searches import (
+    EngineFacetSearchSchema,
+    EngineMultiSearchSchema,
+    EngineSearchSchema,
+    EngineSuggestSchema,
+)
 from schemas.search import MAX_QUERY_BYTES, MAX_SESSION_LENGTH
+from schemas.suggestions import SuggestionsSchema
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -146,6 +153,7 @@ def _normal_text(text: Any) -> str:
 
 
 _SEARCHES = OperationPolicy(GATEWAY, searches=True, searched_text=searched_text)
+_SUGGESTS = OperationPolicy(GATEWAY, searches=True)
 
 
 def _covered_site(index: str) -> SiteRecord:
@@ -202,13 +210,13 @@ def search_index(uid: str) -> Response:
 
 @blp.route("/engine/indexes/<uid>/search", methods=["GET"])
 @_operation("engineSearchByQuery", _SEARCHES, _SEARCH_ERRORS)
-@blp.doc(parameters=[*query_parameters(), *_HEADERS])
+@blp.doc(parameters=[*query_parameters(EngineSearchSchema), *_HEADERS])
 @blp.response(200, EngineAnswerSchema)
 def search_index_by_query(uid: str) -> Response:
     """Search the key's index, with the parameters in the query string."""
     site = _covered_site(uid)
     check_query_string(request)
-    return _search(site, _load(EngineSearchSchema(), read_query_string(request.args.to_dict())))
+    return _search(site, _load(EngineSearchSchema(), read_query_string(EngineSearchSchema, request.args.to_dict())))
 
 
 def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
@@ -274,6 +282,31 @@ def search_facet(uid: str) -> Response:
             "processingTimeMs": timed.took_ms,
         }
     )
+
+
+@blp.route("/engine/suggest", methods=["POST"])
+@_operation("engineSuggest", _SUGGESTS, _BODY_ERRORS)
+@blp.doc(requestBody=_json_body(EngineSuggestSchema))
+@blp.response(200, SuggestionsSchema)
+def suggest() -> Response:
+    """Complete what somebody types: frequent queries first, then titles. Not part of Meilisearch's API."""
+    return _suggest(_load(EngineSuggestSchema(), _body()))
+
+
+@blp.route("/engine/suggest", methods=["GET"])
+@_operation("engineSuggestByQuery", _SUGGESTS, _SEARCH_ERRORS)
+@blp.doc(parameters=query_parameters(EngineSuggestSchema))
+@blp.response(200, SuggestionsSchema)
+def suggest_by_query() -> Response:
+    """Complete what somebody types, with the parameters in the query string."""
+    check_query_string(request)
+    return _suggest(_load(EngineSuggestSchema(), read_query_string(EngineSuggestSchema, request.args.to_dict())))
+
+
+def _suggest(parameters: dict[str, Any]) -> Response:
+    site = current_caller().site
+    assert site is not None
+    return json_answer(encode_suggestions(runtime().suggester.suggest(site, parameters["q"], parameters["limit"])))
 
 
 @blp.route("/engine/health", methods=["GET"])

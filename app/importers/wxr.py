@@ -103,11 +103,16 @@ class _Export:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._path.append(_short(name))
         self._text.clear()
-        if self._path[2:] == ["item"]:
+        place = self._place()
+        if place == ["item"]:
             self._line = self._parser.CurrentLineNumber
             self._item, self._terms, self._size = {}, {}, 0
-        elif self._path[2:] == ["item", "category"]:
+        elif place == ["item", "category"]:
             self._taxonomy = _TAXONOMIES.get(attributes.get("domain", ""), "")
+
+    def _place(self) -> list[str]:
+        """Where the parser is in the channel; of what is deeper than a field, one element more and not the rest."""
+        return self._path[2 : _DEPTH_OF_FIELDS + 1]
 
     def _add_text(self, text: str) -> None:
         if len(self._path) != _DEPTH_OF_FIELDS:
@@ -117,7 +122,7 @@ class _Export:
             self._text.append(text)
 
     def _end(self, _name: str) -> None:
-        place = self._path[2:]
+        place = self._place()
         self._path.pop()
         text = "".join(self._text)
         self._text.clear()

@@ -28,6 +28,8 @@ SCOPE_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, "res
 """What is counted of a scope: responses are searches the service ran, with their milliseconds added up."""
 PARTIAL = "some"
 """``SearchEvent.matched`` where no document has every word."""
+SUGGESTED = "found_visitors_30 >= 3"
+"""The condition, in SQL, that a query was searched by so many visitors that it may be shown to others."""
 
 QueryText = Text().with_variant(Text(collation="C"), "postgresql")
 """A query in normal form; sorted by code point on every database."""
@@ -207,6 +209,7 @@ class QueryWindow(Base):
             for days in PERIODS
         ),
         *(_ranking(f"no_clicks_{days}", f"searches_{days}", no_clicks(f"_{days}")) for days in PERIODS),
+        _ranking("suggested", "found_visitors_30", SUGGESTED),
         {"sqlite_with_rowid": False},
     )
 

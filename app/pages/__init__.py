@@ -22,7 +22,7 @@ from app.pages.analytics import export, inbox, overview, queries, remedies
 from app.pages.docs.views import show_docs, show_docs_image, show_docs_page
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
-from app.pages.search.preview import charges_search, show_search_preview
+from app.pages.search.preview import charges_search, show_search_preview, tune_search
 from app.pages.sources import views as sources
 from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
@@ -49,6 +49,7 @@ PAGES: dict[str, View] = {
     "sites.delete_site": sites.delete_site,
     "search-settings.show_search_settings": search_settings.show_search_settings,
     "search-settings.update_search_settings": search_settings.update_search_settings,
+    "search-settings.preview_search_settings": search_settings.preview_search_settings,
     "imports.import_file": imports.import_file,
     "keys.list_keys": keys.list_keys,
     "keys.create_key": keys.create_key,
@@ -101,6 +102,12 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
     (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(reflects_nothing=True)),
     ("/widget.js", "widget", widget.show_widget, OperationPolicy(uncounted=True, reflects_nothing=True)),
+    (
+        "/widget-results.js",
+        "widget_results",
+        widget.show_widget_results,
+        OperationPolicy(uncounted=True, reflects_nothing=True),
+    ),
     ("/docs/images/<string:name>", "docs_image", show_docs_image, OperationPolicy(uncounted=True)),
 )
 """Addresses that only pages have: rule, endpoint, view, policy."""
@@ -113,6 +120,7 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         documents.remove_document,
         _MANAGED,
     ),
+    ("POST", "/sites/<int(signed=True):site_id>/try", "pages.tune_search", tune_search, _MANAGED),
     ("POST", _INBOX + "/synonym", "pages.save_synonym", remedies.save_synonym, _MANAGED),
     ("POST", _INBOX + "/pin", "pages.save_pin", remedies.save_pin, _MANAGED),
 )

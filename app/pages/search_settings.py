@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from flask import Response, request
-from marshmallow import ValidationError
+from marshmallow import Schema, ValidationError
 
 from app.errors import ApiError
-from app.pages.forms import banner_of, refill_on_error
+from app.pages.forms import REFILLED, banner_of, refill_on_error
 from app.pages.layout import render
 from app.pages.redirects import see_other
-from app.pages.settings_lines import ARROW, explain, read_settings, write_settings
+from app.pages.settings_lines import ARROW, explain, lines_of, read_settings, write_settings
 from app.runtime import runtime
-from app.services.search_settings import change_settings, shown_settings
+from app.services.search_preview import PreviewedDocument, QueryPreview
+from app.services.search_settings import shown_settings
 from app.services.sites import get_site
-from app.web import actions
+from app.web import settings_actions
 from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
+from app.web.settings_actions import SettingsPreview, unknown_ids
 from backends.languages import LANGUAGES
-from schemas.search_settings import WEIGHTED_FIELDS, SearchSettingsSchema
+from schemas.search_settings import (
+    MAX_PREVIEWED_QUERIES,
+    WEIGHTED_FIELDS,
+    SearchSettingsSchema,
+    SettingsPreviewSchema,
+)
 
 _LANGUAGES = {code: each.name for code, each in sorted(LANGUAGES.items(), key=lambda item: item[1].name)}
 _FIELDS = (
@@ -44,6 +53,12 @@ _FIELDS = (
         f"One query per line, then {ARROW} and the ids that it must not find: jobs {ARROW} 31.",
     ),
     *((f"weight_{name}", "text", f"Weight of the {name}", "From 0 to 10. Default: 1.") for name in WEIGHTED_FIELDS),
+    (
+        "queries",
+        "textarea",
+        "Queries to preview",
+        f"One per line, at most {MAX_PREVIEWED_QUERIES}. Default: the most frequent of the last seven days. Not saved.",
+    ),
 )
 
 
@@ -55,20 +70,71 @@ def show_search_settings(site_id: int) -> str:
 def update_search_settings(site_id: int) -> Response:
     """Save the settings."""
     refill_on_error(lambda error: _form(site_id, error))
-    try:
-        settings = SearchSettingsSchema().load(read_settings(_sent()))
-    except ValidationError as error:
-        raise invalid(error) from error
-    with actions.changing(current_caller()) as session:
-        change_settings(session, current_caller().account.id, site_id, settings)
-    return see_other(f"/sites/{site_id}", notice="search-settings-updated")
+    settings: dict[str, Any] = _load(SearchSettingsSchema(), read_settings(_sent()))
+    _, unknown = settings_actions.update_settings(current_caller(), site_id, settings)
+    page = f"/sites/{site_id}/search-settings" if unknown else f"/sites/{site_id}"
+    return see_other(page, notice="search-settings-updated")
 
 
-def _form(site_id: int, error: ApiError | None = None) -> str:
+def preview_search_settings(site_id: int) -> str:
+    """The form as it was sent, with what its settings would change."""
+    refill_on_error(lambda error: _form(site_id, error), {*REFILLED, 503})
+    sent = _sent()
+    queries = [line.text.strip() for line in lines_of(sent.get("queries", ""))]
+    body = {"settings": read_settings(sent), **({"queries": queries} if queries else {})}
+    wanted: dict[str, Any] = _load(SettingsPreviewSchema(), body)
+    preview = settings_actions.preview(current_caller(), site_id, wanted["settings"], wanted.get("queries"))
+    return _form(site_id, preview=preview)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDocument:
+    """A document among those that a query finds.
+
+    Attributes:
+        note: What becomes of it, or where it was; empty if it stays where it is.
+    """
+
+    title: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownQuery:
+    """A query of a preview."""
+
+    query: str
+    before: Sequence[ShownDocument]
+    after: Sequence[ShownDocument]
+    is_exact: bool
+
+
+def _show(preview: QueryPreview) -> ShownQuery:
+    places = {document.id: place for place, document in enumerate(preview.before, 1)}
+    kept = {document.id for document in preview.after}
+    return ShownQuery(
+        preview.query,
+        [_shown(document, "" if document.id in kept else "no longer here") for document in preview.before],
+        [_shown(document, _moved(places.get(document.id), place)) for place, document in enumerate(preview.after, 1)],
+        preview.is_exact,
+    )
+
+
+def _moved(before: int | None, after: int) -> str:
+    return "new here" if before is None else "" if before == after else f"was {before}"
+
+
+def _shown(document: PreviewedDocument, note: str) -> ShownDocument:
+    return ShownDocument(document.title or document.id, note)
+
+
+def _form(site_id: int, error: ApiError | None = None, preview: SettingsPreview | None = None) -> str:
     with runtime().database.read() as session:
         site = get_site(session, current_caller().account.id, site_id)
-    sent = None if error is None else _sent()
-    values = write_settings(shown_settings(site.search_settings)) if sent is None else sent
+        stored = shown_settings(site.search_settings)
+        unknown = unknown_ids(session, site, stored) if preview is None else preview.unknown_ids
+    sent = None if error is None and preview is None else _sent()
+    values = write_settings(stored) if sent is None else sent
     problems = explain(error.details, sent) if error is not None and sent is not None else {}
     fields: list[dict[str, Any]] = [
         {
@@ -90,7 +156,18 @@ def _form(site_id: int, error: ApiError | None = None) -> str:
         fields=fields,
         labels={"": "Detect automatically for each page", **_LANGUAGES},
         banner=banner_of(error, fields),
+        unknown=unknown if error is None else [],
+        previewed=None if preview is None else len(preview.queries),
+        changed=[] if preview is None else [_show(each) for each in preview.queries if each.changed],
+        unchanged=[] if preview is None else [_show(each) for each in preview.queries if not each.changed],
     )
+
+
+def _load(schema: Schema, values: dict[str, Any]) -> Any:
+    try:
+        return schema.load(values)
+    except ValidationError as error:
+        raise invalid(error) from error
 
 
 def _sent() -> dict[str, str]:

@@ -13,6 +13,7 @@ from schemas.search_settings import (
     MAX_GROUPS,
     MAX_PINNED_IDS,
     MAX_PINNED_QUERIES,
+    MAX_PREVIEWED_QUERIES,
     MAX_STOP_WORDS,
     MAX_WEIGHT,
     WEIGHTED_FIELDS,
@@ -22,7 +23,12 @@ ARROW = "=>"
 """Between a query and its documents' ids."""
 MAX_SHOWN = 10
 """Most problems that are told of one field."""
-_MOST_LINES = {"synonyms": MAX_GROUPS, "pinned": MAX_PINNED_QUERIES, "hidden": MAX_PINNED_QUERIES}
+_MOST_LINES = {
+    "synonyms": MAX_GROUPS,
+    "pinned": MAX_PINNED_QUERIES,
+    "hidden": MAX_PINNED_QUERIES,
+    "queries": MAX_PREVIEWED_QUERIES,
+}
 
 Form = Mapping[str, str]
 
@@ -76,7 +82,7 @@ def explain(details: Sequence[Detail], form: Form) -> dict[str, list[str]]:
 
 def _place(path: str) -> tuple[str, int | None]:
     """The form's field of a path into the settings, and which item of its list is meant."""
-    name, _, rest = path.partition("[")
+    name, _, rest = path.removeprefix("settings.").partition("[")
     if name.startswith("weights."):
         return f"weight_{name.removeprefix('weights.')}", None
     position = rest.partition("]")[0]
@@ -91,6 +97,8 @@ def _explain(name: str, position: int | None, detail: Detail, form: Form) -> str
         if position is None:
             return f"There are {counted(len(lines), 'line')}; at most {_MOST_LINES[name]} are allowed."
         line = lines[position]
+        if name == "queries":
+            return f"Line {line.number} is invalid: it {_predicate(detail)}."
         explain = _explain_group if name == "synonyms" else _explain_entry
         return f"Line {line.number} {explain(line.text, detail)}"
     if name == "language":

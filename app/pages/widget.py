@@ -7,14 +7,27 @@ from pathlib import Path
 
 from flask import Response, request
 
-SCRIPT = Path(__file__).resolve().parent.parent / "static" / "widget.js"
+_STATIC = Path(__file__).resolve().parent.parent / "static"
+SCRIPT = _STATIC / "widget.js"
+RESULTS_SCRIPT = _STATIC / "widget-results.js"
+"""The box's full view, which it loads when it is needed."""
+
 MAX_AGE_SECONDS = 300
-"""How long a browser keeps the script without asking: as long as an improvement may take to arrive."""
+"""How long a browser keeps the scripts without asking: as long as an improvement may take to arrive."""
 
 
 def show_widget() -> Response:
     """The script, for pages of any origin."""
-    body = SCRIPT.read_bytes()
+    return _script(SCRIPT)
+
+
+def show_widget_results() -> Response:
+    """The module with the full view, for pages of any origin."""
+    return _script(RESULTS_SCRIPT)
+
+
+def _script(file: Path) -> Response:
+    body = file.read_bytes()
     response = Response(body, content_type="text/javascript; charset=utf-8")
     response.set_etag(sha256(body).hexdigest()[:20])
     response.cache_control.public = True

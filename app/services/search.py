@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -18,7 +18,7 @@ from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.answer_room import AnswerRoom
 from app.services.engines import Engines
 from app.services.indexing.indexer import Indexer
-from backends.base import MATCH_ALL, Highlight, Hit, SearchQuery, SearchResult, SortKey
+from backends.base import MATCH_ALL, Highlight, Hit, SearchBackend, SearchQuery, SearchResult, SortKey
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
 
 MAX_SORT_KEYS = 3
@@ -32,6 +32,7 @@ _REJECTED = {
 
 
 EncodeHit = Callable[[Hit], bytes]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +120,34 @@ class Searcher:
             room.take(len(encoded))
             hits.append(encoded)
 
-        engine = self._engines.get_engine(site.engine)
+        try:
+            result = self.ask(site, lambda engine, index: engine.search(index, query, take))
+        except BackendRejected as error:
+            raise rejected(error) from error
+        except ReplyTooLarge as error:
+            raise room.too_small() from error
+        return TimedResult(result, hits, round((time.perf_counter() - started) * 1000), now())
+
+    def ask(self, site: SiteRecord, question: Callable[[SearchBackend, str], T]) -> T:
+        """Ask the engine that holds a site's index.
+
+        Args:
+            question: Gets the engine and the name of the index; may be asked twice.
+
+        Raises:
+            BackendUnavailable: The engine cannot answer now, or the index is being rebuilt.
+        """
         try:
             try:
-                result = engine.search(site.engine_index, query, take)
+                return question(self._engines.get_engine(site.engine), site.engine_index)
             except IndexNotFound:
                 # It was lost, or replaced since the caller's record of the site was read.
                 restored = self._indexer.restore(site.id)
                 if restored is None:
                     raise
-                result = self._engines.get_engine(restored.engine).search(restored.engine_index, query, take)
-        except BackendRejected as error:
-            raise rejected(error) from error
-        except ReplyTooLarge as error:
-            raise room.too_small() from error
+                return question(self._engines.get_engine(restored.engine), restored.engine_index)
         except IndexNotFound as error:
             raise BackendUnavailable("The site's index is being rebuilt.") from error
-        return TimedResult(result, hits, round((time.perf_counter() - started) * 1000), now())
 
 
 def rejected(error: BackendRejected) -> ApiError:

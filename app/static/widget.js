@@ -3,120 +3,285 @@
  *   <div id="site-search"></div>
  *   <script src="https://…/widget.js" data-key="svc_pub_…" async></script>
  *
- * (async, defer and type="module" make no difference.) Attributes of the script, all but the first optional:
- *   data-key          a public key
- *   data-target       CSS selector of the element to put the box into (#site-search)
- *   data-placeholder  text of the empty box
- *   data-limit        results to show, 1 to 20 (8)
- *   data-lang         language of the box: en, de, es, fr, it, nl, pt (the page's own)
- *   data-theme        light, dark or auto (auto)
- *   data-min          characters before it searches (1)
+ * or, for pages that change without loading:
  *
- * It keeps no cookie and nothing in the browser's storage. What the engine answers is shown as text, never as HTML.
+ *   const box = SiteSearch.mount(element, { key: "svc_pub_…", onSelect: (hit) => router.push(hit.url) });
+ *   box.unmount();
+ *
+ * docs/widget.md lists attributes, options, events, variables and parts. What the service answers is shown as text,
+ * never as HTML. Nothing is kept on the device unless data-recent="true".
+ *
+ * The full view is a module of its own, loaded when somebody needs it: BASE/widget-results.js exports
+ *
+ *   showResults(core, { container, query }) → { unmount() }
+ *
+ * `container` is the page's <div data-site-search-results>; without one, the view covers the page, in place of the
+ * panel. `query` is undefined where the address says what to show. What `core` gives:
+ *
+ *   element                            whom events come from
+ *   settings                           what the box was set up with (see `settingsOf`)
+ *   learn(names, table)                adds texts: "more less", { en: "More|Less", … }; `texts` of the page wins
+ *   text(key, values)                  a text of the box's language, {name} replaced
+ *   spoken(key, values)                the same as nodes, marked up where the language or the direction is another
+ *   own, page                          attributes lang and dir: of the box's own texts, of results
+ *   number(n)                          a number as the language writes it
+ *   make(name, attributes, …children)  an element
+ *   dress(root, css)                   gives a shadow root the box's style sheet, and more
+ *   ask(query, {offset, limit, sort, facets, filters, isRecorded, signal})
+ *                                      → {query, queryId, total, hits, facets, canRefine}; throws a Refusal, whose
+ *                                      `reason` is a key of the texts. `filters` is {field: [values]}, `sort` ["f:asc"],
+ *                                      `facets` names; the answer's {field: {value: count}}. What an engine that is
+ *                                      reached directly cannot do, is not asked for (`canRefine` is false).
+ *                                      `isRecorded` is false for what analytics know already
+ *   hit(hit, position, {query, queryId})
+ *                                      the link (or text) of a hit, `position` from 1: choosing it reports all there is
+ *   remember(query)                    keeps a recent search, if the page wants that
+ *   log(answer)                        tells the statistics what somebody looked for, where the engine does not: once a query
+ *   emit(type, detail)                 an event of the box: "search", "error"
  */
 (() => {
 "use strict";
 
-function searchBox(script) {
-  const setting = (name, otherwise) => script.dataset[name] || otherwise;
-  const BASE = new URL(script.src).href.replace(/\/widget\.js.*$/, "");
-  const KEY = setting("key", "");
-  const LIMIT = Math.min(20, Math.max(1, Number.parseInt(setting("limit", "8"), 10) || 8));
-  const SHORTEST = Math.max(1, Number.parseInt(setting("min", "1"), 10) || 1);
+const TYPING_MS = 220; // Between the last keystroke and the search.
+const PAUSE_MS = 1500; // After which results that stand are what was looked for.
+const SLOW_MS = 250; // After which somebody is told to wait.
+const SUGGESTIONS_MS = 60; // Which results wait for suggestions, so that nothing moves afterwards.
+const ANNOUNCED_MS = 500; // A screen reader is told what stands, not each keystroke's result.
+const TIMEOUT_MS = 15_000;
+const INFO_MS = 12 * 3600 * 1000; // Engine keys live for a day; they are renewed well before.
+const ANSWERS_MS = 5 * 60 * 1000;
+const KEPT_ANSWERS = 50;
+const REPORT_MAX = 10; // Most searches of one report with a public key.
+const RECENT = 5;
+const SUGGESTED = 4;
+const LEAST_WIDTH = 340;
+const EDGE = 8; // Between the panel and the window.
 
-  const TYPING_MS = 220; // Between the last keystroke and the search.
-  const PAUSE_MS = 1500; // After which results that stand are what was looked for.
-  const INFO_MS = 12 * 3600 * 1000; // Engine keys live for a day; they are renewed well before.
-  const REPORT_MAX = 10; // Most searches of one report with a public key.
-  const KEPT_ANSWERS = 50;
+const random = () => Array.from(crypto.getRandomValues(new Uint8Array(15)), (byte) => (byte % 36).toString(36)).join("");
 
-  // Marks around matches: characters that texts do not hold, so that no document can pretend to be one.
-  const OPEN = "\uE000";
-  const CLOSE = "\uE001";
+// Marks around matches. No document knows them, so none can pretend to match.
+const NONCE = random().slice(0, 6);
+const OPEN = `\uE000${NONCE}`;
+const CLOSE = `\uE001${NONCE}`;
 
-  const TEXTS = {
-    en: { label: "Search", results: "Results", one: "1 result", many: "{n} results", none: "Nothing matches “{q}”.", wait: "Searching…",
-      paused: "Search is switched off at the moment.", spent: "Search is busy at the moment. Please try again later.",
-      away: "Search cannot be reached at the moment.", refused: "Search is not available." },
-    de: { label: "Suche", results: "Treffer", one: "1 Treffer", many: "{n} Treffer", none: "Nichts gefunden zu „{q}“.", wait: "Suche läuft…",
-      paused: "Die Suche ist zurzeit abgeschaltet.", spent: "Die Suche ist zurzeit ausgelastet. Bitte später noch einmal versuchen.",
-      away: "Die Suche ist zurzeit nicht erreichbar.", refused: "Die Suche ist nicht verfügbar." },
-    es: { label: "Buscar", results: "Resultados", one: "1 resultado", many: "{n} resultados", none: "Nada coincide con «{q}».", wait: "Buscando…",
-      paused: "La búsqueda está desactivada por ahora.", spent: "La búsqueda está ocupada. Inténtelo más tarde.",
-      away: "No se puede acceder a la búsqueda por ahora.", refused: "La búsqueda no está disponible." },
-    fr: { label: "Rechercher", results: "Résultats", one: "1 résultat", many: "{n} résultats", none: "Aucun résultat pour « {q} ».", wait: "Recherche…",
-      paused: "La recherche est désactivée pour le moment.", spent: "La recherche est saturée. Réessayez plus tard.",
-      away: "La recherche est injoignable pour le moment.", refused: "La recherche n’est pas disponible." },
-    it: { label: "Cerca", results: "Risultati", one: "1 risultato", many: "{n} risultati", none: "Nessun risultato per «{q}».", wait: "Ricerca…",
-      paused: "La ricerca è disattivata al momento.", spent: "La ricerca è occupata. Riprovare più tardi.",
-      away: "La ricerca non è raggiungibile al momento.", refused: "La ricerca non è disponibile." },
-    nl: { label: "Zoeken", results: "Resultaten", one: "1 resultaat", many: "{n} resultaten", none: "Niets gevonden voor “{q}”.", wait: "Zoeken…",
-      paused: "Zoeken staat op dit moment uit.", spent: "Zoeken is nu te druk. Probeer het later opnieuw.",
-      away: "Zoeken is nu niet bereikbaar.", refused: "Zoeken is niet beschikbaar." },
-    pt: { label: "Pesquisar", results: "Resultados", one: "1 resultado", many: "{n} resultados", none: "Nada corresponde a “{q}”.", wait: "A pesquisar…",
-      paused: "A pesquisa está desligada de momento.", spent: "A pesquisa está ocupada. Tente mais tarde.",
-      away: "A pesquisa não está acessível de momento.", refused: "A pesquisa não está disponível." },
-  };
-  const wished = setting("lang", document.documentElement.lang || "en").toLowerCase().split("-")[0];
-  const language = Object.hasOwn(TEXTS, wished) ? wished : "en";
-  const text = TEXTS[language];
-  // The box speaks its language, which is written from left to right, on any page; what it finds is the page's.
-  const ITS_OWN = { lang: language, dir: "ltr" };
-  const THE_PAGES = { lang: document.documentElement.lang, dir: "auto" };
+const NAMES = "label results one many none wait paused spent away refused recent clear suggestions more close";
+const TEXTS = {
+  en: "Search|Results|1 result|{n} results|Nothing matches “{q}”.|Searching…|Search is switched off at the moment.|Search is busy at the moment. Please try again later.|Search cannot be reached at the moment.|Search is not available.|Recent searches|Clear|Suggestions|All results|Close",
+  de: "Suche|Treffer|1 Treffer|{n} Treffer|Nichts gefunden zu „{q}“.|Suche läuft…|Die Suche ist zurzeit abgeschaltet.|Die Suche ist zurzeit ausgelastet. Bitte später noch einmal versuchen.|Die Suche ist zurzeit nicht erreichbar.|Die Suche ist nicht verfügbar.|Letzte Suchen|Löschen|Vorschläge|Alle Treffer|Schließen",
+  fr: "Rechercher|Résultats|1 résultat|{n} résultats|Aucun résultat pour « {q} ».|Recherche…|La recherche est désactivée pour le moment.|La recherche est saturée. Réessayez plus tard.|La recherche est injoignable pour le moment.|La recherche n’est pas disponible.|Recherches récentes|Effacer|Suggestions|Tous les résultats|Fermer",
+  es: "Buscar|Resultados|1 resultado|{n} resultados|Nada coincide con «{q}».|Buscando…|La búsqueda está desactivada por ahora.|La búsqueda está ocupada. Inténtelo más tarde.|No se puede acceder a la búsqueda por ahora.|La búsqueda no está disponible.|Búsquedas recientes|Borrar|Sugerencias|Todos los resultados|Cerrar",
+  it: "Cerca|Risultati|1 risultato|{n} risultati|Nessun risultato per «{q}».|Ricerca…|La ricerca è disattivata al momento.|La ricerca è occupata. Riprovare più tardi.|La ricerca non è raggiungibile al momento.|La ricerca non è disponibile.|Ricerche recenti|Cancella|Suggerimenti|Tutti i risultati|Chiudi",
+  pt: "Pesquisar|Resultados|1 resultado|{n} resultados|Nada corresponde a “{q}”.|A pesquisar…|A pesquisa está desligada de momento.|A pesquisa está ocupada. Tente mais tarde.|A pesquisa não está acessível de momento.|A pesquisa não está disponível.|Pesquisas recentes|Limpar|Sugestões|Todos os resultados|Fechar",
+  nl: "Zoeken|Resultaten|1 resultaat|{n} resultaten|Niets gevonden voor “{q}”.|Zoeken…|Zoeken staat op dit moment uit.|Zoeken is nu te druk. Probeer het later opnieuw.|Zoeken is nu niet bereikbaar.|Zoeken is niet beschikbaar.|Recente zoekopdrachten|Wissen|Suggesties|Alle resultaten|Sluiten",
+  sv: "Sök|Resultat|1 resultat|{n} resultat|Inget matchar ”{q}”.|Söker…|Sökningen är avstängd just nu.|Sökningen är upptagen just nu. Försök igen senare.|Sökningen kan inte nås just nu.|Sökningen är inte tillgänglig.|Senaste sökningar|Rensa|Förslag|Alla resultat|Stäng",
+  da: "Søg|Resultater|1 resultat|{n} resultater|Intet matcher “{q}”.|Søger…|Søgningen er slået fra i øjeblikket.|Søgningen er optaget. Prøv igen senere.|Søgningen kan ikke nås i øjeblikket.|Søgningen er ikke tilgængelig.|Seneste søgninger|Ryd|Forslag|Alle resultater|Luk",
+  no: "Søk|Treff|1 treff|{n} treff|Ingen treff for «{q}».|Søker…|Søket er slått av for øyeblikket.|Søket er opptatt. Prøv igjen senere.|Søket kan ikke nås for øyeblikket.|Søket er ikke tilgjengelig.|Siste søk|Tøm|Forslag|Alle treff|Lukk",
+  fi: "Haku|Tulokset|1 tulos|{n} tulosta|Ei tuloksia haulle ”{q}”.|Haetaan…|Haku on tällä hetkellä pois käytöstä.|Haku on ruuhkautunut. Yritä myöhemmin uudelleen.|Hakuun ei saada yhteyttä.|Haku ei ole käytettävissä.|Viimeisimmät haut|Tyhjennä|Ehdotukset|Kaikki tulokset|Sulje",
+  hu: "Keresés|Találatok|1 találat|{n} találat|Nincs találat erre: „{q}”.|Keresés…|A keresés jelenleg ki van kapcsolva.|A keresés jelenleg túlterhelt. Próbálja újra később.|A keresés jelenleg nem érhető el.|A keresés nem áll rendelkezésre.|Legutóbbi keresések|Törlés|Javaslatok|Minden találat|Bezárás",
+  ro: "Căutare|Rezultate|1 rezultat|Rezultate: {n}|Niciun rezultat pentru „{q}”.|Se caută…|Căutarea este dezactivată momentan.|Căutarea este ocupată. Încercați din nou mai târziu.|Căutarea nu poate fi accesată momentan.|Căutarea nu este disponibilă.|Căutări recente|Șterge|Sugestii|Toate rezultatele|Închide",
+  pl: "Szukaj|Wyniki|1 wynik|Wyniki: {n}|Brak wyników dla „{q}”.|Szukanie…|Wyszukiwanie jest obecnie wyłączone.|Wyszukiwanie jest przeciążone. Spróbuj ponownie później.|Wyszukiwanie jest obecnie nieosiągalne.|Wyszukiwanie jest niedostępne.|Ostatnie wyszukiwania|Wyczyść|Podpowiedzi|Wszystkie wyniki|Zamknij",
+  cs: "Hledat|Výsledky|1 výsledek|Výsledky: {n}|Nic neodpovídá „{q}“.|Hledání…|Vyhledávání je momentálně vypnuté.|Vyhledávání je přetížené. Zkuste to později.|Vyhledávání je momentálně nedosažitelné.|Vyhledávání není k dispozici.|Nedávná hledání|Vymazat|Návrhy|Všechny výsledky|Zavřít",
+  tr: "Ara|Sonuçlar|1 sonuç|{n} sonuç|“{q}” için sonuç yok.|Aranıyor…|Arama şu anda kapalı.|Arama şu anda yoğun. Lütfen daha sonra yeniden deneyin.|Aramaya şu anda ulaşılamıyor.|Arama kullanılamıyor.|Son aramalar|Temizle|Öneriler|Tüm sonuçlar|Kapat",
+  id: "Cari|Hasil|1 hasil|{n} hasil|Tidak ada hasil untuk “{q}”.|Mencari…|Pencarian sedang dinonaktifkan.|Pencarian sedang sibuk. Coba lagi nanti.|Pencarian sedang tidak dapat dijangkau.|Pencarian tidak tersedia.|Pencarian terakhir|Hapus|Saran|Semua hasil|Tutup",
+  ca: "Cerca|Resultats|1 resultat|{n} resultats|Cap resultat per a «{q}».|S’està cercant…|La cerca està desactivada ara mateix.|La cerca està ocupada. Torneu-ho a provar més tard.|Ara mateix no es pot accedir a la cerca.|La cerca no està disponible.|Cerques recents|Esborra|Suggeriments|Tots els resultats|Tanca",
+  eu: "Bilatu|Emaitzak|Emaitza 1|{n} emaitza|Ez dago emaitzarik: “{q}”.|Bilatzen…|Bilaketa desgaituta dago une honetan.|Bilaketa lanpetuta dago. Saiatu berriro geroago.|Ezin da bilaketara iritsi une honetan.|Bilaketa ez dago erabilgarri.|Azken bilaketak|Garbitu|Iradokizunak|Emaitza guztiak|Itxi",
+  et: "Otsi|Tulemused|1 tulemus|{n} tulemust|Päringule „{q}“ vasteid ei leitud.|Otsin…|Otsing on hetkel välja lülitatud.|Otsing on hetkel ülekoormatud. Proovi hiljem uuesti.|Otsinguga ei saa hetkel ühendust.|Otsing pole saadaval.|Viimased otsingud|Tühjenda|Soovitused|Kõik tulemused|Sulge",
+  ga: "Cuardaigh|Torthaí|1 toradh|Torthaí: {n}|Níl aon toradh ar “{q}”.|Ag cuardach…|Tá an cuardach múchta faoi láthair.|Tá an cuardach gnóthach. Bain triail eile as ar ball.|Ní féidir teacht ar an gcuardach faoi láthair.|Níl an cuardach ar fáil.|Cuardaigh le déanaí|Glan|Moltaí|Gach toradh|Dún",
+  lt: "Ieškoti|Rezultatai|1 rezultatas|Rezultatai: {n}|Nieko nerasta pagal „{q}“.|Ieškoma…|Paieška šiuo metu išjungta.|Paieška perkrauta. Bandykite vėliau.|Paieška šiuo metu nepasiekiama.|Paieška negalima.|Paskutinės paieškos|Išvalyti|Pasiūlymai|Visi rezultatai|Uždaryti",
+  eo: "Serĉi|Rezultoj|1 rezulto|{n} rezultoj|Nenio kongruas kun “{q}”.|Serĉado…|La serĉo estas nun malŝaltita.|La serĉo estas okupata. Bonvolu reprovi poste.|La serĉo nun ne estas atingebla.|La serĉo ne disponeblas.|Lastaj serĉoj|Forviŝi|Proponoj|Ĉiuj rezultoj|Fermi",
+  el: "Αναζήτηση|Αποτελέσματα|1 αποτέλεσμα|{n} αποτελέσματα|Κανένα αποτέλεσμα για «{q}».|Αναζήτηση…|Η αναζήτηση είναι προσωρινά απενεργοποιημένη.|Η αναζήτηση είναι απασχολημένη. Δοκιμάστε ξανά αργότερα.|Η αναζήτηση δεν είναι προσβάσιμη αυτή τη στιγμή.|Η αναζήτηση δεν είναι διαθέσιμη.|Πρόσφατες αναζητήσεις|Διαγραφή|Προτάσεις|Όλα τα αποτελέσματα|Κλείσιμο",
+  ru: "Поиск|Результаты|1 результат|Результатов: {n}|Ничего не найдено по запросу «{q}».|Идёт поиск…|Поиск сейчас отключён.|Поиск перегружен. Попробуйте позже.|Нет связи с поиском.|Поиск недоступен.|Недавние запросы|Очистить|Подсказки|Все результаты|Закрыть",
+  sr: "Претрага|Резултати|1 резултат|Резултата: {n}|Нема резултата за „{q}“.|Тражење…|Претрага је тренутно искључена.|Претрага је заузета. Покушајте касније.|Нема везе са претрагом.|Претрага није доступна.|Недавне претраге|Обриши|Предлози|Сви резултати|Затвори",
+  ar: "بحث|النتائج|نتيجة واحدة|عدد النتائج: {n}|لا توجد نتائج لـ «{q}».|جارٍ البحث…|البحث متوقف حاليًا.|البحث مشغول حاليًا. يُرجى المحاولة لاحقًا.|يتعذر الوصول إلى البحث حاليًا.|البحث غير متاح.|عمليات البحث الأخيرة|مسح|اقتراحات|كل النتائج|إغلاق",
+  fa: "جستجو|نتایج|۱ نتیجه|{n} نتیجه|نتیجه‌ای برای «{q}» یافت نشد.|در حال جستجو…|جستجو در حال حاضر غیرفعال است.|جستجو مشغول است. لطفاً بعداً دوباره تلاش کنید.|در حال حاضر ارتباط با جستجو برقرار نیست.|جستجو در دسترس نیست.|جستجوهای اخیر|پاک کردن|پیشنهادها|همهٔ نتایج|بستن",
+  hi: "खोजें|परिणाम|1 परिणाम|{n} परिणाम|“{q}” के लिए कुछ नहीं मिला।|खोज जारी है…|खोज अभी बंद है।|खोज अभी व्यस्त है। कृपया बाद में फिर प्रयास करें।|खोज तक अभी पहुँचा नहीं जा सकता।|खोज उपलब्ध नहीं है।|हाल की खोजें|साफ़ करें|सुझाव|सभी परिणाम|बंद करें",
+  ne: "खोज्नुहोस्|परिणामहरू|१ परिणाम|{n} परिणाम|“{q}” का लागि केही फेला परेन।|खोज्दै…|खोज अहिले बन्द छ।|खोज अहिले व्यस्त छ। कृपया पछि फेरि प्रयास गर्नुहोस्।|खोजमा अहिले पुग्न सकिएन।|खोज उपलब्ध छैन।|हालका खोजहरू|खाली गर्नुहोस्|सुझावहरू|सबै परिणाम|बन्द गर्नुहोस्",
+  hy: "Որոնել|Արդյունքներ|1 արդյունք|{n} արդյունք|«{q}» հարցմամբ ոչինչ չի գտնվել։|Որոնում…|Որոնումն այս պահին անջատված է։|Որոնումը ծանրաբեռնված է։ Փորձեք ավելի ուշ։|Որոնումն այս պահին անհասանելի է։|Որոնումը հասանելի չէ։|Վերջին որոնումները|Մաքրել|Առաջարկներ|Բոլոր արդյունքները|Փակել",
+  ta: "தேடு|முடிவுகள்|1 முடிவு|{n} முடிவுகள்|“{q}” என்பதற்கு எதுவும் கிடைக்கவில்லை.|தேடுகிறது…|தேடல் தற்போது நிறுத்தப்பட்டுள்ளது.|தேடல் தற்போது நெரிசலாக உள்ளது. பிறகு மீண்டும் முயலவும்.|தேடலை தற்போது அணுக முடியவில்லை.|தேடல் கிடைக்கவில்லை.|சமீபத்திய தேடல்கள்|அழி|பரிந்துரைகள்|அனைத்து முடிவுகள்|மூடு",
+  yi: "זוכן|רעזולטאַטן|1 רעזולטאַט|{n} רעזולטאַטן|גאָרנישט געפֿונען פֿאַר „{q}“.|מען זוכט…|דאָס זוכן איז איצט אויסגעלאָשן.|דאָס זוכן איז איצט פֿאַרנומען. פּרוּווט שפּעטער נאָך אַ מאָל.|מען קען איצט נישט דערגרייכן דאָס זוכן.|דאָס זוכן איז נישט צוטריטלעך.|לעצטע זוכונגען|אָפּמעקן|פֿאָרשלאָגן|אַלע רעזולטאַטן|פֿאַרמאַכן",
+};
+const ALSO = { nb: "no", nn: "no" };
 
-  const STYLE = `
-    :host { all: initial; display: block; position: relative; color-scheme: light;
-      --ground: #fff; --text: #17212b; --soft: #53606d; --line: #868f99; --chosen: #e6f1f4; --accent: #0b5c73; --mark: #fff0b3;
-      font: 16px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-    :host([data-theme="dark"]) { color-scheme: dark; --ground: #1a2128; --text: #e4e9ed; --soft: #a2aeb9; --line: #75828e;
-      --chosen: #1b3139; --accent: #6cc3da; --mark: #52430a; }
-    @media (prefers-color-scheme: dark) {
-      :host([data-theme="auto"]) { color-scheme: dark; --ground: #1a2128; --text: #e4e9ed; --soft: #a2aeb9; --line: #75828e;
-        --chosen: #1b3139; --accent: #6cc3da; --mark: #52430a; }
+// Light and dark.
+const COLOURS = {
+  ground: ["#fff", "#1a2128"], text: ["#17212b", "#e4e9ed"], soft: ["#53606d", "#a2aeb9"], line: ["#868f99", "#75828e"],
+  chosen: ["#e6f1f4", "#1b3139"], accent: ["#0b5c73", "#6cc3da"], mark: ["#fff0b3", "#52430a"],
+};
+const palette = (dark) =>
+  `color-scheme: ${dark ? "dark" : "light"};` +
+  Object.entries(COLOURS).map(([name, pair]) => `--${name}: var(--site-search-${name}, ${pair[dark]});`).join("");
+
+const STYLE = `
+  :host { all: initial; display: block; position: relative; ${palette(0)}
+    font: 16px/1.45 var(--site-search-font, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif); }
+  :host([hidden]) { display: none; }
+  :host([data-theme="dark"]) { ${palette(1)} }
+  @media (prefers-color-scheme: dark) { :host([data-theme="auto"]) { ${palette(1)} } }
+  * { box-sizing: border-box; }
+  [hidden] { display: none !important; }
+  .told { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+  form { position: relative; display: flex; gap: 8px; margin: 0; }
+  input, button, select { font: inherit; color: var(--text); background: var(--ground); border: 1px solid var(--line); border-radius: 8px; }
+  input[type="search"] { flex: 1; min-width: 0; width: 100%; min-height: 44px; padding: 8px 12px; margin: 0; }
+  input::placeholder { color: var(--soft); opacity: 1; unicode-bidi: plaintext; }
+  button { padding: 4px 12px; min-height: 32px; cursor: pointer; }
+  .open { display: flex; align-items: center; gap: 8px; width: 100%; min-height: 44px; color: var(--soft); text-align: start; }
+  .open span { flex: 1; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+  kbd { font: inherit; font-size: 12px; padding: 0 6px; border: 1px solid var(--line); border-radius: 4px; }
+  :focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
+  .panel { color: var(--text); background: var(--ground); padding: 6px; overflow-y: auto; overscroll-behavior: contain; text-align: start; }
+  .panel:focus { outline: none; }
+  .afloat { position: fixed; z-index: 2147483647; inset: auto; margin: 0; border: 1px solid var(--line); border-radius: 10px;
+    box-shadow: 0 8px 28px rgb(0 0 0 / .18); }
+  dialog { position: fixed; inset: 0 auto auto 50%; translate: -50%; width: min(680px, 100vw); max-width: none; max-height: 100dvh; margin: 0; padding: 12px;
+    flex-direction: column; gap: 8px; overflow: hidden; color: var(--text); background: var(--ground); border: 1px solid var(--line); border-radius: 12px; }
+  dialog[open] { display: flex; }
+  dialog::backdrop { background: rgb(0 0 0 / .5); }
+  dialog .panel { padding: 0; min-height: 0; }
+  @media (min-width: 720px) { dialog { top: 8vh; max-height: 84vh; } }
+  .status { margin: 0; padding: 4px 8px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
+  .hit { display: block; padding: 8px; border-radius: 6px; color: inherit; text-decoration: none; overflow-wrap: anywhere; cursor: pointer; }
+  .hit:hover, .hit[aria-selected="true"] { background: var(--chosen); }
+  .hit[aria-selected="true"] { outline: 2px solid var(--accent); outline-offset: -2px; }
+  .title { display: block; font-weight: 600; color: var(--accent); }
+  .snippet { display: block; font-size: 14px; color: var(--text); }
+  .title, .snippet { text-align: start; }
+  .query { padding: 4px 8px; text-align: start; }
+  [role="group"] { padding-bottom: 4px; margin-bottom: 4px; border-bottom: 1px solid var(--line); }
+  mark { background: var(--mark); color: inherit; border-radius: 2px; }
+  .foot { padding: 4px 8px; }
+  .more { display: inline-block; padding: 4px 0; color: var(--accent); background: none; border: 0; text-decoration: underline; cursor: pointer; }
+`;
+
+// --- Elements and texts.
+
+function make(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+function marked(value) {
+  const [before, ...parts] = String(value).split(OPEN);
+  return [before, ...parts.flatMap((part) => {
+    const [match, ...rest] = part.split(CLOSE);
+    return [make("mark", { part: "mark" }, match), rest.join("")];
+  })];
+}
+
+const plain = (value) => String(value ?? "").replaceAll(OPEN, "").replaceAll(CLOSE, "");
+
+function addressOf(url, base = location.origin) {
+  if (typeof url !== "string" || !url) return null;
+  try {
+    const address = new URL(url, base);
+    return /^https?:$/.test(address.protocol) ? address : null;
+  } catch {
+    return null;
+  }
+}
+
+const sheets = new Map();
+
+function dress(root, ...more) {
+  root.adoptedStyleSheets = [STYLE, ...more].map((css) => {
+    if (!sheets.has(css)) {
+      const sheet = new CSSStyleSheet(); // A page's Content-Security-Policy has no say in it.
+      sheet.replaceSync(css);
+      sheets.set(css, sheet);
     }
-    * { box-sizing: border-box; }
-    [hidden] { display: none !important; }
-    input { font: inherit; width: 100%; min-height: 44px; padding: 8px 12px; color: var(--text); background: var(--ground);
-      border: 1px solid var(--line); border-radius: 8px; }
-    input::placeholder { unicode-bidi: plaintext; }
-    input:focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
-    .panel { position: absolute; z-index: 2147483000; top: calc(100% + 6px); left: 0; right: 0; max-height: min(70vh, 560px); overflow-y: auto;
-      color: var(--text); background: var(--ground); border: 1px solid var(--line); border-radius: 10px; padding: 6px;
-      box-shadow: 0 8px 28px rgb(0 0 0 / .18); }
-    .status { margin: 0; padding: 4px 8px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
-    .hit { display: block; padding: 8px; border-radius: 6px; color: inherit; text-decoration: none; overflow-wrap: anywhere; cursor: pointer; }
-    .hit:hover, .hit[aria-selected="true"] { background: var(--chosen); }
-    .hit[aria-selected="true"] { outline: 2px solid var(--accent); outline-offset: -2px; }
-    .title { display: block; font-weight: 600; color: var(--accent); }
-    .snippet { display: block; font-size: 14px; color: var(--text); }
-    .title, .snippet { text-align: start; }
-    mark { background: var(--mark); color: inherit; border-radius: 2px; }
-  `;
+    return sheets.get(css);
+  });
+}
 
-  // --- The service: who we are, what may be searched, what was done.
+function directionOf(language) {
+  try {
+    return /^(Arab|Hebr|Syrc|Thaa|Nkoo|Adlm|Rohg)$/.test(new Intl.Locale(language).maximize().script) ? "rtl" : "ltr";
+  } catch {
+    return "ltr";
+  }
+}
 
-  class Refusal extends Error {
-    constructor(reason) {
-      super(text[reason]);
-      this.reason = reason;
+const zipped = (names, line) => Object.fromEntries(names.split(" ").map((name, position) => [name, line.split("|")[position]]));
+
+function languageOf(wish, given = {}) {
+  const base = wish.toLowerCase().split(/[-_]/)[0];
+  const known = ALSO[base] ?? base;
+  const has = Object.hasOwn(TEXTS, known);
+  // Texts of the page's own make the box speak the language of the page.
+  const language = has ? known : Object.keys(given).length ? wish : "en";
+  const own = { lang: language, dir: directionOf(language) };
+  const texts = {};
+
+  const learn = (names, table) => {
+    for (const [key, text] of Object.entries(zipped(names, table[language] ?? table.en))) {
+      texts[key] = Object.hasOwn(given, key)
+        ? { text: String(given[key]), marks: {} }
+        : { text, marks: table[language] || language === "en" ? {} : { lang: "en", dir: "ltr" } };
+    }
+  };
+  learn(NAMES, TEXTS);
+
+  const number = (value) => {
+    try {
+      return value.toLocaleString(language);
+    } catch {
+      return String(value);
+    }
+  };
+  const text = (key, values = {}) => texts[key].text.replace(/\{(\w+)\}/g, (all, name) => values[name] ?? all);
+  const spoken = (key, values = {}) => {
+    const nodes = texts[key].text.split(/\{(\w+)\}/).map((part, odd) => (odd % 2 ? make("bdi", {}, String(values[part] ?? "")) : part));
+    return texts[key].marks.lang ? [make("span", texts[key].marks, ...nodes)] : nodes;
+  };
+  return { own, learn, number, text, spoken, marksOf: (key) => ({ ...own, ...texts[key].marks }) };
+}
+
+// --- The service, by one key: who we are, what may be searched, what was done.
+
+class Refusal extends Error {
+  constructor(reason) {
+    super(reason);
+    this.reason = reason;
+  }
+}
+
+const session = random();
+const services = new Map();
+
+function serviceOf(BASE, KEY) {
+  const name = `${BASE} ${KEY}`;
+  if (!services.has(name)) services.set(name, makeService(BASE, KEY));
+  return services.get(name);
+}
+
+function makeService(BASE, KEY) {
+  async function load(address, options, signal) {
+    const control = new AbortController();
+    const timer = setTimeout(() => control.abort(), TIMEOUT_MS);
+    signal?.addEventListener("abort", () => control.abort(), { once: true });
+    try {
+      const response = await fetch(address, { credentials: "omit", signal: control.signal, ...options });
+      return { status: response.status, body: await response.json().catch(() => null) };
+    } catch {
+      return { status: 0, body: null };
+    } finally {
+      clearTimeout(timer);
     }
   }
 
+  function refusal(status, body) {
+    if (status === 429) return new Refusal("spent");
+    if (![400, 401, 403].includes(status)) return new Refusal("away");
+    if (body?.message) console.error(`Site search: ${body.message}`);
+    return new Refusal("refused");
+  }
+
   async function call(path, options = {}) {
-    const headers = { Authorization: `Bearer ${KEY}`, ...options.headers };
-    let response;
-    try {
-      response = await fetch(BASE + path, { ...options, headers, credentials: "omit" });
-    } catch {
-      throw new Refusal("away");
-    }
-    if (response.ok) return response.json();
-    if (response.status === 401 || response.status === 403) {
-      const answer = await response.json().catch(() => ({}));
-      console.error(`Site search: ${answer.message || response.status}`);
-      throw new Refusal("refused");
-    }
-    throw new Refusal(response.status === 429 ? "spent" : "away");
+    const { status, body } = await load(BASE + path, { ...options, headers: { Authorization: `Bearer ${KEY}`, ...options.headers } });
+    if (status === 200 && body) return body;
+    throw refusal(status, body);
   }
 
   let info = null;
@@ -133,92 +298,108 @@ function searchBox(script) {
   }
 
   // The gateway counts and logs what it searches by itself; of an engine that is searched directly, the box tells.
-  const isGateway = (known) => known.engine_host === `${BASE}/engine` || /\/engine$/.test(known.engine_host);
+  const isGateway = (known) => /\/engine$/.test(known.engine_host);
+  const engineKey = (known) => known.engine_public_key || known.engine_key;
+  // The gateway and Meilisearch speak the same; Meilisearch's keys are tokens of three parts, Typesense's have no dots.
+  const isTypesense = (known) => !isGateway(known) && engineKey(known).split(".").length !== 3;
 
-  const isTypesense = (known) =>
-    // The gateway and Meilisearch speak the same; Meilisearch's keys are tokens of three parts, Typesense's have no dots.
-    !isGateway(known) &&
-    (known.engine_public_key || known.engine_key).split(".").length !== 3;
+  const quoted = (value) => `"${String(value).replace(/["\\]/g, "\\$&")}"`;
 
-  function meilisearchRequest(known, query) {
-    return [`${known.engine_host}/indexes/${encodeURIComponent(known.index)}/search`, {
+  function meilisearchRequest(known, { query, limit, offset, sort, facets, filters, chosen, isRecorded }) {
+    const gateway = isGateway(known);
+    const conditions = gateway ? Object.entries(chosen).map(([field, values]) => `${quoted(field)} IN [${values.map(quoted).join(", ")}]`) : [];
+    if (filters) conditions.push(filters);
+    const host = gateway ? `${BASE}/engine` : known.engine_host;
+    return [`${host}/indexes/${encodeURIComponent(known.index)}/search`, {
       method: "POST",
       headers: {
-        "Content-Type": "application/json", Authorization: `Bearer ${known.engine_public_key || known.engine_key}`,
-        ...(isGateway(known) && { "X-Search-Session": session }),
+        "Content-Type": "application/json", Authorization: `Bearer ${engineKey(known)}`,
+        ...(gateway && { "X-Search-Session": session, "Meili-Include-Metadata": "true" }),
+        ...(gateway && !isRecorded && { "X-Search-Analytics": "false" }),
       },
       body: JSON.stringify({
-        q: query, limit: LIMIT, attributesToRetrieve: ["title", "url", "excerpt"], attributesToHighlight: ["title", "content"],
-        attributesToCrop: ["content"], cropLength: 28, highlightPreTag: OPEN, highlightPostTag: CLOSE,
+        q: query, limit, offset, attributesToRetrieve: ["id", "title", "url", "excerpt", "author", "date"],
+        attributesToHighlight: ["title", "content"], attributesToCrop: ["content"], cropLength: 28, highlightPreTag: OPEN, highlightPostTag: CLOSE,
+        ...(conditions.length && { filter: conditions }), ...(gateway && sort.length && { sort }), ...(gateway && facets.length && { facets }),
       }),
     }];
   }
 
   const readMeilisearch = (answer) => ({
     total: answer.estimatedTotalHits ?? answer.totalHits ?? answer.hits.length,
-    hits: answer.hits.map((hit) => ({
-      url: hit.url, title: hit._formatted?.title || hit.title || hit.url,
-      snippet: (hit._formatted?.content || "").includes(OPEN) ? hit._formatted.content : hit.excerpt || hit._formatted?.content || "",
+    facets: answer.facetDistribution ?? {},
+    queryId: answer.metadata?.queryUid,
+    hits: answer.hits.map(({ _formatted: formatted = {}, ...hit }) => ({
+      ...hit, title: formatted.title || hit.title || hit.url,
+      snippet: (formatted.content || "").includes(OPEN) ? formatted.content : hit.excerpt || formatted.content || "",
     })),
   });
 
-  function typesenseRequest(known, query) {
-    const key = encodeURIComponent(known.engine_public_key || known.engine_key);
-    return [`${known.engine_host}/multi_search?x-typesense-api-key=${key}`, {
+  function typesenseRequest(known, { query, limit, offset, filters }) {
+    return [`${known.engine_host}/multi_search?x-typesense-api-key=${encodeURIComponent(engineKey(known))}`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ searches: [{
-        collection: known.index, q: query, query_by: "title,excerpt,content", query_by_weights: "4,2,1", per_page: LIMIT,
-        include_fields: "title,url,excerpt,content", highlight_fields: "title,content", highlight_affix_num_tokens: 12,
-        highlight_start_tag: OPEN, highlight_end_tag: CLOSE,
+        collection: known.index, q: query || "*", query_by: "title,excerpt,content", query_by_weights: "4,2,1", limit, offset,
+        include_fields: "_id,title,url,excerpt,content,author,date", highlight_fields: "title,content", highlight_affix_num_tokens: 12,
+        highlight_start_tag: OPEN, highlight_end_tag: CLOSE, ...(filters && { filter_by: filters }),
       }] }),
     }];
   }
 
   function readTypesense(answer) {
     const [result] = answer.results;
-    if (result.error) throw Object.assign(new Error(result.error), { status: result.code });
     return {
       total: result.found,
-      hits: result.hits.map(({ document: found, highlight = {} }) => ({
-        url: found.url, title: highlight.title?.value || highlight.title?.snippet || found.title || found.url,
-        snippet: highlight.content?.snippet || found.excerpt || (found.content || "").slice(0, 160),
+      facets: {},
+      hits: result.hits.map(({ document: { content = "", _id: id, ...found }, highlight = {} }) => ({
+        ...found, id, title: highlight.title?.value || highlight.title?.snippet || found.title || found.url,
+        snippet: highlight.content?.snippet || found.excerpt || content.slice(0, 160),
       })),
     };
   }
 
   let searched = 0; // Searches the engine ran that no report has told of.
 
-  async function ask(query, again = true) {
+  async function search(wish, signal, again = true) {
     const known = await clientInfo();
     if (!known.active) {
       info = null; // It may be resumed while the page is open.
       throw new Refusal("paused");
     }
     const typesense = isTypesense(known);
-    const [address, options] = (typesense ? typesenseRequest : meilisearchRequest)(known, query);
-    let status;
-    try {
-      const response = await fetch(address, { ...options, credentials: "omit" });
-      status = response.status;
-      if (response.ok) {
-        const answer = (typesense ? readTypesense : readMeilisearch)(await response.json());
-        if (!isGateway(known)) searched += 1;
-        return { ...answer, isLogged: isGateway(known) };
+    const [address, options] = (typesense ? typesenseRequest : meilisearchRequest)(known, wish);
+    let { status, body } = await load(address, options, signal);
+    if (status === 200 && body?.results?.[0]?.error) status = body.results[0].code; // Typesense's way to say it.
+    if (status === 200 && body) {
+      if (!isGateway(known) && wish.query) searched += 1;
+      const answer = (typesense ? readTypesense : readMeilisearch)(body);
+      for (const hit of answer.hits) {
+        hit.marked = { title: hit.title, snippet: hit.snippet };
+        hit.title = plain(hit.title);
+        hit.snippet = plain(hit.snippet);
       }
-    } catch (error) {
-      status = error.status;
+      return { ...answer, query: wish.query, isLogged: isGateway(known), canRefine: isGateway(known) };
     }
-    if (status === 429) throw new Refusal("spent");
     if (again && (status === 401 || status === 403)) {
       await clientInfo(true); // The engine's key ended: it expired, or the site was paused for a while.
-      return ask(query, false);
+      return search(wish, signal, false);
     }
-    throw new Refusal(status === 401 || status === 403 ? "refused" : "away");
+    throw refusal(status, body);
   }
 
-  const random = () => Array.from(crypto.getRandomValues(new Uint8Array(15)), (byte) => (byte % 36).toString(36)).join("");
-  const session = random();
+  let suggests = true;
+
+  // Suggestions are a help: without them, the box is as it was.
+  async function suggest(query, signal) {
+    const known = await clientInfo().catch(() => null);
+    if (!suggests || !known?.active || !isGateway(known)) return [];
+    const address = `${BASE}/engine/suggest?limit=${SUGGESTED}&q=${encodeURIComponent(query)}`;
+    const { status, body } = await load(address, { headers: { Authorization: `Bearer ${engineKey(known)}` } }, signal);
+    if (status === 404) suggests = false;
+    return Array.isArray(body?.suggestions) ? body.suggestions : [];
+  }
+
   const reports = [];
 
   const tell = (path, body, headers) =>
@@ -239,191 +420,614 @@ function searchBox(script) {
     }
   }
 
-  let intent = null; // What the visitor sees the results of, until it was logged.
-
-  function logIntent() {
-    if (intent === null) return;
-    const { query, total } = intent;
-    intent = null;
+  // A lost entry of the statistics is no visitor's concern.
+  function log(query, total) {
     const entry = { query, results_count: total, session_id: session, timestamp: new Date().toISOString() };
-    tell("/api/v1/search-log", entry).catch(() => {}); // A lost entry of the statistics is no visitor's concern.
+    tell("/api/v1/search-log", entry).catch(() => {});
     reportUsage().catch(() => {});
   }
 
-  // --- The box.
+  function click(query, queryId, id, position) {
+    tell("/api/v1/click", { ...(queryId && { query_id: queryId }), query, id, position, session_id: session }).catch(() => {});
+  }
 
-  function element(name, attributes = {}, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
+  // Where recent searches of this site are kept; the index carries the site's number.
+  const place = async () => `site-search:${new URL(BASE).host}:${/^\D*\d+/.exec((await clientInfo()).index)?.[0] ?? ""}`;
+
+  return { clientInfo, search, suggest, log, click, place };
+}
+
+// --- What the page keeps on the device, if it wants to. Storage may be blocked, full, or hold anything.
+
+const recent = {
+  async read(service) {
+    try {
+      const kept = JSON.parse(localStorage.getItem(await service.place()));
+      return Array.isArray(kept) ? kept.filter((text) => typeof text === "string" && text).slice(0, RECENT) : [];
+    } catch {
+      return [];
+    }
+  },
+  async add(service, query) {
+    const kept = await recent.read(service);
+    const texts = [query, ...kept.filter((text) => text !== query)].slice(0, RECENT);
+    await service.place().then((place) => localStorage.setItem(place, JSON.stringify(texts))).catch(() => {});
+  },
+  clear: (service) => service.place().then((place) => localStorage.removeItem(place)).catch(() => {}),
+};
+
+// --- The box.
+
+const between = (value, low, high, otherwise) => Math.min(high, Math.max(low, Number.parseInt(value, 10) || otherwise));
+
+// Names separated by commas; nothing where nothing was said.
+const listOf = (given) => (given === undefined ? undefined : String(given).split(",").map((name) => name.trim()).filter(Boolean));
+
+const settingsOf = (given) => ({
+  key: given.key || "",
+  placeholder: given.placeholder || "",
+  limit: between(given.limit, 1, 20, 8),
+  min: between(given.min, 1, 200, 1),
+  lang: given.lang || "",
+  theme: ["light", "dark"].includes(given.theme) ? given.theme : "auto",
+  mode: given.mode === "modal" ? "modal" : "inline",
+  facets: listOf(given.facets),
+  sort: listOf(given.sort),
+  shortcut: String(given.shortcut) !== "false",
+  recent: String(given.recent) === "true",
+  resultsUrl: given.resultsUrl || "",
+  filters: given.filters || "",
+  texts: given.texts ?? {},
+  transform: given.transform,
+  onSelect: given.onSelect,
+});
+
+// The page's functions may fail; the box goes on without them.
+function guarded(name, work, otherwise) {
+  try {
+    return work();
+  } catch (error) {
+    console.error(`Site search: ${name} failed.`, error);
+    return otherwise;
+  }
+}
+
+function makeCore(BASE, settings, host, selected) {
+  const service = serviceOf(BASE, settings.key);
+  const pageLanguage = host.closest("[lang]")?.lang || document.documentElement.lang;
+  const language = languageOf(settings.lang || pageLanguage || "en", settings.texts);
+  // The box speaks its language; what it finds is the page's.
+  const page = { lang: pageLanguage, dir: "auto" };
+
+  const emit = (type, detail, cancelable = false) =>
+    host.dispatchEvent(new CustomEvent(`site-search:${type}`, { detail, bubbles: true, cancelable }));
+
+  async function ask(query, { offset = 0, limit = settings.limit, sort = [], facets = [], filters = {}, isRecorded = true, signal } = {}) {
+    const wish = { query, offset, limit, sort, facets, chosen: filters, filters: settings.filters, isRecorded };
+    const answer = await service.search(wish, signal);
+    if (!settings.transform) return answer;
+    const hits = guarded("transform", () => {
+      const changed = settings.transform(answer.hits.map((hit) => ({ ...hit })));
+      if (!Array.isArray(changed) || !changed.every((hit) => hit instanceof Object)) throw new TypeError("transform must return hits");
+      return changed;
+    }, answer.hits);
+    return { ...answer, hits };
+  }
+
+  const remember = (query) => { if (settings.recent && query) recent.add(service, query); };
+
+  function select(event, hit, position, { query, queryId }) {
+    const goesOn = emit("select", { query, hit, position }, true);
+    const isWanted = guarded("onSelect", () => settings.onSelect?.(hit), true) !== false;
+    if (!goesOn || !isWanted) event.preventDefault();
+    if (hit.id !== undefined) service.click(query, queryId, hit.id, position);
+    remember(query);
+    selected(event);
+  }
+
+  // A text that `transform` changed has no marks.
+  const shown = (hit, field) => {
+    const marks = hit.marked?.[field];
+    return marks !== undefined && plain(marks) === hit[field] ? marked(marks) : [plain(hit[field])];
+  };
+
+  function makeHit(hit, position, asked) {
+    const address = addressOf(hit.url);
+    const made = make(address ? "a" : "div", { class: "hit", part: "hit", ...(address && { href: address.href }) },
+      make("span", { class: "title", part: "title", ...page }, ...shown(hit, "title")),
+      ...(hit.snippet ? [make("span", { class: "snippet", part: "snippet", ...page }, ...shown(hit, "snippet"))] : []));
+    made.addEventListener("click", (event) => select(event, hit, position, asked));
+    made.addEventListener("auxclick", (event) => { if (event.button === 1) select(event, hit, position, asked); });
     return made;
   }
 
-  function marked(value) {
-    const parts = String(value).split(OPEN);
-    const nodes = [parts.shift()];
-    for (const part of parts) {
-      const [match, ...rest] = part.split(CLOSE);
-      nodes.push(element("mark", {}, match), rest.join(""));
+  const log = ({ query, total, isLogged }) => { if (!isLogged) service.log(query, total); };
+
+  return { ...language, element: host, settings, service, page, make, dress, ask, hit: makeHit, remember, log, emit };
+}
+
+// --- The full view.
+
+const pageResults = () => document.querySelector("[data-site-search-results]");
+
+const showFull = async (BASE, core, wish, isWanted = () => true) => {
+  const { showResults } = await import(`${BASE}/widget-results.js`);
+  return isWanted() ? showResults(core, wish) : null;
+};
+
+// Whoever comes by an address with a search in it sees the view at once: in its place, or over the page.
+const isAddressed = (settings) => !settings.resultsUrl && new URLSearchParams(location.search).has("q");
+
+// --- The boxes of the page.
+
+// Every copy of this script knows of all boxes: a key of the keyboard opens one.
+const boxes = (window[Symbol.for("site-search.boxes")] ??= []);
+const HAS_POPOVER = typeof HTMLElement.prototype.showPopover === "function";
+
+function build(BASE, host, settings) {
+  if (!settings.key.startsWith("svc_pub_")) throw new Error("Site search: only a public key (svc_pub_…) may stand in a page.");
+  boxes.find((box) => box.host === host)?.unmount();
+  const isModal = settings.mode === "modal";
+  const core = makeCore(BASE, settings, host, (event) => selected(event));
+  const { service, text, spoken, own } = core;
+  const life = new AbortController();
+  const on = (target, type, listener, options) => target.addEventListener(type, listener, { signal: life.signal, ...options });
+
+  const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+  dress(root);
+  const themed = host.dataset.theme;
+  host.dataset.theme = settings.theme;
+
+  const label = core.marksOf("label");
+  const input = make("input", {
+    type: "search", part: "input", role: "combobox", "aria-label": text("label"), placeholder: settings.placeholder || text("label"),
+    maxlength: "200", "aria-expanded": "false", "aria-controls": "results", "aria-autocomplete": "list", "aria-haspopup": "listbox",
+    autocomplete: "off", autocapitalize: "off", spellcheck: "false", enterkeyhint: "search", ...label,
+  });
+  // Told from outside of the panel: what appears together with its text is not read out.
+  const told = make("div", { class: "told", role: "status" });
+  const status = make("p", { class: "status", part: "status" });
+  const list = make("div", { id: "results", role: "listbox", "aria-label": text("results"), hidden: "", ...core.marksOf("results") });
+  const foot = make("div", { class: "foot", hidden: "" });
+  const panel = make("div", { class: isModal ? "panel" : "panel afloat", part: "panel", tabindex: "-1", hidden: "", ...own }, status, list, foot);
+  const form = make("form", { role: "search", ...own }, input, told);
+  let dialog = null;
+  let opener = null;
+  if (isModal) {
+    const close = make("button", { type: "button", ...core.marksOf("close") }, text("close"));
+    on(close, "click", () => dialog.close());
+    form.append(close);
+    dialog = make("dialog", { part: "dialog", "aria-label": text("label"), ...label }, form, panel);
+    opener = make("button", { type: "button", class: "open", part: "input", "aria-haspopup": "dialog", ...label },
+      make("span", {}, settings.placeholder || text("label")));
+    if (settings.shortcut) {
+      opener.append(make("kbd", { "aria-hidden": "true", dir: "ltr" }, /Mac|iP/.test(navigator.platform) ? "⌘K" : "Ctrl K"));
+      opener.setAttribute("aria-keyshortcuts", "/ Control+K Meta+K");
     }
-    return nodes;
+    root.replaceChildren(opener, dialog);
+  } else {
+    if (settings.shortcut) input.setAttribute("aria-keyshortcuts", "/");
+    if (HAS_POPOVER) panel.setAttribute("popover", "manual");
+    root.replaceChildren(form, panel);
   }
 
-  function addressOf(url) {
+  const answers = new Map();
+  let latest = 0;
+  let running = null;
+  let chosen = null;
+  let typing = 0;
+  let pause = 0;
+  let telling = 0;
+  let view = null; // All results, once somebody wanted them.
+  let intent = null; // What the visitor sees the results of, until it was logged.
+
+  const options = () => [...list.querySelectorAll("[role=option]")];
+
+  // --- Where the panel is: in the top layer, which nothing clips, below the input or above it.
+
+  function place() {
+    if (isModal || panel.hidden) return;
+    const at = input.getBoundingClientRect();
+    const width = document.documentElement.clientWidth;
+    const { offsetTop = 0, height = innerHeight } = window.visualViewport ?? {};
+    const wide = Math.min(Math.max(at.width, LEAST_WIDTH), width - 2 * EDGE);
+    const start = getComputedStyle(host).direction === "rtl" ? at.right - wide : at.left;
+    const left = Math.max(EDGE, Math.min(start, width - wide - EDGE));
+    const below = offsetTop + height - at.bottom - 2 * EDGE;
+    const above = at.top - offsetTop - 2 * EDGE;
+    const isAbove = below < 220 && above > below;
+    const most = Math.max(120, Math.min(560, isAbove ? above : below));
+    Object.assign(panel.style, { width: `${wide}px`, maxHeight: `${most}px`, left: `${left}px`, top: "0" });
+    const top = isAbove ? at.top - 6 - panel.offsetHeight : at.bottom + 6;
+    panel.style.top = `${top}px`;
+    // Without a top layer, an ancestor may have made itself what positions are counted from.
+    const is = panel.getBoundingClientRect();
+    if (Math.abs(is.top - top) > 1 || Math.abs(is.left - left) > 1) {
+      Object.assign(panel.style, { left: `${2 * left - is.left}px`, top: `${2 * top - is.top}px` });
+    }
+  }
+
+  function open(isOpen) {
+    panel.hidden = !isOpen;
+    if (HAS_POPOVER && !isModal && host.isConnected && panel.matches(":popover-open") !== isOpen) panel.togglePopover(isOpen);
+    input.setAttribute("aria-expanded", String(isOpen && !list.hidden));
+    if (!isOpen) {
+      choose(null);
+      clearTimeout(telling);
+      told.replaceChildren();
+    }
+    place();
+  }
+
+  function hide() {
+    if (isModal) dialog.close();
+    else open(false);
+  }
+
+  function choose(option) {
+    chosen?.setAttribute("aria-selected", "false");
+    chosen = option;
+    if (!option) {
+      input.removeAttribute("aria-activedescendant");
+      return;
+    }
+    option.setAttribute("aria-selected", "true");
+    option.scrollIntoView({ block: "nearest" });
+    input.setAttribute("aria-activedescendant", option.id);
+  }
+
+  function announce(nodes) {
+    clearTimeout(telling);
+    telling = setTimeout(() => told.replaceChildren(...nodes.map((node) => node.cloneNode?.(true) ?? node)), ANNOUNCED_MS);
+  }
+
+  function present(message, sections, after) {
+    choose(null);
+    status.replaceChildren(...message);
+    status.hidden = !message.length;
+    list.replaceChildren(...sections);
+    list.hidden = !sections.length;
+    list.removeAttribute("aria-busy");
+    foot.replaceChildren(...after);
+    foot.hidden = !after.length;
+    if (message.length) announce(message);
+    open(Boolean(message.length || sections.length));
+  }
+
+  const say = (key, values) => present(spoken(key, values), [], []);
+
+  function fail(error) {
+    if (!(error instanceof Refusal)) console.error(error);
+    const reason = error instanceof Refusal ? error.reason : "away";
+    say(reason);
+    core.emit("error", { reason });
+  }
+
+  // --- What is in it: recent searches, suggestions, results.
+
+  const asOption = (made, id) => {
+    for (const [key, value] of Object.entries({ role: "option", id, "aria-selected": "false", tabindex: "-1" })) made.setAttribute(key, value);
+    return made;
+  };
+
+  function searchOption(query, id) {
+    const option = asOption(make("div", { class: "hit query", part: "hit", ...core.page }, query), id);
+    on(option, "click", () => {
+      input.value = query;
+      turn();
+      core.remember(query);
+      search();
+    });
+    return option;
+  }
+
+  const group = (key, made) => make("div", { role: "group", "aria-label": text(key), ...core.marksOf(key) }, ...made);
+
+  function suggestionGroup({ query, hits, suggestions }) {
+    const found = new Set(hits.map((hit) => addressOf(hit.url)?.href));
+    const made = suggestions.flatMap((suggestion, position) => {
+      const id = `suggestion-${position}`;
+      const words = String(suggestion.text ?? "");
+      if (suggestion.kind !== "title") return words.toLowerCase() === query.toLowerCase() ? [] : [searchOption(words, id)];
+      const address = addressOf(suggestion.url);
+      if (!address || found.has(address.href)) return [];
+      return [asOption(core.hit({ title: words, url: suggestion.url, snippet: "" }, null, { query }), id)];
+    });
+    return made.length ? [group("suggestions", made)] : [];
+  }
+
+  function moreElement() {
+    const address = settings.resultsUrl && resultsAddress(input.value.trim());
+    const isLink = address && !pageResults();
+    const more = make(isLink ? "a" : "button",
+      { class: "more", part: "more", ...core.marksOf("more"), ...(isLink ? { href: address.href } : { type: "button" }) }, text("more"));
+    on(more, "click", (event) => {
+      logIntent();
+      if (!isLink) openFull(input.value.trim());
+      else if (!event.ctrlKey && !event.metaKey && !event.shiftKey) hide();
+    });
+    return more;
+  }
+
+  function show(answer) {
+    const { query, total, hits } = answer;
+    const suggested = suggestionGroup(answer);
+    if (!hits.length) {
+      present(spoken("none", { q: query }), suggested, []);
+      return;
+    }
+    const made = hits.map((hit, position) => asOption(core.hit(hit, position + 1, answer), `hit-${position}`));
+    const counted = total === 1 ? spoken("one") : spoken("many", { n: core.number(total) });
+    present(counted, [...suggested, ...made], total > hits.length ? [moreElement()] : []);
+  }
+
+  async function showRecent() {
+    const queries = settings.recent ? await recent.read(service) : [];
+    if (input.value.trim() || life.signal.aborted || root.activeElement !== input) return;
+    const clear = make("button", { type: "button", ...core.marksOf("clear") }, text("clear"));
+    on(clear, "click", async () => {
+      await recent.clear(service);
+      input.focus();
+      present([], [], []);
+    });
+    const heading = make("p", { class: "status", "aria-hidden": "true", ...core.marksOf("recent") }, text("recent"));
+    const sections = queries.length ? [group("recent", [heading, ...queries.map((query, at) => searchOption(query, `recent-${at}`))])] : [];
+    present([], sections, queries.length ? [clear] : []);
+  }
+
+  // --- Searching.
+
+  function logIntent() {
+    clearTimeout(pause);
+    if (intent === null) return;
+    const { query, total } = intent;
+    intent = null;
+    service.log(query, total);
+  }
+
+  function selected(event) {
+    logIntent();
+    if (event.button || event.ctrlKey || event.metaKey || event.shiftKey) return; // It opens elsewhere.
+    hide();
+  }
+
+  const turn = () => { input.dir = input.value ? "auto" : label.dir; };
+
+  async function find(query) {
+    const kept = answers.get(query);
+    if (kept && Date.now() - kept.at < ANSWERS_MS) return kept;
+    const { signal } = (running = new AbortController());
+    let suggestions = [];
+    const suggested = service.suggest(query, signal).then((found) => { suggestions = found; });
+    const answer = await core.ask(query, { signal });
+    await Promise.race([suggested, new Promise((resolve) => setTimeout(resolve, SUGGESTIONS_MS))]);
+    answers.set(query, { ...answer, suggestions, at: Date.now() });
+    if (answers.size > KEPT_ANSWERS) answers.delete(answers.keys().next().value);
+    return answers.get(query);
+  }
+
+  async function search() {
+    clearTimeout(typing);
+    clearTimeout(pause);
+    const query = input.value.trim();
+    const now = ++latest;
+    running?.abort();
+    if (query.length < settings.min) {
+      logIntent();
+      present([], [], []);
+      await showRecent();
+      return;
+    }
+    intent = null; // The visitor went on typing: what stood before was not it.
+    const slow = setTimeout(() => {
+      if (list.hidden) say("wait");
+      else list.setAttribute("aria-busy", "true");
+      status.replaceChildren(...spoken("wait"));
+    }, SLOW_MS);
     try {
-      const address = new URL(url, location.origin);
-      return /^https?:$/.test(address.protocol) ? address.href : null;
-    } catch {
-      return null;
+      const answer = await find(query);
+      if (now !== latest) return;
+      show(answer);
+      core.emit("search", { query, total: answer.total, hits: answer.hits });
+      if (answer.isLogged) return;
+      intent = { query, total: answer.total };
+      pause = setTimeout(logIntent, PAUSE_MS);
+    } catch (error) {
+      if (now === latest) fail(error);
+    } finally {
+      clearTimeout(slow);
     }
   }
 
-  function build(host) {
-    const root = host.attachShadow({ mode: "open" });
-    const sheet = new CSSStyleSheet(); // A page's Content-Security-Policy has no say in it.
-    sheet.replaceSync(STYLE);
-    root.adoptedStyleSheets = [sheet];
-    host.dataset.theme = setting("theme", "auto");
+  // --- All results: on the page's own place for them, at the page's address for them, or here.
 
-    const input = element("input", {
-      type: "search", role: "combobox", "aria-label": text.label, placeholder: setting("placeholder", text.label), maxlength: "200",
-      "aria-expanded": "false", "aria-controls": "results", "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false",
-      enterkeyhint: "search", dir: "auto",
-    });
-    const status = element("p", { class: "status", role: "status" });
-    const list = element("div", { id: "results", role: "listbox", "aria-label": text.results });
-    const panel = element("div", { class: "panel", hidden: "", ...ITS_OWN }, status, list);
-    const form = element("form", { role: "search", ...ITS_OWN }, input);
-    root.append(form, panel);
+  function resultsAddress(query) {
+    const address = addressOf(settings.resultsUrl, document.baseURI);
+    if (!address) console.error("Site search: data-results-url must be a path or an http(s) address.");
+    else address.searchParams.set("q", query);
+    return address;
+  }
 
-    const answers = new Map();
-    let latest = 0;
-    let chosen = -1;
-    let typing = 0;
-    let pause = 0;
-
-    const open = (isOpen) => {
-      panel.hidden = !isOpen;
-      input.setAttribute("aria-expanded", String(isOpen));
-      if (!isOpen) choose(-1);
-    };
-
-    function choose(position) {
-      list.children[chosen]?.setAttribute("aria-selected", "false");
-      chosen = position;
-      const option = list.children[chosen];
-      if (option) {
-        option.setAttribute("aria-selected", "true");
-        option.scrollIntoView({ block: "nearest" });
-        input.setAttribute("aria-activedescendant", option.id);
-      } else {
-        input.removeAttribute("aria-activedescendant");
-      }
+  async function openFull(query) {
+    clearTimeout(typing);
+    const now = ++latest;
+    running?.abort();
+    core.remember(query);
+    const container = pageResults();
+    const address = !container && settings.resultsUrl && resultsAddress(query);
+    if (address) {
+      location.assign(address.href);
+      return;
     }
-
-    function say(...message) {
-      list.replaceChildren();
-      choose(-1);
-      status.replaceChildren(...message);
-      open(true);
+    const slow = setTimeout(() => say("wait"), SLOW_MS);
+    try {
+      view = await showFull(BASE, core, { container, query }, () => {
+        clearTimeout(slow);
+        if (now !== latest) return false;
+        hide();
+        return true;
+      }) ?? view;
+    } catch (error) {
+      clearTimeout(slow);
+      console.error(error);
+      if (now === latest) fail(new Refusal("away"));
     }
+  }
 
-    function show(query, { total, hits }) {
-      if (!hits.length) {
-        const [before, after] = text.none.split("{q}");
-        say(before, element("bdi", {}, query), after);
-        return;
-      }
-      list.replaceChildren(...hits.map((hit, position) => {
-        const address = addressOf(hit.url);
-        const option = element(address ? "a" : "div",
-          { class: "hit", role: "option", id: `hit-${position}`, "aria-selected": "false", tabindex: "-1", ...(address && { href: address }) },
-          element("span", { class: "title", ...THE_PAGES }, ...marked(hit.title)),
-          element("span", { class: "snippet", ...THE_PAGES }, ...marked(hit.snippet)));
-        option.addEventListener("click", logIntent);
-        return option;
-      }));
-      choose(-1);
-      status.textContent = total === 1 ? text.one : text.many.replace("{n}", total.toLocaleString(language));
-      open(true);
-    }
+  // --- Keys, focus, and the page around.
 
-    async function search() {
-      clearTimeout(typing);
-      clearTimeout(pause);
-      const query = input.value.trim();
-      const turn = ++latest;
-      if (query.length < SHORTEST) {
-        logIntent();
-        open(false);
-        return;
-      }
-      intent = null; // The visitor went on typing: what stood before was not it.
-      try {
-        if (!answers.has(query)) {
-          if (panel.hidden) say(text.wait);
-          answers.set(query, await ask(query));
-          if (answers.size > KEPT_ANSWERS) answers.delete(answers.keys().next().value);
-        }
-        if (turn !== latest) return;
-        const answer = answers.get(query);
-        show(query, answer);
-        if (answer.isLogged) return;
-        intent = { query, total: answer.total };
-        pause = setTimeout(logIntent, PAUSE_MS);
-      } catch (error) {
-        if (!(error instanceof Refusal)) console.error(error);
-        if (turn === latest) say(error instanceof Refusal ? error.message : text.away);
-      }
-    }
-
-    input.addEventListener("input", () => {
-      clearTimeout(typing);
-      clearTimeout(pause);
-      typing = setTimeout(search, input.value.trim() ? TYPING_MS : 0);
-    });
-    input.addEventListener("focus", () => {
-      clientInfo().catch(() => {}); // Told when there is something to search for.
-      if (list.children.length) open(true);
-    });
-    input.addEventListener("keydown", (event) => {
-      const count = list.children.length;
-      if (event.isComposing) return;
-      if ((event.key === "ArrowDown" || event.key === "ArrowUp") && count) {
-        event.preventDefault();
-        open(true);
-        const step = event.key === "ArrowDown" ? 1 : -1;
-        choose(chosen < 0 ? (step > 0 ? 0 : count - 1) : (chosen + step + count) % count);
-      } else if (event.key === "Escape" && !panel.hidden) {
-        event.preventDefault();
-        open(false);
-      }
-    });
-    form.addEventListener("submit", (event) => {
+  on(input, "input", () => {
+    clearTimeout(typing);
+    clearTimeout(pause);
+    turn();
+    typing = setTimeout(search, input.value.trim() ? TYPING_MS : 0);
+  });
+  on(input, "focus", () => {
+    service.clientInfo().catch(() => {}); // Told when there is something to search for.
+    if (!list.hidden) open(true);
+    else if (!input.value.trim()) showRecent();
+  });
+  on(input, "keydown", (event) => {
+    if (event.isComposing || event.keyCode === 229) return;
+    const all = options();
+    if ((event.key === "ArrowDown" || event.key === "ArrowUp") && all.length) {
       event.preventDefault();
-      const option = list.children[chosen];
-      if (option && !panel.hidden) option.click();
-      else search().then(logIntent);
-    });
-    // The box keeps the focus while somebody presses a mouse button on a result.
-    panel.addEventListener("mousedown", (event) => event.preventDefault());
-    host.addEventListener("focusout", (event) => {
-      if (!host.contains(event.relatedTarget)) {
+      open(true);
+      const step = event.key === "ArrowDown" ? 1 : -1;
+      const at = chosen ? all.indexOf(chosen) + step : step > 0 ? 0 : -1;
+      choose(all.at(at % all.length));
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      const query = input.value.trim();
+      const { ctrlKey, metaKey, shiftKey } = event;
+      if (chosen && !panel.hidden) chosen.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, composed: true, ctrlKey, metaKey, shiftKey }));
+      else if (query.length >= settings.min) {
         logIntent();
-        open(false);
+        openFull(query);
       }
-    });
-    addEventListener("pagehide", logIntent);
-    document.addEventListener("visibilitychange", () => { if (document.visibilityState === "hidden") logIntent(); });
+    }
+  });
+  on(form, "submit", (event) => event.preventDefault());
+  on(root, "keydown", (event) => {
+    if (event.key !== "Escape" || event.isComposing || (!isModal && panel.hidden)) return;
+    event.preventDefault();
+    hide();
+    if (!isModal) input.focus();
+    event.stopPropagation();
+  });
+  // Of what is typed here the page sees no target that is a field, and might take it for its shortcuts.
+  for (const type of ["keydown", "keypress", "keyup"]) {
+    on(root, type, (event) => { if (event.key?.length === 1 && !event.ctrlKey && !event.metaKey) event.stopPropagation(); });
   }
+  // The box keeps the focus while somebody presses a mouse button on a result.
+  on(panel, "mousedown", (event) => event.preventDefault());
+  on(host, "focusout", (event) => {
+    if (host.contains(event.relatedTarget)) return;
+    logIntent();
+    if (!isModal) open(false);
+  });
+  on(document, "pointerdown", (event) => { if (!isModal && !event.composedPath().includes(host)) open(false); });
+  on(window, "pagehide", logIntent);
+  on(document, "visibilitychange", () => { if (document.visibilityState === "hidden") logIntent(); });
+  const follow = () => requestAnimationFrame(place);
+  on(document, "scroll", follow, { capture: true, passive: true });
+  for (const target of [window, window.visualViewport]) if (target) on(target, "resize", follow);
 
   function start() {
-    const selector = setting("target", "#site-search");
+    if (isModal && !dialog.open) {
+      dialog.showModal();
+      input.select();
+    }
+    input.focus();
+  }
+  if (isModal) {
+    on(opener, "click", start);
+    on(dialog, "close", () => {
+      logIntent();
+      open(false);
+    });
+    on(dialog, "pointerdown", (event) => {
+      const at = dialog.getBoundingClientRect();
+      const isInside = event.clientX >= at.left && event.clientX <= at.right && event.clientY >= at.top && event.clientY <= at.bottom;
+      if (event.target === dialog && !isInside) dialog.close();
+    });
+    on(dialog, "wheel", (event) => { if (event.target === dialog) event.preventDefault(); }, { passive: false });
+  }
+
+  function unmount() {
+    if (life.signal.aborted) return;
+    logIntent();
+    latest += 1;
+    for (const timer of [typing, pause, telling]) clearTimeout(timer);
+    running?.abort();
+    hide();
+    life.abort();
+    view?.unmount();
+    boxes.splice(boxes.indexOf(box), 1);
+    if (themed === undefined) delete host.dataset.theme;
+    else host.dataset.theme = themed;
+    root.adoptedStyleSheets = [];
+    root.replaceChildren(make("slot")); // What the page itself has there.
+  }
+
+  const container = pageResults();
+  if (container || isAddressed(settings)) {
+    showFull(BASE, core, { container }, () => !life.signal.aborted).then((shown) => { view = shown; }, (error) => console.error(error));
+  }
+
+  const box = { host, isModal, settings, start, toggle: () => (dialog?.open ? dialog.close() : start()), isOpen: () => Boolean(dialog?.open), unmount };
+  boxes.push(box);
+  return box;
+}
+
+// --- Keys of the page.
+
+const isTyping = (event) => {
+  const target = event.composedPath()[0];
+  return target instanceof Element && (target.matches("input, textarea, select, [role=textbox], [role=combobox], [role=searchbox]") || target.isContentEditable);
+};
+
+function answerKey(event) {
+  if (event.defaultPrevented || event.isComposing || event.repeat || event.altKey) return;
+  const isCommand = event.ctrlKey !== event.metaKey && !event.shiftKey && event.key.toLowerCase() === "k";
+  if (!isCommand && (event.key !== "/" || event.ctrlKey || event.metaKey)) return;
+  const ordered = boxes
+    .filter((box) => box.settings.shortcut && box.host.isConnected && (!isCommand || box.isModal))
+    .sort((one, other) => (one.host.compareDocumentPosition(other.host) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1));
+  const open = ordered.find((box) => box.isOpen());
+  if (open ? !isCommand : isTyping(event) || document.querySelector(":modal")) return;
+  const box = open ?? ordered.find((one) => one.host.getClientRects().length) ?? ordered[0];
+  if (!box) return;
+  event.preventDefault();
+  box.toggle();
+}
+
+// --- The script: what it is loaded with, and what it gives to the page.
+
+function attach(script) {
+  const BASE = new URL(script.src).href.replace(/\/widget\.js.*$/, "");
+  const given = { ...script.dataset };
+  const selector = given.target || "#site-search";
+
+  window.SiteSearch ??= {
+    mount(element, options = {}) {
+      if (!(element instanceof Element)) throw new TypeError("SiteSearch.mount needs an element.");
+      const { unmount } = build(BASE, element, settingsOf({ ...given, ...options }));
+      return { unmount };
+    },
+  };
+
+  function start() {
     const host = document.querySelector(selector);
-    if (!KEY) console.error("Site search: the script needs data-key with a public key.");
-    else if (!KEY.startsWith("svc_pub_")) console.error("Site search: only a public key (svc_pub_…) may stand in a page.");
-    else if (!host) console.error(`Site search: there is no element ${selector} to put the box into.`);
-    else if (!host.shadowRoot) build(host);
+    const container = pageResults();
+    if (!given.key) {
+      if (host && !host.shadowRoot) console.warn("Site search: the script has no data-key; SiteSearch.mount can be given one.");
+    } else if (!given.key.startsWith("svc_pub_")) console.error("Site search: only a public key (svc_pub_…) may stand in a page.");
+    else if (!host && container) {
+      const core = makeCore(BASE, settingsOf(given), container, () => {});
+      showFull(BASE, core, { container }).catch((error) => console.error(error));
+    } else if (!host) console.error(`Site search: there is no element ${selector} to put the box into.`);
+    else if (!host.shadowRoot) build(BASE, host, settingsOf(given));
   }
 
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", start, { once: true });
@@ -432,9 +1036,12 @@ function searchBox(script) {
 
 // A module is run once, however many elements ask for it, and is not told by which.
 const isOurs = (script) => /\/widget\.js$/.test(script.src.split(/[?#]/)[0]);
-const scripts = document.currentScript
-  ? [document.currentScript]
-  : [...document.querySelectorAll("script[type=module][data-key]")].filter(isOurs);
-if (scripts.length && scripts.every((script) => script.src)) scripts.forEach(searchBox);
-else console.error('Site search: load the box by <script src="…/widget.js" data-key="svc_pub_…">; it cannot be imported or copied into a page.');
+const scripts = document.currentScript ? [document.currentScript] : [...document.querySelectorAll("script[type=module]")].filter(isOurs);
+if (scripts.length && scripts.every((script) => script.src)) {
+  scripts.forEach(attach);
+  const shared = Symbol.for("site-search.keys"); // One answer to a key, however often the script is loaded.
+  if (!window[shared]) addEventListener("keydown", (window[shared] = answerKey));
+} else {
+  console.error('Site search: load the box by <script src="…/widget.js" data-key="svc_pub_…">; it cannot be imported or copied into a page.');
+}
 })();

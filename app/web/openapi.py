@@ -214,7 +214,7 @@ def create_api(app: Flask) -> Api:
 
 
 class ServiceApi(Api):
-    """flask-smorest without its error handler and its default error response: both are ours."""
+    """flask-smorest without its error handler and its responses for every status of HTTP: both are ours."""
 
     ERROR_SCHEMA = ErrorSchema
 
@@ -234,6 +234,9 @@ class ServiceApi(Api):
             return self._document
 
     def _register_error_handlers(self) -> None:
+        return
+
+    def _register_responses(self) -> None:
         return
 
 

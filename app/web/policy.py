@@ -21,7 +21,7 @@ class OperationPolicy:
         access: Which callers it is for.
         uncounted: Whether it is answered without asking who calls, and counts in no request limit.
         without_rate_headers: Whether its answers lack ``X-RateLimit-*``.
-        searches: Whether it searches, so that it goes on without counters.
+        searches: Whether it searches or suggests, so that it goes on without counters.
         charges_search: Whether it charges a search of the day's quota, or what tells that of the current request.
         searched_text: Gives what the current request searches, in normal form: the search is then charged once an
             intent; an empty text is not charged.
@@ -42,6 +42,11 @@ class OperationPolicy:
     opens_session: bool = False
     reflects_nothing: bool = False
     has_page: bool = False
+
+    @property
+    def charges(self) -> bool:
+        """Tell whether some of its requests charge a search."""
+        return self.searched_text is not None or self.charges_search is not False
 
 
 OPEN = OperationPolicy()

@@ -32,17 +32,17 @@ def address_window(address: str) -> WindowRequest:
     return WindowRequest(f"ip:{address}", ADDRESS_LIMIT, MINUTE_SECONDS)
 
 
-def bucket_windows(caller: Caller, *, searches: bool) -> tuple[WindowRequest, ...]:
+def bucket_windows(caller: Caller, *, charged: bool) -> tuple[WindowRequest, ...]:
     """The windows that a caller's account shares; the first is the one that headers describe.
 
     Args:
-        searches: Whether the request searches. Of those whose keys stand in web pages, searches at the gateway have the
-            public bucket, and what the box calls beside them has one of its own.
+        charged: Whether the operation is one that charges searches. Of those whose keys stand in web pages, searches at
+            the gateway have the public bucket, and what the box calls beside them has one of its own.
     """
     account_id, limits = caller.account.id, caller.account.limits
     if caller.kind not in ("public", "engine"):
         return _account_windows("a", account_id, limits)
-    if caller.kind == "engine" and searches:
+    if caller.kind == "engine" and charged:
         return _account_windows("p", account_id, limits)
     return _account_windows("b", account_id, limits, BOX_FACTOR)
 

@@ -193,7 +193,7 @@ def _count_refusal(
     part: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
 ) -> None:
     """Note a search that a limit of the plan refused, for its owner to see; not what one visitor has overdone."""
-    plan = {window.key for window in bucket_windows(caller, searches=policy.searches)}
+    plan = {window.key for window in bucket_windows(caller, charged=policy.charges)}
     if error.window.key in plan and policy.access.allows(caller) and _charge(req, policy)[0]:
         _note_refused(part, caller)
 
@@ -217,7 +217,7 @@ def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> boo
 
 
 def _consume_for(part: Runtime, req: Request, policy: OperationPolicy, caller: Caller) -> ConsumeOutcome:
-    bucket = bucket_windows(caller, searches=policy.searches)
+    bucket = bucket_windows(caller, charged=policy.charges)
     windows = visitor_windows(caller, address, reports=policy.reports_usage)
     shown = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
     reserve = intent = None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version as package_version
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from backends.base import Document, FieldKinds, SearchBackend, SearchQuery, SearchResult, TakeHit
+from backends.base import Document, FieldKinds, SearchBackend, SearchQuery, SearchResult, TakeHit, TitleMatch
 from backends.embedded.engine_errors import engine_errors
 from backends.embedded.index.disk import DiskStore
 from backends.embedded.index.documents import searched_characters
@@ -14,6 +15,7 @@ from backends.embedded.index.memory import MemoryStore
 from backends.embedded.index.rebuild import stored_ids
 from backends.embedded.index.store import Store
 from backends.embedded.maintenance.scheduler import MergeScheduler
+from backends.embedded.query.titles import find_titles
 from backends.embedded.search import run_search
 from backends.identity import engine_identity
 
@@ -93,6 +95,10 @@ class TantivyBackend(SearchBackend):
         with engine_errors("searching"):
             return run_search(self.store.snapshot(index), query, take=take)
 
+    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+        with engine_errors("finding titles"):
+            return find_titles(self.store.snapshot(index), text, limit)
+
     def count(self, index: str) -> int:
         with engine_errors("counting documents"):
             return self.store.snapshot(index).total
@@ -108,6 +114,9 @@ class TantivyBackend(SearchBackend):
     def check(self) -> None:
         with engine_errors("checking itself"):
             self.store.check()
+
+    def version(self) -> str:
+        return package_version("tantivy")
 
     def close(self) -> None:
         with engine_errors("closing"):

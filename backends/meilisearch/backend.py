@@ -22,6 +22,8 @@ from backends.base import (
     SearchQuery,
     SearchResult,
     TakeHit,
+    TitleMatch,
+    distinct_titles,
     hand_over,
 )
 from backends.errors import BackendRejected, BackendUnavailable
@@ -37,6 +39,7 @@ from backends.servers.highlighter import Matcher
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
+from backends.servers.titles import has_beginnings, title_query
 from backends.servers.tokenizer import split_words
 
 ADDED_DOCUMENTS = 250
@@ -161,6 +164,22 @@ class MeilisearchBackend(ServerBackend):
         with translated(index):
             return self._search(query, compiled, take)
 
+    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+        name = checked_index_name(index)
+        query = title_query(text, 2 * limit)
+        with translated(index), readable():
+            filterable = self._filterable_of(name, SearchQuery(""))
+            if query is None:
+                return ()
+            compiled = compile_query(name, query, filterable, folded=self._folded[name])
+            (result,) = self._run(
+                [{**compiled.query(page=1, hits=query.limit), "attributesToRetrieve": ["title", "url"]}], query
+            )
+            words = query.text.split()
+            # Meilisearch forgives typing errors in every field or in none.
+            found = [TitleMatch(hit["title"], hit["url"]) for hit in result["hits"]]
+            return distinct_titles((each for each in found if has_beginnings(each.title, words)), limit)
+
     # --- readiness
 
     def check(self) -> None:
@@ -170,6 +189,10 @@ class MeilisearchBackend(ServerBackend):
             keys = self._transport.ask("GET", "/keys", params={"limit": "1"})
             if health["status"] != "available" or not isinstance(keys["results"], list):
                 raise BackendUnavailable("The search engine is not available.")
+
+    def version(self) -> str:
+        with translated(), readable():
+            return str(self._transport.ask("GET", "/version")["pkgVersion"])
 
     # --- parts
 

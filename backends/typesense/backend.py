@@ -25,6 +25,8 @@ from backends.base import (
     SearchQuery,
     SearchResult,
     TakeHit,
+    TitleMatch,
+    distinct_titles,
     hand_over,
 )
 from backends.errors import BackendUnavailable
@@ -34,6 +36,7 @@ from backends.servers.http import Answer, Budget
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
+from backends.servers.titles import has_beginnings, title_query
 from backends.typesense.keys import TypesenseKeys
 from backends.typesense.query import (
     COUNT_FIRST_OFFSET,
@@ -163,6 +166,21 @@ class TypesenseBackend(ServerBackend):
                     raise
             return self._search(name, query, fresh, take)
 
+    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+        name = checked_index_name(index)
+        query = title_query(text, limit)
+        with translated(index), readable():
+            types = self._types.get(name) or self._read_types(name)
+            if query is None:
+                return ()
+            search = {**compile_query(name, query, types).search(page=1, per_page=limit), "num_typos": "0,0"}
+            (result,) = self._run([search], query)
+            words = query.text.split()
+            # A synonym in the place of a word is no beginning of a title's word.
+            documents = (orjson.loads(hit["document"]["_doc"]) for hit in result["hits"])
+            found = (TitleMatch(each["title"], each["url"]) for each in documents)
+            return distinct_titles((each for each in found if has_beginnings(each.title, words)), limit)
+
     # --- readiness
 
     def check(self) -> None:
@@ -183,6 +201,10 @@ class TypesenseBackend(ServerBackend):
             if budget.remaining() <= _POLL_SECONDS or not target:
                 raise BackendUnavailable(reason)
             time.sleep(_POLL_SECONDS)
+
+    def version(self) -> str:
+        with readable():
+            return str(self._transport.get("/debug", dict)["version"])
 
     # --- parts
 

@@ -1,4 +1,4 @@
-"""A search of the gateway in a query string."""
+"""A request of the gateway in a query string."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
+from marshmallow import Schema
 
 from schemas.fields import Flag, Text, WholeNumber
-from schemas.gateway.searches import EngineSearchSchema, FilterField, Names
+from schemas.gateway.searches import FilterField, Names
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 
-def read_query_string(arguments: Mapping[str, str]) -> dict[str, Any]:
+def read_query_string(schema: type[Schema], arguments: Mapping[str, str]) -> dict[str, Any]:
     """A query string's parameters as the JSON they stand for; what stands for nothing is left for the schema to refuse.
 
     Lists are names separated by commas; a filter may also be a JSON array.
     """
-    known = EngineSearchSchema._declared_fields
+    known = schema._declared_fields
     return {name: _typed(known.get(name), text) for name, text in arguments.items()}
 
 
@@ -38,10 +39,10 @@ def _typed(field: Any, text: str) -> Any:
     return text
 
 
-def query_parameters() -> list[dict[str, Any]]:
+def query_parameters(schema: type[Schema]) -> list[dict[str, Any]]:
     """The query string's parameters for the API document."""
     found = []
-    for name, field in EngineSearchSchema._declared_fields.items():
+    for name, field in schema._declared_fields.items():
         shape: dict[str, Any] = {"type": "string"}
         note = field.metadata.get("description", "")
         if isinstance(field, WholeNumber):

@@ -9,6 +9,7 @@ from marshmallow import ValidationError, fields, pre_load
 from schemas.base import BodySchema, LenientBodySchema
 from schemas.fields import Flag, Text, WholeNumber
 from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES
+from schemas.suggestions import DEFAULT_SUGGESTIONS, MAX_SUGGESTIONS, TYPED, WANTED
 from schemas.validation.problems import Problem
 
 MAX_QUERIES = 10
@@ -159,6 +160,17 @@ class EngineMultiSearchSchema(BodySchema):
     """Several searches, answered in their order."""
 
     queries = Queries(required=True)
+
+
+class EngineSuggestSchema(BodySchema):
+    """What was typed so far."""
+
+    q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": TYPED})
+    limit = WholeNumber(low=1, high=MAX_SUGGESTIONS, load_default=DEFAULT_SUGGESTIONS, metadata={"description": WANTED})
+
+    @pre_load
+    def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
+        return _drop_null(data)
 
 
 class EngineFacetSearchSchema(LenientBodySchema):

@@ -1,25 +1,33 @@
-"""A service and an engine in one small server: what the search box says to engines that browsers reach directly."""
+"""A service and an engine in one small server: what the search box says to whom, and before which trouble."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.pages.widget import SCRIPT
+from app.pages.widget import RESULTS_SCRIPT, SCRIPT
 
 SCRIPT_ELEMENT = '<script src="/widget.js" data-key="svc_pub_test" async></script>'
+OPEN, CLOSE = "\ue000", "\ue001"
+"""Marks in the answers of :class:`Stub`; those that the box asked for are sent."""
+
+STRICT = (
+    "default-src 'none'; script-src 'self' 'nonce-page'; connect-src 'self'; img-src data:; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""A policy that allows the box, the page's own script with the nonce, and nothing else."""
 
 
-def page_with(script: str, *, attributes: str = 'lang="en"') -> str:
+def page_with(script: str, *, attributes: str = 'lang="en"', body: str = "") -> str:
     """A customer's page with room for two boxes."""
     return (
         f'<!doctype html><html {attributes}><meta charset="utf-8"><link rel="icon" href="data:,"><title>Museum</title>'
-        f'<div id="site-search"></div><div id="other"></div>{script}</html>'
+        f'{body}<div id="site-search"></div><div id="other"></div>{script}</html>'
     )
 
 
@@ -29,30 +37,53 @@ class Stub:
     Attributes:
         info: The answer of client-info; its ``engine_host`` is the server.
         page: The customer's page.
+        policy: Its Content-Security-Policy.
         answers: Path to statuses and bodies, one for each request, the last one for all further ones.
+        files: Path to a further script.
+        held: Paths whose answers wait for ``release``.
         sent: Path, header Authorization and body of every request, as they came.
     """
 
     def __init__(self) -> None:
         self.base_url = ""
         self.page = page_with(SCRIPT_ELEMENT)
+        self.policy = STRICT
         self.info: dict[str, Any] = {}
         self.answers: dict[str, list[tuple[int, Any]]] = {}
+        self.files: dict[str, str] = {}
+        self.held: set[str] = set()
+        self.release = Event()
         self.sent: list[tuple[str, str, Any]] = []
 
     def bodies(self, path: str) -> list[Any]:
         return [body for sent_path, _, body in self.sent if sent_path == path]
 
-    def answer(self, path: str) -> tuple[int, str, bytes]:
+    def answer(self, path: str, sent: Any) -> tuple[int, str, bytes]:
         if path == "/":
             return 200, "text/html", self.page.encode()
         if path == "/widget.js":
             return 200, "text/javascript", SCRIPT.read_bytes()
-        if path == "/v1/client-info":
+        if path == "/widget-results.js" and path not in self.files and path not in self.answers:
+            return 200, "text/javascript", RESULTS_SCRIPT.read_bytes()
+        if path in self.files:
+            return 200, "text/javascript", self.files[path].encode()
+        if path in self.held:
+            self.release.wait(60)
+        if path == "/v1/client-info" and path not in self.answers:
             return 200, "application/json", json.dumps({"active": True, **self.info}).encode()
         answers = self.answers.get(path, [(200, {"success": True})])
         status, body = answers.pop(0) if len(answers) > 1 else answers[0]
-        return status, "application/json", json.dumps(body).encode()
+        return status, "application/json", json.dumps(_marked(body, sent)).encode()
+
+
+def _marked(body: Any, sent: Any) -> Any:
+    """An answer with the marks that the request asked for."""
+    search = sent.get("searches", [sent])[0] if isinstance(sent, dict) else {}
+    tags = [search.get(f"highlight{name}") for name in ("PreTag", "PostTag")]
+    if tags[0] is None:
+        tags = [search.get(f"highlight_{name}_tag", "") for name in ("start", "end")]
+    text = json.dumps(body, ensure_ascii=False)
+    return json.loads(text.replace(OPEN, tags[0]).replace(CLOSE, tags[1]))
 
 
 @contextmanager
@@ -64,13 +95,17 @@ def running_stub() -> Iterator[Stub]:
         def _answer(self) -> None:
             path = urlsplit(self.path).path
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            stub.sent.append((path, self.headers.get("Authorization", self.path), json.loads(body) if body else None))
-            status, kind, content = stub.answer(path)
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            sent = json.loads(body) if body else None
+            stub.sent.append((path, self.headers.get("Authorization", self.path), sent))
+            status, kind, content = stub.answer(path, sent)
+            with suppress(BrokenPipeError, ConnectionResetError):  # The box no longer waits for old answers.
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(content)))
+                if kind == "text/html":
+                    self.send_header("Content-Security-Policy", stub.policy)
+                self.end_headers()
+                self.wfile.write(content)
 
         do_GET = do_POST = _answer
 
@@ -81,6 +116,9 @@ def running_stub() -> Iterator[Stub]:
         stub.base_url = f"http://127.0.0.1:{httpd.server_port}"
         thread = Thread(target=httpd.serve_forever)
         thread.start()
-        yield stub
-        httpd.shutdown()
-        thread.join()
+        try:
+            yield stub
+        finally:
+            stub.release.set()
+            httpd.shutdown()
+            thread.join()

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.browser.people import RUN_SECONDS, Person
-from tests.browser.stub import Stub, running_stub
+from tests.browser.stub import SCRIPT_ELEMENT, page_with, running_stub
 from tests.browser.test_widget import Customer, Visitor
 from tests.browser.test_widget_engines import MEILISEARCH
+from tests.browser.test_widget_results import FOUND, PLACE, SEARCH, Searcher
 from tests.callers import PASSWORD
 from tests.packages import install_packages
 from tests.server import Server
@@ -19,7 +20,7 @@ from tests.server import Server
 pytestmark = pytest.mark.browser
 
 LOOKS = [("light", 1200), ("dark", 360)]
-OPEN = ["/", "/login", "/register", "/docs", "/docs/engines", "/docs/gateway", "/nope"]
+OPEN = ["/", "/login", "/register", "/docs", "/docs/widget", "/docs/engines", "/docs/gateway", "/nope"]
 MINE = [
     "/",
     "/dashboard",
@@ -139,16 +140,45 @@ def test_a_preview_a_mistake_and_a_report_pass(
     assert {state: found for state, found in wrong.items() if found} == {}
 
 
-def test_the_search_box_passes(browser: Any, look: Look, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["inline", "modal"])
+@pytest.mark.parametrize("attributes", ['lang="en"', 'lang="ar" dir="rtl"'], ids=["left to right", "right to left"])
+def test_the_search_box_passes(browser: Any, look: Look, tmp_path: Path, mode: str, attributes: str) -> None:
+    from selenium.webdriver.common.keys import Keys
+
     with running_stub() as stub:
-        _search(stub, Visitor(browser, stub.base_url, tmp_path))
-        assert look("#site-search") == []
+        stub.policy = ""  # axe is not the page's own.
+        visitor = Visitor(browser, stub.base_url, tmp_path)
+        stub.info = {"engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
+        stub.answers["/engine/indexes/site_7/search"] = [(200, MEILISEARCH)]
+        stub.answers["/engine/suggest"] = [(200, {"suggestions": [{"text": "opening hours", "kind": "query"}]})]
+        script = SCRIPT_ELEMENT.replace("async", f'data-mode="{mode}" data-recent="true" async')
+        stub.page = page_with(script, attributes=attributes)
+        visitor.go("/")
+        visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
+        wrong = {"before": look("#site-search")}
+        if mode == "modal":
+            visitor.inside("button.open")[0].click()
+        visitor.type("open")
+        visitor.wait(lambda: visitor.titles(), "the results never came")
+        visitor.type(Keys.ARROW_DOWN)
+        wrong["results"] = look("#site-search")
+        visitor.type(Keys.ENTER, *[Keys.BACKSPACE] * len("opening hours"))
+        visitor.wait(lambda: visitor.inside(".foot button"), "what was looked for never came")
+        wrong["recent searches"] = look("#site-search")
+        assert {state: found for state, found in wrong.items() if found} == {}
 
 
-def _search(stub: Stub, visitor: Visitor) -> None:
-    stub.info = {"engine_host": stub.base_url, "engine_public_key": "one.two.three", "index": "site_1_1"}
-    stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
-    visitor.go("/")
-    visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
-    visitor.type("open")
-    visitor.wait(lambda: visitor.titles(), "the results never came")
+@pytest.mark.parametrize("place", ["", PLACE], ids=["over the page", "in the page"])
+def test_the_full_view_passes(browser: Any, look: Look, tmp_path: Path, place: str) -> None:
+    with running_stub() as stub:
+        stub.info = {"engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
+        stub.answers[SEARCH] = [(200, FOUND)]
+        stub.policy = ""  # What looks at the page is a script that it does not know.
+        stub.page = page_with(SCRIPT_ELEMENT, body=f"<main><h1>Museum</h1>{place}</main>")
+        visitor = Searcher(browser, stub.base_url, tmp_path)
+        visitor.go("/?q=page&f.section=help")
+        visitor.finds("30 results (20 of 30)")
+        for unfold in visitor.seen(".unfold"):
+            if unfold.is_displayed():
+                unfold.click()
+        assert look("#all" if place else "#site-search") == []

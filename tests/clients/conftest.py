@@ -24,7 +24,7 @@ KINDS = ("public", "search", "private")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything below this folder carries the marker ``clients``."""
     for item in items:
-        if HERE in item.path.parents:
+        if item.nodeid.startswith("tests/clients/"):
             item.add_marker(pytest.mark.clients)
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from app.counters.base import CountersUnavailable
 from app.models import Account, SearchEvent, Site
 from app.services.access.credentials import credential_change
-from app.web.quota import ADDRESS_LIMIT, VISITOR_LIMIT
+from app.web.quota import ADDRESS_LIMIT, BOX_FACTOR, VISITOR_LIMIT
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway, VisitorClient, assert_engine_error, used_today
 
@@ -401,6 +401,33 @@ def test_searches_have_a_bucket_of_their_own_beside_the_owners_and_the_boxs(tena
     assert tenant.private.get("/v1/client-info").status_code == 200
 
 
+def test_suggestions_have_the_boxs_bucket_and_not_that_of_searches(tenant: Tenant) -> None:
+    limit(tenant, requests_per_minute=2)
+    with time_machine.travel(datetime(2026, 3, 1, tzinfo=UTC), tick=False):
+        gateway = many_visitors(tenant)  # client-info with the public key was the first of the minute
+
+        statuses = [gateway.client.get("/engine/suggest?q=x").status_code for _ in range(20)]
+
+        assert statuses == [200] * (2 * BOX_FACTOR - 1) + [429]
+        assert [gateway.send({"q": "x"}).status_code for _ in range(3)] == [200, 200, 429]
+        assert used_today(tenant) == 2
+        assert tenant.private.get("/dashboard").get_json()["usage"]["refused_searches_this_month"] == 1
+
+
+def test_suggestions_count_in_the_requests_of_a_visitor_and_charge_nothing(tenant: Tenant) -> None:
+    limit(tenant, searches_per_day=1)
+    with time_machine.travel(datetime(2026, 3, 1, tzinfo=UTC), tick=False):
+        gateway = Gateway(tenant)
+        gateway.search("page")
+
+        statuses = [
+            gateway.client.post("/engine/suggest", json={"q": "page"}).status_code for _ in range(VISITOR_LIMIT)
+        ]
+
+        assert statuses == [200] * (VISITOR_LIMIT - 2) + [429, 429]
+        assert used_today(tenant) == 1
+
+
 def test_callers_without_a_valid_key_are_limited_by_their_address(tenant: Tenant) -> None:
     nobody = VisitorClient(tenant.app, "forged")
     with time_machine.travel(datetime.now(UTC) + timedelta(hours=1), tick=False):
@@ -436,6 +463,7 @@ def test_searches_go_on_without_counters(without_counters: Gateway) -> None:
     assert gateway.get(q="page").status_code == 200
     assert gateway.multi({"q": "page"}).status_code == 200
     assert gateway.facet(facetName="author", q="page").status_code == 200
+    assert gateway.client.post("/engine/suggest", json={"q": "page"}).status_code == 200
     assert_engine_error(gateway.send({"q": "x", "limit": -1}), 400, "invalid_search_limit")
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from app.clock import now
 from app.services.analytics.query_ids import read_query_id
+from tests.api.test_suggestions import searched
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway, assert_engine_error
 
@@ -425,3 +426,45 @@ def test_every_search_of_several_has_metadata_of_its_own(tenant: Tenant, gateway
     assert [query_of(tenant, each) for each in told] == ["bicycle", "pump", "bicycle"]
     assert len({each["queryUid"] for each in told}) == 3
     assert all("metadata" not in result for result in gateway.multi(*queries).get_json()["results"])
+
+
+# --- suggestions
+
+
+def suggest(gateway: Gateway, **wanted: Any) -> list[dict[str, Any]]:
+    """Ask for suggestions by POST and by GET, which must be alike."""
+    by_body = gateway.client.post("/engine/suggest", json=wanted)
+    by_query = gateway.client.get("/engine/suggest", query_string=wanted)
+    assert (by_body.status_code, by_query.status_code) == (200, 200), (by_body.get_json(), by_query.get_json())
+    assert by_body.get_json() == by_query.get_json()
+    found: list[dict[str, Any]] = by_body.get_json()["suggestions"]
+    return found
+
+
+def test_suggestions_are_those_of_the_site_of_the_key(tenant: Tenant, stranger: Tenant, gateway: Gateway) -> None:
+    tenant.index(page(1, title="Opening of the bridge"))
+    searched(tenant, **{"opening hours": 3, "open salaries": 2})
+    stranger.index(page(1, title="Open secrets"))
+    searched(stranger, **{"open secrets": 9})
+
+    assert suggest(gateway, q="open") == [
+        {"text": "opening hours", "kind": "query"},
+        {"text": "Opening of the bridge", "kind": "title", "url": "/pages/1"},
+    ]
+    assert suggest(gateway, q="open", limit=1) == suggest(gateway) == [{"text": "opening hours", "kind": "query"}]
+
+
+@pytest.mark.parametrize(("wanted", "code"), [
+    ({"q": "x" * 513}, "invalid_search_q"), ({"q": "a\0b"}, "invalid_search_q"), ({"limit": 0}, "invalid_search_limit"),
+    ({"limit": 21}, "invalid_search_limit"), ({"limit": "many"}, "invalid_search_limit"), ({"wrong": 1}, "bad_request"),
+])  # fmt: skip
+def test_what_no_suggestion_can_be_made_of_is_refused(gateway: Gateway, wanted: dict[str, Any], code: str) -> None:
+    assert_engine_error(gateway.client.post("/engine/suggest", json=wanted), 400, code)
+    assert_engine_error(gateway.client.get("/engine/suggest", query_string=wanted), 400, code)
+
+
+def test_suggestions_need_an_engine_key_of_a_site_that_is_not_paused(tenant: Tenant, gateway: Gateway) -> None:
+    assert_engine_error(gateway.nobody.get("/engine/suggest"), 401, "missing_authorization_header")
+    assert_engine_error(tenant.public.get("/engine/suggest"), 403, "invalid_api_key")
+    tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
+    assert_engine_error(gateway.client.get("/engine/suggest"), 403, "invalid_api_key")

@@ -152,4 +152,4 @@ def test_hostile_shortcodes_cost_no_more_than_others() -> None:
 def test_items_stand_below_the_channel_only() -> None:
     nested = f"<wp:x>{wxr_item(1)}</wp:x>"
 
-    assert documents((WXR_HEAD + nested + "<a>" * 50_000 + "</a>" * 50_000 + WXR_END).encode()) == []
+    assert documents((WXR_HEAD + nested + "<a>" * 300_000 + "</a>" * 300_000 + WXR_END).encode()) == []

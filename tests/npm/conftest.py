@@ -24,7 +24,7 @@ PASSWORD = "correct horse battery"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything below this folder carries the marker ``npm``."""
     for item in items:
-        if HERE in item.path.parents:
+        if item.nodeid.startswith("tests/npm/"):
             item.add_marker(pytest.mark.npm)
 
 

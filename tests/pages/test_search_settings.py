@@ -123,3 +123,85 @@ def test_languages_are_called_by_their_names(person: Person, tenant: Tenant) -> 
     names = sorted(language.name for language in LANGUAGES.values())
     assert [found.text for found in options] == ["Detect automatically for each page", *names]
     assert [found.text for found in options if "selected" in found.attributes] == ["German"]
+
+
+def shown_lists(person: Person) -> list[list[str]]:
+    """What a preview lists: before and after, for each query that changes."""
+    section = person.page.one("section", class_="card")
+    return [[found.text for found in listed.all("li")] for listed in section.all("ol")]
+
+
+def test_a_preview_shows_before_and_after_with_the_form_as_it_was_filled_in_and_saves_on_request(
+    person: Person, tenant: Tenant
+) -> None:
+    tenant.index(page(1, title="Automobile repair"), page(2, title="Bread"), page(3, title="Bread rolls"))
+    path = f"/sites/{tenant.site_id}/search-settings"
+    person.go(path)
+
+    person.press(
+        "Preview",
+        synonyms="car, automobile",
+        hidden="rolls => page-3",
+        pinned="bread => page-3",
+        queries="car\n\nbread",
+    )
+
+    assert "Queries that would find other pages, or in another order: 2 of 2." in person.page.text
+    assert shown_lists(person) == [
+        ["Automobile repair new here"],
+        ["Bread", "Bread rolls"],
+        ["Bread rolls was 2", "Bread was 1"],
+    ]
+    assert "No results" in person.page.text
+    assert tenant.private.get(path).get_json()["settings"]["synonyms"] == []
+    assert person.page.one("textarea", name="queries").raw_text.removeprefix("\n") == "car\n\nbread"
+
+    person.press("Save")
+
+    assert person.notice.startswith("Search settings saved")
+    assert tenant.private.get(path).get_json()["settings"]["synonyms"] == [["car", "automobile"]]
+    assert tenant.found_ids("bread") == ["page-3", "page-2"]
+
+
+def test_a_preview_of_what_was_searched_last_week_needs_no_queries(person: Person, tenant: Tenant) -> None:
+    tenant.index(page(1, title="Bread"))
+    person.go(f"/sites/{tenant.site_id}/search-settings")
+    person.press("Preview")
+    assert "Nothing was searched in the last seven days." in person.page.text
+    tenant.find("bread")
+    tenant.app.extensions["runtime"].events.flush()
+
+    person.press("Preview", hidden="bread => page-1")
+
+    assert shown_lists(person) == [["Bread no longer here"]]
+
+
+def test_mistakes_are_told_by_a_preview_as_when_saving(person: Person, tenant: Tenant) -> None:
+    person.go(f"/sites/{tenant.site_id}/search-settings")
+
+    response = person.send("Preview", synonyms="alone", queries="fine\n" + "é" * 257)
+
+    assert response.status_code == 400
+    assert person.problem_of("synonyms").startswith("Line 1 has only one word")
+    assert person.problem_of("queries") == "Line 2 is invalid: it must have at most 512 bytes."
+
+
+def test_a_preview_of_a_paused_site_is_refused_with_the_form_kept(person: Person, tenant: Tenant) -> None:
+    tenant.private.put(f"/sites/{tenant.site_id}", json={"active": False})
+    person.go(f"/sites/{tenant.site_id}/search-settings")
+
+    response = person.send("Preview", synonyms="car, automobile", queries="car")
+
+    assert response.status_code == 403
+    assert person.alerts == ["The site is paused; resume it to search or index."]
+    assert person.page.one("textarea", name="synonyms").raw_text.removeprefix("\n") == "car, automobile"
+
+
+@pytest.mark.parametrize("button", ["Save", "Preview"])
+def test_ids_that_no_page_has_are_named(person: Person, tenant: Tenant, button: str) -> None:
+    tenant.index(page(1))
+    person.go(f"/sites/{tenant.site_id}/search-settings")
+
+    person.press(button, pinned="a => page-1, gone")
+
+    assert "No page has this id, which the settings pin or hide: gone." in person.page.text

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import pytest
 from flask import Flask
 
-from app.pages.widget import SCRIPT
+from app.documentation import documentation_files
+from app.pages.widget import RESULTS_SCRIPT, SCRIPT
+from backends.languages import LANGUAGES
+
+TEXT = SCRIPT.read_text()
+RESULTS_TEXT = RESULTS_SCRIPT.read_text()
+DOCUMENTED = documentation_files()["widget"].read_text()
+
+scripts = pytest.mark.parametrize(("path", "script"), [("/widget.js", SCRIPT), ("/widget-results.js", RESULTS_SCRIPT)])
 
 
-def test_the_script_may_be_loaded_by_any_page_and_kept_for_a_while(app: Flask) -> None:
-    response = app.test_client().get("/widget.js", headers={"Origin": "https://museum.example.com"})
+@scripts
+def test_the_script_may_be_loaded_by_any_page_and_kept_for_a_while(app: Flask, path: str, script: Path) -> None:
+    response = app.test_client().get(path, headers={"Origin": "https://museum.example.com"})
     assert response.status_code == 200
     assert response.content_type == "text/javascript; charset=utf-8"
     assert response.headers["Access-Control-Allow-Origin"] == "*"
@@ -16,20 +29,27 @@ def test_the_script_may_be_loaded_by_any_page_and_kept_for_a_while(app: Flask) -
     assert "Access-Control-Allow-Credentials" not in response.headers
     assert "Set-Cookie" not in response.headers
     assert response.headers["Cache-Control"] == "public, max-age=300"
-    assert response.data == SCRIPT.read_bytes()
+    assert response.data == script.read_bytes()
 
 
-def test_a_kept_script_is_not_sent_again(app: Flask) -> None:
+@scripts
+def test_a_kept_script_is_not_sent_again(app: Flask, path: str, script: Path) -> None:
     client = app.test_client()
-    tag = client.get("/widget.js").headers["ETag"]
-    response = client.get("/widget.js", headers={"If-None-Match": tag})
+    tag = client.get(path).headers["ETag"]
+    response = client.get(path, headers={"If-None-Match": tag})
     assert (response.status_code, response.data) == (304, b"")
-    assert client.get("/widget.js", headers={"If-None-Match": '"another"'}).status_code == 200
+    assert client.get(path, headers={"If-None-Match": '"another"'}).status_code == 200
 
 
-def test_the_script_is_small_and_makes_no_html_of_text() -> None:
-    text = SCRIPT.read_text()
-    assert len(text.encode()) < 24_000
+@scripts
+def test_the_script_is_small_as_it_is_sent(app: Flask, path: str, script: Path) -> None:
+    sent = app.test_client().get(path, headers={"Accept-Encoding": "gzip"})
+    assert sent.headers["Content-Encoding"] == "gzip"
+    assert len(sent.data) <= 25_000
+
+
+@scripts
+def test_the_script_makes_no_html_of_text_and_keeps_no_cookie(path: str, script: Path) -> None:
     for dangerous in (
         "innerHTML",
         "outerHTML",
@@ -37,7 +57,70 @@ def test_the_script_is_small_and_makes_no_html_of_text() -> None:
         "document.write",
         "eval(",
         "new Function",
-        "localStorage",
+        "setTimeout(\"",
         "document.cookie",
+        "sessionStorage",
+        "indexedDB",
     ):
-        assert dangerous not in text
+        assert dangerous not in script.read_text()
+
+
+def test_every_language_that_is_stemmed_has_all_texts() -> None:
+    expected = _names(TEXT)
+    texts = dict(re.findall(r'^  ([a-z]{2}): "([^"]+)",$', TEXT, re.MULTILINE))
+    assert set(texts) == {code for code, language in LANGUAGES.items() if language.stemmer}
+    for code, line in texts.items():
+        found = dict(zip(expected, line.split("|"), strict=True))
+        assert all(text.strip() for text in found.values()), code
+        holders = {name: re.findall(r"\{(\w+)\}", text) for name, text in found.items()}
+        assert {name: held for name, held in holders.items() if held} == {"many": ["n"], "none": ["q"]}, code
+
+
+def test_the_full_view_has_all_its_texts_in_these_languages() -> None:
+    texts = dict(re.findall(r'^  ([a-z]{2}): "([^"]+)",$', RESULTS_TEXT, re.MULTILINE))
+    assert set(texts) == set(LANGUAGES)
+    for code, line in texts.items():
+        found = dict(zip(_names(RESULTS_TEXT), line.split("|"), strict=True))
+        assert all(text.strip() for text in found.values()), code
+        assert sorted(re.findall(r"\{(\w+)\}", line)) == sorted(re.findall(r"\{(\w+)\}", found["shown"])) == ["all", "n"], code
+
+
+def _names(script: str) -> list[str]:
+    names = re.search(r'NAMES = "([^"]+)"', script)
+    assert names is not None
+    return names[1].split()
+
+
+class TestDocumentation:
+    """docs/widget.md names all there is, and nothing else."""
+
+    def test_attributes_and_options(self) -> None:
+        settings = set(re.findall(r"\bgiven\.(\w+)", TEXT))
+        attributes = {re.sub(r"-(\w)", lambda match: match[1].upper(), name) for name in _rows("data-([a-z-]+)")}
+        functions = set(_rows(r"(texts|transform|onSelect)"))
+        assert attributes | functions == settings
+
+    def test_events(self) -> None:
+        assert set(_rows("site-search:([a-z]+)")) == set(re.findall(r'\bemit\("(\w+)"', TEXT))
+
+    def test_variables(self) -> None:
+        colours = re.search(r"COLOURS = \{(.*?)\};", TEXT, re.DOTALL)
+        assert colours is not None
+        assert set(_rows("--site-search-([a-z]+)")) == {*re.findall(r"(\w+): \[", colours[1]), "font"}
+
+    def test_parts(self) -> None:
+        made = set(re.findall(r'\bpart: "(\w+)"', TEXT + RESULTS_TEXT))
+        assert set(_rows("([a-z]+)", "part")) == made
+
+    def test_texts(self) -> None:
+        assert set(_rows("([a-zA-Z]+)", "text")) == {*_names(TEXT), *_names(RESULTS_TEXT)}
+
+
+def _rows(name: str, heading: str = "") -> list[str]:
+    """The names in the first column of the documentation's tables, of those whose first heading is ``heading``."""
+    found: list[str] = []
+    for table in re.findall(r"(?:^\|.*\n)+", DOCUMENTED, re.MULTILINE):
+        lines = table.splitlines()
+        if heading in ("", lines[0].split("|")[1].strip()):
+            found += [match[1] for line in lines[2:] if (match := re.match(rf"\| `{name}` \|", line))]
+    return found

@@ -14,7 +14,7 @@ from tests.pages.people import BROWSER_ACCEPT
 
 GZIP = {"Accept-Encoding": "gzip, deflate, br, zstd", "Accept": BROWSER_ACCEPT}
 PLAIN = {"Accept": BROWSER_ACCEPT}
-FOR_ALL = ["/docs", "/docs/engines", "/openapi.json", "/static/style.css", "/widget.js"]
+FOR_ALL = ["/docs", "/docs/engines", "/openapi.json", "/static/style.css", "/widget.js", "/widget-results.js"]
 PERSONAL = [
     "/",
     "/dashboard",
@@ -84,7 +84,7 @@ def test_what_is_small_is_sent_as_it_is(app: Flask, path: str) -> None:
     assert "Content-Encoding" not in answer.headers
 
 
-@pytest.mark.parametrize("path", ["/static/style.css", "/widget.js"])
+@pytest.mark.parametrize("path", ["/static/style.css", "/widget.js", "/widget-results.js"])
 def test_either_form_can_be_kept_and_none_is_taken_for_the_other(app: Flask, path: str) -> None:
     packed, plain = _get(app, path, **GZIP), _get(app, path)
     tags = packed.headers["ETag"], plain.headers["ETag"]

@@ -33,6 +33,7 @@ TABLE = {
     "keys.show_edit_form": OperationPolicy(MANAGING, has_page=True),
     "keys.show_key": OperationPolicy(MANAGING, has_page=True),
     "keys.toggle_key": OperationPolicy(MANAGING, has_page=True),
+    "pages.tune_search": OperationPolicy(MANAGING, has_page=True),
     "pages.show_source_create_form": OperationPolicy(MANAGING, has_page=True),
     "pages.show_source_edit_form": OperationPolicy(MANAGING, has_page=True),
     "keys.update_key": OperationPolicy(MANAGING, has_page=True),
@@ -84,6 +85,9 @@ TABLE = {
     "engine.search_index": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
     "engine.search_index_by_query": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
     "engine.show_health": OPEN,
+    "engine.suggest": OperationPolicy(GATEWAY, searches=True),
+    "engine.suggest_by_query": OperationPolicy(GATEWAY, searches=True),
+    "suggestions.suggest": OperationPolicy(SEARCHING, searches=True),
     "keys.patch_key": OperationPolicy(MANAGING),
     "sites.patch_site": OperationPolicy(MANAGING),
     "sources.patch_source": OperationPolicy(MANAGING),
@@ -97,6 +101,7 @@ TABLE = {
     "static": OperationPolicy(uncounted=True, without_rate_headers=True, reflects_nothing=True),
     "usage.report_usage": OperationPolicy(ANY_KEY, reports_usage=True),
     "widget": OperationPolicy(uncounted=True, reflects_nothing=True),
+    "widget_results": OperationPolicy(uncounted=True, reflects_nothing=True),
 }
 
 

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response, current_app
+from flask import Response, current_app, g
 
 from app.documentation import GROUPS, documentation_files, documentation_image
 from app.errors import ApiError, ErrorCode
 from app.pages.docs.markdown import MarkdownPage, render_markdown
 from app.pages.docs.reference import Reference, read_reference
 from app.pages.layout import render
+from app.runtime import runtime
+from app.services.sites import list_sites
+from app.web.auth import Caller
 from app.web.hosts import base_url
 from app.web.openapi import document
+from backends.languages import LANGUAGES
 
 IMAGE_MAX_AGE_SECONDS = 3600
 """How long a browser keeps a picture without asking."""
+
+
+WIDGET = "widget"
+"""The page on which the search box is tried."""
+
+BOX_VARIABLES = ("ground", "text", "soft", "line", "chosen", "accent", "mark", "font")
+"""The box's CSS variables, without ``--site-search-``."""
+
+_MOST_SITES = 100
 
 
 def show_docs() -> str:
@@ -38,6 +51,8 @@ def show_docs_page(name: str) -> str:
     guide = _guide(name) if name else None
     if guide is None:
         raise ApiError(ErrorCode.NOT_FOUND, "No such page in the documentation.")
+    if name == WIDGET:
+        return render("docs_widget.html", guide=guide, name=name, groups=_groups(), base_url=base_url(), **_trial())
     return render("docs_page.html", guide=guide, name=name, groups=_groups())
 
 
@@ -53,6 +68,18 @@ def show_docs_image(name: str) -> Response:
     response = Response(file.read_bytes(), content_type="image/png")
     response.cache_control.max_age = IMAGE_MAX_AGE_SECONDS
     return response
+
+
+def _trial() -> dict[str, Any]:
+    """What the page with the search box offers to choose from. A session has sites to make a key for."""
+    caller: Caller | None = g.get("caller")
+    sites: list[dict[str, Any]] = []
+    if caller is not None and caller.kind == "session":
+        with runtime().database.read() as session:
+            found, _ = list_sites(session, caller.account.id, limit=_MOST_SITES, offset=0)
+            sites = [{"id": site.id, "name": site.name} for site in found]
+    languages = [(code, language.name) for code, language in LANGUAGES.items()]
+    return {"sites": sites, "languages": sorted(languages, key=lambda pair: pair[1]), "variables": BOX_VARIABLES}
 
 
 def _groups() -> dict[str, dict[str, str]]:

@@ -27,10 +27,12 @@ class ShownHit:
     """A hit.
 
     Attributes:
+        id: The document's.
         address: Where its document is; empty if its URL is none a page may link to.
         details: Author, date and further short fields, with their names.
     """
 
+    id: str
     title: Marked
     address: str
     shown_address: str
@@ -47,7 +49,8 @@ def show_hits(hits: Sequence[bytes], site_url: str) -> list[ShownHit]:
 def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) -> ShownHit:
     address = link_to(str(document["url"]), site_url)
     title = split_marks(str(formatted.get("title", ""))) if document["title"] else [(False, str(document["url"]))]
-    return ShownHit(title, address, address or str(document["url"]), _snippet(document, formatted), _details(document))
+    shown = address or str(document["url"])
+    return ShownHit(document["id"], title, address, shown, _snippet(document, formatted), _details(document))
 
 
 def _snippet(document: dict[str, Any], formatted: dict[str, Any]) -> Marked:

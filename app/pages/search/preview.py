@@ -7,13 +7,14 @@ from typing import Any
 from flask import Response, request
 from marshmallow import ValidationError
 
-from app.errors import ApiError
+from app.errors import ApiError, ErrorCode
 from app.models import Site
 from app.pages.forms import REFILLED, refill_on_error
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.pages.search.facets import chosen_facets, filter_of, groups_of, search_address
 from app.pages.search.hits import show_hits
+from app.pages.search.tuning import change_tuning, explain_refusal, read_tuning
 from app.plans import shown
 from app.runtime import runtime
 from app.services.access.credentials import site_record
@@ -50,6 +51,30 @@ def show_search_preview(site_id: int) -> str | Response:
     return _page(site, found=_search(site, _parameters() | {"fields": ""}) if has_query() else None)
 
 
+def tune_search(site_id: int) -> Response:
+    """Pin or hide a page for the query of the address, or take that back; then the same search is shown."""
+    if not wants_page():
+        raise ApiError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send the form of the page, with a session.")
+    check_query_string(request)
+    with runtime().database.read() as session:
+        site = get_site(session, current_caller().account.id, site_id)
+    refill_on_error(lambda error: _refused_page(site, error), (400,))
+    return change_tuning(site_id, f"/sites/{site_id}/try{search_address(chosen_facets(), _page_number())}")
+
+
+def _refused_page(site: Site, refusal: ApiError) -> str:
+    try:
+        found = _search(site, _parameters() | {"fields": ""}) if has_query() else None
+    except ApiError as error:
+        return _page(site, problem=error, refusal=refusal)
+    return _page(site, found=found, refusal=refusal)
+
+
+def _page_number() -> int:
+    text = request.args.get("page", "")
+    return min(LAST_PAGE, int(text)) if text.isascii() and text.isdigit() and len(text) < 5 else 1
+
+
 def _search(site: Site, parameters: dict[str, Any]) -> actions.Found:
     if not site.active:
         raise site_inactive()
@@ -74,14 +99,23 @@ def _parameters() -> dict[str, Any]:
     return parameters
 
 
-def _page(site: Site, *, found: actions.Found | None = None, problem: ApiError | None = None) -> str:
+def _page(
+    site: Site,
+    *,
+    found: actions.Found | None = None,
+    problem: ApiError | None = None,
+    refusal: ApiError | None = None,
+) -> str:
     values: dict[str, Any] = {
         "site": site,
         "q": request.args.get("q", ""),
         "problem": problem,
         "chosen": chosen_facets(),
+        "banner": None if refusal is None else explain_refusal(refusal),
     }
     if found is not None:
+        with runtime().database.read() as session:
+            values["tuning"] = read_tuning(session, site, request.args["q"])
         result, query = found.timed.result, found.query
         values.update(
             total=result.total,
@@ -92,6 +126,7 @@ def _page(site: Site, *, found: actions.Found | None = None, problem: ApiError |
             facets=groups_of(result.facets, chosen_facets()),
             page=query.offset // query.limit + 1,
             page_address=lambda number: search_address(chosen_facets(), number),
+            here_again=search_address(chosen_facets(), query.offset // query.limit + 1),
             pages=min(LAST_PAGE, -(-result.total // query.limit)),
         )
     return render("search_preview.html", **values)

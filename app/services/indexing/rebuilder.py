@@ -7,15 +7,16 @@ an operator says so. A build that was interrupted leaves nothing that the next o
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import orjson
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.models import EngineTask, Site, StoredDocument
+from app.models import EngineCredential, EngineTask, Site, StoredDocument
 from app.models.base import from_microseconds
 from app.services.engines import Engines
 from app.services.indexing.indexer import STEP, Indexer
@@ -144,3 +145,25 @@ def drop_kept_indexes(session: Session) -> int:
     kept = kept_indexes(session)
     session.execute(update(EngineTask).where(EngineTask.due_at == UNTIL_TOLD).values(due_at=now()))
     return kept
+
+
+def renew_indexes(session: Session, engine: str) -> int:
+    """Give every site an index that is not there yet, so that the next start builds it from the documents.
+
+    For a restored database: what an engine has under the old names is of other documents, or another installation's.
+    Engine keys that were handed out are forgotten, and asked for anew.
+
+    Args:
+        engine: Identity of the engine that is to hold the indexes.
+
+    Returns:
+        How many sites there are.
+    """
+    session.execute(delete(EngineCredential))
+    sites = session.scalars(select(Site)).all()
+    for site in sites:
+        site.engine, site.index_tag, site.rebuilding = engine, secrets.token_hex(5), False
+        site.index_generation += 1
+        site.engine_index = site.index_name(site.index_generation)
+        site.public_epoch += 1
+    return len(sites)

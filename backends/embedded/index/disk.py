@@ -65,6 +65,9 @@ WORDS_AN_INDEX = 25
 A word takes about 5 KB.
 """
 
+TITLES_AN_INDEX = 50
+"""The same for titles of documents, as they are suggested. A title takes about 0.5 KB, and 3 KB at most."""
+
 
 class OpenIndex:
     """An index this process has open.
@@ -73,13 +76,16 @@ class OpenIndex:
         used_at: When it was last asked for, on the monotonic clock.
     """
 
-    def __init__(self, folder: Path, state: State, pointer: Signature, snapshot_cache: SnapshotCache):
+    def __init__(
+        self, folder: Path, state: State, pointer: Signature, snapshot_cache: SnapshotCache, title_cache: SnapshotCache
+    ):
         self.state = state
         self.pointer = pointer
         self.folder = folder / state.generation
         self._meta_path = f"{self.folder}/{META_FILE}"
         self.used_at = 0.0
         self._snapshot_cache = snapshot_cache
+        self._title_cache = title_cache
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
         meta = signature_of(self._meta_path)
@@ -108,7 +114,8 @@ class OpenIndex:
         return self._snapshot
 
     def _snapshot_of(self, index: tantivy.Index, meta: Signature) -> Snapshot:
-        return Snapshot(index, self.state.dynamic_columns, meta, self._snapshot_cache, (str(self.folder), meta))
+        commit = str(self.folder), meta
+        return Snapshot(index, self.state.dynamic_columns, meta, self._snapshot_cache, self._title_cache, commit)
 
 
 class Maintenance(Protocol):
@@ -153,6 +160,7 @@ class DiskStore(Store):
 
     def _begin(self) -> None:
         self.snapshot_cache = SnapshotCache(self._capacity * WORDS_AN_INDEX)
+        self._title_cache = SnapshotCache(self._capacity * TITLES_AN_INDEX)
         self._open: OrderedDict[str, OpenIndex] = OrderedDict()
         self._lock = threading.Lock()
         self._closer: threading.Thread | None = None
@@ -302,7 +310,7 @@ class DiskStore(Store):
                 self._open.move_to_end(name)
                 return entry
         state = State.from_json((folder / STATE_FILE).read_bytes())
-        entry = OpenIndex(folder, state, pointer, self.snapshot_cache)
+        entry = OpenIndex(folder, state, pointer, self.snapshot_cache, self._title_cache)
         let_go: list[OpenIndex] = []
         with self._lock:
             entry.used_at = monotonic()

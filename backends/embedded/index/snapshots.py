@@ -11,6 +11,7 @@ from typing import Any
 
 import tantivy
 
+from backends.base import TitleMatch
 from backends.embedded.index.filters import FilterCompiler
 from backends.embedded.index.schema import LANGUAGE
 
@@ -56,7 +57,8 @@ class Snapshot:
         index: What is searched; the snapshot does not keep it.
         signature: Changes with every commit of the index.
         snapshot_cache: Where results about this commit are kept; a place of its own if not given.
-        commit: Stands for the commit among all that share ``snapshot_cache``.
+        title_cache: The same for titles of documents, which are smaller and many.
+        commit: Stands for the commit among all that share these caches.
 
     Attributes:
         dynamic_columns: Further field to the number of its columns.
@@ -68,6 +70,7 @@ class Snapshot:
         dynamic_columns: Mapping[str, int],
         signature: object,
         snapshot_cache: SnapshotCache | None = None,
+        title_cache: SnapshotCache | None = None,
         commit: Hashable = None,
     ):
         self.searcher = index.searcher()
@@ -77,6 +80,7 @@ class Snapshot:
         self.total = self.searcher.num_docs
         self.filters = FilterCompiler(self.schema, dynamic_columns)
         self._snapshot_cache = SnapshotCache(_CACHE_OF_ONE) if snapshot_cache is None else snapshot_cache
+        self._title_cache = SnapshotCache(_CACHE_OF_ONE) if title_cache is None else title_cache
         self._commit = commit
 
     def count(self, query: tantivy.Query) -> int:
@@ -103,6 +107,15 @@ class Snapshot:
     def cache(self, key: Hashable, value: Any) -> None:
         """Keep what was worked out about this commit, as long as there is room."""
         self._snapshot_cache.keep((self._commit, key), value)
+
+    def cached_title(self, address: tantivy.DocAddress) -> TitleMatch | None:
+        """The title kept by :meth:`cache_title`, or ``None``."""
+        found: TitleMatch | None = self._title_cache.get((self._commit, address.segment_ord, address.doc))
+        return found
+
+    def cache_title(self, address: tantivy.DocAddress, title: TitleMatch) -> None:
+        """Keep the title of a document, as long as there is room."""
+        self._title_cache.keep((self._commit, address.segment_ord, address.doc), title)
 
     def idf(self, frequency: int) -> float:
         """BM25's inverse document frequency."""

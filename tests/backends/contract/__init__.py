@@ -18,6 +18,7 @@ from tests.backends.contract.letters import LetterContract
 from tests.backends.contract.matched import MatchedContract
 from tests.backends.contract.matching import CommonMatchingContract, MatchingContract
 from tests.backends.contract.sorting import SortContract
+from tests.backends.contract.titles import TitleContract
 from tests.backends.contract.writes import WriteContract
 
 __all__ = ["SHOP", "BackendContract", "Case", "MatchingContract", "case_fixture", "has_native_filters", "page"]
@@ -34,6 +35,7 @@ class BackendContract(
     SortContract,
     FacetContract,
     HighlightContract,
+    TitleContract,
     ConcurrencyContract,
 ):
     """What every engine promises."""

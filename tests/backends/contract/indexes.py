@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 import pytest
@@ -74,6 +75,9 @@ class IndexContract:
         case.add(page("a", "word"))
         case.backend.close()
         assert case.ids("word") == ["a"]
+
+    def test_it_tells_its_version(self, backend: SearchBackend) -> None:
+        assert re.fullmatch(r"v?\d+\.\d+.*", backend.version())
 
     def test_check_returns_when_the_engine_is_there(self, backend: SearchBackend) -> None:
         backend.check()

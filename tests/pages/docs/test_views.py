@@ -97,6 +97,24 @@ def test_other_names_are_404(passer_by: Person, name: str) -> None:
     assert passer_by.call("GET", f"/docs/{name}").status_code == 404
 
 
+def test_the_page_of_the_box_is_documentation_that_offers_to_try_it(app: Flask, passer_by: Person) -> None:
+    shown = passer_by.go("/docs/widget")
+    titles = [heading.text for heading in shown.all("h2")]
+    assert titles.index("Try it") < titles.index("Options")
+    assert "hidden" in shown.one("section", id="try-it").attributes, "nothing is offered that only a script can do"
+    assert not shown.all("style")
+    assert all(not script.raw_text.strip() for script in shown.all("script"))
+
+
+def test_who_has_sites_may_choose_one_to_try_the_box_on(person: Person, passer_by: Person) -> None:
+    def sites(reader: Person) -> list[str]:
+        chosen = [select for select in reader.go("/docs/widget").all("select") if select.attributes.get("id") == "try-site"]
+        return [option.text for select in chosen for option in select.all("option")]
+
+    assert len(sites(person)) == 1
+    assert sites(passer_by) == []
+
+
 def test_markdown_shows_html_as_text_and_leaves_comments_out() -> None:
     shown = render_markdown("# A *b* `c`\n<!-- gone -->\n<script>alert(1)</script>\n\n[x](javascript:alert(1))\n").html
     assert "<script" not in shown

@@ -43,6 +43,11 @@ def dictionary() -> tuple[Snapshot, dict[str, int]]:
 
 def plain_distance(left: str, right: str) -> int:
     """Optimal string alignment by its definition."""
+    return plain_distances(left, right)[-1]
+
+
+def plain_distances(left: str, right: str) -> list[int]:
+    """The same to every beginning of ``right``, the empty one first."""
     rows = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i in range(len(left) + 1):
         for j in range(len(right) + 1):
@@ -52,7 +57,7 @@ def plain_distance(left: str, right: str) -> int:
             rows[i][j] = min(rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + (left[i - 1] != right[j - 1]))
             if i > 1 and j > 1 and left[i - 1] == right[j - 2] and left[i - 2] == right[j - 1]:
                 rows[i][j] = min(rows[i][j], rows[i - 2][j - 2] + 1)
-    return rows[-1][-1]
+    return rows[-1]
 
 
 def some_words(count: int) -> list[str]:
@@ -82,11 +87,7 @@ def test_corrections_are_all_that_are_near(as_prefix: bool) -> None:
         found = dict(corrections(snapshot, FIELDS, word, as_prefix)[:8])
         near = {term for term in counts if plain_distance(word, term) == 1}
         if as_prefix and errors_allowed(word):
-            near |= {
-                term
-                for term in counts
-                if term != word and any(plain_distance(word, term[:size]) <= 1 for size in range(len(term) + 1))
-            }
+            near |= {term for term in counts if term != word and min(plain_distances(word, term)) <= 1}
         if not errors_allowed(word):
             assert not found
         elif near:

@@ -1,0 +1,42 @@
+"""Suggestions while somebody types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, request
+
+from app.api import examples
+from app.api.search import unknown_parameters
+from app.errors import ErrorCode
+from app.runtime import runtime
+from app.services.suggestions import encode_suggestions
+from app.web.auth import SEARCHING
+from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
+from app.web.request_checks import current_caller
+from app.web.responses import json_answer
+from app.web.site_selection import choose_searched_site
+from schemas.suggestions import SuggestAnswerSchema, SuggestQuerySchema
+
+blp = ApiBlueprint("suggestions", __name__, description="Queries and titles that continue what was typed.")
+
+_KNOWN = frozenset(SuggestQuerySchema().load_fields)
+ERRORS = (
+    ErrorCode.ANSWER_TOO_LARGE,
+    ErrorCode.SITE_NOT_FOUND,
+    ErrorCode.SITE_INACTIVE,
+    ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
+)
+
+
+@blp.route("/v1/suggest", methods=["GET"])
+@blp.operation("suggest", OperationPolicy(SEARCHING, searches=True), errors=ERRORS)
+@blp.arguments(SuggestQuerySchema, location="query")
+@blp.response(200, SuggestAnswerSchema, example=examples.SUGGEST_ANSWER)
+def suggest(parameters: dict[str, Any]) -> Response:
+    """Complete what somebody types: frequent queries first, then titles. Never charged as a search."""
+    site = choose_searched_site(current_caller(), parameters["site_id"])
+    found = runtime().suggester.suggest(site, parameters["q"], parameters["limit"])
+    warnings = unknown_parameters(request.args, _KNOWN)
+    return json_answer({**encode_suggestions(found), **({"warnings": warnings} if warnings else {})})

@@ -1,0 +1,102 @@
+"""``backup`` and ``restore``."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+from flask.cli import with_appcontext
+
+from app.clock import isoformat, now
+from app.config import Settings
+from app.runtime import runtime
+from app.services.indexing.rebuilder import renew_indexes
+from app.storage.backup_file import BackupError, is_in_use, read_file, read_manifest, restore_tables, write_backup
+from app.wording import counted
+
+SECRET, PLANS = "secret_key", "plans.toml"
+
+_file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+
+
+@click.command("backup")
+@with_appcontext
+@_file
+def backup(file: Path) -> None:
+    """Write accounts, sites, documents, keys, and statistics to FILE while the service runs.
+
+    FILE also holds the secret and the plans. Indexes are not in it: they are rebuilt from the documents.
+    """
+    part = runtime()
+    kept = {SECRET: part.settings.secret_key}
+    if part.settings.plans_file:
+        kept[PLANS] = Path(part.settings.plans_file).read_text()
+    try:
+        manifest = write_backup(
+            part.database, file, kept, created_at=isoformat(now()), program=version("site-search-service")
+        )
+    except (BackupError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    rows = manifest.rows
+    click.echo(
+        f"{file}: {counted(rows['accounts'], 'account')}, {counted(rows['sites'], 'site')}, "
+        f"{counted(rows['documents'], 'document')}. It holds the installation's secret: keep it private."
+    )
+
+
+@click.command("restore")
+@with_appcontext
+@_file
+@click.option("--force", is_flag=True, help="Replace what is in the database.")
+def restore(file: Path, force: bool) -> None:
+    """Fill an empty installation from FILE, which `backup` wrote. Stop the service before.
+
+    The next start rebuilds the indexes. The original may continue to run.
+    """
+    part = runtime()
+    try:
+        manifest = read_manifest(file)
+        secret = read_file(file, SECRET)
+        if os.environ.get("SECRET_KEY", secret) != secret:
+            raise BackupError(
+                "SECRET_KEY is not the backup's, so no key would be valid. Unset it, or set it to the backup's."
+            )
+        if is_in_use(part.database) and not force:
+            raise BackupError(
+                "The database has accounts. To replace them by the backup's, stop the service and use --force."
+            )
+        restore_tables(part.database, file, manifest)
+    except (BackupError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    with part.database.write() as session:
+        renew_indexes(session, part.engines.current.identity)
+    folder = part.settings.data_path
+    if "SECRET_KEY" not in os.environ:
+        _replace(folder / SECRET, secret)
+    if PLANS in manifest.files:
+        _restore_plans(part.settings, read_file(file, PLANS))
+    click.echo(
+        f"The state of {manifest.created_at} is restored: {counted(manifest.rows['sites'], 'site')}, "
+        f"{counted(manifest.rows['documents'], 'document')}. Start the service; it builds the indexes."
+    )
+
+
+def _restore_plans(settings: Settings, plans: str) -> None:
+    if settings.plans_file and Path(settings.plans_file).read_text() == plans:
+        return
+    path = settings.data_path / PLANS
+    _replace(path, plans)
+    click.echo(f"The backup's plans are in {path}: set PLANS_FILE to it.")
+
+
+def _replace(path: Path, content: str) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)

@@ -1,0 +1,260 @@
+"""What is wrong with an installation: one finding for each thing that was looked at, with what to do about it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Literal
+
+from packaging.requirements import Requirement
+from sqlalchemy import func, select, text
+
+from app.clock import now
+from app.config import Settings
+from app.counters.base import CountersUnavailable
+from app.models import EngineTask, SourceRun
+from app.runtime import Runtime
+from app.services.indexing.indexer import lagging_sites
+from app.storage.migrate import is_current
+from app.wording import counted, size
+from backends.errors import BackendError
+
+DISTRIBUTION = "site-search-service"
+
+LITTLE_SPACE, NO_SPACE = 2 * 1024**3, 256 * 1024**2
+"""Free bytes below which the disk is worth a warning, and a problem."""
+CLOCK_WARNING_SECONDS, CLOCK_PROBLEM_SECONDS = 1.0, 10.0
+"""How far another machine's clock may be from this one's. Turns at hosts and windows of limits are told by both."""
+STUCK = timedelta(minutes=10)
+"""After which what should have gone on is stuck."""
+MANY_ATTEMPTS = 5
+
+Level = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``, ``clocks``,
+            ``indexes``, ``runs``, ``tasks`` or ``events``.
+        level: ``problem``: something does not work, or soon will not.
+        message: A sentence.
+        remedy: What to do; empty if all is well.
+    """
+
+    topic: str
+    level: Level
+    message: str
+    remedy: str = ""
+
+
+def diagnose(settings: Settings, part: Runtime | None) -> Iterator[Finding]:
+    """Look at everything, whatever was found before.
+
+    Args:
+        part: ``None`` if the settings do not allow one: then what needs it is not looked at.
+    """
+    checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
+        ("versions", _versions),
+        ("disk", lambda: _disk(settings)),
+        ("file modes", lambda: _file_modes(settings)),
+        ("events", lambda: _events(settings)),
+    ]
+    if part is not None:
+        checks += [
+            ("database", lambda: _database(part)),
+            ("counters", lambda: _counters(part)),
+            ("engine", lambda: _engine(part)),
+            ("clocks", lambda: _clocks(part)),
+            ("indexes", lambda: _indexes(part)),
+            ("runs", lambda: _runs(part)),
+            ("tasks", lambda: _tasks(part)),
+        ]
+    for topic, check in checks:
+        try:
+            yield from check()
+        except Exception as error:  # noqa: BLE001 - a finding too; the others are still to be looked at
+            first_line = str(error).strip().partition("\n")[0]
+            message = f"This could not be checked: {first_line or type(error).__name__}"
+            yield Finding(topic, "problem", message, "Correct the other findings first, and check again.")
+
+
+def _versions() -> Iterator[Finding]:
+    wrong = []
+    for line in requires(DISTRIBUTION) or ():
+        requirement = Requirement(line)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            found = version(requirement.name)
+        except PackageNotFoundError:
+            found = "missing"
+        if found == "missing" or not requirement.specifier.contains(found, prereleases=True):
+            wrong.append(f"{requirement.name} {found} (needs {requirement.specifier})")
+    if wrong:
+        yield Finding("versions", "problem", f"Packages do not fit: {', '.join(wrong)}.", "Install the service again.")
+    else:
+        yield Finding("versions", "ok", f"Version {version(DISTRIBUTION)} on Python {platform.python_version()}.")
+
+
+def _disk(settings: Settings) -> Iterator[Finding]:
+    usage = shutil.disk_usage(settings.data_path)
+    message = f"{size(usage.free)} of {size(usage.total)} are free for {settings.data_path}."
+    if usage.free < NO_SPACE:
+        yield Finding("disk", "problem", message, "Make room now: documents and search events cannot be stored soon.")
+    elif usage.free < LITTLE_SPACE:
+        yield Finding("disk", "warning", message, "Make room: a rebuild needs space for a second index.")
+    else:
+        yield Finding("disk", "ok", message)
+
+
+def _file_modes(settings: Settings) -> Iterator[Finding]:
+    folder = settings.data_path
+    open_to_others = [
+        path for path in (folder, *sorted(folder.iterdir())) if stat.S_IMODE(path.lstat().st_mode) & 0o077
+    ]
+    if open_to_others:
+        names = ", ".join(str(path) for path in open_to_others[:5])
+        remedy = f"Run `chmod -R go-rwx {folder}`."
+        yield Finding("file modes", "problem", f"Other users of this machine may read {names}.", remedy)
+    else:
+        yield Finding("file modes", "ok", f"Only this user may read {folder}.")
+
+
+def _events(settings: Settings) -> Iterator[Finding]:
+    folder = settings.data_path / "events"
+    old = time.time() - STUCK.total_seconds()
+    waiting = [file.stat() for file in folder.glob("*.journal")] if folder.is_dir() else []
+    late = sum(file.st_size for file in waiting if file.st_mtime < old and file.st_size)
+    if late:
+        message = f"{size(late)} of search events were recorded but are not in the statistics yet."
+        yield Finding("events", "warning", message, "Start the service on this machine; it moves them.")
+    else:
+        yield Finding("events", "ok", "No search events are left behind.")
+
+
+def _database(part: Runtime) -> Iterator[Finding]:
+    with part.database.engine.connect() as connection:
+        if part.database.is_sqlite:
+            server = f"SQLite {sqlite3.sqlite_version}"
+            damage = connection.execute(text("PRAGMA quick_check(1)")).scalar()
+        else:
+            server = f"PostgreSQL {connection.execute(text('SHOW server_version')).scalar()}"
+            damage = "ok"
+    if damage != "ok":
+        yield Finding("database", "problem", f"The database file is damaged: {damage}", "Restore a backup.")
+    elif is_current(part.database):
+        yield Finding("database", "ok", f"{server}; its tables are up to date.")
+    else:
+        remedy = "Run `database upgrade`."
+        yield Finding("database", "problem", f"{server}; its tables are not those of this version.", remedy)
+
+
+def _counters(part: Runtime) -> Iterator[Finding]:
+    kind = part.settings.limits_url.partition(":")[0]
+    try:
+        part.counters.check()
+    except CountersUnavailable as error:
+        yield Finding(
+            "counters", "problem", f"The counter store ({kind}) is away: {error}", "Start it, or fix LIMITS_URL."
+        )
+    else:
+        yield Finding("counters", "ok", f"The counter store ({kind}) can be read and written.")
+
+
+def _engine(part: Runtime) -> Iterator[Finding]:
+    for engine in part.engines.all():
+        try:
+            engine.check()
+            yield Finding("engine", "ok", f"{engine.identity} {engine.version()} is ready.")
+        except BackendError as error:
+            remedy = "Start it, or fix SEARCH_URL: its address and key."
+            yield Finding("engine", "problem", f"{engine.identity} is away: {error}", remedy)
+
+
+def _clocks(part: Runtime) -> Iterator[Finding]:
+    if part.database.is_sqlite and not part.settings.limits_url.startswith("redis"):
+        yield Finding("clocks", "ok", "Everything that is compared is on this machine's clock.")
+        return
+    for name, read in (("database", _database_clock), ("counter store", _redis_clock)):
+        began = time.time()
+        theirs = read(part)
+        if theirs is None:
+            continue
+        difference = abs(theirs - (began + time.time()) / 2)
+        message = f"The clock of the {name} is {difference:.1f} s from this machine's."
+        if difference < CLOCK_WARNING_SECONDS:
+            yield Finding("clocks", "ok", message)
+        else:
+            level: Level = "warning" if difference < CLOCK_PROBLEM_SECONDS else "problem"
+            yield Finding("clocks", level, message, "Have both machines set their clocks by NTP.")
+
+
+def _database_clock(part: Runtime) -> float | None:
+    if part.database.is_sqlite:
+        return None
+    with part.database.engine.connect() as connection:
+        return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+
+
+def _redis_clock(part: Runtime) -> float | None:
+    if not part.settings.limits_url.startswith("redis"):
+        return None
+    from redis import Redis  # An optional package.
+
+    with Redis.from_url(part.settings.limits_url) as client:
+        seconds, microseconds = client.time()
+    return float(seconds + microseconds / 1_000_000)
+
+
+def _indexes(part: Runtime) -> Iterator[Finding]:
+    with part.database.read() as session:
+        behind = [site_id for site_id, _ in lagging_sites(session)]
+    missing = part.indexer.missing_indexes()
+    if missing:
+        message = f"{counted(len(missing), 'index')} missing: of sites {_named(missing)}."
+        yield Finding("indexes", "warning", message, "A running service builds them; if none runs, start it.")
+    if behind:
+        message = f"{counted(len(behind), 'index')} behind the stored documents: of sites {_named(behind)}."
+        remedy = "A running service brings them up to date. If one stays behind, run `search reindex --site ID`."
+        yield Finding("indexes", "warning", message, remedy)
+    if not missing and not behind:
+        yield Finding("indexes", "ok", "Every index has its documents.")
+
+
+def _named(ids: list[int]) -> str:
+    return ", ".join(map(str, ids[:10])) + ("…" if len(ids) > 10 else "")
+
+
+def _runs(part: Runtime) -> Iterator[Finding]:
+    limit = now() - STUCK
+    with part.database.read() as session:
+        lost = session.scalar(select(func.count()).where(SourceRun.status == "running", SourceRun.lease_until < limit))
+        waiting = session.scalar(
+            select(func.count()).where(SourceRun.status == "queued", SourceRun.waiting_since < limit)
+        )
+    if lost or waiting:
+        message = f"{counted(lost or 0, 'crawl')} lost by their process, {waiting or 0} waiting, for over ten minutes."
+        remedy = "Start the service, or `worker`, on a machine with CRAWL_RUNS above 0."
+        yield Finding("runs", "warning", message, remedy)
+    else:
+        yield Finding("runs", "ok", "No crawl is stuck.")
+
+
+def _tasks(part: Runtime) -> Iterator[Finding]:
+    with part.database.read() as session:
+        failing = session.scalar(select(func.count()).where(EngineTask.attempts >= MANY_ATTEMPTS))
+    if failing:
+        message = f"{counted(failing, 'task')} at the search engine failed {MANY_ATTEMPTS} times or more."
+        yield Finding("tasks", "warning", message, "Look for `engine task` in the log; they are tried again.")
+    else:
+        yield Finding("tasks", "ok", "No task at the search engine fails.")

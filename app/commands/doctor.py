@@ -1,0 +1,62 @@
+"""``doctor``: look for what is wrong. It runs without the application, which wrong settings do not let start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import click
+import orjson
+
+from app.commands.diagnosis import Finding, diagnose
+from app.config import ConfigurationError, check_settings
+from app.runtime import create_runtime
+
+MARKS = {"ok": "ok      ", "warning": "WARNING ", "problem": "PROBLEM "}
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(as_json: bool) -> None:
+    """Check settings, versions, disk, clocks, database, counters, engine, indexes, and crawls.
+
+    Every finding says what to do. The exit status is 1 if there is a problem, and 0 if there are only warnings.
+    """
+    os.umask(0o077)
+    findings = []
+    for finding in _findings():
+        findings.append(finding)
+        if not as_json:
+            click.echo(f"{MARKS[finding.level]} {finding.topic}: {finding.message}")
+            if finding.remedy:
+                click.echo(f"{'':9}{finding.remedy}")
+    if as_json:
+        click.echo(orjson.dumps([asdict(finding) for finding in findings], option=orjson.OPT_INDENT_2).decode())
+    if any(finding.level == "problem" for finding in findings):
+        raise SystemExit(1)
+
+
+def _findings() -> Iterator[Finding]:
+    try:
+        settings, problems = check_settings()
+    except ConfigurationError as error:
+        yield Finding("settings", "problem", str(error), "Make the folder writable, or set DATA_DIR to another.")
+        return
+    for problem in problems:
+        yield Finding("settings", "problem", problem, "Correct the setting; the service does not start.")
+    try:
+        part = create_runtime(settings, background=False)
+    except (ConfigurationError, OSError) as error:
+        part = None
+        yield Finding("settings", "problem", str(error), "Correct the setting; the service does not start.")
+    else:
+        if not problems:
+            yield Finding("settings", "ok", "The settings are valid.")
+    try:
+        yield from diagnose(settings, part)
+    finally:
+        if part is not None:
+            part.engines.close()
+            part.counters.close()
+            part.database.dispose()

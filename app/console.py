@@ -1,0 +1,20 @@
+"""``site-search``: the operator commands from anywhere, without ``--app``."""
+
+from __future__ import annotations
+
+import click
+from flask import Flask
+from flask.cli import FlaskGroup
+
+from app import create_app
+from app.config import ConfigurationError
+
+
+def _create_app() -> Flask:
+    try:
+        return create_app()
+    except ConfigurationError as error:
+        raise click.ClickException(f"The service cannot start: {error}") from error
+
+
+main = FlaskGroup(name="site-search", create_app=_create_app, help="Run and look after a site search service.")

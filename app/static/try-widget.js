@@ -1,0 +1,153 @@
+// The page on which every option of the search box is tried. Without it, the page is the documentation alone.
+"use strict";
+
+(() => {
+  const section = document.getElementById("try-it");
+  const form = document.getElementById("try-options");
+  const host = document.getElementById("site-search");
+  const results = document.getElementById("try-view");
+  const code = document.getElementById("try-code");
+  const empty = document.getElementById("try-empty");
+  const log = document.getElementById("try-events");
+  const base = section.dataset.base;
+  const sheet = new CSSStyleSheet();
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+
+  // What a page would write for the options that are functions.
+  const FUNCTIONS = {
+    transform: {
+      code: "(hits) => hits.map((hit, at) => ({ ...hit, title: `${at + 1}. ${hit.title}` }))",
+      work: (hits) => hits.map((hit, at) => ({ ...hit, title: `${at + 1}. ${hit.title}` })),
+    },
+    onSelect: {
+      code: "(hit) => { console.log(hit.url); return false; }",
+      work: (hit) => { console.log(hit.url); return false; },
+    },
+  };
+
+  const value = (name) => form.elements[name].value.trim();
+  const isOn = (name) => form.elements[name].checked;
+
+  /** The options that differ from what the box does anyway, as attributes have them. */
+  function readOptions() {
+    const wished = {
+      key: value("key"), placeholder: value("placeholder"), limit: value("limit"), min: value("min"), lang: value("lang"), theme: value("theme"),
+      mode: value("mode"), recent: isOn("recent") ? "true" : "", shortcut: isOn("shortcut") ? "false" : "",
+      resultsUrl: value("results") === "url" ? value("url") || "/docs/widget" : "", facets: value("facets"), sort: value("sort"), filters: value("filters"),
+    };
+    return Object.fromEntries(Object.entries(wished).filter(([, text]) => text));
+  }
+
+  function readTexts() {
+    const pairs = value("texts").split("\n").map((line) => line.split(/=(.*)/s).map((part) => part?.trim())).filter(([name, text]) => name && text);
+    return Object.fromEntries(pairs);
+  }
+
+  function readCss() {
+    const names = [...form.elements].map((field) => field.name).filter((name) => name.startsWith("variable-") && value(name));
+    const variables = names.map((name) => `  --site-search-${name.slice("variable-".length)}: ${value(name)};\n`).join("");
+    return [variables && `:root {\n${variables}}`, value("css")].filter(Boolean).join("\n");
+  }
+
+  // --- The code
+
+  const attribute = (text) => text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;");
+  const literal = (thing) => JSON.stringify(thing).replace(/</g, "\\u003c");
+  const dashed = (name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+  function writeCode(options, texts, functions, css) {
+    const lines = css ? [`<style>\n${css.replace(/<\//g, "<\\/")}\n</style>`] : [];
+    lines.push('<div id="site-search"></div>');
+    if (value("results") === "container") lines.push("<div data-site-search-results></div>");
+    const { key = "svc_pub_…", ...others } = options;
+    if (!functions.length && !Object.keys(texts).length && !others.filters) {
+      const data = Object.entries({ key, ...others }).map(([name, text]) => ` data-${dashed(name)}="${attribute(text)}"`).join("");
+      lines.push(`<script src="${base}/widget.js"${data} async></script>`);
+    } else {
+      const given = Object.entries({ key, ...others }).map(([name, text]) => `${name}: ${literal(text)}`);
+      if (Object.keys(texts).length) given.push(`texts: ${literal(texts)}`);
+      for (const name of functions) given.push(`${name}: ${FUNCTIONS[name].code}`);
+      const call = `SiteSearch.mount(document.querySelector("#site-search"), {\n${given.map((one) => `  ${one},\n`).join("")}});`;
+      lines.push(`<script src="${base}/widget.js"></script>`, `<script>\n${call}\n</script>`);
+    }
+    code.textContent = lines.join("\n");
+  }
+
+  // --- The box
+
+  let box = null;
+
+  function leaveResults() {
+    // A search in the address belongs to the box that was there.
+    const address = new URL(location.href);
+    for (const name of [...address.searchParams.keys()]) if (/^(q|page|sort|f\..+)$/.test(name)) address.searchParams.delete(name);
+    if (address.href !== location.href) history.replaceState(null, "", address);
+  }
+
+  function show() {
+    const options = readOptions();
+    const texts = readTexts();
+    const functions = [...(isOn("transform") ? ["transform"] : []), ...(isOn("select") ? ["onSelect"] : [])];
+    const css = readCss();
+    writeCode(options, texts, functions, css);
+    sheet.replaceSync(css);
+    host.parentElement.dir = isOn("rtl") ? "rtl" : "";
+    box?.unmount();
+    box = null;
+    results.hidden = value("results") !== "container";
+    results.toggleAttribute("data-site-search-results", !results.hidden);
+    const isPublic = (options.key || "").startsWith("svc_pub_");
+    empty.textContent = isPublic ? "" : options.key ? "Only a public key (svc_pub_…) may stand in a page." : "Name a public key below, and the box appears here.";
+    if (!isPublic) return;
+    const made = Object.fromEntries(functions.map((name) => [name, FUNCTIONS[name].work]));
+    box = window.SiteSearch.mount(host, { ...options, texts, ...made });
+  }
+
+  let waiting = 0;
+  form.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      leaveResults();
+      show();
+    }, 300);
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+
+  for (const type of ["search", "select", "error"]) {
+    section.addEventListener(`site-search:${type}`, (event) => {
+      const detail = { ...event.detail, ...(event.detail.hits && { hits: `${event.detail.hits.length} hits` }) };
+      const line = document.createElement("li");
+      line.textContent = `site-search:${type} ${JSON.stringify(detail)}`;
+      log.prepend(line);
+      while (log.children.length > 5) log.lastElementChild.remove();
+      document.getElementById("try-no-events").hidden = true;
+    });
+  }
+
+  // --- A key to try it with
+
+  document.getElementById("try-make")?.addEventListener("click", async (event) => {
+    const told = document.getElementById("try-made");
+    const site = document.getElementById("try-site").value;
+    event.target.disabled = true;
+    try {
+      const answer = await fetch(`/api/sites/${site}/keys`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", Accept: "application/json", "X-CSRF-Token": form.elements.csrf_token.value },
+        body: JSON.stringify({ name: "Search box", type: "public" }),
+      });
+      const made = await answer.json();
+      if (!answer.ok) throw new Error(made.message);
+      form.elements.key.value = made.api_key;
+      told.textContent = "Made. Copy the code below: the key is not shown again.";
+      show();
+    } catch (error) {
+      told.textContent = error.message;
+    } finally {
+      event.target.disabled = false;
+    }
+  });
+
+  section.hidden = false;
+  show();
+})();

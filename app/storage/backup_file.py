@@ -1,0 +1,314 @@
+"""Backup files: a zip archive of every table's rows, independent of the kind of database.
+
+``manifest.json`` comes last and names what must be there, so a file without one is incomplete. ``tables/<name>.jsonl``
+has a row per line, as a list in the order of the table's columns in the manifest; bytes are in base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import secrets
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+from alembic import command
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import JSON, Connection, Date, LargeBinary, MetaData, Table, func, insert, inspect, select, text
+from sqlalchemy.exc import StatementError
+
+from app.storage.database import Database, is_unavailable
+from app.storage.migrate import MIGRATIONS, alembic_config, upgrade
+
+FORMAT = 1
+"""The version of the archive's layout that this program writes, and the newest that it reads."""
+_MANIFEST = "manifest.json"
+_VERSIONS = "alembic_version"
+_BATCH_ROWS = 500
+
+
+class BackupError(Exception):
+    """A backup cannot be written or restored; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a backup holds.
+
+    Attributes:
+        created_at: ISO 8601, UTC.
+        program: Version of the program that wrote it.
+        revision: Of the tables, as Alembic names it.
+        columns: Table to its columns, in the order of the values.
+        rows: Table to its number of rows.
+        sequences: Table to the highest id that was ever given out.
+        files: The names of further files, such as ``secret_key``.
+        format: Version of the archive's layout.
+    """
+
+    created_at: str
+    program: str
+    revision: str
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+    sequences: dict[str, int] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
+    format: int = FORMAT
+
+
+def write_backup(
+    database: Database, path: Path, files: Mapping[str, str], *, created_at: str, program: str
+) -> Manifest:
+    """Write a backup of one moment, while others read and write the database.
+
+    Args:
+        path: A file that does not exist. It appears when it is complete; only its owner may read it.
+        files: Further files to keep: name to text.
+        created_at: ISO 8601, UTC.
+        program: Version of this program.
+
+    Raises:
+        BackupError: The file is there already, or the database has no tables.
+        OSError: The file cannot be written.
+    """
+    if path.exists():
+        raise BackupError(f"{path} exists; a backup never overwrites a file.")
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
+                manifest = _write_tables(database, archive, created_at, program)
+                for name, content in files.items():
+                    archive.writestr(name, content)
+                    manifest.files.append(name)
+                archive.writestr(_MANIFEST, orjson.dumps(manifest, option=orjson.OPT_NON_STR_KEYS))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(fresh, path)
+        except FileExistsError as error:
+            raise BackupError(f"{path} exists; a backup never overwrites a file.") from error
+    finally:
+        fresh.unlink()
+    return manifest
+
+
+def _write_tables(database: Database, archive: zipfile.ZipFile, created_at: str, program: str) -> Manifest:
+    with _snapshot(database) as connection:
+        revision = MigrationContext.configure(connection).get_current_revision()
+        if revision is None:
+            raise BackupError("The database has no tables yet.")
+        manifest = Manifest(created_at, program, revision)
+        for table in _tables(connection):
+            manifest.columns[table.name] = [column.name for column in table.columns]
+            with archive.open(f"tables/{table.name}.jsonl", "w", force_zip64=True) as member:
+                manifest.rows[table.name] = _write_rows(connection, table, member)
+        manifest.sequences.update(_sequences(connection))
+        return manifest
+
+
+@contextlib.contextmanager
+def _snapshot(database: Database) -> Iterator[Connection]:
+    """A connection whose statements all see the same state."""
+    engine = (
+        database.engine if database.is_sqlite else database.engine.execution_options(isolation_level="REPEATABLE READ")
+    )
+    with engine.connect() as connection:
+        yield connection
+
+
+def _tables(connection: Connection) -> list[Table]:
+    """The tables as they are, those that others refer to first."""
+    metadata = MetaData()
+    metadata.reflect(connection)
+    for table in metadata.tables.values():
+        for column in table.columns:
+            if isinstance(column.type, JSON):
+                column.type.none_as_null = True  # What was NULL is not the JSON value null.
+    return [table for table in metadata.sorted_tables if table.name != _VERSIONS]
+
+
+def _write_rows(connection: Connection, table: Table, member: IO[bytes]) -> int:
+    binary = [place for place, column in enumerate(table.columns) if isinstance(column.type, LargeBinary)]
+    count = 0
+    rows = connection.execution_options(yield_per=_BATCH_ROWS).execute(select(table))
+    for row in rows:
+        values = list(row)
+        for place in binary:
+            if values[place] is not None:
+                values[place] = base64.b64encode(values[place]).decode()
+        member.write(orjson.dumps(values) + b"\n")
+        count += 1
+    return count
+
+
+def _sequences(connection: Connection) -> dict[str, int]:
+    """The highest id given out, of tables that never give out one again."""
+    if connection.dialect.name == "sqlite":
+        return {row.name: row.seq for row in connection.execute(text("SELECT name, seq FROM sqlite_sequence"))}
+    found = {}
+    for table, sequence in _owned_sequences(connection):
+        number = connection.execute(
+            text("SELECT last_value FROM pg_sequences WHERE sequencename = :name"), {"name": sequence}
+        ).scalar()
+        if number is not None:
+            found[table] = int(number)
+    return found
+
+
+def _owned_sequences(connection: Connection) -> Sequence[tuple[str, str]]:
+    rows = connection.execute(
+        text(
+            """
+            SELECT owner.relname, sequence.relname
+            FROM pg_depend
+            JOIN pg_class AS sequence ON sequence.oid = pg_depend.objid AND sequence.relkind = 'S'
+            JOIN pg_class AS owner ON owner.oid = pg_depend.refobjid
+            WHERE pg_depend.deptype IN ('a', 'i') AND pg_table_is_visible(owner.oid)
+            """
+        )
+    )
+    return [(table, sequence) for table, sequence in rows]
+
+
+def read_manifest(path: Path) -> Manifest:
+    """What a backup holds, after reading all of it once: it is complete, and its checksums are right.
+
+    Raises:
+        BackupError: It is no backup, damaged, or of a newer version of the program.
+        OSError: It cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            manifest = Manifest(**orjson.loads(archive.read(_MANIFEST)))
+            damaged = _damaged_member(archive)
+            names = set(archive.namelist())
+    except (zipfile.BadZipFile, KeyError, TypeError, orjson.JSONDecodeError, EOFError) as error:
+        raise BackupError(f"{path} is not a complete backup: {error}") from error
+    expected = {f"tables/{table}.jsonl" for table in manifest.columns} | set(manifest.files)
+    if damaged is not None or not expected <= names:
+        raise BackupError(f"{path} is damaged: {damaged or ', '.join(sorted(expected - names))}")
+    known = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
+    if manifest.format > FORMAT or manifest.revision not in known:
+        raise BackupError(f"{path} was written by a newer version of the service ({manifest.program}).")
+    return manifest
+
+
+def _damaged_member(archive: zipfile.ZipFile) -> str | None:
+    try:
+        return archive.testzip()
+    except (zlib.error, EOFError) as error:  # Deflate met what cannot be, before the checksum did.
+        return str(error)
+
+
+def read_file(path: Path, name: str) -> str:
+    """A further file that a backup keeps.
+
+    Raises:
+        KeyError: It has none of that name.
+    """
+    with zipfile.ZipFile(path) as archive:
+        return archive.read(name).decode()
+
+
+def is_in_use(database: Database) -> bool:
+    """Tell whether a database has accounts."""
+    with database.engine.connect() as connection:
+        if not inspect(connection).has_table("accounts"):
+            return False
+        return connection.execute(text("SELECT 1 FROM accounts LIMIT 1")).first() is not None
+
+
+def restore_tables(database: Database, path: Path, manifest: Manifest) -> None:
+    """Replace all tables by those of a backup, and bring them up to date. Nobody else may be using the database.
+
+    Args:
+        manifest: As :func:`read_manifest` gives it.
+
+    Raises:
+        BackupError: A row does not fit its table. The database is empty then, and the backup as it was.
+    """
+    _drop_tables(database)
+    command.upgrade(alembic_config(database), manifest.revision)
+    try:
+        with database.write() as session, zipfile.ZipFile(path) as archive:
+            connection = session.connection()
+            for table in _tables(connection):
+                if table.name in manifest.columns:
+                    with archive.open(f"tables/{table.name}.jsonl") as member:
+                        count = _load_rows(connection, table, manifest.columns[table.name], member)
+                    if count != manifest.rows[table.name]:
+                        raise BackupError(f"{path}: {table.name} has {count} of {manifest.rows[table.name]} rows.")
+            _set_sequences(connection, manifest.sequences)
+    except (KeyError, ValueError, StatementError) as error:
+        if is_unavailable(error):
+            raise
+        raise BackupError(f"{path} does not fit the tables of revision {manifest.revision}: {error}") from error
+    upgrade(database)
+
+
+def _drop_tables(database: Database) -> None:
+    with database.write() as session:
+        connection = session.connection()
+        metadata = MetaData()
+        metadata.reflect(connection)
+        metadata.drop_all(connection)
+
+
+def _load_rows(connection: Connection, table: Table, columns: Sequence[str], lines: Iterable[bytes]) -> int:
+    readers = [(name, reader) for name, reader in _readers(table).items() if name in columns]
+    count = 0
+    batch: list[dict[str, Any]] = []
+    for line in lines:
+        row = dict(zip(columns, orjson.loads(line), strict=True))
+        for name, reader in readers:
+            if row[name] is not None:
+                row[name] = reader(row[name])
+        batch.append(row)
+        count += 1
+        if len(batch) == _BATCH_ROWS:
+            connection.execute(insert(table), batch)
+            batch = []
+    if batch:
+        connection.execute(insert(table), batch)
+    return count
+
+
+def _readers(table: Table) -> dict[str, Callable[[str], Any]]:
+    """How the values that JSON does not know are read, by column."""
+    kinds: tuple[tuple[type, Callable[[str], Any]], ...] = (
+        (LargeBinary, base64.b64decode),
+        (Date, date.fromisoformat),
+    )
+    return {column.name: reader for column in table.columns for kind, reader in kinds if isinstance(column.type, kind)}
+
+
+def _set_sequences(connection: Connection, kept: Mapping[str, int]) -> None:
+    if connection.dialect.name == "sqlite":
+        for table, number in kept.items():
+            values = {"name": table, "seq": number}
+            changed = connection.execute(
+                text("UPDATE sqlite_sequence SET seq = max(seq, :seq) WHERE name = :name"), values
+            )
+            if not changed.rowcount and inspect(connection).has_table(table):
+                connection.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)"), values)
+        return
+    metadata = MetaData()
+    for table, sequence in _owned_sequences(connection):
+        reflected = Table(table, metadata, autoload_with=connection)
+        (key,) = reflected.primary_key.columns
+        highest = connection.execute(select(func.max(key))).scalar() or 0
+        number = max(int(highest), kept.get(table, 0))
+        if number:
+            connection.execute(
+                text("SELECT setval(CAST(:name AS regclass), :number)"), {"name": sequence, "number": number}
+            )

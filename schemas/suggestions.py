@@ -1,0 +1,52 @@
+"""Suggestions."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields
+
+from schemas.base import QuerySchema
+from schemas.fields import QueryWholeNumber, Text
+from schemas.search import MAX_INT64, MAX_QUERY_BYTES, SearchWarningSchema
+
+MAX_SUGGESTIONS = 20
+DEFAULT_SUGGESTIONS = 8
+TYPED = "What was typed so far; empty gives the site's most frequent queries."
+WANTED = "Maximum number of suggestions."
+
+
+class SuggestQuerySchema(QuerySchema):
+    """Parameters of suggestions."""
+
+    q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": TYPED})
+    limit = QueryWholeNumber(
+        low=1, high=MAX_SUGGESTIONS, load_default=DEFAULT_SUGGESTIONS, metadata={"description": WANTED}
+    )
+    site_id = QueryWholeNumber(
+        low=-MAX_INT64 - 1,
+        high=MAX_INT64,
+        load_default=None,
+        metadata={"description": "The site to search. Default: the key's site."},
+    )
+
+
+class SuggestionSchema(Schema):
+    """A line to choose."""
+
+    text = fields.String(required=True)
+    kind = fields.String(required=True, metadata={"enum": ["query", "title"]})
+    url = fields.String(metadata={"description": "Address of the document with this title; absent for a query."})
+
+
+class SuggestionsSchema(Schema):
+    """Queries that at least three visitors' sessions made with results in 30 days, then titles of documents."""
+
+    suggestions = fields.List(fields.Nested(SuggestionSchema), required=True)
+
+
+class SuggestAnswerSchema(SuggestionsSchema):
+    """The same, with what is worth knowing of the request."""
+
+    warnings = fields.List(
+        fields.Nested(SearchWarningSchema),
+        metadata={"description": "Unknown query parameters; absent if there are none."},
+    )

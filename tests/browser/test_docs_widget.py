@@ -1,0 +1,106 @@
+"""The page on which every option of the search box is tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.browser.people import Person
+from tests.browser.test_widget import Customer
+from tests.callers import PASSWORD
+from tests.server import Server
+
+pytestmark = pytest.mark.browser
+
+
+class Reader(Person):
+    """Somebody who tries the box."""
+
+    def code(self) -> str:
+        return str(self.find("#try-code").text)
+
+    def shows(self, words: str) -> None:
+        self.wait(lambda: words in self.code(), f"{words!r} never came, but {self.code()}")
+
+    def set(self, name: str, value: str) -> None:
+        from selenium.webdriver.support.select import Select
+
+        field = self.find(f"#try-options [name='{name}']")
+        if field.tag_name == "select":
+            Select(field).select_by_value(value)
+        elif field.get_attribute("type") == "checkbox":
+            field.click()
+        else:
+            field.clear()
+            field.send_keys(value)
+
+    def in_box(self, css: str) -> Any:
+        script = "return [...(document.querySelector('#site-search').shadowRoot?.querySelectorAll(arguments[0]) ?? [])]"
+        return self.driver.execute_script(script, css)
+
+    def search(self, *keys: str) -> None:
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        self.driver.execute_script("arguments[0].focus()", self.in_box("input")[0])
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+
+@pytest.fixture
+def reader(server: Server, browser: Any) -> Reader:
+    browser.set_window_size(1200, 900)
+    return Reader(browser, server.base_url)
+
+
+def test_a_customer_makes_a_key_and_tries_every_option_on_their_own_pages(server: Server, reader: Reader) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    Customer(server, "tries@example.com")
+    reader.go("/login")
+    reader.fill(email="tries@example.com", password=PASSWORD)
+    reader.press("Log in")
+    reader.sees("Dashboard")
+    reader.go("/docs/widget")
+    assert "Name a public key below" in reader.text
+    reader.find("#try-make").click()
+    reader.wait(lambda: reader.in_box("input"), "the box never came")
+    key = reader.find("#try-key").get_attribute("value")
+    lines = f'<div id="site-search"></div>\n<script src="{server.base_url}/widget.js" data-key="{key}" async></script>'
+    assert reader.code() == lines
+
+    reader.set("theme", "dark")
+    reader.set("lang", "de")
+    reader.set("limit", "1")
+    reader.set("placeholder", 'Say "it"')
+    reader.set("variable-accent", "rgb(200, 0, 0)")
+    reader.shows('data-placeholder="Say &quot;it&quot;" data-limit="1" data-lang="de" data-theme="dark"')
+    reader.shows(":root {\n  --site-search-accent: rgb(200, 0, 0);\n}")
+    reader.wait(lambda: reader.in_box("input")[0].get_attribute("placeholder") == 'Say "it"', "the box never changed")
+    assert reader.find("#site-search").get_attribute("data-theme") == "dark"
+    reader.search("lighthouse")
+    reader.wait(lambda: [found.text for found in reader.in_box(".status")] == ["2 Treffer"], "the results never came")
+    assert len(reader.in_box(".hit")) == 1
+    assert reader.in_box(".title")[0].value_of_css_property("color") == "rgba(200, 0, 0, 1)"
+    reader.wait(lambda: 'site-search:search {"query":"lighthouse","total":2' in reader.text, "the event was not shown")
+
+    reader.set("texts", "label = Find a page\nmany = {n} pages")
+    reader.set("select", "")
+    reader.set("filters", "id = page-2")
+    reader.shows('  filters: "id = page-2",\n  texts: {"label":"Find a page","many":"{n} pages"},\n  onSelect:')
+    reader.wait(lambda: reader.in_box("input")[0].get_attribute("aria-label") == "Find a page", "the box never changed")
+    reader.set("results", "container")
+    reader.shows("<div data-site-search-results></div>")
+    reader.search("lighthouse", Keys.ENTER)
+    place = reader.find("#try-view")
+    reader.wait(lambda: place.shadow_root.find_elements("css selector", ".hits a"), "the full view never came")
+    place.shadow_root.find_elements("css selector", ".hits a")[0].click()
+    reader.wait(lambda: "site-search:select" in reader.text, "the event was not shown")
+    assert reader.driver.current_url.startswith(f"{server.base_url}/docs/widget")
+
+
+def test_a_stranger_is_told_what_is_missing(reader: Reader) -> None:
+    reader.go("/docs/widget")
+    assert "Log in to make one here" in reader.text
+    reader.set("key", "svc_prv_secret")
+    reader.sees("Only a public key (svc_pub_…) may stand in a page.")
+    assert "svc_prv" not in reader.find("#site-search").get_attribute("outerHTML")

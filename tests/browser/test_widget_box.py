@@ -1,0 +1,641 @@
+"""What the search box does for visitors, and what pages can do with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.stub import CLOSE, OPEN, SCRIPT_ELEMENT, STRICT, Stub, page_with, running_stub
+from tests.browser.test_widget import Visitor
+
+pytestmark = pytest.mark.browser
+
+SEARCH = "/engine/indexes/site_7/search"
+HITS = {
+    "hits": [
+        {"id": "hours", "title": "Opening hours", "url": "/#hours", "excerpt": "When",
+         "_formatted": {"title": f"{OPEN}Open{CLOSE}ing hours", "content": f"We {OPEN}open{CLOSE} at nine"}},
+        {"id": "way", "title": "Getting here", "url": "/#way", "excerpt": "By tram",
+         "_formatted": {"title": "Getting here", "content": "Take the tram"}},
+    ],
+    "estimatedTotalHits": 7,
+    "metadata": {"queryUid": "query-1"},
+}  # fmt: skip
+MOUNT = '<script nonce="page" src="/widget.js"></script><script nonce="page">{}</script>'
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with running_stub() as running:
+        running.info = {"engine_host": f"{running.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
+        running.answers[SEARCH] = [(200, HITS)]
+        running.answers["/engine/suggest"] = [(200, {"suggestions": []})]
+        yield running
+
+
+@pytest.fixture
+def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Visitor:
+    return Visitor(browser, stub.base_url, tmp_path)
+
+
+def open_page(stub: Stub, visitor: Visitor, data: str = "", *, attributes: str = 'lang="en"', body: str = "") -> None:
+    """Look at a page with the two lines in it, the second one with ``data``."""
+    script = SCRIPT_ELEMENT.replace(" async", f" {data} async")
+    stub.page = page_with(script, attributes=attributes, body=body)
+    visitor.go("/")
+    visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
+
+
+def open_mounted(stub: Stub, visitor: Visitor, script: str, *, body: str = "") -> None:
+    """Look at a page whose own script mounts a box."""
+    stub.page = page_with(MOUNT.format(script), body=body)
+    visitor.go("/")
+
+
+def press(visitor: Visitor, *keys: str) -> None:
+    """Press keys together, wherever the focus is."""
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    chain = ActionChains(visitor.driver)
+    for key in keys:
+        chain.key_down(key)
+    for key in reversed(keys):
+        chain.key_up(key)
+    chain.perform()
+
+
+def focused(visitor: Visitor) -> str:
+    """What has the focus, through shadow trees: its id or its name."""
+    script = """let here = document.activeElement;
+        while (here.shadowRoot?.activeElement) here = here.shadowRoot.activeElement;
+        return here.id || here.localName;"""
+    return str(visitor.driver.execute_script(script))
+
+
+def severe(visitor: Visitor) -> list[str]:
+    """What the page logged as errors since this was asked before."""
+    return [entry["message"] for entry in visitor.driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def is_seen_whole(visitor: Visitor, css: str, name: str = "site-search") -> bool:
+    """Whether a part of a box is at least 340 pixels wide, within the window, and not covered or clipped."""
+    script = """
+        const host = document.getElementById(arguments[0]), part = host.shadowRoot.querySelector(arguments[1]);
+        const at = part.getBoundingClientRect();
+        const corners = [[at.left + 8, at.top + 8], [at.right - 8, at.bottom - 8], [at.left + 8, at.bottom - 8]];
+        const gaps = [at.left, innerWidth - at.right, at.top, innerHeight - at.bottom];
+        return at.width >= 340 && gaps.every((gap) => gap >= 0) &&
+          corners.every(([x, y]) => part.contains(host.shadowRoot.elementFromPoint(x, y)));"""
+    return bool(visitor.driver.execute_script(script, name, css))
+
+
+def finds(visitor: Visitor, text: str = "open") -> None:
+    visitor.type(text)
+    visitor.wait(lambda: visitor.told() == "7 results", "the results never came")
+
+
+class TestShortcuts:
+    def test_a_slash_goes_to_the_first_box_but_is_typed_into_fields(self, stub: Stub, visitor: Visitor) -> None:
+        second = SCRIPT_ELEMENT.replace("async", 'data-target="#other" async')
+        stub.page = page_with(second + SCRIPT_ELEMENT, body='<input id="name"><p contenteditable id="text">x</p>')
+        visitor.go("/")
+        for selector in ("#site-search", "#other"):
+            visitor.wait(lambda selector=selector: visitor.find(selector).shadow_root, "the box never came")
+        for field in ("name", "text"):
+            visitor.find(f"#{field}").click()
+            press(visitor, "/")
+            assert focused(visitor) == field
+        assert visitor.find("#name").get_attribute("value") == "/"
+        visitor.driver.execute_script("document.activeElement.blur()")
+        press(visitor, "/")
+        assert focused(visitor) == "input"
+        assert visitor.driver.execute_script("return document.activeElement.id") == "site-search"
+        assert visitor.inside("input")[0].get_attribute("value") == ""
+        press(visitor, "/")
+        assert visitor.inside("input")[0].get_attribute("value") == "/", "in the box it is a character, too"
+
+    def test_no_key_is_taken_from_a_page_that_wants_its_own(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        open_page(stub, visitor, 'data-shortcut="false" data-mode="modal"')
+        press(visitor, "/")
+        press(visitor, Keys.CONTROL, "k")
+        assert focused(visitor) == "body"
+        assert not visitor.inside("dialog[open]")
+
+    def test_what_is_typed_into_the_box_is_no_shortcut_of_the_page(self, stub: Stub, visitor: Visitor) -> None:
+        script = "var keys = []; addEventListener('keydown', (event) => keys.push(event.key));"
+        open_page(stub, visitor, body=f'<script nonce="page">{script}</script>')
+        visitor.type("jk")
+        assert visitor.driver.execute_script("return keys") == []
+
+
+class TestDialog:
+    def test_a_key_opens_it_and_escape_gives_the_focus_back(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        open_page(stub, visitor, 'data-mode="modal"', body='<a id="link" href="#x">x</a>')
+        visitor.driver.execute_script("document.querySelector('#link').focus()")
+        for keys in (("/",), (Keys.CONTROL, "k")):
+            press(visitor, *keys)
+            assert focused(visitor) == "input"
+            assert visitor.inside("dialog[open]")
+            press(visitor, Keys.ESCAPE)
+            assert not visitor.inside("dialog[open]")
+            assert focused(visitor) == "link"
+
+    def test_it_searches_by_keyboard_and_closes_when_a_result_is_chosen(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        open_page(stub, visitor, 'data-mode="modal"')
+        visitor.inside("button.open")[0].click()
+        finds(visitor)
+        assert visitor.inside("input")[0].get_attribute("aria-expanded") == "true"
+        assert is_seen_whole(visitor, ".panel")
+        press(visitor, Keys.ARROW_DOWN)
+        press(visitor, Keys.ENTER)
+        visitor.wait(lambda: visitor.driver.current_url.endswith("#hours"), "the result never opened")
+        assert not visitor.inside("dialog[open]")
+        press(visitor, Keys.CONTROL, "k")
+        assert visitor.inside("input")[0].get_attribute("value") == "open", "what was looked for is still there"
+        press(visitor, Keys.CONTROL, "k")
+        assert not visitor.inside("dialog[open]")
+
+
+class TestSuggestions:
+    SUGGESTED = {
+        "suggestions": [
+            {"text": "opening hours", "kind": "query"},
+            {"text": "open", "kind": "query"},
+            {"text": "Opening hours", "kind": "title", "url": "/#hours"},
+            {"text": "Open day", "kind": "title", "url": "/#day"},
+            {"text": "Evil", "kind": "title", "url": "javascript:alert(1)"},
+        ]
+    }
+
+    def test_queries_and_titles_come_before_results_and_nothing_twice(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        stub.answers["/engine/suggest"] = [(200, self.SUGGESTED), (200, {"suggestions": []})]
+        open_page(stub, visitor)
+        finds(visitor)
+        assert [found.text for found in visitor.inside("[role=group] .hit")] == ["opening hours", "Open day"]
+        visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
+        visitor.wait(lambda: len(stub.bodies(SEARCH)) == 2, "what was suggested was never searched")
+        assert stub.bodies(SEARCH)[-1]["q"] == "opening hours"
+        assert visitor.inside("input")[0].get_attribute("value") == "opening hours"
+        assert focused(visitor) == "input"
+
+    @pytest.mark.parametrize("status", [404, 503])
+    def test_without_them_results_are_as_they_were(self, stub: Stub, visitor: Visitor, status: int) -> None:
+        stub.answers["/engine/suggest"] = [(status, {})]
+        open_page(stub, visitor)
+        finds(visitor)
+        visitor.type("s")
+        visitor.wait(lambda: len(stub.bodies(SEARCH)) == 2, "it never searched again")
+        assert visitor.titles() == ["Opening hours", "Getting here"]
+        assert len(stub.bodies("/engine/suggest")) == (1 if status == 404 else 2), "what is not there is asked once"
+
+
+class TestRecentSearches:
+    def test_the_last_five_are_kept_shown_and_cleared(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        open_page(stub, visitor, 'data-recent="true"')
+        for number in range(6):
+            visitor.driver.execute_script("arguments[0].value = ''", visitor.inside("input")[0])
+            finds(visitor, f"open {number}")
+            visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
+            visitor.wait(lambda: not visitor.inside(".panel")[0].is_displayed(), "the panel never closed")
+        visitor.go("/?again")
+        visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
+        visitor.inside("input")[0].click()
+        shown = [f"open {number}" for number in (5, 4, 3, 2, 1)]
+        visitor.wait(lambda: [found.text for found in visitor.inside(".query")] == shown, "they never came")
+        visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
+        visitor.wait(lambda: visitor.told() == "7 results", "the search was not repeated")
+        visitor.type(*[Keys.BACKSPACE] * len("open 5"))
+        visitor.wait(lambda: visitor.inside(".foot button"), "they cannot be cleared")
+        visitor.inside(".foot button")[0].click()
+        visitor.wait(lambda: visitor.driver.execute_script("return localStorage.length") == 0, "they were kept")
+        assert not visitor.inside(".panel")[0].is_displayed()
+        assert focused(visitor) == "input"
+
+    def test_without_the_attribute_nothing_is_kept(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        open_page(stub, visitor)
+        finds(visitor)
+        visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "nothing was chosen")
+        assert visitor.driver.execute_script("return localStorage.length + sessionStorage.length") == 0
+        assert visitor.driver.get_cookies() == []
+
+    @pytest.mark.parametrize(
+        "trouble",
+        [
+            "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('No', 'SecurityError'); } })",
+            "localStorage.setItem('site-search:' + location.host + ':site_7', '[[}')",
+            "localStorage.setItem('site-search:' + location.host + ':site_7', '[{},null,5]')",
+        ],
+    )
+    def test_storage_that_is_blocked_or_broken_changes_nothing(
+        self, stub: Stub, visitor: Visitor, trouble: str
+    ) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        open_page(stub, visitor, 'data-recent="true"', body=f'<script nonce="page">{trouble}</script>')
+        finds(visitor)
+        visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the result could not be chosen")
+
+
+class TestClicks:
+    def test_a_chosen_result_is_told_with_its_search_as_the_page_goes(self, stub: Stub, visitor: Visitor) -> None:
+        open_page(stub, visitor)
+        finds(visitor)
+        visitor.inside(".hit")[1].click()
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
+        (told,) = stub.bodies("/api/v1/click")
+        assert told.pop("session_id")
+        assert told == {"query_id": "query-1", "query": "open", "id": "way", "position": 2}
+        assert "id" in stub.bodies(SEARCH)[0]["attributesToRetrieve"]
+
+    def test_a_search_without_a_name_is_told_by_its_text(self, stub: Stub, visitor: Visitor) -> None:
+        stub.answers[SEARCH] = [(200, {key: value for key, value in HITS.items() if key != "metadata"})]
+        open_page(stub, visitor)
+        finds(visitor)
+        visitor.inside(".hit")[0].click()
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
+        (told,) = stub.bodies("/api/v1/click")
+        assert told.pop("session_id")
+        assert told == {"query": "open", "id": "hours", "position": 1}
+
+
+class TestMounting:
+    def test_the_pages_functions_and_events_see_what_happens(self, stub: Stub, visitor: Visitor) -> None:
+        script = """
+            var events = [];
+            for (const type of ["search", "select", "error"])
+              document.addEventListener(`site-search:${type}`, (event) => events.push([type, event.target.id, event.detail]));
+            var box = SiteSearch.mount(document.querySelector("#other"), {
+              key: "svc_pub_test", limit: 3, filters: "section = visit", placeholder: "Find",
+              texts: { many: "{n} pages" },
+              transform: (hits) => hits.filter((hit) => hit.id !== "way").map((hit) => ({ ...hit, title: "<b>" + hit.title })),
+              onSelect: (hit) => { events.push(["onSelect", hit.id]); return false; },
+            });"""
+        open_mounted(stub, visitor, script, body='<style nonce="page"></style>')
+        box = visitor.find("#other").shadow_root
+        box.find_element("css selector", "input").click()
+        press(visitor, "o")
+        visitor.wait(lambda: box.find_elements("css selector", ".hit"), "the results never came")
+        assert [found.text for found in box.find_elements("css selector", ".title")] == ["<b>Opening hours"]
+        assert not box.find_elements("css selector", ".title mark"), "marks of another text are none of this"
+        assert box.find_elements("css selector", ".snippet mark")
+        assert box.find_element("css selector", ".status").text == "7 pages"
+        (sent,) = stub.bodies(SEARCH)
+        assert (sent["limit"], sent["filter"]) == (3, ["section = visit"])
+        before = visitor.driver.current_url
+        box.find_element("css selector", ".hit").click()
+        events = visitor.driver.execute_script("return events")
+        assert [event[0] for event in events] == ["search", "select", "onSelect"]
+        assert events[0][1] == "other"
+        assert (events[0][2]["query"], events[0][2]["total"], len(events[0][2]["hits"])) == ("o", 7, 1)
+        assert (events[1][2]["query"], events[1][2]["position"], events[1][2]["hit"]["id"]) == ("o", 1, "hours")
+        assert visitor.driver.current_url == before
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "it was chosen all the same")
+
+    def test_a_selection_may_be_cancelled_by_its_event(self, stub: Stub, visitor: Visitor) -> None:
+        open_page(stub, visitor)
+        visitor.driver.execute_script("addEventListener('site-search:select', (event) => event.preventDefault())")
+        finds(visitor)
+        visitor.inside(".hit")[0].click()
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "it was chosen")
+        assert "#" not in visitor.driver.current_url
+
+    def test_functions_that_fail_are_logged_and_passed_over(self, stub: Stub, visitor: Visitor) -> None:
+        script = """SiteSearch.mount(document.querySelector("#site-search"), { key: "svc_pub_test",
+            transform: () => null, onSelect: () => { throw new Error("broken"); } });"""
+        open_mounted(stub, visitor, script)
+        finds(visitor)
+        visitor.inside(".hit")[0].click()
+        visitor.wait(lambda: visitor.driver.current_url.endswith("#hours"), "the result never opened")
+        said = severe(visitor)
+        assert len(said) == 2
+        assert "transform failed" in said[0]
+        assert "onSelect failed" in said[1]
+
+    def test_it_is_taken_away_without_a_trace_and_put_back(self, stub: Stub, visitor: Visitor) -> None:
+        script = """
+            var host = document.querySelector("#site-search");
+            host.innerText = "Search is here";
+            var mount = () => SiteSearch.mount(host, { key: "svc_pub_test" });
+            var box = mount();"""
+        open_mounted(stub, visitor, script)
+        finds(visitor)
+        visitor.driver.execute_script("box.unmount(); box.unmount();")
+        assert visitor.find("#site-search").text == "Search is here"
+        assert visitor.find("#site-search").get_attribute("data-theme") is None
+        press(visitor, "/")
+        assert focused(visitor) == "body"
+        visitor.driver.execute_script("mount(); mount();")
+        assert len(visitor.inside("input")) == 1
+        finds(visitor)
+
+    def test_listeners_and_boxes_do_not_pile_up(self, stub: Stub, visitor: Visitor) -> None:
+        script = """var host = document.querySelector("#site-search");
+            var turn = () => SiteSearch.mount(host, { key: "svc_pub_test", mode: "modal" }).unmount();
+            turn();"""
+        open_mounted(stub, visitor, script)
+        driver = visitor.driver
+
+        def counts() -> tuple[int, int]:
+            driver.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
+            metrics = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+            found = {metric["name"]: metric["value"] for metric in metrics}
+            return int(found["JSEventListeners"]), int(found["Nodes"])
+
+        driver.execute_cdp_cmd("Performance.enable", {})
+        before = counts()
+        driver.execute_script("for (let count = 0; count < 50; count += 1) turn();")
+        after = counts()
+        assert after[0] - before[0] < 50
+        assert after[1] - before[1] < 200
+
+    @pytest.mark.parametrize("key", ["", "svc_prv_secret"])
+    def test_only_a_public_key_is_taken(self, stub: Stub, visitor: Visitor, key: str) -> None:
+        open_mounted(stub, visitor, "")
+        script = "try { SiteSearch.mount(document.body, { key: arguments[0] }); } catch (error) { return error.message; }"
+        assert "only a public key" in visitor.driver.execute_script(script, key)
+
+
+class TestPlace:
+    @pytest.mark.parametrize("popover", [True, False], ids=["top layer", "without popover"])
+    @pytest.mark.parametrize(
+        "style",
+        [
+            "width: 90px; height: 48px; overflow: hidden",
+            "position: absolute; right: 0; top: 300px; width: 120px; height: 48px; overflow: clip",
+            "position: fixed; bottom: 4px; left: 300px; width: 500px",
+        ],
+        ids=["narrow", "at the right", "at the bottom"],
+    )
+    def test_results_are_readable_wherever_the_box_is(
+        self, stub: Stub, visitor: Visitor, style: str, popover: bool
+    ) -> None:
+        before = "" if popover else "delete HTMLElement.prototype.showPopover;"
+        body = f'<div id="narrow"></div><script nonce="page">{before}narrow.style.cssText = "{style}";</script>'
+        script = SCRIPT_ELEMENT.replace("async", 'data-target="#narrow" async')
+        stub.page = page_with(script, body=body)
+        visitor.go("/")
+        visitor.wait(lambda: visitor.find("#narrow").shadow_root, "the box never came")
+        box = visitor.find("#narrow").shadow_root
+        box.find_element("css selector", "input").click()
+        press(visitor, "o")
+        visitor.wait(lambda: box.find_elements("css selector", ".hit"), "the results never came")
+        assert is_seen_whole(visitor, ".panel", "narrow")
+
+    def test_also_within_what_moves_fixed_things(self, stub: Stub, visitor: Visitor) -> None:
+        body = """<script nonce="page">delete HTMLElement.prototype.showPopover;
+            document.documentElement.style.cssText = "width: 600px; transform: translate(40px, 30px)";</script>"""
+        open_page(stub, visitor, body=body)
+        finds(visitor)
+        below = visitor.driver.execute_script(
+            """const root = arguments[0].shadowRoot, at = (css) => root.querySelector(css).getBoundingClientRect();
+            return [at(".panel").top - at("input").bottom, at(".panel").left - at("input").left];""",
+            visitor.find("#site-search"),
+        )
+        assert below == [6, 0]
+
+
+class TestNetwork:
+    def test_who_waits_is_told_so_and_sees_only_what_was_asked_last(self, stub: Stub, visitor: Visitor) -> None:
+        stub.held.add(SEARCH)
+        open_page(stub, visitor)
+        visitor.type("op")
+        visitor.wait(lambda: visitor.told() == "Searching…", "nobody was told to wait")
+        stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0})]
+        visitor.type("en")
+        visitor.wait(lambda: len(stub.bodies(SEARCH)) == 2, "it never searched again")
+        stub.release.set()
+        visitor.wait(lambda: visitor.told() == "Nothing matches “open”.", "the answer never came")
+
+    def test_a_network_that_is_away_is_said_and_comes_back(self, stub: Stub, visitor: Visitor) -> None:
+        open_page(stub, visitor)
+        visitor.driver.execute_script(
+            "window.reasons = []; addEventListener('site-search:error', (event) => reasons.push(event.detail.reason))"
+        )
+        self._be_offline(visitor, True)
+        visitor.type("op")
+        visitor.wait(lambda: visitor.told() == "Search cannot be reached at the moment.", "nobody was told")
+        assert visitor.driver.execute_script("return reasons") == ["away"]
+        self._be_offline(visitor, False)
+        visitor.type("en")
+        visitor.wait(lambda: visitor.told() == "7 results", "it never recovered")
+
+    def _be_offline(self, visitor: Visitor, offline: bool) -> None:
+        limits = {"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        visitor.driver.execute_cdp_cmd("Network.enable", {})
+        visitor.driver.execute_cdp_cmd("Network.emulateNetworkConditions", limits)
+
+
+class TestHostileDocuments:
+    def test_they_are_shown_as_text_and_lead_nowhere_else(self, stub: Stub, visitor: Visitor) -> None:
+        evil = "<img src=x onerror=\"document.title='pwned'\">"
+        stub.answers[SEARCH] = [(200, {"estimatedTotalHits": 3, "hits": [
+            {"id": "1", "title": evil, "url": "javascript:document.title='pwned'", "excerpt": evil},
+            {"id": "2", "title": "\ue005\ue006match\u202eesrever", "url": "data:text/html,x", "excerpt": None},
+            {"id": "3", "title": 5, "url": None, "excerpt": ["x"], "_formatted": {"title": None, "content": None}},
+        ]})]  # fmt: skip
+        open_page(stub, visitor)
+        visitor.type("open")
+        visitor.wait(lambda: visitor.told() == "3 results", "the results never came")
+        assert visitor.titles()[0] == evil
+        assert visitor.inside("img, mark, a") == []
+        visitor.inside(".hit")[0].click()
+        assert visitor.driver.title == "Museum"
+
+    def test_no_document_knows_the_marks(self, stub: Stub, visitor: Visitor) -> None:
+        open_page(stub, visitor)
+        finds(visitor)
+        visitor.go("/?again")
+        visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
+        finds(visitor)
+        one, other = (body["highlightPreTag"] for body in stub.bodies(SEARCH))
+        assert one != other
+
+
+FULL = """
+let shown = [];
+export function showResults(core, { container, query }) {
+  container ??= core.element.shadowRoot.appendChild(core.make("div"));
+  core.learn("sort", { en: "Sort by {field}", de: "Nach {field} ordnen" });
+  const search = async (text) => {
+    const found = await core.ask(text, { limit: 1, offset: 1, sort: ["date:desc"], facets: ["section"], filters: { section: ['a"b', "c"] } });
+    shown = [core.make("p", { class: "seen" }, `${text}: ${core.text("sort", { field: "date" })}, ${Object.keys(found.facets)}`),
+             ...found.hits.map((hit, at) => core.hit(hit, at + 2, found))];
+    container.replaceChildren(...shown);
+  };
+  search(query ?? new URLSearchParams(location.search).get("q"));
+  return { unmount: () => container.replaceChildren() };
+}
+"""
+
+
+class TestFullView:
+    def test_enter_opens_it_in_place_of_the_panel_with_all_it_needs(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        stub.files["/widget-results.js"] = FULL
+        stub.answers[SEARCH] = [(200, HITS), (200, {**HITS, "facetDistribution": {"section": {"c": 1}}}), (200, HITS)]
+        open_page(stub, visitor, 'data-lang="de"')
+        visitor.type("open")
+        visitor.wait(lambda: visitor.told() == "7 Treffer", "the results never came")
+        visitor.type(Keys.ENTER)
+        visitor.wait(lambda: [found.text for found in visitor.inside(".seen")] == ["open: Nach date ordnen, section"], "it")
+        asked = stub.bodies(SEARCH)[1]
+        assert (asked["limit"], asked["offset"], asked["sort"], asked["facets"]) == (1, 1, ["date:desc"], ["section"])
+        assert asked["filter"] == ['"section" IN ["a\\"b", "c"]']
+        assert not visitor.inside(".panel")[0].is_displayed()
+
+    def test_a_page_with_a_place_for_it_shows_it_there(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        stub.files["/widget-results.js"] = FULL
+        script = SCRIPT_ELEMENT.replace(" async", ' data-results-url="/elsewhere" async')
+        stub.page = page_with(script, body='<div id="all" data-site-search-results></div>')
+        visitor.go("/?q=first")
+        visitor.wait(lambda: "first: Sort by date" in visitor.text, "the address's search was never shown")
+        visitor.type("open", Keys.ENTER)
+        visitor.wait(lambda: "open: Sort by date" in visitor.text, "the box's search was never shown")
+        assert not visitor.inside(".panel")[0].is_displayed()
+
+    def test_an_address_for_it_gets_the_query_beside_its_own(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        open_page(stub, visitor, 'data-results-url="/?site=a%26b&amp;q=old#top"')
+        finds(visitor, "open day")
+        (more,) = visitor.inside(".more")
+        assert more.get_attribute("href") == f"{stub.base_url}/?site=a%26b&q=open+day#top"
+        visitor.type(Keys.ENTER)
+        visitor.wait(lambda: visitor.driver.current_url == f"{stub.base_url}/?site=a%26b&q=open+day#top", "it")
+
+    def test_a_script_is_no_address_for_it(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        stub.files["/widget-results.js"] = FULL
+        open_page(stub, visitor, 'data-results-url="javascript:alert(1)"')
+        finds(visitor)
+        visitor.type(Keys.ENTER)
+        visitor.wait(lambda: visitor.inside(".seen"), "the full view never came")
+        assert all("data-results-url must be" in message for message in severe(visitor))
+
+    def test_without_it_the_box_says_so_and_goes_on(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        stub.answers["/widget-results.js"] = [(503, {})]
+        open_page(stub, visitor)
+        finds(visitor)
+        visitor.type(Keys.ENTER)
+        visitor.wait(lambda: visitor.told() == "Search cannot be reached at the moment.", "nobody was told")
+        visitor.type("s")
+        visitor.wait(lambda: visitor.told() == "7 results", "it never went on")
+        severe(visitor)
+
+
+class TestLanguages:
+    ARABIC = {
+        "hits": [
+            {"title": "ساعات العمل (2024)", "url": "/a", "_formatted": {"content": "نفتح!"}},
+            {"title": "Opening hours (2024)", "url": "/b", "_formatted": {"content": "Yes!"}},
+        ],
+        "estimatedTotalHits": 2,
+    }  # fmt: skip
+
+    def _directions(self, visitor: Visitor, css: str) -> list[tuple[str, str]]:
+        script = "return [getComputedStyle(arguments[0]).direction, arguments[0].closest('[lang]').lang]"
+        return [tuple(visitor.driver.execute_script(script, found)) for found in visitor.inside(css)]
+
+    def test_a_page_from_right_to_left_has_a_box_that_is_too(self, stub: Stub, visitor: Visitor) -> None:
+        stub.answers[SEARCH] = [(200, self.ARABIC)]
+        open_page(stub, visitor, attributes='lang="ar-EG" dir="rtl"')
+        assert self._directions(visitor, "input") == [("rtl", "ar")]
+        visitor.type("open")
+        visitor.wait(lambda: visitor.titles(), "the results never came")
+        assert visitor.told().startswith("عدد النتائج")
+        assert self._directions(visitor, ".status") == [("rtl", "ar")]
+        assert self._directions(visitor, ".title") == self._directions(visitor, ".snippet")
+        assert self._directions(visitor, ".title") == [("rtl", "ar-EG"), ("ltr", "ar-EG")]
+        assert self._directions(visitor, "input") == [("ltr", "ar")], "what is typed runs its own way"
+
+    def test_a_language_without_texts_gets_english_that_says_so(self, stub: Stub, visitor: Visitor) -> None:
+        stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0})]
+        open_page(stub, visitor, attributes='lang="he" dir="rtl"')
+        assert self._directions(visitor, "input") == [("ltr", "en")]
+        visitor.type("שעות!")
+        visitor.wait(lambda: visitor.told() == "Nothing matches “שעות!”.", "the message never came")
+        assert self._directions(visitor, "input") == [("rtl", "en")]
+        assert self._directions(visitor, ".status") == [("ltr", "en")]
+        assert self._directions(visitor, ".status bdi") == [("rtl", "en")]
+
+    def test_texts_of_the_page_speak_its_language_and_what_is_missing_is_english(
+        self, stub: Stub, visitor: Visitor
+    ) -> None:
+        texts = json.dumps({"label": "חיפוש", "many": "{n} תוצאות"})
+        script = f'SiteSearch.mount(document.querySelector("#site-search"), {{key: "svc_pub_test", lang: "he", texts: {texts}}});'
+        open_mounted(stub, visitor, script)
+        assert self._directions(visitor, "input") == [("rtl", "he")]
+        visitor.type("open")
+        visitor.wait(lambda: visitor.told() == "7 תוצאות", "the results never came")
+        assert self._directions(visitor, ".status") == [("rtl", "he")]
+        stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0})]
+        visitor.type("s")
+        visitor.wait(lambda: visitor.told() == "Nothing matches “opens”.", "the message never came")
+        assert self._directions(visitor, ".status > span") == [("ltr", "en")]
+
+
+class TestKeyboard:
+    def test_a_result_opens_in_a_new_tab_as_links_do(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        open_page(stub, visitor)
+        finds(visitor)
+        visitor.type(Keys.ARROW_UP)
+        assert visitor.inside("input")[0].get_attribute("aria-activedescendant") == "hit-1"
+        press(visitor, Keys.CONTROL, Keys.ENTER)
+        visitor.wait(lambda: len(visitor.driver.window_handles) == 2, "no tab was opened")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
+
+    def test_enter_that_ends_a_composition_searches_for_nothing(self, stub: Stub, visitor: Visitor) -> None:
+        open_page(stub, visitor)
+        finds(visitor)
+        script = """const input = arguments[0];
+            for (const [key, more] of [["Enter", { isComposing: true }], ["ArrowDown", { keyCode: 229 }]])
+              input.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more }));"""
+        visitor.driver.execute_script(script, visitor.inside("input")[0])
+        assert visitor.told() == "7 results"
+        assert visitor.inside("input")[0].get_attribute("aria-activedescendant") is None
+
+    def test_a_screen_reader_is_told_what_stands(self, stub: Stub, visitor: Visitor) -> None:
+        open_page(stub, visitor)
+        region = visitor.inside("[role=status]")[0]
+        assert region.is_displayed(), "what it is told appears in what was there before"
+        finds(visitor)
+        visitor.wait(lambda: region.get_attribute("textContent") == "7 results", "it was told nothing")
+
+
+def test_the_pages_colours_and_parts_change_its_look(stub: Stub, visitor: Visitor) -> None:
+    style = """<style>#site-search { --site-search-ground: rgb(1, 2, 3); --site-search-font: monospace }
+        #site-search::part(title) { letter-spacing: 3px }</style>"""
+    stub.policy = STRICT + "; style-src 'unsafe-inline'"
+    open_page(stub, visitor, 'data-theme="dark"', body=style)
+    finds(visitor)
+    script = "return getComputedStyle(arguments[0])[arguments[1]]"
+    look = lambda css, name: visitor.driver.execute_script(script, visitor.inside(css)[0], name)  # noqa: E731
+    assert look("input", "backgroundColor") == look(".panel", "backgroundColor") == "rgb(1, 2, 3)"
+    assert look("input", "fontFamily") == "monospace"
+    assert look(".title", "letterSpacing") == "3px"

@@ -1,0 +1,219 @@
+"""``doctor`` finds what is wrong, all of it, and says what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import update
+
+from app.clock import now
+from app.commands import diagnosis
+from app.commands.doctor import doctor
+from app.models import EngineTask, Site, SourceRun
+from app.runtime import Runtime
+from tests.callers import Tenant, page, register_tenant
+from tests.conftest import SECRET, close_app, make_app, make_settings
+from tests.services.sources.rows import add_source
+
+TOPICS = [
+    "settings", "versions", "disk", "file modes", "events", "database", "counters", "engine", "clocks", "indexes",
+    "runs", "tasks",
+]  # fmt: skip
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Iterator[Tenant]:
+    """A tenant of an installation on one machine, with all its data in one folder."""
+    folder = tmp_path / "data"
+    settings = make_settings(
+        folder,
+        database_url=f"sqlite:///{folder / 'service.db'}",
+        limits_url=f"sqlite:///{folder / 'counters.db'}",
+        search_url=f"tantivy://{folder / 'indexes'}",
+    )
+    application = make_app(settings)
+    tenant = register_tenant(application, "ann@example.com")
+    tenant.index(page(1), page(2))
+    part_of(tenant).engines.current.close()
+    folder.chmod(0o700)
+    for file in folder.iterdir():
+        file.chmod(0o700 if file.is_dir() else 0o600)
+    yield tenant
+    close_app(application)
+
+
+def part_of(tenant: Tenant) -> Runtime:
+    part: Runtime = tenant.app.extensions["runtime"]
+    return part
+
+
+def examine(tenant: Tenant, **settings: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    """The exit status, and the findings that are not ok by topic; without any, all topics are checked to be there."""
+    environment = {"DATA_DIR": str(part_of(tenant).settings.data_path), "SECRET_KEY": SECRET, **settings}
+    result = CliRunner().invoke(doctor, ["--json"], env=environment)
+    findings = json.loads(result.output)
+    wrong = {finding["topic"]: finding for finding in findings if finding["level"] != "ok"}
+    if not settings:
+        assert sorted({finding["topic"] for finding in findings}) == sorted(TOPICS)
+    assert all(finding["remedy"] for finding in wrong.values()), "each says what to do"
+    return result.exit_code, wrong
+
+
+def test_a_sound_installation_has_nothing_wrong(installation: Tenant) -> None:
+    assert examine(installation) == (0, {})
+
+
+def test_it_is_told_in_lines_to_people(installation: Tenant) -> None:
+    folder = part_of(installation).settings.data_path
+    (folder / "service.db").chmod(0o644)
+
+    result = CliRunner().invoke(doctor, env={"DATA_DIR": str(folder), "SECRET_KEY": SECRET})
+
+    assert result.exit_code == 1
+    assert "ok       database: SQLite" in result.output
+    assert f"PROBLEM  file modes: Other users of this machine may read {folder / 'service.db'}." in result.output
+    assert f"Run `chmod -R go-rwx {folder}`." in result.output
+
+
+def test_all_wrong_settings_are_told_and_the_rest_is_examined(installation: Tenant) -> None:
+    environment = {
+        "DATA_DIR": str(part_of(installation).settings.data_path),
+        "SECRET_KEY": "short",
+        "LOG_LEVEL": "LOUD",
+    }
+    result = CliRunner().invoke(doctor, ["--json"], env=environment)
+
+    findings = json.loads(result.output)
+    assert [finding["message"] for finding in findings if finding["level"] == "problem"] == [
+        "LOG_LEVEL must be DEBUG, INFO, WARNING, or ERROR.",
+        "SECRET_KEY must have at least 32 characters.",
+    ]
+    assert sorted({finding["topic"] for finding in findings}) == sorted(TOPICS)
+    assert result.exit_code == 1
+
+
+def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    result = CliRunner().invoke(doctor, ["--json"], env={"DATA_DIR": str(tmp_path / "file" / "data")})
+
+    assert result.exit_code == 1
+    assert "must be a folder" in json.loads(result.output)[0]["message"]
+
+
+def test_servers_that_are_away_are_told_one_by_one(installation: Tenant) -> None:
+    status, wrong = examine(
+        installation,
+        SEARCH_URL="typesense://:key@127.0.0.1:1?timeout_seconds=1",
+        LIMITS_URL="redis://127.0.0.1:1/0",
+        LIMITS_TIMEOUT_SECONDS="0.2",
+    )
+
+    assert status == 1
+    assert {"counters", "engine"} <= set(wrong)
+    assert wrong["counters"]["level"] == wrong["engine"]["level"] == "problem"
+    assert "disk" not in wrong
+
+
+def test_a_database_of_another_version_is_told(installation: Tenant) -> None:
+    part = part_of(installation)
+    with part.database.write() as session:
+        session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+
+    status, wrong = examine(installation)
+
+    assert status == 1
+    assert wrong["database"]["remedy"] == "Run `database upgrade`."
+
+
+def test_a_damaged_database_is_told(installation: Tenant) -> None:
+    part = part_of(installation)
+    with part.database.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    part.database.dispose()
+    file = part.settings.data_path / "service.db"
+    content = bytearray(file.read_bytes())
+    content[4096 * 3 : 4096 * 30] = os.urandom(4096 * 27)
+    file.write_bytes(content)
+
+    environment = {"DATA_DIR": str(part.settings.data_path), "SECRET_KEY": SECRET}
+    findings = json.loads(CliRunner().invoke(doctor, ["--json"], env=environment).output)
+
+    assert "problem" in {finding["level"] for finding in findings if finding["topic"] == "database"}
+    assert {finding["topic"] for finding in findings} == set(TOPICS), "what needs no database is examined"
+
+
+def test_indexes_that_are_missing_or_behind_are_told(installation: Tenant) -> None:
+    part = part_of(installation)
+    with part.database.write() as session:
+        session.execute(update(Site).values(engine_index="site_1_9_gone", revision=Site.revision + 1))
+
+    status, wrong = examine(installation)
+
+    assert status == 0, "a running service mends it"
+    assert wrong["indexes"]["level"] == "warning"
+    assert "of sites 1" in wrong["indexes"]["message"]
+
+
+def test_crawls_and_tasks_that_are_stuck_are_told(installation: Tenant) -> None:
+    part = part_of(installation)
+    source = add_source(installation.app, installation)
+    past = now() - timedelta(minutes=11)
+    run = {"queued_at": past, "waiting_since": past, "lease": "x", "lease_until": past}
+    task = {"engine": "x", "action": "delete_index", "subject": "i", "due_at": past, "created_at": past}
+    with part.database.write() as session:
+        session.add(SourceRun(id="run_1", source_id=source.id, status="running", **run))
+        session.add(EngineTask(attempts=5, **task))
+
+    _, wrong = examine(installation)
+
+    assert wrong["runs"]["message"].startswith("1 crawl lost")
+    assert wrong["tasks"]["message"].startswith("1 task")
+
+
+def test_a_full_disk_is_told(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosis, "NO_SPACE", sys.maxsize)
+    assert examine(installation)[1]["disk"]["level"] == "problem"
+    monkeypatch.setattr(diagnosis, "NO_SPACE", 0)
+    monkeypatch.setattr(diagnosis, "LITTLE_SPACE", sys.maxsize)
+    assert examine(installation)[1]["disk"]["level"] == "warning"
+
+
+def test_packages_that_do_not_fit_are_told(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosis, "requires", lambda _: ["flask>=99", "no-such-package>=1", 'x>=1; extra == "dev"'])
+
+    message = examine(installation)[1]["versions"]["message"]
+
+    assert "flask" in message
+    assert "no-such-package missing (needs >=1)" in message
+    assert "x " not in message
+
+
+def test_events_that_nobody_moves_are_told(installation: Tenant) -> None:
+    folder = part_of(installation).settings.data_path / "events"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    left = folder / "left.journal"
+    left.write_bytes(b"x" * 2048)
+    hour_ago = time.time() - 3600
+    os.utime(left, (hour_ago, hour_ago))
+
+    assert examine(installation)[1]["events"]["message"].startswith("2.0 KiB of search events")
+
+
+@pytest.mark.parametrize(("ahead", "level"), [(0.0, None), (5.0, "warning"), (3600.0, "problem")])
+def test_clocks_that_differ_are_told(
+    installation: Tenant, monkeypatch: pytest.MonkeyPatch, ahead: float, level: str | None
+) -> None:
+    monkeypatch.setattr(diagnosis, "_redis_clock", lambda part: time.time() + ahead)
+    _, wrong = examine(installation, LIMITS_URL="redis://127.0.0.1:1/0", LIMITS_TIMEOUT_SECONDS="0.2")
+
+    assert (wrong["clocks"]["level"] if "clocks" in wrong else None) == level

@@ -1,0 +1,117 @@
+"""The queries that are suggested: found quickly, and kept in little memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import time_machine
+from flask import Flask
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.services.suggestions import (
+    LIFETIME,
+    MAX_QUERIES,
+    MAX_QUERY_LENGTH,
+    FrequentQueries,
+    FrequentQueryCache,
+)
+from app.storage.database import Database
+from backends.text import normal_form
+from tests.api.test_suggestions import searched
+from tests.callers import Tenant, page
+
+NOON = datetime(2024, 6, 15, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Coordinates]:
+    with time_machine.travel(NOON, tick=False) as clock:
+        yield clock
+
+
+@pytest.fixture
+def owner(clock: time_machine.Coordinates, tenant: Tenant) -> Tenant:
+    tenant.index(page(1))
+    return tenant
+
+
+def database(app: Flask) -> Database:
+    found: Database = app.extensions["runtime"].database
+    return found
+
+
+class TestFrequentQueries:
+    QUERIES = ("opening hours", "hours", "opening", "how to get here", "open data")
+
+    @pytest.mark.parametrize(("start", "wanted"), [
+        ("open", ["opening hours", "opening", "open data"]),
+        ("ho", ["hours", "how to get here", "opening hours"]),
+        ("opening h", ["opening hours"]),
+        ("", ["opening hours", "hours", "opening", "how to get here", "open data"]),
+        ("pening", []),
+        ("xyz", []),
+    ])  # fmt: skip
+    def test_those_that_begin_so_come_before_those_with_a_later_word(self, start: str, wanted: list[str]) -> None:
+        assert FrequentQueries(self.QUERIES).continuing(start, 8) == wanted
+
+    def test_no_more_are_given_than_asked_for(self) -> None:
+        assert FrequentQueries(self.QUERIES).continuing("open", 2) == ["opening hours", "opening"]
+        assert FrequentQueries(()).continuing("", 8) == []
+
+    words = st.text(st.sampled_from("ab \u202e日"), min_size=1, max_size=8).map(normal_form).filter(bool)
+
+    @given(st.lists(words, unique=True, max_size=12), words, st.integers(1, 6))
+    def test_it_agrees_with_looking_at_every_query(self, queries: list[str], start: str, limit: int) -> None:
+        beginning = [query for query in queries if query.startswith(start)]
+        later = [query for query in queries if f" {start}" in query and query not in beginning]
+
+        assert FrequentQueries(queries).continuing(start, limit) == (beginning + later)[:limit]
+
+
+class TestFrequentQueryCache:
+    def test_what_was_read_is_kept_for_its_lifetime_and_no_longer(
+        self, owner: Tenant, clock: time_machine.Coordinates
+    ) -> None:
+        cache = FrequentQueryCache(database(owner.app))
+        seen = []
+        for _ in range(3):
+            seen.append(cache.get(owner.site_id).continuing("", 8))
+            searched(owner, hours=3)
+            clock.shift(LIFETIME - timedelta(seconds=1) if len(seen) == 1 else timedelta(seconds=1))
+
+        assert seen == [[], [], ["hours"]]
+
+    def test_a_clock_that_is_put_back_makes_nothing_live_longer(
+        self, owner: Tenant, clock: time_machine.Coordinates
+    ) -> None:
+        cache = FrequentQueryCache(database(owner.app))
+        cache.get(owner.site_id)
+        searched(owner, hours=3)
+        clock.shift(-timedelta(hours=1))
+
+        assert cache.get(owner.site_id).continuing("", 8) == ["hours"]
+
+    def test_a_thousand_sites_take_no_more_memory_than_it_may_have(self, owner: Tenant) -> None:
+        searched(owner, **{f"a query with the number {number}": 3 for number in range(200)})
+        one = FrequentQueryCache(database(owner.app))
+        one.get(owner.site_id)
+        cache = FrequentQueryCache(database(owner.app), max_bytes=3 * one.size)
+
+        for site_id in [*range(1000, 1999), *(owner.site_id for _ in range(2))]:
+            cache.get(site_id)
+            assert cache.size <= 3 * one.size
+
+        assert cache.get(owner.site_id).continuing("a query with", 1) != []
+
+    def test_of_very_many_queries_those_of_the_most_visitors_are_read_and_long_ones_never(self, owner: Tenant) -> None:
+        searched(owner, **{f"query {number}": 3 + number for number in range(MAX_QUERIES + 5)})
+        searched(owner, **{"x" * (MAX_QUERY_LENGTH + 1): 9, "y" * MAX_QUERY_LENGTH: 3})
+
+        kept = FrequentQueryCache(database(owner.app)).get(owner.site_id).continuing("", 2000)
+
+        assert len(kept) == MAX_QUERIES
+        assert kept[:2] == [f"query {MAX_QUERIES + 4}", f"query {MAX_QUERIES + 3}"]
+        assert not any(query.startswith("x") for query in kept)

@@ -1,0 +1,33 @@
+"""``site-search`` works from any folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from app.console import main
+
+
+def test_it_has_all_commands_in_any_folder(tmp_path: Path) -> None:
+    script = Path(sys.executable).with_name("site-search")
+    environment = {**os.environ, "DATA_DIR": str(tmp_path / "data")}
+
+    done = subprocess.run(
+        [script, "--help"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+
+    listed = {line.split()[0] for line in done.stdout.partition("Commands:")[2].splitlines() if line.strip()}
+    assert {"account", "backup", "crawl", "database", "doctor", "documents", "restore", "search"} <= listed
+
+
+def test_wrong_settings_are_told_in_a_line(tmp_path: Path) -> None:
+    settings = {"DATA_DIR": str(tmp_path), "LOG_LEVEL": "LOUD"}
+
+    result = CliRunner().invoke(main, ["account", "list"], env=settings)
+
+    assert result.exit_code == 1
+    assert "Error: The service cannot start: LOG_LEVEL must be" in result.output
