@@ -110,6 +110,15 @@ def test_every_page_passes(server: Server, browser: Any, look: Look, tmp_path: P
         path = template.format(site=customer.site_id, source=source["id"], run=source["last_run"]["id"])
         ann.go(path)
         wrong[f"{path}, logged in"] = look()
+    ann.go(f"/sites/{customer.site_id}/try?q=lighthouse")
+    ann.press("Hide")
+    ann.sees("is hidden from the search")
+    wrong["hidden"] = look()
+    ann.go(f"/sites/{customer.site_id}/search-settings")
+    ann.fill(pinned="harbour => nobody", hidden="", queries="lighthouse")
+    ann.press("Preview")
+    ann.sees("With these settings")
+    wrong["settings preview"] = look()
     assert {path: found for path, found in wrong.items() if found} == {}
 
 

@@ -30,10 +30,10 @@ _ADDS: Mapping[str, ResultList] = {"pin": "pinned", "hide": "hidden"}
 _REMOVES: Mapping[str, ResultList] = {"unpin": "pinned", "show": "hidden"}
 _OPPOSITES = {"pin": "unpin", "unpin": "pin", "hide": "show", "show": "hide"}
 _DONE = {
-    "pin": "is pinned for this search",
-    "unpin": "is no longer pinned for this search",
-    "hide": "is hidden from this search",
-    "show": "is no longer hidden from this search",
+    "pin": "is pinned for the search",
+    "unpin": "is no longer pinned for the search",
+    "hide": "is hidden from the search",
+    "show": "is no longer hidden from the search",
 }
 
 

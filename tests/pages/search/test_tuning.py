@@ -47,7 +47,7 @@ def settings(tenant: Tenant) -> dict[str, Any]:
 
 
 def told(person: Person) -> str:
-    return " ".join(found.text for found in person.page.all("div", class_="notice"))
+    return " ".join(found.text for found in person.page.all("div", class_="notice tuned"))
 
 
 def test_a_page_is_pinned_with_one_click_and_the_same_search_shows_it(person: Person, bakery: Tenant) -> None:
@@ -57,7 +57,7 @@ def test_a_page_is_pinned_with_one_click_and_the_same_search_shows_it(person: Pe
     click(person, "Pin: Opening hours")
 
     assert titles(person) == ["Opening hours", *before[:-1]]
-    assert "“Opening hours” is pinned for this search, “Bread”." in told(person)
+    assert "“Opening hours” is pinned for the search “Bread”." in told(person)
     assert settings(bakery)["pinned"] == [{"query": "bread", "ids": ["page-4"]}]
     assert bakery.found_ids("BREAD")[0] == "page-4"
     click(person, "Undo: Opening hours")
@@ -83,7 +83,7 @@ def test_a_page_is_hidden_with_one_click_listed_and_shown_again(person: Person, 
     click(person, "Hide: Bread rolls")
 
     assert titles(person) == [title for title in before if title != "Bread rolls"]
-    assert "“Bread rolls” is hidden from this search, “Bread”." in told(person)
+    assert "“Bread rolls” is hidden from the search “Bread”." in told(person)
     assert bakery.found_ids("bread") == ["page-1", "page-3", "page-4"]
     person.go(f"/sites/{bakery.site_id}/try?q=bread")
     assert "Bread rolls" in person.page.one("section", class_="tuned").text
