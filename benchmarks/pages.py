@@ -48,7 +48,7 @@ def documents(files: list[Path]) -> Iterator[dict[str, Any]]:
     """Pages with a title and some text; the same text is taken once."""
     seen: set[bytes] = set()
     for path in files:
-        source = path.read_text(encoding="utf-8", errors="replace")
+        source = path.read_text(encoding="utf-8", errors="replace").replace("\0", " ")
         title = _TITLE.search(source)
         text = _SPACE.sub(" ", html.unescape(_TAG.sub(" ", _DROPPED.sub(" ", source)))).strip()[:LONGEST]
         mark = hashlib.sha256(text.encode()).digest()

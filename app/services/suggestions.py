@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import chain, islice
 from typing import Any, Literal
 
 from sqlalchemy import desc, exists, func, select, text
@@ -78,16 +77,19 @@ class FrequentQueries:
         Args:
             start: In normal form; empty for all.
         """
-        found = chain(self._lines_with(f"\n {start}"), self._lines_with(f" {start}") if start else ())
-        return list(islice(dict.fromkeys(islice(found, 2 * limit)), limit))
-
-    def _lines_with(self, wanted: str) -> Iterator[str]:
         lines = self._lines
+        wanted = f" {start}"
+        beginning: list[str] = []
+        later: list[str] = []
         at = lines.find(wanted)
-        while at >= 0:
-            end = lines.index("\n", at + 1)
-            yield lines[lines.rindex("\n", 0, at + 1) + 2 : end]
+        while at >= 0 and len(beginning) < limit:
+            end = lines.index("\n", at)
+            if lines[at - 1] == "\n":
+                beginning.append(lines[at + 1 : end])
+            elif len(later) < limit:
+                later.append(lines[lines.rindex("\n", 0, at) + 2 : end])
             at = lines.find(wanted, end)
+        return [*beginning, *later][:limit]
 
 
 class FrequentQueryCache:

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from app.models import QueryWindow
+from app.services.suggestions import FrequentQueryCache
+from backends.errors import BackendUnavailable, ReplyTooLarge
+from tests import shared_servers
 from tests.callers import ApiClient, Tenant, page
 
 
@@ -187,6 +190,58 @@ def test_a_paused_site_suggests_nothing(tenant: Tenant) -> None:
     response = tenant.search.get("/v1/suggest?q=x")
 
     assert (response.status_code, response.get_json()["error"]) == (403, "site_inactive")
+
+
+# --- without its parts
+
+
+def test_without_the_engine_and_without_the_database_it_is_unavailable(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = tenant.app.extensions["runtime"]
+    tenant.index(page(1))
+
+    def be_away(*args: object) -> None:
+        raise BackendUnavailable("The search engine does not answer.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(part.engines.current), "find_titles", be_away)
+        response = tenant.search.get("/v1/suggest?q=page")
+        assert (response.status_code, response.get_json()["error"]) == (503, "search_engine_unavailable")
+        assert tenant.search.get("/v1/suggest").status_code == 200  # Nothing was typed: no title is looked for.
+    part.suggester.frequent_queries = FrequentQueryCache(part.database)
+    with shared_servers.database_away(tenant.app):
+        response = tenant.search.get("/v1/suggest?q=page")
+        assert (response.status_code, response.get_json()["error"]) == (503, "database_unavailable")
+    assert texts(tenant.search, "page") == ["Page 1"]
+
+
+def test_it_goes_on_without_counters(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    with shared_servers.counters_away(tenant.app):
+        assert texts(tenant.search, "page") == ["Page 1"]
+
+
+def test_an_index_that_was_lost_is_built_again(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    engine = tenant.app.extensions["runtime"].engines.current
+    for index in engine.list_indexes():
+        engine.delete_index(index)
+
+    assert texts(tenant.search, "page") == ["Page 1"]
+
+
+def test_documents_that_are_too_large_for_an_engines_answer_are_named(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer_too_much(*args: object) -> None:
+        raise ReplyTooLarge
+
+    monkeypatch.setattr(type(tenant.app.extensions["runtime"].engines.current), "find_titles", answer_too_much)
+
+    response = tenant.search.get("/v1/suggest?q=page")
+
+    assert (response.status_code, response.get_json()["error"]) == (400, "answer_too_large")
 
 
 # --- parameters

@@ -29,6 +29,7 @@ CALLS: dict[str, Callable[[SearchBackend], object]] = {
     "upsert": lambda b: b.upsert("site_1", [DOCUMENT], {}),
     "delete": lambda b: b.delete("site_1", ["a"]),
     "search": lambda b: b.search("site_1", SearchQuery("word", facets=("author",))),
+    "find_titles": lambda b: b.find_titles("site_1", "word", 8),
     "count": lambda b: b.count("site_1"),
     "document_ids": lambda b: list(b.document_ids("site_1")),
     "check": lambda b: b.check(),

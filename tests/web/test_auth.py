@@ -57,6 +57,7 @@ SITE = {"name": "Another", "url": "https://another.example/"}
 TABLE = [
     Row("GET", "/v1/search?q=x", SEARCHING),
     Row("POST", "/v1/search", SEARCHING, {"q": "x"}),
+    Row("GET", "/v1/suggest?q=x", SEARCHING),
     Row("GET", "/v1/client-info", ANY_KEY),
     Row("POST", "/api/v1/index/bulk", INDEXING, {"documents": [page(1)]}),
     Row("DELETE", "/api/v1/index/destroy", INDEXING, {"id": "no such document"}, (404, "document_not_found")),

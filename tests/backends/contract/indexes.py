@@ -43,6 +43,7 @@ class IndexContract:
             lambda: backend.upsert(name, [Document("a", page("a"), 1)], {}),
             lambda: backend.delete(name, ["a"]),
             lambda: backend.search(name, SearchQuery("word")),
+            lambda: backend.find_titles(name, "word", 8),
             lambda: backend.count(name),
             lambda: list(backend.document_ids(name)),
         ):

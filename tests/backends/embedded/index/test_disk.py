@@ -228,6 +228,7 @@ def test_an_index_that_cannot_be_read_is_not_found_and_can_be_made_again(
     fresh = create_backend(url)
     for call in (
         lambda: fresh.search(NAME, SearchQuery("word")),
+        lambda: fresh.find_titles(NAME, "word", 8),
         lambda: fresh.count(NAME),
         lambda: fresh.upsert(NAME, [document("c")], {}),
         lambda: fresh.delete(NAME, ["a"]),
