@@ -30,7 +30,7 @@ class InboxItemSchema(Schema):
         metadata={
             "enum": list(INBOX_KINDS),
             "description": "`no_results`: it finds nothing. `partial`: no document has every word. `no_clicks`: at "
-            "least five visitors found something and nobody clicked; only where clicks are reported.",
+            "least five visitors found documents with every word and nobody clicked; only where clicks are reported.",
         },
     )
     searches = fields.Integer(required=True)

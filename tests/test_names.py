@@ -42,6 +42,7 @@ COVERED_BY = {
     "app/models/sources.py": "tests/storage/test_migrate.py",
     "app/models/usage.py": "tests/storage/test_migrate.py",
     "app/models/inbox.py": "tests/storage/test_migrate.py",
+    "schemas/remedies.py": "tests/pages/analytics/test_remedies.py",
     "app/pages/analytics/choice.py": "tests/pages/analytics/test_overview.py",
     "app/pages/sources/lines.py": "tests/pages/sources/test_views.py",
     "app/pages/dashboard.py": "tests/pages/test_every_page.py",

@@ -56,6 +56,45 @@ def test_a_search_that_finds_nothing_is_in_it_within_seconds(tenant: Tenant) -> 
     assert item == {"query": "zeppelin", "kind": "no_results", "searches": 2, "visitors": 2, "finds_now": 0}
 
 
+def test_a_search_of_which_no_document_has_every_word_is_partial_until_one_has(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Lighthouse"))
+    tenant.find("lighthouse zeppelin", session_id="one")
+    tenant.app.extensions["runtime"].events.flush()
+    (item,) = show(tenant)["items"]
+    assert item == {"query": "lighthouse zeppelin", "kind": "partial", "searches": 1, "visitors": 1, "finds_now": 1}
+
+    tenant.index(page(2, title="Zeppelin at the lighthouse"))
+    assert queries(tenant) == []
+
+
+def test_a_pinned_page_settles_what_only_some_words_were_found_of(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Lighthouse"), page(2, title="Tickets"))
+    tenant.find("lighthouse zeppelin")
+    tenant.app.extensions["runtime"].events.flush()
+    assert queries(tenant) == ["lighthouse zeppelin"]
+
+    pinned = [{"query": "lighthouse zeppelin", "ids": ["page-2"]}]
+    tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"pinned": pinned})
+    assert queries(tenant) == []
+
+
+def test_a_query_without_clicks_is_in_it_from_five_visitors_on_once_clicks_are_reported(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Lighthouse"), page(2, title="Tickets"))
+    for visitor in range(5):
+        tenant.find("lighthouse", session_id=str(visitor))
+    tenant.app.extensions["runtime"].events.flush()
+    assert queries(tenant) == []
+
+    assert_ok(tenant.public.post("/api/v1/click", json={"query": "tickets", "id": "page-2"}))
+    tenant.app.extensions["runtime"].events.flush()
+    (item,) = show(tenant)["items"]
+    assert item == {"query": "lighthouse", "kind": "no_clicks", "searches": 5, "visitors": 5, "finds_now": 1}
+
+    assert_ok(tenant.public.post("/api/v1/click", json={"query": "lighthouse", "id": "page-1"}))
+    tenant.app.extensions["runtime"].events.flush()
+    assert queries(tenant) == []
+
+
 def test_looking_is_neither_charged_nor_in_the_analytics(tenant: Tenant) -> None:
     missed(tenant, "zeppelin", 2)
     show(tenant)

@@ -20,10 +20,10 @@ from app.services.access.credentials import site_record
 from app.services.inbox.current_results import search_now
 from app.services.inbox.remedies import Settings, add_synonyms, pin_document
 from app.services.indexing.stored_documents import known_ids
-from app.services.search_preview import QueryPreview, frequent_queries, preview_settings
+from app.services.search_preview import QueryPreview, frequent_queries
 from app.services.search_settings import edit_settings, shown_settings
 from app.services.sites import get_site
-from app.web import actions
+from app.web import actions, settings_actions
 from app.web.parsing import check_query_string, invalid
 from app.web.request_checks import current_caller
 from schemas.remedies import PinRemedySchema, SynonymRemedySchema
@@ -134,7 +134,7 @@ def save_pin(site_id: int) -> Response:
 
 def _pin_form(site: Site, sent: Mapping[str, str], error: ApiError | None = None) -> str:
     query, chosen = _query(sent), sent.get("id", "")
-    looked_for = (sent.get("find", "").strip() or query)[:MAX_QUERY_BYTES]
+    looked_for = _searchable(sent.get("find", "")) or query
     found, effect = None, None
     if chosen and error is None:
         try:
@@ -156,6 +156,11 @@ def _pin_form(site: Site, sent: Mapping[str, str], error: ApiError | None = None
         pinned=site_record(site).settings.pinned.get(query, ()),
         problem=_problem(error),
     )
+
+
+def _searchable(text: str) -> str:
+    """What of a text can be searched for."""
+    return text.replace("\x00", "").strip().encode()[:MAX_QUERY_BYTES].decode(errors="ignore")
 
 
 def _check_known(site: Site, document_id: str) -> None:
@@ -209,7 +214,7 @@ def _save(site_id: int, change: Callable[[Settings], dict[str, Any]]) -> None:
 
 
 def _effect(site: Site, query: str, settings: Settings, others: Sequence[str] = ()) -> Effect:
-    of_query, *of_others = preview_settings(runtime(), site, settings, [query, *others])
+    of_query, *of_others = settings_actions.preview(current_caller(), site.id, settings, [query, *others]).queries
     return Effect(of_query, [preview.query for preview in of_others if preview.changed])
 
 
@@ -217,6 +222,6 @@ def _problem(error: ApiError | None) -> str | None:
     """What is wrong, as a sentence."""
     if error is None:
         return None
-    if error.code is ErrorCode.SITE_INACTIVE:
+    if error.code in (ErrorCode.SITE_INACTIVE, ErrorCode.RATE_LIMIT_EXCEEDED):
         raise error
     return error.message[0].upper() + error.message[1:] + ("" if error.message.endswith(".") else ".")

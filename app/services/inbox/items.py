@@ -126,8 +126,10 @@ def list_candidates(session: Session, site: Site, today: date, *, ignored: bool 
         (InboxKind.PARTIAL, "partial_results_30", "partial_results_30 > 0", "found_visitors_30"),
     ]
     if reports_clicks(session, site.id, today):
-        unclicked = no_clicks("_30") + f" AND found_visitors_30 >= {MIN_VISITORS_WITHOUT_CLICK}"
-        kinds.append((InboxKind.NO_CLICKS, "searches_30", unclicked, "found_visitors_30"))
+        # Visitors who found some of the words only are no witnesses: what they saw is a reason of its own.
+        witnesses = "found_visitors_30 - partial_results_30"
+        unclicked = f"{no_clicks('_30')} AND {witnesses} >= {MIN_VISITORS_WITHOUT_CLICK}"
+        kinds.append((InboxKind.NO_CLICKS, "searches_30", unclicked, witnesses))
     found: dict[str, Candidate] = {}
     for kind, count, condition, visitors in kinds:
         for row in session.execute(

@@ -29,12 +29,27 @@ def _has(group: Sequence[str], word: str) -> bool:
 
 
 def pin_document(settings: Settings, query: str, document_id: str) -> dict[str, Any]:
-    """The settings in which a document comes first for a query, before those pinned already."""
+    """The settings in which a document comes first for a query, before those pinned already, and is not hidden."""
     query = normal_form(query)
-    pinned = [dict(entry) for entry in settings["pinned"]]
-    entry = next((entry for entry in pinned if entry["query"] == query), None)
-    if entry is None:
-        entry = {"query": query, "ids": []}
-        pinned.append(entry)
-    entry["ids"] = [document_id, *(id for id in entry["ids"] if id != document_id)]
-    return {**settings, "pinned": pinned}
+    pinned, hidden = _ids_of(settings["pinned"], query), _ids_of(settings["hidden"], query)
+    return {
+        **settings,
+        "pinned": _with_ids(settings["pinned"], query, [document_id, *(id for id in pinned if id != document_id)]),
+        "hidden": _with_ids(settings["hidden"], query, [id for id in hidden if id != document_id]),
+    }
+
+
+Entries = Sequence[Mapping[str, Any]]
+"""Queries with the ids of documents; of several with one query, the last holds."""
+
+
+def _ids_of(entries: Entries, query: str) -> list[str]:
+    return next((list(entry["ids"]) for entry in reversed(entries) if entry["query"] == query), [])
+
+
+def _with_ids(entries: Entries, query: str, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    others = [entry for entry in entries if entry["query"] != query]
+    places = [place for place, entry in enumerate(entries) if entry["query"] == query]
+    if ids:
+        others.insert(places[0] if places else len(others), {"query": query, "ids": list(ids)})
+    return others

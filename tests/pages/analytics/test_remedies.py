@@ -170,3 +170,28 @@ def test_other_settings_stay_as_they_are(person: Person, museum: Tenant) -> None
 def test_without_a_query_there_is_no_remedy(person: Person, museum: Tenant, form: str, query: str) -> None:
     person.call("GET", f"/sites/{museum.site_id}/inbox/{form}?q={query}")
     assert person.response.status_code == 400
+
+
+@pytest.mark.parametrize("find", ["é" * 400, "\x00harbour", "   "])
+def test_any_text_can_be_looked_for(person: Person, museum: Tenant, find: str) -> None:
+    path = f"/sites/{museum.site_id}/inbox/pin"
+    person.call("GET", path, query_string={"q": "zeppelin", "find": find})
+    assert person.response.status_code == 200
+
+
+def test_effects_are_previews_of_settings_of_which_a_day_has_so_many(
+    person: Person, museum: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.web.quota.SETTINGS_PREVIEW_LIMIT", 1)
+    path = f"/sites/{museum.site_id}/inbox/synonym?q=zeppelin&synonyms=airships"
+
+    assert person.call("GET", path).status_code == 200
+    assert person.call("GET", path).status_code == 429
+
+
+def test_the_effect_for_a_paused_site_is_told_when_it_is_resumed(person: Person, museum: Tenant) -> None:
+    museum.browser.put(f"/sites/{museum.site_id}", json={"active": False})
+    person.call("GET", f"/sites/{museum.site_id}/inbox/synonym?q=zeppelin&synonyms=airships")
+
+    assert person.response.status_code == 403
+    assert "The site is paused" in person.page.text

@@ -99,6 +99,16 @@ class TestCandidates:
         report_click(tenant, date(2031, 4, 15))
         assert candidates(tenant) == [Candidate("five", 6, {NO_CLICKS: 5})]
 
+    def test_who_found_only_some_words_does_not_count_among_those_who_clicked_nothing(self, tenant: Tenant) -> None:
+        report_click(tenant, TODAY)
+        count(tenant, "settled", searches=9, partial_results=5, found_visitors=9)
+        count(tenant, "unclicked since", searches=14, partial_results=5, found_visitors=10)
+
+        assert candidates(tenant) == [
+            Candidate("unclicked since", 14, {PARTIAL: 5, NO_CLICKS: 5}),
+            Candidate("settled", 9, {PARTIAL: 5}),
+        ]
+
     def test_at_most_a_hundred_are_looked_at(self, tenant: Tenant) -> None:
         for number in range(103):
             missed(tenant, f"query {number}", 1 + number)

@@ -39,3 +39,24 @@ def test_a_pinned_page_comes_before_those_pinned_already() -> None:
     assert pin_document(old, " Hours ", "2")["pinned"][0] == {"query": "hours", "ids": ["2", "1"]}
     assert pin_document(old, "way", "9")["pinned"][2] == {"query": "way", "ids": ["9"]}
     assert old["pinned"][0]["ids"] == ["1", "2"]
+
+
+def test_of_several_entries_for_a_query_the_last_holds() -> None:
+    old = settings(
+        pinned=[{"query": "hours", "ids": ["1"]}, {"query": "map", "ids": ["3"]}, {"query": "hours", "ids": ["2"]}]
+    )
+
+    assert pin_document(old, "hours", "9")["pinned"] == [
+        {"query": "hours", "ids": ["9", "2"]},
+        {"query": "map", "ids": ["3"]},
+    ]
+
+
+def test_a_pinned_page_is_no_longer_hidden() -> None:
+    old = settings(hidden=[{"query": "hours", "ids": ["1", "2"]}, {"query": "jobs", "ids": ["1"]}])
+
+    once = pin_document(old, "hours", "1")
+    twice = pin_document(once, "hours", "2")
+
+    assert once["hidden"] == [{"query": "hours", "ids": ["2"]}, {"query": "jobs", "ids": ["1"]}]
+    assert twice["hidden"] == [{"query": "jobs", "ids": ["1"]}]
