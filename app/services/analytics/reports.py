@@ -427,9 +427,9 @@ def _clicked_in_surplus_only(
             FROM {{rows}} AS part CROSS JOIN query_days
             WHERE query_days.site_id = part.site_id AND query_days.day = part.day
                 AND query_days.query > part.after_query
-            GROUP BY query_days.query
-        ) AS surplus JOIN query_windows AS held ON held.scope = :scope AND held.query = surplus.query
-        WHERE surplus.clicks > 0 AND surplus.clicks = held.clicks{suffix}
+            GROUP BY query_days.query HAVING sum(query_days.clicks) > 0
+        ) AS surplus CROSS JOIN query_windows AS held
+        WHERE held.scope = :scope AND held.query = surplus.query AND surplus.clicks = held.clicks{suffix}
             AND held.searches{suffix} - surplus.searches > held.zero_results{suffix} - surplus.zero_results
         ORDER BY held.searches{suffix} - surplus.searches DESC, held.query LIMIT :limit
         """,  # noqa: S608 - made of constants
