@@ -22,7 +22,7 @@ LIST_LENGTH = 10
 """Items of the lists of queries, unless more or fewer are asked for."""
 EPOCH = date(1970, 1, 1)
 _LOOKED_AT = 64
-"""Index entries looked at in one go while a window is being moved on."""
+"""Index entries looked at in one go while a window is being moved on, beyond those that are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,14 +276,15 @@ def _query_counts(session: Session, window: _Window, limit: int) -> tuple[int, l
     if _is_ahead(session, window):
         return _add_up(session, window, limit)
     surplus = _surplus(session, window)
-    if surplus:
-        return (
-            _unique_without(session, window, surplus),
-            [_top_without(session, window, surplus, ranking, limit) for ranking in _RANKINGS],
-        )
     unique = session.scalar(
         select(getattr(ScopeWindow, f"queries_{window.period}")).where(ScopeWindow.scope == window.scope)
     )
+    if surplus:
+        vanished, unclicked = _only_surplus(session, window, surplus, limit)
+        return (unique or 0) - vanished, [
+            _top_without(session, window, surplus, ranking, limit, unclicked if ranking is _NO_CLICKS else ())
+            for ranking in _RANKINGS
+        ]
     return unique or 0, [
         [_query_count(query, ranking, counts) for query, counts in _ranked(session, window, ranking, limit)]
         for ranking in _RANKINGS
@@ -338,40 +339,21 @@ def _surplus(session: Session, window: _Window) -> list[_Part]:
     return [(site_id, day, query) for site_id, day, query in found]
 
 
-def _unique_without(session: Session, window: _Window, surplus: Sequence[_Part]) -> int:
-    """How many queries still have a count when the surplus is gone."""
-    only_surplus = execute_rows(
-        session,
-        f"""
-        SELECT count(*) FROM (
-            SELECT query_days.query, sum(query_days.searches) AS searches
-            FROM {{rows}} AS part CROSS JOIN query_days
-            WHERE query_days.site_id = part.site_id AND query_days.day = part.day
-                AND query_days.query > part.after_query
-            GROUP BY query_days.query
-        ) AS surplus
-        WHERE searches > 0 AND searches = (
-            SELECT searches_{window.period} FROM query_windows
-            WHERE query_windows.scope = :scope AND query_windows.query = surplus.query
-        )
-        """,  # noqa: S608 - made of constants
-        "site_id:int day:int after_query:text",
-        surplus,
-        scope=window.scope,
-    ).scalar_one()
-    held = session.scalar(
-        select(getattr(ScopeWindow, f"queries_{window.period}")).where(ScopeWindow.scope == window.scope)
-    )
-    return (held or 0) - int(only_surplus)
-
-
 def _top_without(
-    session: Session, window: _Window, surplus: Sequence[_Part], ranking: _Ranking, limit: int
+    session: Session,
+    window: _Window,
+    surplus: Sequence[_Part],
+    ranking: _Ranking,
+    limit: int,
+    others: Sequence[tuple[str, dict[str, int]]],
 ) -> list[QueryCount]:
     """The top of a ranking when the surplus is gone.
 
     Counts only get smaller by it, so once enough corrected ones rank before the entry looked at last, no later entry
-    can come between them. Only queries without clicks can become more: those whose clicks are all surplus.
+    can come between them.
+
+    Args:
+        others: Queries that are in the ranking only when the surplus is gone.
     """
     best: list[QueryCount] = []
 
@@ -384,9 +366,9 @@ def _top_without(
         best.sort(key=lambda item: (-item.count, item.query))
         del best[limit:]
 
-    if ranking is _NO_CLICKS:
-        add(_clicked_in_surplus_only(session, window, surplus, limit))
-    step = max(_LOOKED_AT, limit)
+    if others:
+        add(others)
+    step = limit + _LOOKED_AT
     offset = 0
     while entries := _ranked(session, window, ranking, step, offset):
         add(entries)
@@ -413,32 +395,51 @@ def _surplus_of(session: Session, queries: Sequence[str], surplus: Sequence[_Par
     return {query: dict(zip(_TOLD, map(int, counts), strict=True)) for query, *counts in rows}
 
 
-def _clicked_in_surplus_only(
+def _only_surplus(
     session: Session, window: _Window, surplus: Sequence[_Part], limit: int
-) -> list[tuple[str, dict[str, int]]]:
-    """Queries of the window whose clicks are all surplus, most searched without it first."""
+) -> tuple[int, list[tuple[str, dict[str, int]]]]:
+    """Queries of a window of which only the surplus has something; both are found in one walk through the surplus.
+
+    Returns:
+        How many were searched in the surplus only; and those that go on without clicks, since only the surplus has
+        any, most searched without it first, at most ``limit``.
+    """
     suffix = f"_{window.period}"
     rows = execute_rows(
         session,
         f"""
-        SELECT held.query, {", ".join(f"held.{kind}{suffix}" for kind in _TOLD)} FROM (
-            SELECT query_days.query, sum(query_days.clicks) AS clicks, sum(query_days.searches) AS searches,
-                sum(query_days.zero_results) AS zero_results
+        WITH surplus AS (
+            SELECT query_days.query, sum(query_days.searches) AS searches,
+                sum(query_days.zero_results) AS zero_results, sum(query_days.clicks) AS clicks
             FROM {{rows}} AS part CROSS JOIN query_days
             WHERE query_days.site_id = part.site_id AND query_days.day = part.day
                 AND query_days.query > part.after_query
             GROUP BY query_days.query
-        ) AS surplus JOIN query_windows AS held ON held.scope = :scope AND held.query = surplus.query
-        WHERE surplus.clicks > 0 AND surplus.clicks = held.clicks{suffix}
-            AND held.searches{suffix} - surplus.searches > held.zero_results{suffix} - surplus.zero_results
-        ORDER BY held.searches{suffix} - surplus.searches DESC, held.query LIMIT :limit
+        ), changed AS (
+            SELECT held.query, {", ".join(f"held.{kind}{suffix} AS {kind}" for kind in _TOLD)},
+                held.searches{suffix} - surplus.searches AS kept
+            FROM surplus CROSS JOIN query_windows AS held
+            WHERE held.scope = :scope AND held.query = surplus.query AND (
+                surplus.searches > 0 AND surplus.searches = held.searches{suffix}
+                OR surplus.clicks > 0 AND surplus.clicks = held.clicks{suffix}
+                AND held.searches{suffix} - surplus.searches > held.zero_results{suffix} - surplus.zero_results
+            )
+        )
+        SELECT NULL AS query, count(*) AS kept, {", ".join(f"0 AS {kind}" for kind in _TOLD)}
+        FROM changed WHERE kept = 0
+        UNION ALL
+        SELECT query, kept, {", ".join(_TOLD)} FROM (
+            SELECT * FROM changed WHERE kept > 0 ORDER BY kept DESC, query LIMIT :limit
+        ) AS first
         """,  # noqa: S608 - made of constants
         "site_id:int day:int after_query:text",
         surplus,
         scope=window.scope,
         limit=limit,
-    )
-    return [(query, dict(zip(_TOLD, counts, strict=True))) for query, *counts in rows]
+    ).all()
+    (vanished,) = (kept for query, kept, *_ in rows if query is None)
+    unclicked = [(query, dict(zip(_TOLD, counts, strict=True))) for query, _, *counts in rows if query is not None]
+    return int(vanished), unclicked
 
 
 # A window that another machine, whose clock is ahead, has moved on already lacks a day. Then, and only then, the days
