@@ -219,7 +219,7 @@ def test_only_punctuation_finds_nothing(tenant: Tenant) -> None:
     ("*", "all", None),
     ("harbour zeppelin", "some", None),
     ("zeppelin", "some", None),
-    ("Harbuor ships", "corrected", "harbour ships"),
+    ("Harbuor ships", "corrected", "Harbour ships"),
 ])  # fmt: skip
 def test_it_is_told_which_words_were_found(
     app: Flask, tenant: Tenant, q: str, matched: str, corrected: str | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
@@ -13,7 +14,7 @@ from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.relaxations import required_clauses
 from backends.embedded.query.terms import ResolvedQuery, ResolvedTerm
 from backends.embedded.query.variants import TermVariant
-from backends.text import WORD
+from backends.text import WORD, in_case_of
 
 Must = tantivy.Occur.Must
 
@@ -38,7 +39,12 @@ def corrected_text(resolved: ResolvedQuery, condition: tantivy.Query | None) -> 
         for old, new in zip(required[at].query_term.terms, variant.terms, strict=True)
         if old != new
     }
-    return WORD.sub(lambda match: changed.get(fold(match[0]), match[0]), resolved.text)
+
+    def shown(match: re.Match[str]) -> str:
+        word = changed.get(fold(match[0]))
+        return match[0] if word is None else in_case_of(match[0], word)
+
+    return WORD.sub(shown, resolved.text)
 
 
 def _replacements(resolved: ResolvedQuery, term: ResolvedTerm) -> list[TermVariant]:

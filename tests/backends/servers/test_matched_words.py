@@ -66,7 +66,7 @@ def test_without_a_hit_at_hand_all_words_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("text", "corrected"), [
-    ("documantation", "documentation"), ("Guide, Documantation!", "Guide, documentation!"), ("Münhcen", "münchen"),
+    ("documantation", "documentation"), ("Guide, Documantation!", "Guide, Documentation!"), ("münhcen", "münchen"),
     ("documne", "documentation"), ("guied docmuentation", "guide documentation"), ("serach -guied", "search -guied"),
 ])  # fmt: skip
 def test_a_word_that_exists_nowhere_was_taken_for_the_most_similar_one_of_the_best_document(
