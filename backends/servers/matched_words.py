@@ -26,6 +26,10 @@ Typesense's search for them takes it most of a second, and Meilisearch does not 
 """
 
 
+_MOST_READ = 100_000
+"""Characters of a text whose words are folded; for what stands behind them the server is asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class SoughtWord:
     """A word of a query.
@@ -172,14 +176,14 @@ class WordSearch:
         return sought
 
     def _words(self, text: str) -> Iterator[str]:
-        return (self.fold(match[0]) for match in WORD.finditer(spell_signs(text)))
+        return (self.fold(match[0]) for match in WORD.finditer(spell_signs(text[:_MOST_READ])))
 
     def _replacements(self, unknown: Sequence[SoughtWord], document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """For words that exist nowhere, the most similar ones of a document, if they are so similar."""
         written: dict[str, str] = {}
         if unknown:
             for text in self._texts(document):
-                for match in WORD.finditer(text):
+                for match in WORD.finditer(text, 0, _MOST_READ):
                     written.setdefault(self.fold(match[0]), match[0].lower())
         for sought in unknown:
             errors, found = min(((sought.errors_to(word), word) for word in written), default=(0, ""))

@@ -17,6 +17,8 @@ from backends.embedded.query.variants import TermVariant
 from backends.text import WORD, in_case_of
 
 Must = tantivy.Occur.Must
+_MOST_READ = 100_000
+"""Characters of a text that are looked through for a word with its accents."""
 
 
 def corrected_text(resolved: ResolvedQuery, condition: tantivy.Query | None) -> str | None:
@@ -102,6 +104,6 @@ def _written_forms(snapshot: Snapshot, fields: Sequence[str], term: str) -> Iter
         query = tantivy.Query.term_query(snapshot.schema, field, term)
         for _, address in snapshot.searcher.search(query, limit=1, count=False).hits:
             text = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))[field]
-            words = () if text.isascii() else WORD.finditer(text)
+            words = () if text.isascii() else WORD.finditer(text, 0, _MOST_READ)
             yield from (match[0].lower() for match in words if fold(match[0]) == term)
             yield term
