@@ -64,7 +64,7 @@ class Settings:
     )
     max_site_fields: int = _setting(400, "Maximum number of distinct additional fields per site.")
     event_retention_days: int = _setting(
-        400, "Days after which search events and their roll-ups are deleted; at least 91."
+        400, "Days after which searches, clicks, and their roll-ups are deleted; at least 91."
     )
     crawl_private_addresses: bool = _setting(
         False, "Whether the crawler may connect to loopback, private, and link-local addresses, for an intranet."

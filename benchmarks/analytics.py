@@ -1,9 +1,10 @@
-"""Analytics over 90 days of ten million events: how long an answer takes, and what an event costs.
+"""Analytics over 90 days of ten million searches: how long an answer takes, and what an event costs.
 
     python -m benchmarks.analytics [--events 10000000] [--queries 300000] [--database sqlite:////tmp/analytics.db]
 
-Queries follow Zipf's law; a seventh of them find nothing; two sites of one account share the events 7:3. The
-days are loaded in bulk and the windows added up from them as after a repair. Raw events are stored for the
+Queries follow Zipf's law; a seventh of them find nothing, others only some of the words; of those with results, two
+thirds lead to a click in every third search, on one of eight documents. Two sites of one account share the events 7:3.
+The days are loaded in bulk and the windows added up from them as after a repair. Raw events are stored for the
 measurement of moving only: analytics never read them.
 """
 
@@ -19,14 +20,20 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import insert
 
 from app.clock import now
-from app.models import Account, Base, QueryDay, Site, WindowStart
+from app.models import Account, Base, ClickDay, QueryDay, Site, WindowStart
+from app.models.events import PERIODS, SCOPE_KINDS
+from app.services.analytics.clicks import make_click
+from app.services.analytics.csv_export import encode_csv
 from app.services.analytics.events import EventRecorder, SearchEvent
+from app.services.analytics.query_ids import make_query_id
+from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import get_analytics
-from app.services.analytics.rollups import PERIODS, Changes, age_windows, apply_changes, rebuild_windows
+from app.services.analytics.rollups import Changes, age_windows, apply_changes, rebuild_windows
 from app.storage.database import Database
 
 DAYS = 90
@@ -59,6 +66,27 @@ class Visitors:
     def results(number: int) -> int:
         """How many hits a query has: every seventh none."""
         return 0 if number % 7 == 3 else 12
+
+    def day(self, number: int, searches: int) -> dict[str, int]:
+        """What is counted of a query that was searched so often on one day."""
+        found = searches if self.results(number) else 0
+        clicks = (found + 2) // 3 if number % 3 else 0
+        return {
+            "searches": searches,
+            "zero_results": searches - found,
+            "partial_results": found if number % 11 == 5 else 0,
+            "clicks": clicks,
+            "clicked_searches": clicks,
+            "positioned_clicks": clicks,
+            "click_positions": 2 * clicks,
+            "found_visitors": (found + 1) // 2,
+            "missed_visitors": (searches - found + 1) // 2,
+        }
+
+    @staticmethod
+    def clicked(clicks: int) -> dict[str, int]:
+        """Documents that were clicked, and how often."""
+        return {f"page-{place}": clicks // 8 + (place < clicks % 8) for place in range(min(8, clicks))}
 
 
 def prepare(database: Database) -> None:
@@ -105,22 +133,36 @@ def fill(database: Database, visitors: Visitors, events: int, today: int) -> int
             )
     for site_id, day in itertools.product(SHARES, range(today - DAYS + 1, today + 1)):
         counts = Counter(visitors.searches(round(events / DAYS * SHARES[site_id])))
-        queries = [
+        queries: list[dict[str, Any]] = [
             {
                 "site_id": site_id,
                 "day": day,
                 "query": visitors.texts[number],
-                "searches": count,
-                "zero_results": 0 if visitors.results(number) else count,
+                **visitors.day(number, count),
             }
             for number, count in counts.items()
         ]
         queries.sort(key=lambda row: str(row["query"]))
-        searches, zero_results = (sum(int(row[kind]) for row in queries) for kind in ("searches", "zero_results"))
+        clicked: list[dict[str, object]] = [
+            {
+                "site_id": site_id,
+                "day": day,
+                "query": row["query"],
+                "document_id": document_id,
+                "clicks": clicks,
+                "positioned_clicks": clicks,
+                "click_positions": 2 * clicks,
+            }
+            for row in queries
+            for document_id, clicks in visitors.clicked(int(row["clicks"])).items()
+        ]
+        totals = {kind: sum(int(row.get(kind, 0)) for row in queries) for kind in SCOPE_KINDS}
+        totals |= {"responses": totals["searches"], "response_ms": 8 * totals["searches"]}
         with database.write() as session:
             session.execute(insert(QueryDay.__table__), queries)
+            session.execute(insert(ClickDay.__table__), clicked)
             changes = Changes()
-            changes.days[site_id, day] = [searches, zero_results, searches, 8 * searches]
+            changes.days[site_id, day] = list(totals.values())
             apply_changes(session, {1: 1, 2: 1}, changes, today)
         rows += len(queries)
     with database.write() as session:
@@ -129,13 +171,17 @@ def fill(database: Database, visitors: Visitors, events: int, today: int) -> int
 
 
 def milliseconds(action: Callable[[], object], times: int = 15) -> str:
-    """Median and slowest of ``times`` runs; the first is the coldest."""
-    taken = []
+    """Median and slowest of ``times`` runs, the first being the coldest; and the median of CPU."""
+    taken, worked = [], []
     for _ in range(times):
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.process_time()
         action()
         taken.append((time.perf_counter() - began) * 1000)
-    return f"first {taken[0]:7.2f}  median {statistics.median(taken):7.2f}  slowest {max(taken):7.2f} ms"
+        worked.append((time.process_time() - busy) * 1000)
+    return (
+        f"first {taken[0]:7.2f}  median {statistics.median(taken):7.2f}  slowest {max(taken):7.2f} ms, "
+        f"{statistics.median(worked):.2f} ms of CPU"
+    )
 
 
 def measure_answers(database: Database, today: date, title: str) -> None:
@@ -149,6 +195,23 @@ def measure_answers(database: Database, today: date, title: str) -> None:
                     get_analytics(session, 1, period, site_id=site_id, today=today)
 
             print(f"  {period:2} days, {name:8} {milliseconds(answer)}")
+
+
+def measure_lists(database: Database, visitors: Visitors, today: date) -> None:
+    """Lists of 1,000 as CSV, and the answers about one query."""
+
+    def table() -> None:
+        with database.read() as session:
+            encode_csv(get_analytics(session, 1, 90, today=today, limit=1000))
+
+    print(f"  CSV of 1,000, account  {milliseconds(table)}")
+    for name, number in (("most searched query", 1), ("rare query", len(visitors.texts) - 2)):
+
+        def answer(number: int = number) -> None:
+            with database.read() as session:
+                get_query_analytics(session, 1, 1, visitors.texts[number], 90, today)
+
+        print(f"  {name:22} {milliseconds(answer)}")
 
 
 def measure_ageing(database: Database, today: int) -> None:
@@ -184,6 +247,29 @@ def measure_events(database: Database, visitors: Visitors, count: int = 20_000) 
         recorder.stop()
 
 
+def measure_clicks(database: Database, visitors: Visitors, count: int = 20_000) -> None:
+    """The same of clicks, each with the id of its search."""
+    with tempfile.TemporaryDirectory() as folder:
+        recorder = EventRecorder(Path(folder), database, background=False)
+        moment, secret = now(), "s" * 40
+        numbers = visitors.searches(count)
+        cpu = time.process_time()
+        ids = [make_query_id(secret, 1, visitors.texts[number], moment) for number in numbers]
+        print(f"making a query id: {(time.process_time() - cpu) / count * 1e6:.1f} us of CPU")
+        told = {"query": None, "session_id": None, "moment": moment}
+        cpu = time.process_time()
+        for index, query_id in enumerate(ids):
+            click = make_click(secret, 1, f"page-{index % 8}", query_id=query_id, position=index % 8 + 1, **told)
+            assert click is not None
+            recorder.record(click)
+        print(f"recording a click: {(time.process_time() - cpu) / count * 1e6:.1f} us of CPU")
+        wall, cpu = time.perf_counter(), time.process_time()
+        recorder.flush()
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        print(f"moving: {count / wall:.0f} clicks/s, {cpu / count * 1e6:.0f} us of CPU per click in this process")
+        recorder.stop()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=10_000_000)
@@ -203,8 +289,11 @@ def main() -> None:
         if database.is_sqlite:
             print(f"database: {Path(str(database.url.database)).stat().st_size / 1e6:.0f} MB")
         measure_answers(database, today, "today")
+        measure_lists(database, visitors, today)
         measure_events(database, visitors)
+        measure_clicks(database, visitors)
         measure_answers(database, today + timedelta(days=1), "just after midnight, windows not moved on yet")
+        measure_lists(database, visitors, today + timedelta(days=1))
         measure_ageing(database, day + 1)
         measure_answers(database, today + timedelta(days=1), "after that")
         database.dispose()

@@ -7,6 +7,7 @@ from flask_smorest import Api
 from app.api import (
     accounts,
     analytics,
+    clicks,
     client_info,
     dashboard,
     documents,
@@ -29,6 +30,7 @@ BLUEPRINTS = (
     syncs.blp,
     imports.blp,
     usage.blp,
+    clicks.blp,
     analytics.blp,
     sites.blp,
     search_settings.blp,

@@ -4,30 +4,89 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import Response, request
+
 from app.api import examples
 from app.clock import today
 from app.errors import ErrorCode
 from app.runtime import runtime
+from app.services.access.credentials import site_record
+from app.services.analytics.csv_export import encode_csv
+from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import Analytics, get_analytics
+from app.services.search import encode_hit, for_site
 from app.services.sites import get_site
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
-from schemas.analytics import PERIODS, AnalyticsQuerySchema, AnalyticsSchema
+from app.web.responses import prefers
+from backends.base import SearchQuery
+from schemas.analytics import (
+    PERIODS,
+    AnalyticsQuerySchema,
+    AnalyticsSchema,
+    QueryAnalyticsQuerySchema,
+    QueryAnalyticsSchema,
+)
 
 blp = ApiBlueprint("analytics", __name__, description="Search statistics.")
+
+CSV = "text/csv"
 
 
 @blp.route("/api/analytics", methods=["GET"])
 @blp.operation("showAnalytics", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(AnalyticsQuerySchema, location="query")
 @blp.response(200, AnalyticsSchema, example=examples.ANALYTICS_ANSWER)
-def show_analytics(parameters: dict[str, Any]) -> Analytics:
-    """Get search statistics of one site, or of all sites of the account, over a period."""
+@blp.alt_response(200, schema={"type": "string"}, content_type=CSV, example=examples.ANALYTICS_CSV)
+def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
+    """Get search statistics of one site, or of all. With `Accept: text/csv`, the lists of queries as a table."""
     account_id = current_caller().account.id
     site_id = parameters["site_id"]
     with runtime().database.read() as session:
         if site_id is not None:
             get_site(session, account_id, site_id)
-        return get_analytics(session, account_id, PERIODS[parameters["period"]], site_id=site_id, today=today())
+        analytics = get_analytics(
+            session,
+            account_id,
+            PERIODS[parameters["period"]],
+            site_id=site_id,
+            today=today(),
+            limit=parameters["limit"],
+        )
+    if prefers(request, CSV):
+        return Response(encode_csv(analytics), content_type=f"{CSV}; charset=utf-8")
+    return analytics
+
+
+@blp.route("/api/analytics/query", methods=["GET"])
+@blp.operation(
+    "showQueryAnalytics",
+    OperationPolicy(MANAGING),
+    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
+)
+@blp.arguments(QueryAnalyticsQuerySchema, location="query")
+@blp.response(200, QueryAnalyticsSchema, example=examples.QUERY_ANALYTICS_ANSWER)
+def show_query_analytics(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Get what became of one query at one site: searches, clicks, and what it finds now. No search is charged."""
+    part = runtime()
+    account_id = current_caller().account.id
+    with part.database.read() as session:
+        site = get_site(session, account_id, parameters["site_id"])
+        told = get_query_analytics(
+            session, account_id, site.id, parameters["q"], PERIODS[parameters["period"]], today()
+        )
+    record = site_record(site)
+    query = for_site(SearchQuery(parameters["q"].strip(), limit=1), record)
+    found = part.searcher.run(record, query, encode_hit, part.searcher.new_room())
+    return {
+        "query": told.query,
+        "searches": told.searches,
+        "clicks": told.clicks,
+        "click_through_rate": told.click_through_rate,
+        "average_click_position": told.average_click_position,
+        "series": told.series,
+        "clicked_documents": told.clicked_documents,
+        "finds_now": found.result.total,
+    }

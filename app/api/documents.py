@@ -28,7 +28,7 @@ from app.web.auth import INDEXING, MANAGING
 from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
-from app.web.responses import json_answer, prefers_json_lines
+from app.web.responses import json_answer, prefers
 from app.web.site_selection import choose_written_site
 from schemas.documents import (
     BulkAnswerSchema,
@@ -140,7 +140,7 @@ def list_documents(query: dict[str, Any]) -> Response:
     selection = select_documents(site, source=query["source"] or None, ids=ids, filters=query["filters"])
     cursor = Cursor.decode(query["cursor"], selection) if query["cursor"] else None
     shown = parse_shown(query["fields"])
-    if prefers_json_lines(request):
+    if prefers(request, JSON_LINES):
         answer = Response(stream_with_context(_lines(selection, cursor, shown)), content_type=JSON_LINES)
     else:
         documents: list[bytes] = []

@@ -82,13 +82,49 @@ SEARCH_LOG: dict[str, Any] = {
     "timestamp": "2024-05-14T09:30:00Z",
 }
 
+CLICK: dict[str, Any] = {"query": "opening hours", "id": "1", "position": 2, "session_id": "5f0c9d"}
+
 ANALYTICS_ANSWER: dict[str, Any] = {
-    "total_searches": 3,
-    "unique_queries": 2,
+    "total_searches": 4,
+    "unique_queries": 3,
     "avg_response_time_ms": 4,
-    "top_queries": [{"query": "opening hours", "count": 2}, {"query": "parking", "count": 1}],
+    "clicks": 1,
+    "click_through_rate": 0.25,
+    "average_click_position": 2.0,
+    "zero_result_rate": 0.25,
+    "top_queries": [
+        {"query": "opening hours", "count": 2},
+        {"query": "harbour tram", "count": 1},
+        {"query": "parking", "count": 1},
+    ],
     "zero_result_queries": [{"query": "parking", "count": 1}],
-    "series": [{"date": "2024-05-14", "searches": 3, "zero_results": 1}],
+    "partial_queries": [{"query": "harbour tram", "count": 1}],
+    "no_click_queries": [{"query": "harbour tram", "count": 1}],
+    "series": [{"date": "2024-05-14", "searches": 4, "zero_results": 1}],
+    "previous": {
+        "total_searches": 2,
+        "avg_response_time_ms": 5,
+        "clicks": 1,
+        "click_through_rate": 0.5,
+        "average_click_position": 1.0,
+        "zero_result_rate": 0.0,
+    },
+}
+
+ANALYTICS_CSV = """list,query,count,clicks,click_through_rate,average_click_position
+top_queries,opening hours,2,1,0.5,2.0
+top_queries,harbour tram,1,0,0.0,
+"""
+
+QUERY_ANALYTICS_ANSWER: dict[str, Any] = {
+    "query": "opening hours",
+    "searches": 2,
+    "clicks": 1,
+    "click_through_rate": 0.5,
+    "average_click_position": 2.0,
+    "series": [{"date": "2024-05-14", "searches": 2, "zero_results": 0, "clicks": 1}],
+    "clicked_documents": [{"id": "1", "title": "Opening hours", "clicks": 1, "average_position": 2.0}],
+    "finds_now": 3,
 }
 
 SITE: dict[str, Any] = {"name": "Museum", "url": "https://museum.example/"}

@@ -4,6 +4,7 @@ from app.models.accounts import Account, DepartureReason, Session
 from app.models.base import Base
 from app.models.documents import API_SOURCE, StoredDocument, Sync
 from app.models.events import (
+    ClickDay,
     EventJournal,
     EventRemoval,
     QueryDay,
@@ -24,6 +25,7 @@ __all__ = [
     "API_SOURCE",
     "Account",
     "Base",
+    "ClickDay",
     "CrawlHost",
     "DepartureReason",
     "EngineCredential",

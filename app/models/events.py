@@ -32,6 +32,9 @@ PARTIAL = "some"
 QueryText = Text().with_variant(Text(collation="C"), "postgresql")
 """A query in normal form; sorted by code point on every database."""
 
+DocumentId = String(512).with_variant(String(512, collation="C"), "postgresql")
+"""The id of a document, sorted likewise."""
+
 
 class SearchEvent(Base):
     """One search or search-log entry, as long as the retention lasts."""
@@ -71,7 +74,6 @@ class SearchClick(Base):
     __tablename__ = "search_clicks"
     __table_args__ = (
         UniqueConstraint("site_id", "search_key", "document_id"),
-        Index(None, "site_id", "query", "occurred_at"),
         Index(None, "site_id", "occurred_at"),
     )
 
@@ -80,11 +82,26 @@ class SearchClick(Base):
     search_key: Mapped[int] = mapped_column(BigId)
     """The search that found it: see ``app.services.analytics.clicks``."""
     query: Mapped[str] = mapped_column(QueryText)
-    document_id: Mapped[str] = mapped_column(String(512))
+    document_id: Mapped[str] = mapped_column(DocumentId)
     """As sent: there may be no such document."""
     position: Mapped[int | None] = mapped_column(BigId)
     """Its place among the results, from 1."""
     occurred_at: Mapped[datetime]
+
+
+class ClickDay(Base):
+    """How often one document was clicked among the results of one query at one site on one day."""
+
+    __tablename__ = "click_days"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
+
+    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    query: Mapped[str] = mapped_column(QueryText, primary_key=True)
+    document_id: Mapped[str] = mapped_column(DocumentId, primary_key=True)
+    clicks: Mapped[int] = mapped_column(BigId)
+    positioned_clicks: Mapped[int] = mapped_column(BigId)
+    click_positions: Mapped[int] = mapped_column(BigId)
 
 
 class QueryVisit(Base):

@@ -22,7 +22,7 @@ from app.services.access.credentials import (
     load_engine_credentials,
 )
 from app.tokens import hash_token, is_well_formed
-from app.web.gateway_errors import invalid_engine_key, is_gateway_path
+from app.web.gateway_errors import GatewayError, invalid_engine_key, is_gateway_path
 
 SESSION_COOKIE = "session"
 
@@ -69,6 +69,7 @@ class Access:
 ANYONE = Access(anyone=True)
 SEARCHING = Access(search=True, private=True)
 ANY_KEY = Access(public=True, search=True, private=True)
+ANY_KEY_OR_ENGINE_KEY = Access(public=True, search=True, private=True, engine=True)
 INDEXING = Access(private=True)
 MANAGING = Access(private=True, session=True)
 GATEWAY = Access(engine=True)
@@ -91,11 +92,12 @@ def invalid_key() -> ApiError:
 
 
 def identify_token(
-    runtime: Runtime, path: str, token: str, credential_version: CredentialVersion | None = None
+    runtime: Runtime, path: str, access: Access, token: str, credential_version: CredentialVersion | None = None
 ) -> Caller:
     """The caller a bearer token stands for: an engine key below ``/engine``, an API key elsewhere.
 
     Args:
+        access: The operation's; where it is for engine keys too, a token may be either.
         credential_version: The account's version, to load what it stands for anew; ``None`` to take what is cached.
 
     Raises:
@@ -103,6 +105,11 @@ def identify_token(
     """
     if is_gateway_path(path):
         return _identify_engine_key(runtime, token, credential_version)
+    if access.engine and not is_well_formed(token):
+        try:
+            return _identify_engine_key(runtime, token, credential_version)
+        except GatewayError as error:
+            raise invalid_key() from error
     return identify_key(runtime, token, credential_version)
 
 

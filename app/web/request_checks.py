@@ -19,6 +19,7 @@ from app.errors import ApiError, ErrorCode
 from app.runtime import Runtime, runtime
 from app.web.auth import (
     SESSION_COOKIE,
+    Access,
     Caller,
     bearer_token,
     identify_session,
@@ -91,7 +92,7 @@ def _check() -> None:
     part = runtime()
     access = policy.access
     token = bearer_token(req)
-    caller, failure = _identify(part, req, token)
+    caller, failure = _identify(part, req, access, token)
     if caller is not None and caller.kind == "session" and not (access.session or access.anyone):
         caller, failure = None, missing_key()
     who = address() if caller is None else caller.account.id
@@ -133,11 +134,11 @@ def _leave_share(_error: BaseException | None) -> None:
         runtime().shares.leave(*share)
 
 
-def _identify(part: Runtime, req: Request, token: str | None) -> tuple[Caller | None, ApiError | None]:
+def _identify(part: Runtime, req: Request, access: Access, token: str | None) -> tuple[Caller | None, ApiError | None]:
     """Who is calling, or why that is not known."""
     try:
         if token is not None:
-            return identify_token(part, req.path, token), None
+            return identify_token(part, req.path, access, token), None
         cookie = req.cookies.get(SESSION_COOKIE)
         return (None if cookie is None else identify_session(part, cookie)), None
     except ApiError as error:
@@ -156,7 +157,7 @@ def _count(
         outcome = _consume_for(part, req, policy, caller)
     except CountersUnavailable as error:
         _refuse_write(error)
-        return (caller if token is None else identify_token(part, req.path, token, _UNSETTLED)), None
+        return (caller if token is None else identify_token(part, req.path, policy.access, token, _UNSETTLED)), None
     except RequestLimitExceeded as error:
         if error.outcome is None or not _is_stale(caller, token, error.outcome):
             _count_refusal(part, req, policy, caller, error)
@@ -165,7 +166,7 @@ def _count(
     if token is not None and _is_stale(caller, token, outcome):
         known = caller
         try:
-            caller = identify_token(part, req.path, token, outcome.credential_version)
+            caller = identify_token(part, req.path, policy.access, token, outcome.credential_version)
         except Exception:
             _undo(part, outcome)
             raise

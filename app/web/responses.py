@@ -13,9 +13,9 @@ def json_answer(body: Any, status: int = 200, headers: dict[str, str] | None = N
     return Response(orjson.dumps(body), status=status, headers=headers, content_type="application/json")
 
 
-def prefers_json_lines(req: Request) -> bool:
-    """Whether the client names JSON lines and ranks them at least as high as JSON."""
+def prefers(req: Request, media_type: str) -> bool:
+    """Whether the client names ``media_type`` and ranks it at least as high as JSON."""
     accepted = req.accept_mimetypes
-    named = any(kind.partition(";")[0].strip() == "application/x-ndjson" for kind, _ in accepted)
-    quality = float(accepted.quality("application/x-ndjson"))
+    named = any(kind.partition(";")[0].strip() == media_type for kind, _ in accepted)
+    quality = float(accepted.quality(media_type))
     return named and quality > 0 and quality >= float(accepted.quality("application/json"))

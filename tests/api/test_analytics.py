@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import time_machine
 from flask import Flask
+from werkzeug.test import TestResponse
 
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page, register_tenant
@@ -51,8 +52,22 @@ def test_nothing_is_zeros_and_empty_lists(owner: Tenant) -> None:
         "total_searches": 0,
         "unique_queries": 0,
         "avg_response_time_ms": 0,
+        "clicks": 0,
+        "click_through_rate": None,
+        "average_click_position": None,
+        "zero_result_rate": None,
         "top_queries": [],
         "zero_result_queries": [],
+        "partial_queries": [],
+        "no_click_queries": [],
+        "previous": {
+            "total_searches": 0,
+            "avg_response_time_ms": 0,
+            "clicks": 0,
+            "click_through_rate": None,
+            "average_click_position": None,
+            "zero_result_rate": None,
+        },
     }
     assert len(series) == 30
     assert {(day["searches"], day["zero_results"]) for day in series} == {(0, 0)}
@@ -255,3 +270,139 @@ class TestSites:
         expected = show(owner)
 
         assert assert_ok(owner.browser.get("/api/analytics")) == expected
+
+
+def click(tenant: Tenant, query: str, document_id: str = "page-1", **fields: Any) -> None:
+    body = {"query": query, "id": document_id, **fields}
+    assert_ok(tenant.search.post("/api/v1/click", json=body))
+
+
+def test_clicks_are_told_with_their_rates(owner: Tenant) -> None:
+    for query, results in [("a", 1), ("a", 1), ("b", 1), ("none", 0)]:
+        log(owner, query, results)
+    click(owner, "a", position=1, session_id="s")
+    click(owner, "a", "page-2", position=4, session_id="s")
+
+    answer = show(owner)
+
+    assert (answer["clicks"], answer["click_through_rate"], answer["average_click_position"]) == (2, 1 / 4, 2.5)
+    assert answer["zero_result_rate"] == 1 / 4
+    assert answer["no_click_queries"] == [{"query": "b", "count": 1}]
+    assert answer["partial_queries"] == []
+
+
+def test_more_clicks_than_searches_are_a_rate_of_one(owner: Tenant) -> None:
+    log(owner, "a")
+    for session in "st":
+        click(owner, "a", session_id=session)
+
+    assert show(owner)["click_through_rate"] == 1.0
+
+
+def test_the_period_before_is_told(owner: Tenant, clock: time_machine.Coordinates) -> None:
+    log(owner, "a")
+    log(owner, "b", 0)
+    click(owner, "a", position=3)
+    clock.shift(timedelta(days=7))
+    log(owner, "c")
+
+    week, month = show(owner, period="7d"), show(owner)
+
+    assert week["previous"] == {
+        "total_searches": 2,
+        "avg_response_time_ms": 0,
+        "clicks": 1,
+        "click_through_rate": 0.5,
+        "average_click_position": 3.0,
+        "zero_result_rate": 0.5,
+    }
+    assert (week["total_searches"], week["clicks"]) == (1, 0)
+    assert (month["total_searches"], month["previous"]["total_searches"]) == (3, 0)
+    clock.shift(timedelta(days=7))
+    assert show(owner, period="7d")["previous"]["total_searches"] == 1
+
+
+@pytest.mark.parametrize("limit", [1, 12, 1000])
+def test_lists_are_as_long_as_asked_for(owner: Tenant, limit: int) -> None:
+    for number in range(15):
+        log(owner, f"q{number:02}", 0)
+
+    answer = show(owner, limit=limit)
+
+    assert len(answer["top_queries"]) == len(answer["zero_result_queries"]) == min(limit, 15)
+    assert len(show(owner)["top_queries"]) == 10
+
+
+@pytest.mark.parametrize("limit", ["0", "1001", "x", ""])
+def test_other_lengths_are_refused(owner: Tenant, limit: str) -> None:
+    assert_error(owner.private.get(f"/api/analytics?limit={limit}"), 400, "validation_failed", field="limit")
+
+
+def test_the_lists_are_a_table_to_whoever_asks_for_csv(owner: Tenant) -> None:
+    log(owner, "=1+1", 0)
+    log(owner, "a, b")
+    click(owner, "a, b", position=2)
+    show(owner)
+
+    def get(accept: str) -> Any:
+        return owner.private.get("/api/analytics", headers={"Accept": accept})
+
+    answer = get("text/csv")
+    assert answer.content_type == "text/csv; charset=utf-8"
+    assert {"Accept"} <= {name.strip() for name in answer.headers["Vary"].split(",")}
+    assert answer.text.split("\r\n") == [
+        "list,query,count,clicks,click_through_rate,average_click_position",
+        "top_queries,'=1+1,1,0,0.0,",
+        'top_queries,"a, b",1,1,1.0,2.0',
+        "zero_result_queries,'=1+1,1,0,0.0,",
+        "",
+    ]
+    assert get("*/*").content_type == get("text/csv;q=0.5, application/json").content_type == "application/json"
+
+
+class TestOneQuery:
+    """GET /api/analytics/query."""
+
+    def get(self, tenant: Tenant, **parameters: Any) -> TestResponse:
+        tenant.app.extensions["runtime"].events.flush()
+        query = {"site_id": tenant.site_id, "q": "bicycle", **parameters}
+        return tenant.private.get("/api/analytics/query", query_string=query)
+
+    def test_it_is_told_with_what_it_finds_now_and_costs_nothing(self, owner: Tenant) -> None:
+        owner.index(page(1, title="Bicycle"), page(2, title="Bicycle bell"))
+        log(owner, "bicycle", 0)
+        log(owner, "bicycle", 2)
+        click(owner, "bicycle", "page-2", position=2)
+
+        for _ in range(2):
+            answer = assert_ok(self.get(owner, q=" Bicycle", period="7d"))
+
+        series = answer.pop("series")
+        assert answer == {
+            "query": "bicycle",
+            "searches": 2,
+            "clicks": 1,
+            "click_through_rate": 0.5,
+            "average_click_position": 2.0,
+            "clicked_documents": [{"id": "page-2", "title": "Bicycle bell", "clicks": 1, "average_position": 2.0}],
+            "finds_now": 2,
+        }
+        assert len(series) == 7
+        assert series[-1] == {"date": "2031-05-14", "searches": 2, "zero_results": 1, "clicks": 1}
+        assert assert_ok(owner.private.get("/v1/client-info"))["limits"]["used_today"] == 0
+
+    @pytest.mark.parametrize(
+        ("parameters", "field"),
+        [({"q": ""}, "q"), ({"q": "é" * 257}, "q"), ({"site_id": "x"}, "site_id"), ({"period": "1d"}, "period")],
+    )
+    def test_other_parameters_are_refused(self, owner: Tenant, parameters: dict[str, Any], field: str) -> None:
+        assert_error(self.get(owner, **parameters), 400, "validation_failed", field=field)
+
+    @pytest.mark.parametrize("field", ["q", "site_id"])
+    def test_a_query_and_a_site_are_required(self, owner: Tenant, field: str) -> None:
+        assert_error(self.get(owner, **{field: None}), 400, "validation_failed", field=field)
+
+    def test_another_accounts_site_does_not_exist(self, owner: Tenant, app: Flask) -> None:
+        stranger = register_tenant(app, "eve@example.com")
+
+        assert_error(self.get(owner, site_id=stranger.site_id), 404, "site_not_found")

@@ -6,7 +6,7 @@ from flask import Flask
 
 from app.gateway.views import searched_text
 from app.pages.search.preview import charges_search
-from app.web.auth import ANY_KEY, GATEWAY, INDEXING, MANAGING, SEARCHING
+from app.web.auth import ANY_KEY, ANY_KEY_OR_ENGINE_KEY, GATEWAY, INDEXING, MANAGING, SEARCHING
 from app.web.policy import OPEN, OperationPolicy, policies, policy_of
 
 TABLE = {
@@ -53,6 +53,8 @@ TABLE = {
     "sites.update_site": OperationPolicy(MANAGING, has_page=True),
     "client-info.show_client_info": OperationPolicy(ANY_KEY),
     "usage.log_search": OperationPolicy(ANY_KEY),
+    "clicks.report_click": OperationPolicy(ANY_KEY_OR_ENGINE_KEY),
+    "analytics.show_query_analytics": OperationPolicy(MANAGING),
     "docs_image": OperationPolicy(uncounted=True),
     "health.show_health": OperationPolicy(uncounted=True),
     "health.show_readiness": OperationPolicy(uncounted=True),

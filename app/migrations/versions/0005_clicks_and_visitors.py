@@ -15,6 +15,7 @@ depends_on = None
 
 _BIG = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
 _QUERY = sa.Text().with_variant(sa.Text(collation='C'), 'postgresql')
+_DOCUMENT_ID = sa.String(length=512).with_variant(sa.String(length=512, collation='C'), 'postgresql')
 _PERIODS = (7, 30, 90)
 _OF_SCOPES = ('partial_results', 'clicks', 'clicked_searches', 'positioned_clicks', 'click_positions')
 _OF_QUERIES = (*_OF_SCOPES, 'found_visitors', 'missed_visitors')
@@ -53,14 +54,25 @@ def upgrade() -> None:
     sa.Column('site_id', _BIG, nullable=False),
     sa.Column('search_key', _BIG, nullable=False),
     sa.Column('query', _QUERY, nullable=False),
-    sa.Column('document_id', sa.String(length=512), nullable=False),
+    sa.Column('document_id', _DOCUMENT_ID, nullable=False),
     sa.Column('position', _BIG, nullable=True),
     sa.Column('occurred_at', sa.BigInteger(), nullable=False),
     sa.PrimaryKeyConstraint('id', name=op.f('pk_search_clicks')),
     sa.UniqueConstraint('site_id', 'search_key', 'document_id', name=op.f('uq_search_clicks_site_id_search_key_document_id'))
     )
-    op.create_index(op.f('ix_search_clicks_site_id_query_occurred_at'), 'search_clicks', ['site_id', 'query', 'occurred_at'], unique=False)
     op.create_index(op.f('ix_search_clicks_site_id_occurred_at'), 'search_clicks', ['site_id', 'occurred_at'], unique=False)
+
+    op.create_table('click_days',
+    sa.Column('site_id', _BIG, autoincrement=False, nullable=False),
+    sa.Column('day', sa.Integer(), autoincrement=False, nullable=False),
+    sa.Column('query', _QUERY, nullable=False),
+    sa.Column('document_id', _DOCUMENT_ID, nullable=False),
+    sa.Column('clicks', _BIG, nullable=False),
+    sa.Column('positioned_clicks', _BIG, nullable=False),
+    sa.Column('click_positions', _BIG, nullable=False),
+    sa.PrimaryKeyConstraint('site_id', 'day', 'query', 'document_id', name=op.f('pk_click_days')),
+    sqlite_with_rowid=False
+    )
 
     op.create_table('query_visits',
     sa.Column('site_id', _BIG, autoincrement=False, nullable=False),
@@ -74,6 +86,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table('query_visits')
+    op.drop_table('click_days')
     op.drop_table('search_clicks')
     for name in _RANKINGS:
         op.drop_index(f'ix_query_windows_{name}', table_name='query_windows')

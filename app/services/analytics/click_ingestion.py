@@ -33,7 +33,7 @@ def ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Chan
             search = click.site_id, click.search_key
             day = click.occurred_at // DAY_MICROSECONDS
             query = normal_form(click.query)
-            changes.add_click(click.site_id, day, query, click.position, first=search not in clicked)
+            changes.add_click(click.site_id, day, query, click.document_id, click.position, first=search not in clicked)
             clicked.add(search)
 
 

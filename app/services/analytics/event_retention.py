@@ -11,6 +11,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app import clock
 from app.models import (
+    ClickDay,
     EventRemoval,
     QueryDay,
     QueryVisit,
@@ -209,6 +210,7 @@ def _delete_rows(session: Session, site_id: int, *, before_day: int | None = Non
     before = None if before_day is None else from_microseconds(before_day * DAY_MICROSECONDS)
     return (
         _delete_chunk(session, QueryDay, site_id, QueryDay.day, before_day)
+        and _delete_chunk(session, ClickDay, site_id, ClickDay.day, before_day)
         and _delete_chunk(session, QueryVisit, site_id, QueryVisit.day, before_day)
         and _delete_chunk(session, SearchEvent, site_id, SearchEvent.occurred_at, before)
         and _delete_chunk(session, SearchClick, site_id, SearchClick.occurred_at, before)
@@ -217,7 +219,7 @@ def _delete_rows(session: Session, site_id: int, *, before_day: int | None = Non
 
 def _delete_chunk(
     session: Session,
-    table: type[QueryDay | QueryVisit | SearchEvent | SearchClick],
+    table: type[QueryDay | ClickDay | QueryVisit | SearchEvent | SearchClick],
     site_id: int,
     dated: InstrumentedAttribute[Any],
     before: int | datetime | None,

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
+
+import orjson
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.errors import ApiError, ErrorCode
+from app.models import Site, StoredDocument
+from app.models.events import PERIODS
+from app.services.analytics.bulk_sql import execute_rows
+from app.services.analytics.rates import mean, part
+from app.services.analytics.reports import EPOCH, snapshot
+from backends.text import normal_form
+
+MAX_CLICKED_DOCUMENTS = 100
+"""Documents that are listed, the most clicked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +57,7 @@ class QueryAnalytics:
         click_through_rate: Searches with a click, from 0 to 1; ``None`` without searches.
         average_click_position: From 1; ``None`` if no click told its position.
         series: One entry per day, oldest first.
-        clicked_documents: By clicks, then id.
+        clicked_documents: At most 100, by clicks, then id.
     """
 
     query: str
@@ -52,3 +67,90 @@ class QueryAnalytics:
     average_click_position: float | None
     series: Sequence[QueryDayCount]
     clicked_documents: Sequence[ClickedDocument]
+
+
+def get_query_analytics(
+    session: Session, account_id: int, site_id: int, query: str, period_days: int, today: date
+) -> QueryAnalytics:
+    """What became of one query, exact to the last event moved.
+
+    Args:
+        account_id: The caller's account.
+        query: In any form.
+        period_days: 7, 30 or 90 UTC calendar days including ``today``.
+
+    Raises:
+        ApiError: 404 if the site is none of the account.
+    """
+    if period_days not in PERIODS:
+        raise ValueError(f"period_days must be one of {PERIODS}")
+    query = normal_form(query)
+    last = (today - EPOCH).days
+    days = range(last - period_days + 1, last + 1)
+    with snapshot(session) as session:
+        if session.scalar(select(Site.id).where(Site.id == site_id, Site.account_id == account_id)) is None:
+            raise ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found.")
+        found = _query_days(session, site_id, query, days)
+        documents = _clicked_documents(session, site_id, query, days)
+    searches, _, clicks, clicked_searches, positioned_clicks, click_positions = [
+        sum(column) for column in zip(*found.values(), strict=True)
+    ] or [0] * len(_TOLD)
+    return QueryAnalytics(
+        query=query,
+        searches=searches,
+        clicks=clicks,
+        click_through_rate=part(clicked_searches, searches),
+        average_click_position=mean(click_positions, positioned_clicks),
+        series=[QueryDayCount(EPOCH + timedelta(days=day), *found.get(day, (0, 0, 0))[:3]) for day in days],
+        clicked_documents=documents,
+    )
+
+
+_TOLD = ("searches", "zero_results", "clicks", "clicked_searches", "positioned_clicks", "click_positions")
+
+
+def _query_days(session: Session, site_id: int, query: str, days: Sequence[int]) -> dict[int, Sequence[int]]:
+    """Numbers of ``_TOLD`` by day; the key of the table has the day before the query, so each is looked up."""
+    rows = execute_rows(
+        session,
+        f"""
+        SELECT query_days.day, {", ".join(_TOLD)} FROM {{rows}} AS wanted CROSS JOIN query_days
+        WHERE site_id = :site_id AND query_days.day = wanted.day AND query = :query
+        """,  # noqa: S608 - made of constants
+        "day:int",
+        [(day,) for day in days],
+        site_id=site_id,
+        query=query,
+    )
+    return {day: numbers for day, *numbers in rows}
+
+
+def _clicked_documents(session: Session, site_id: int, query: str, days: Sequence[int]) -> list[ClickedDocument]:
+    rows = execute_rows(
+        session,
+        """
+        SELECT document_id, sum(clicks), sum(positioned_clicks), sum(click_positions)
+        FROM {rows} AS wanted CROSS JOIN click_days
+        WHERE site_id = :site_id AND click_days.day = wanted.day AND query = :query
+        GROUP BY document_id ORDER BY 2 DESC, document_id LIMIT :limit
+        """,
+        "day:int",
+        [(day,) for day in days],
+        site_id=site_id,
+        query=query,
+        limit=MAX_CLICKED_DOCUMENTS,
+    ).all()
+    titles = _titles(session, site_id, [row[0] for row in rows])
+    return [
+        ClickedDocument(document_id, titles.get(document_id), int(clicks), mean(int(positions), int(positioned)))
+        for document_id, clicks, positioned, positions in rows
+    ]
+
+
+def _titles(session: Session, site_id: int, ids: Sequence[str]) -> dict[str, str]:
+    rows = session.execute(
+        select(StoredDocument.id, StoredDocument.body).where(
+            StoredDocument.site_id == site_id, StoredDocument.id.in_(ids)
+        )
+    )
+    return {document_id: str(orjson.loads(body)["title"]) for document_id, body in rows if body is not None}

@@ -20,7 +20,7 @@ from app.services.analytics.rollups import account_scope
 
 LIST_LENGTH = 10
 """Items of the lists of queries, unless more or fewer are asked for."""
-_EPOCH = date(1970, 1, 1)
+EPOCH = date(1970, 1, 1)
 _LOOKED_AT = 64
 """Index entries looked at in one go while a window is being moved on."""
 
@@ -224,7 +224,7 @@ def get_analytics(
     """
     if period_days not in PERIODS:
         raise ValueError(f"period_days must be one of {PERIODS}")
-    last = ((today or clock.today()) - _EPOCH).days
+    last = ((today or clock.today()) - EPOCH).days
     scope = account_scope(account_id) if site_id is None else site_id
     window = _Window(scope, account_id, site_id, period_days, last - period_days + 1, last)
     with snapshot(session) as session:
@@ -245,7 +245,7 @@ def get_analytics(
         no_click,
         series=[
             DayCount(
-                _EPOCH + timedelta(days=day),
+                EPOCH + timedelta(days=day),
                 of_window[day].searches if day in of_window else 0,
                 of_window[day].zero_results if day in of_window else 0,
             )
@@ -427,9 +427,9 @@ def _clicked_in_surplus_only(
             FROM {{rows}} AS part CROSS JOIN query_days
             WHERE query_days.site_id = part.site_id AND query_days.day = part.day
                 AND query_days.query > part.after_query
-            GROUP BY query_days.query
-        ) AS surplus JOIN query_windows AS held ON held.scope = :scope AND held.query = surplus.query
-        WHERE surplus.clicks > 0 AND surplus.clicks = held.clicks{suffix}
+            GROUP BY query_days.query HAVING sum(query_days.clicks) > 0
+        ) AS surplus CROSS JOIN query_windows AS held
+        WHERE held.scope = :scope AND held.query = surplus.query AND surplus.clicks = held.clicks{suffix}
             AND held.searches{suffix} - surplus.searches > held.zero_results{suffix} - surplus.zero_results
         ORDER BY held.searches{suffix} - surplus.searches DESC, held.query LIMIT :limit
         """,  # noqa: S608 - made of constants

@@ -2,7 +2,7 @@
 
 The tables (see ``app.models.events``):
 
-- ``scope_days`` and ``query_days`` add up one UTC day each; ``query_visits`` keeps visitors apart
+- ``scope_days``, ``query_days`` and ``click_days`` add up one UTC day each; ``query_visits`` keeps visitors apart
   (``app.services.analytics.visits``).
 - ``query_windows`` adds up 7, 30 and 90 days per query, indexed by count, so that the most frequent queries of
   ten million events are ten index entries.
@@ -57,6 +57,10 @@ class Changes:
         default_factory=lambda: defaultdict(lambda: [0] * len(QUERY_KINDS))
     )
     """(site, day, query) to a number for each of ``QUERY_KINDS``."""
+    documents: dict[tuple[int, int, str, str], list[int]] = field(
+        default_factory=lambda: defaultdict(lambda: [0, 0, 0])
+    )
+    """(site, day, query, document) to clicks, clicks that told a position, those positions added up."""
     visits: dict[Visit, int] = field(default_factory=lambda: defaultdict(int))
     """Events of sessions."""
 
@@ -86,8 +90,13 @@ class Changes:
         if session_id:
             self.visits[Visit(site_id, day, query, session_id, found)] += sign
 
-    def add_click(self, site_id: int, day: int, query: str, position: int | None, *, first: bool) -> None:
+    def add_click(
+        self, site_id: int, day: int, query: str, document_id: str, position: int | None, *, first: bool
+    ) -> None:
         """Count one click; ``first`` tells whether it is the first of its search."""
+        document = self.documents[site_id, day, query, document_id]
+        for place, number in enumerate((1, position is not None, position or 0)):
+            document[place] += number
         counts = {"clicks": 1}
         if first:
             counts["clicked_searches"] = 1
@@ -128,6 +137,7 @@ def apply_changes(session: Session, accounts: Mapping[int, int], changes: Change
     _add_to_scope_days(session, accounts, changes)
     queries = {key: counts for key, counts in changes.queries.items() if any(counts)}
     _add_to_query_days(session, queries)
+    _add_to_click_days(session, changes)
     starts = _window_starts(session, accounts, {site_id for site_id, _, _ in queries}, today)
     windows: Windows = defaultdict(lambda: [0] * len(_COUNTS))
     for (site_id, day, query), counts in queries.items():
@@ -185,6 +195,15 @@ def _add_to_query_days(session: Session, queries: Mapping[tuple[int, int, str], 
             key_columns,
             lessened,
         )
+
+
+def _add_to_click_days(session: Session, changes: Changes) -> None:
+    rows = [(*key, *numbers) for key, numbers in sorted(changes.documents.items())]
+    if rows:
+        numbers = ("clicks", "positioned_clicks", "click_positions")
+        statement = _upsert("click_days", ("site_id", "day", "query", "document_id"), numbers)
+        columns = f"site_id:int day:int query:text document_id:text {_integers(numbers)}"
+        execute_rows(session, statement, columns, rows)
 
 
 def _window_starts(

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,14 +22,14 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import OperationalError
 
-from app.models import EventJournal, QueryDay, SearchEvent
+from app.models import EventJournal, QueryDay, SearchClick, SearchEvent
 from app.services.analytics import events
 from app.services.analytics.event_journal import Journal, encode
 from app.services.analytics.events import GATHER_SECONDS, EventJournalUnavailable, EventRecorder
 from app.services.analytics.reports import get_analytics
 from app.storage.database import Database
 
-from .conftest import TODAY, Recorded, delete_site, search
+from .conftest import MOMENT, TODAY, Recorded, click, delete_site, search
 
 ROOT = Path(__file__).parents[3]
 MakeRecorder = Callable[[], EventRecorder]
@@ -118,15 +119,28 @@ def test_a_full_journal_is_replaced_and_nothing_of_it_stays(
         search(site_id=0),
         search("a" * 100_000),
         events.SearchEvent(1, "a", 1, datetime(2026, 3, 10)),  # noqa: DTZ001 - without a zone on purpose
+        click(""),
+        click("a\x00b"),
+        click("\ud800"),
+        click(document_id=""),
+        click(document_id="\x00"),
+        click(document_id="\ud800"),
+        click(document_id="d" * 513),
+        click(position=0),
+        click(position=2**63),
+        click(site_id=0),
+        click(search_key=-1),
+        click(search_key=2**63),
     ],
 )
 def test_an_event_that_could_never_be_stored_is_refused_at_once(
-    database: Database, recorder: EventRecorder, event: events.SearchEvent
+    database: Database, recorder: EventRecorder, event: events.SearchEvent | events.Click
 ) -> None:
     with pytest.raises(ValueError, match=r"event"):
         recorder.record(event)
     recorder.record(search("good", results=2**63 - 1, session_id="s" * 64))
-    assert recorder.flush() == 1
+    recorder.record(click("good", "d" * 512, search_key=2**63 - 1, position=None))
+    assert recorder.flush() == 2
 
 
 def test_any_text_a_search_may_have_comes_through(database: Database, recorder: EventRecorder) -> None:
@@ -135,6 +149,38 @@ def test_any_text_a_search_may_have_comes_through(database: Database, recorder: 
         recorder.record(search(query, session_id=query[:9]))
     recorder.flush()
     assert stored_queries(database) == [" ".join(query.split()) for query in texts]
+
+
+def test_what_an_older_version_left_in_a_journal_is_moved(
+    database: Database, recorder: EventRecorder, recorded: Recorded
+) -> None:
+    recorded.directory.mkdir()
+    payload = b'[1,1773144000000000,1773144000000000,0,12,"s","docs"]'
+    left = recorded.directory / f"{'0' * 32}.journal"
+    left.write_bytes(b"%08x %b\n" % (zlib.crc32(payload), payload))
+
+    assert recorder.flush() == 1
+    with database.read() as session:
+        event = session.scalars(select(SearchEvent)).one()
+    assert (event.query, event.session_id, event.results_count, event.response_ms) == ("docs", "s", 0, 12)
+    assert event.matched is None
+
+
+def test_searches_and_clicks_of_one_journal_are_moved_as_they_were_recorded(
+    database: Database, recorder: EventRecorder
+) -> None:
+    recorder.record(click("Docs", "page-2", search_key=7, position=3))
+    recorder.record(search("Docs", matched="some"))
+    recorder.record(click("日本", "é", search_key=8, position=None))
+    assert recorder.flush() == 3
+    with database.read() as session:
+        clicks = session.scalars(select(SearchClick).order_by(SearchClick.id)).all()
+        assert session.scalars(select(SearchEvent.matched)).one() == "some"
+    assert [(one.search_key, one.query, one.document_id, one.position) for one in clicks] == [
+        (7, "docs", "page-2", 3),
+        (8, "日本", "é", None),
+    ]
+    assert {one.occurred_at for one in clicks} == {MOMENT}
 
 
 # Processes

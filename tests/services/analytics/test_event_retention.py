@@ -11,28 +11,33 @@ from sqlalchemy import func, select
 
 from app.models import (
     Base,
+    ClickDay,
     EventRemoval,
     QueryDay,
+    QueryVisit,
     QueryWindow,
     ScopeDay,
     ScopeWindow,
+    SearchClick,
     SearchEvent,
     WindowStart,
 )
-from app.services.analytics import event_retention, events
+from app.services.analytics import event_retention
 from app.services.analytics.event_retention import EventMaintenance, remove_step
 from app.services.analytics.events import EventRecorder, delete_expired, forget_account
 from app.services.analytics.reports import get_analytics
 from app.services.analytics.rollups import account_scope
 from app.storage.database import Database
 
-from .conftest import FIRST_ACCOUNT, MOMENT, SITES, TODAY, delete_site, search
+from .conftest import FIRST_ACCOUNT, MOMENT, SITES, TODAY, click, delete_site, search
+from .oracle import Event
 from .test_event_journal import eventually
 from .test_reports import assert_counted
 
 DAY_SECONDS = 86_400
 RETENTION_DAYS = 400
-History = list[events.SearchEvent]
+DATED = (SearchEvent, SearchClick, QueryDay, ClickDay, QueryVisit)
+History = list[Event]
 
 
 @pytest.fixture(autouse=True)
@@ -49,16 +54,16 @@ def rows(database: Database, table: type[Base]) -> int:
 @pytest.fixture
 def history(database: Database, recorder: EventRecorder) -> History:
     """Three sites' events of 500 days, recorded as they happened."""
-    happened = []
+    happened: History = []
     for days in (500, 450, 402, 401, 400, 399, 95, 89, 40, 8, 3, 0):
         with time_machine.travel(MOMENT - timedelta(days=days), tick=False):
             for site_id in SITES:
                 for number in range(4):
-                    happened.append(
-                        search(
-                            f"q{number}-{days % 3}", site_id=site_id, seconds=-days * DAY_SECONDS, results=number % 2
-                        )
-                    )
+                    place = {"site_id": site_id, "seconds": -days * DAY_SECONDS}
+                    query = f"q{number}-{days % 3}"
+                    happened.append(search(query, results=number % 2, session_id=f"s{number}", **place))
+                    happened.append(click(query, search_key=10 * days + number, **place))
+                    recorder.record(happened[-2])
                     recorder.record(happened[-1])
             recorder.flush()
     return happened
@@ -74,7 +79,11 @@ def test_days_beyond_the_retention_are_deleted_and_the_rest_is_kept(database: Da
     assert oldest == MOMENT - timedelta(days=RETENTION_DAYS)
     assert list(days) == list(scope_days)
     assert len(days) == 8
-    assert rows(database, SearchEvent) == 8 * 3 * 4
+    assert [rows(database, table) for table in DATED] == [8 * 3 * 4] * 5
+    with database.read() as session:
+        assert session.scalar(select(func.min(SearchClick.occurred_at))) == oldest
+        for table in (ClickDay, QueryVisit):
+            assert list(session.scalars(select(table.day).distinct().order_by(table.day))) == list(days)
     assert_counted(database, history, set(SITES), TODAY)
 
 
@@ -83,12 +92,13 @@ def test_windows_hold_nothing_of_deleted_days_even_if_they_were_never_moved_on(
 ) -> None:
     with time_machine.travel(MOMENT - timedelta(days=500), tick=False):
         for number in range(20):
-            recorder.record(search(f"old{number}", seconds=-500 * DAY_SECONDS))
+            recorder.record(search(f"old{number}", seconds=-500 * DAY_SECONDS, session_id=f"s{number}"))
+            recorder.record(click(f"old{number}", search_key=number, seconds=-500 * DAY_SECONDS))
         recorder.flush()
     assert rows(database, QueryWindow) == 2 * 20
     with time_machine.travel(MOMENT, tick=False):
         delete_expired(database, RETENTION_DAYS)
-    assert [rows(database, table) for table in (QueryWindow, QueryDay, ScopeDay, ScopeWindow, SearchEvent)] == [0] * 5
+    assert {rows(database, table) for table in (QueryWindow, ScopeDay, ScopeWindow, *DATED)} == {0}
     assert_counted(database, [], set(SITES), TODAY)
 
 
@@ -118,8 +128,7 @@ def test_a_deleted_site_leaves_nothing_and_the_account_counts_the_others(
             EventMaintenance(database, RETENTION_DAYS).run(budget_seconds=60)
     with database.read() as session:
         for column in (
-            SearchEvent.site_id,
-            QueryDay.site_id,
+            *(table.site_id for table in DATED),
             WindowStart.site_id,
             ScopeDay.scope,
             QueryWindow.scope,
@@ -147,8 +156,7 @@ def test_a_deleted_account_leaves_nothing(database: Database, history: History) 
     with database.read() as session:
         scopes = {1, 2, account_scope(FIRST_ACCOUNT)}
         for column in (
-            SearchEvent.site_id,
-            QueryDay.site_id,
+            *(table.site_id for table in DATED),
             WindowStart.site_id,
             ScopeDay.scope,
             QueryWindow.scope,
@@ -158,6 +166,15 @@ def test_a_deleted_account_leaves_nothing(database: Database, history: History) 
             assert session.scalar(select(func.count()).where(column.in_(scopes))) == 0
     left = [event for event in history if event.site_id == 3]
     assert_counted(database, left, {3}, TODAY)
+
+
+def test_clicks_that_no_search_of_their_day_explains_expire_too(database: Database, recorder: EventRecorder) -> None:
+    with time_machine.travel(MOMENT - timedelta(days=401), tick=False):
+        recorder.record(click(seconds=-401 * DAY_SECONDS))
+        recorder.flush()
+    with time_machine.travel(MOMENT, tick=False):
+        delete_expired(database, RETENTION_DAYS)
+    assert {rows(database, table) for table in (QueryWindow, ScopeDay, ScopeWindow, *DATED)} == {0}
 
 
 def test_a_site_without_events_can_be_forgotten(database: Database) -> None:

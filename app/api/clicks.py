@@ -1,0 +1,47 @@
+"""Clicks on results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.api import examples
+from app.clock import now
+from app.runtime import runtime
+from app.services.analytics.clicks import make_click
+from app.web.auth import ANY_KEY_OR_ENGINE_KEY, Caller
+from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
+from app.web.request_checks import current_caller
+from schemas.clicks import ClickSchema
+from schemas.sites import SuccessSchema
+
+blp = ApiBlueprint("clicks", __name__, description="Clicks on results, for analytics.")
+
+
+@blp.route("/api/v1/click", methods=["POST"])
+@blp.operation("reportClick", OperationPolicy(ANY_KEY_OR_ENGINE_KEY), body=True)
+@blp.arguments(ClickSchema, example=examples.CLICK)
+@blp.response(200, SuccessSchema)
+def report_click(fields: dict[str, Any]) -> dict[str, Any]:
+    """Report a click on a result, for analytics. The same click again changes nothing."""
+    part = runtime()
+    click = make_click(
+        part.settings.secret_key,
+        _site_id(current_caller()),
+        fields["id"],
+        query_id=fields["query_id"],
+        query=fields["query"],
+        session_id=fields["session_id"],
+        position=fields["position"],
+        moment=now(),
+    )
+    if click is not None:
+        part.events.record(click)
+    return {"success": True}
+
+
+def _site_id(caller: Caller) -> int:
+    if caller.site is not None:
+        return caller.site.id
+    assert caller.key is not None, "the operation is for keys"
+    return caller.key.site_id

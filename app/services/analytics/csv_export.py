@@ -1,0 +1,40 @@
+"""Analytics as a table, for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from app.services.analytics.reports import Analytics
+
+COLUMNS = ("list", "query", "count", "clicks", "click_through_rate", "average_click_position")
+_LISTS = ("top_queries", "zero_result_queries", "partial_queries", "no_click_queries")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What begins a formula in some spreadsheet, wide forms included."""
+
+
+def encode_csv(analytics: Analytics) -> str:
+    """The lists of queries as CSV (RFC 4180), one line per list and query; a rate that is not known is empty.
+
+    Visitors choose the queries, and spreadsheets run cells that look like formulas: an apostrophe stops them.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    for name in _LISTS:
+        for item in getattr(analytics, name):
+            writer.writerow(
+                (
+                    name,
+                    _harmless(item.query),
+                    item.count,
+                    item.clicks,
+                    item.click_through_rate,
+                    item.average_click_position,
+                )
+            )
+    return text.getvalue()
+
+
+def _harmless(query: str) -> str:
+    return f"'{query}" if query.startswith(_FORMULA_STARTS) else query

@@ -1,0 +1,55 @@
+"""Which clicks are of one search."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from app.services.analytics.clicks import make_click
+from app.services.analytics.event_journal import Click
+from app.services.analytics.query_ids import make_query_id
+
+from .conftest import MOMENT
+
+SECRET = "s" * 40
+
+
+def click(**wish: Any) -> Click:
+    """A click at the frozen moment, on one document."""
+    fields = {"query_id": None, "query": None, "session_id": None, "position": None, "moment": MOMENT, **wish}
+    made = make_click(SECRET, 1, "page-1", **fields)
+    assert made is not None
+    return made
+
+
+def test_a_query_id_names_the_search_and_decides_what_was_searched() -> None:
+    one, other = (make_query_id(SECRET, 1, "Harbor", MOMENT) for _ in range(2))
+
+    first = click(query_id=one, query="elsewhere", session_id="s", position=3)
+
+    assert (first.query, first.document_id, first.position) == ("harbor", "page-1", 3)
+    assert click(query_id=one, moment=MOMENT + timedelta(hours=20)).search_key == first.search_key
+    assert click(query_id=other).search_key != first.search_key
+
+
+def test_without_one_a_session_has_one_search_of_a_text_a_day() -> None:
+    first = click(query=" Harbor ", session_id="s")
+
+    assert first.query == "harbor"
+    assert click(query="harbor", session_id="s", moment=MOMENT + timedelta(hours=11)).search_key == first.search_key
+    others = [
+        click(query="harbor", session_id="s", moment=MOMENT + timedelta(hours=12)),
+        click(query="harbor", session_id="t"),
+        click(query="harbors", session_id="s"),
+        click(query="harbor"),
+        click(query="harbor", session_id=""),
+    ]
+    assert len({first.search_key, *(other.search_key for other in others)}) == 6
+
+
+def test_a_click_on_a_list_of_all_documents_is_of_no_search() -> None:
+    for query in ("*", " * "):
+        fields = {"session_id": None, "position": None, "moment": MOMENT}
+        assert make_click(SECRET, 1, "page-1", query_id=None, query=query, **fields) is None
+        query_id = make_query_id(SECRET, 1, query, MOMENT)
+        assert make_click(SECRET, 1, "page-1", query_id=query_id, query="harbor", **fields) is None

@@ -1,0 +1,70 @@
+"""A query id names one search of one site for 24 hours, and nobody else can make one."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from app.errors import ApiError
+from app.services.analytics.query_ids import make_query_id, read_query_id
+
+from .conftest import MOMENT
+
+SECRET = "s" * 40
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def refusal(text: str, *, secret: str = SECRET, site_id: int = 7, later: timedelta = timedelta()) -> str:
+    """The code with which an id is refused."""
+    with pytest.raises(ApiError) as caught:
+        read_query_id(secret, site_id, text, MOMENT + later)
+    assert caught.value.status == 400
+    (detail,) = caught.value.details
+    assert detail.field == "query_id"
+    return detail.code
+
+
+@pytest.mark.parametrize("query", ["harbor", " Harbor  CRUISE ", "日本 \U0001f600", "a" * 512, "İ" * 256])
+def test_an_id_holds_the_normal_form_of_its_query(query: str) -> None:
+    made = make_query_id(SECRET, 7, query, MOMENT)
+
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,4096}", made)
+    assert read_query_id(SECRET, 7, made, MOMENT) == read_query_id(
+        SECRET, 7, make_query_id(SECRET, 7, query.strip().lower(), MOMENT), MOMENT
+    )
+
+
+def test_two_searches_of_one_moment_differ() -> None:
+    assert make_query_id(SECRET, 7, "a", MOMENT) != make_query_id(SECRET, 7, "a", MOMENT)
+
+
+@pytest.mark.parametrize("made_ahead", [timedelta(), timedelta(minutes=-5)])
+def test_an_id_lasts_twenty_four_hours(made_ahead: timedelta) -> None:
+    made = make_query_id(SECRET, 7, "a", MOMENT)
+
+    assert read_query_id(SECRET, 7, made, MOMENT + timedelta(hours=24)) == "a"
+    assert read_query_id(SECRET, 7, made, MOMENT + made_ahead) == "a", "another machine's clock may be ahead"
+    assert refusal(made, later=timedelta(hours=24, microseconds=1)) == "expired"
+
+
+def test_an_id_is_of_one_site_and_one_installation() -> None:
+    made = make_query_id(SECRET, 7, "a", MOMENT)
+
+    assert refusal(made, site_id=8) == "unknown"
+    assert refusal(made, secret="t" * 40) == "unknown"
+
+
+@pytest.mark.parametrize("text", ["x", "!", "é", "\ud800", "A" * 21, "A" * 60, "=", "A" * 64 + "=", " "])
+def test_what_is_no_id_is_refused(text: str) -> None:
+    assert refusal(text) == "unknown"
+
+
+def test_an_id_with_any_character_changed_is_refused() -> None:
+    made = make_query_id(SECRET, 7, "harbor", MOMENT)
+
+    for place, character in enumerate(made):
+        other = LETTERS[LETTERS.index(character) ^ 1]
+        assert refusal(made[:place] + other + made[place + 1 :]) == "unknown"
+    assert refusal(made + "=") == "unknown", "one search has one name"
