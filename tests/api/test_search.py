@@ -246,6 +246,18 @@ def test_every_search_has_an_id_of_its_own_that_names_its_site_and_query(app: Fl
         assert read_query_id(secret, tenant.site_id, query_id, now()) == "harbour ships"
 
 
+def test_clicks_name_the_search_that_found_the_document(app: Flask, tenant: Tenant) -> None:
+    tenant.index(page(1, title="Ships of the harbour"))
+    for q in ("harbour", "harbour zeppelin"):
+        click = {"query_id": tenant.find(q)["query_id"], "id": "page-1", "position": 1}
+        assert tenant.public.post("/api/v1/click", json=click).status_code == 200
+
+    app.extensions["runtime"].events.flush()
+    analytics = tenant.private.get("/api/analytics?period=7d").get_json()
+    assert analytics["clicks"] == 2
+    assert [entry["query"] for entry in analytics["partial_queries"]] == ["harbour zeppelin"]
+
+
 def test_a_failed_search_is_not_charged(tenant: Tenant) -> None:
     for query in ("q=", "q=x&limit=0", "q=x&sort=nowhere", "q=x&site_id=999999"):
         assert tenant.search.get(f"/v1/search?{query}").status_code in (400, 404)
