@@ -25,9 +25,8 @@ FORGIVEN_WORDS = 10
 Typesense's search for them takes it most of a second, and Meilisearch does not search further words at all.
 """
 
-
 _MOST_READ = 100_000
-"""Characters of a text whose words are folded; for what stands behind them the server is asked."""
+"""Characters of a text that are looked through; for what stands behind them the server is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,7 @@ class WordSearch:
         for name in searched_fields(self.query):
             text = document.get(name)
             if isinstance(text, str):
-                yield text
+                yield text[:_MOST_READ]
 
     def has(self, sought: SoughtWord, document: Mapping[str, Any]) -> bool:
         """Tell whether a document has a word as typed."""
@@ -176,14 +175,14 @@ class WordSearch:
         return sought
 
     def _words(self, text: str) -> Iterator[str]:
-        return (self.fold(match[0]) for match in WORD.finditer(spell_signs(text[:_MOST_READ])))
+        return (self.fold(match[0]) for match in WORD.finditer(spell_signs(text)))
 
     def _replacements(self, unknown: Sequence[SoughtWord], document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """For words that exist nowhere, the most similar ones of a document, if they are so similar."""
         written: dict[str, str] = {}
         if unknown:
             for text in self._texts(document):
-                for match in WORD.finditer(text, 0, _MOST_READ):
+                for match in WORD.finditer(text):
                     written.setdefault(self.fold(match[0]), match[0].lower())
         for sought in unknown:
             errors, found = min(((sought.errors_to(word), word) for word in written), default=(0, ""))

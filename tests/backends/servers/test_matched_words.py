@@ -59,6 +59,12 @@ def test_only_words_that_may_be_mistyped_and_are_not_at_hand_are_asked_for(text:
     assert server.asked == [asked]
 
 
+def test_for_what_stands_far_behind_in_a_text_the_server_is_asked() -> None:
+    server = Server({"content": "found"})
+    assert told("word", {"content": "x " * 50_000 + "word"}, server) == (Matched.ALL, None)
+    assert server.asked == [[]]
+
+
 def test_without_a_hit_at_hand_all_words_are_asked_for() -> None:
     server = Server(GUIDE, ["search", "guide"])
     assert told("search guide", None, server) == (Matched.ALL, None)
