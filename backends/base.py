@@ -254,8 +254,8 @@ class SearchResult:
         facet_stats: Smallest and largest values of facets that are numbers or dates.
         relaxation: Name of the engine's way to demand less that answered; ``""`` where it tells none.
         matched: Which words of the query were found; the same on every page, and in every order.
-        corrected_query: The query's text with the words that were replaced, these in lower case; ``None`` unless
-            ``matched`` is ``CORRECTED``.
+        corrected_query: The query's text with the words that replaced others, spelt as documents have them, in the
+            case that was typed; ``None`` unless ``matched`` is ``CORRECTED``.
     """
 
     hits: tuple[Hit, ...]

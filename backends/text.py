@@ -46,6 +46,13 @@ def normal_form(query: str) -> str:
     return normalized("NFC", " ".join(query.lower().split()))
 
 
+def in_case_of(typed: str, word: str) -> str:
+    """A word in lower case as somebody would write it who typed another: with a capital, or in capitals."""
+    if len(typed) > 1 and typed.isupper():
+        return word.upper()
+    return word[:1].upper() + word[1:] if typed[:1].isupper() else word
+
+
 def straight_quotes(query: str) -> str:
     """A query with the quotes that phones make of ``"`` as typed."""
     return query.translate(_CURLY_QUOTES)

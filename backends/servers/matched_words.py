@@ -7,6 +7,7 @@ the hit lacks are in any document as typed. What the other ones were taken for s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +17,16 @@ from rapidfuzz.distance import OSA
 from backends.base import MATCH_ALL, Matched, SearchQuery
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM, searched_fields
 from backends.servers.tokenizer import Fold, QueryPart, fold_word, has_signs, spell_signs
-from backends.text import UNSPACED_RUN, WORD
+from backends.text import UNSPACED_RUN, WORD, in_case_of
 
 FORGIVEN_WORDS = 10
 """Words of a query that may have typing errors; a longer one must have none.
 
 Typesense's search for them takes it most of a second, and Meilisearch does not search further words at all.
 """
+
+_MOST_READ = 100_000
+"""Characters of a text that are looked through; for what stands behind them the server is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +133,12 @@ class WordSearch:
         replaced = dict(self._replacements(unknown, asked.best))
         if not replaced:
             return Matched.ALL, None
-        text = WORD.sub(lambda match: replaced.get(self.fold(match[0]), match[0]), self.query.text)
-        return Matched.CORRECTED, text
+
+        def shown(match: re.Match[str]) -> str:
+            word = replaced.get(self.fold(match[0]))
+            return match[0] if word is None else in_case_of(match[0], word)
+
+        return Matched.CORRECTED, WORD.sub(shown, self.query.text)
 
     def _sought(self) -> list[SoughtWord]:
         parts = [part for part in self.parts if not part.excluded]
@@ -148,7 +156,7 @@ class WordSearch:
         for name in searched_fields(self.query):
             text = document.get(name)
             if isinstance(text, str):
-                yield text
+                yield text[:_MOST_READ]
 
     def has(self, sought: SoughtWord, document: Mapping[str, Any]) -> bool:
         """Tell whether a document has a word as typed."""

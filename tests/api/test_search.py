@@ -219,7 +219,7 @@ def test_only_punctuation_finds_nothing(tenant: Tenant) -> None:
     ("*", "all", None),
     ("harbour zeppelin", "some", None),
     ("zeppelin", "some", None),
-    ("Harbuor ships", "corrected", "harbour ships"),
+    ("Harbuor ships", "corrected", "Harbour ships"),
 ])  # fmt: skip
 def test_it_is_told_which_words_were_found(
     app: Flask, tenant: Tenant, q: str, matched: str, corrected: str | None
@@ -244,6 +244,18 @@ def test_every_search_has_an_id_of_its_own_that_names_its_site_and_query(app: Fl
     for query_id in (first, second):
         secret = app.extensions["runtime"].settings.secret_key
         assert read_query_id(secret, tenant.site_id, query_id, now()) == "harbour ships"
+
+
+def test_clicks_name_the_search_that_found_the_document(app: Flask, tenant: Tenant) -> None:
+    tenant.index(page(1, title="Ships of the harbour"))
+    for q in ("harbour", "harbour zeppelin"):
+        click = {"query_id": tenant.find(q)["query_id"], "id": "page-1", "position": 1}
+        assert tenant.public.post("/api/v1/click", json=click).status_code == 200
+
+    app.extensions["runtime"].events.flush()
+    analytics = tenant.private.get("/api/analytics?period=7d").get_json()
+    assert analytics["clicks"] == 2
+    assert [entry["query"] for entry in analytics["partial_queries"]] == ["harbour zeppelin"]
 
 
 def test_a_failed_search_is_not_charged(tenant: Tenant) -> None:

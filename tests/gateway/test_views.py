@@ -428,6 +428,16 @@ def test_every_search_of_several_has_metadata_of_its_own(tenant: Tenant, gateway
     assert all("metadata" not in result for result in gateway.multi(*queries).get_json()["results"])
 
 
+def test_a_click_names_its_search_by_the_id_that_the_gateway_tells(tenant: Tenant, gateway: Gateway) -> None:
+    tenant.index(page(1, title="Bicycle"))
+    answer = gateway.send({"q": "bicycle"}, headers={"Meili-Include-Metadata": "true"}).get_json()
+
+    click = {"query_id": answer["metadata"]["queryUid"], "id": answer["hits"][0]["id"]}
+    assert gateway.client.post("/api/v1/click", json=click).status_code == 200
+    tenant.app.extensions["runtime"].events.flush()
+    assert tenant.private.get("/api/analytics?period=7d").get_json()["clicks"] == 1
+
+
 # --- suggestions
 
 

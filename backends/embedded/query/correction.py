@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
@@ -13,9 +14,11 @@ from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.relaxations import required_clauses
 from backends.embedded.query.terms import ResolvedQuery, ResolvedTerm
 from backends.embedded.query.variants import TermVariant
-from backends.text import WORD
+from backends.text import WORD, in_case_of
 
 Must = tantivy.Occur.Must
+_MOST_READ = 100_000
+"""Characters of a text that are looked through for a word with its accents."""
 
 
 def corrected_text(resolved: ResolvedQuery, condition: tantivy.Query | None) -> str | None:
@@ -38,7 +41,12 @@ def corrected_text(resolved: ResolvedQuery, condition: tantivy.Query | None) -> 
         for old, new in zip(required[at].query_term.terms, variant.terms, strict=True)
         if old != new
     }
-    return WORD.sub(lambda match: changed.get(fold(match[0]), match[0]), resolved.text)
+
+    def shown(match: re.Match[str]) -> str:
+        word = changed.get(fold(match[0]))
+        return match[0] if word is None else in_case_of(match[0], word)
+
+    return WORD.sub(shown, resolved.text)
 
 
 def _replacements(resolved: ResolvedQuery, term: ResolvedTerm) -> list[TermVariant]:
@@ -96,6 +104,6 @@ def _written_forms(snapshot: Snapshot, fields: Sequence[str], term: str) -> Iter
         query = tantivy.Query.term_query(snapshot.schema, field, term)
         for _, address in snapshot.searcher.search(query, limit=1, count=False).hits:
             text = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))[field]
-            words = () if text.isascii() else WORD.finditer(text)
+            words = () if text.isascii() else WORD.finditer(text, 0, _MOST_READ)
             yield from (match[0].lower() for match in words if fold(match[0]) == term)
             yield term

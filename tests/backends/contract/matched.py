@@ -43,8 +43,8 @@ class MatchedContract:
         ("documantation guide", CORRECTED, "documentation guide"),
         ("The Guide, documnetation", CORRECTED, "The Guide, documentation"),
         ("bannana bread -chery", CORRECTED, "banana bread -chery"),
-        ("Münhcen", CORRECTED, "münchen"),
-        ("chery crumbel", CORRECTED, "cherry crumble"),
+        ("Münhcen", CORRECTED, "München"),
+        ("CHERY crumbel", CORRECTED, "CHERRY crumble"),
     ])  # fmt: skip
     def test_a_search_tells_whether_a_document_has_every_word(
         self, case: Case, text: str, matched: Matched, corrected: str | None
@@ -104,7 +104,7 @@ class MatchedContract:
 
     def test_the_word_that_replaces_another_stands_in_a_document_with_all_others(self, case: Case) -> None:
         case.add(
-            *(page(f"search{number}", "Search", "a thing") for number in range(5)), page("perch", "A blue perch swims")
+            *(page(f"search{number}", "Search", "a thing") for number in range(5)), page("sherch", "A blue sherch swims")
         )
         assert case.search("thing serch").corrected_query == "thing search"
-        assert case.search("blue serch").corrected_query == "blue perch"
+        assert case.search("blue serch").corrected_query == "blue sherch"

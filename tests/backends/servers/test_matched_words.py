@@ -59,6 +59,12 @@ def test_only_words_that_may_be_mistyped_and_are_not_at_hand_are_asked_for(text:
     assert server.asked == [asked]
 
 
+def test_for_what_stands_far_behind_in_a_text_the_server_is_asked() -> None:
+    server = Server({"content": "found"})
+    assert told("word", {"content": "x " * 50_000 + "word"}, server) == (Matched.ALL, None)
+    assert server.asked == [[]]
+
+
 def test_without_a_hit_at_hand_all_words_are_asked_for() -> None:
     server = Server(GUIDE, ["search", "guide"])
     assert told("search guide", None, server) == (Matched.ALL, None)
@@ -66,7 +72,7 @@ def test_without_a_hit_at_hand_all_words_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("text", "corrected"), [
-    ("documantation", "documentation"), ("Guide, Documantation!", "Guide, documentation!"), ("Münhcen", "münchen"),
+    ("documantation", "documentation"), ("Guide, Documantation!", "Guide, Documentation!"), ("münhcen", "münchen"),
     ("documne", "documentation"), ("guied docmuentation", "guide documentation"), ("serach -guied", "search -guied"),
 ])  # fmt: skip
 def test_a_word_that_exists_nowhere_was_taken_for_the_most_similar_one_of_the_best_document(

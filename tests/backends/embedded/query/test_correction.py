@@ -15,9 +15,9 @@ def test_the_most_frequent_of_the_nearest_words_is_taken() -> None:
 
 
 @pytest.mark.parametrize(("written", "typed", "corrected"), [
-    ("Ein Café in München", "Müncehn", "münchen"), ("Une forêt près de l’hôtel", "foret horet", "foret forêt"),
+    ("Ein Café in München", "Müncehn", "München"), ("Une forêt près de l’hôtel", "foret horet", "foret forêt"),
     ("Наши документы", "докумнеты", "документы"), ("Read pg_settings first", "PG_seftings now", "PG_settings now"),
-    ("Install the strings.Truncate call", "strings.Trucnate", "strings.truncate"),
+    ("Install the strings.Truncate call", "strings.Trucnate", "strings.Truncate"),
 ])  # fmt: skip
 def test_a_word_is_shown_as_documents_have_it_and_the_rest_as_typed(written: str, typed: str, corrected: str) -> None:
     case = index_of(page("a", "Now", written))
