@@ -79,6 +79,8 @@ TABLE = [
     Row("POST", "/v1/report-usage", ANY_KEY, REPORT),
     Row("GET", "/api/analytics", MANAGING),
     Row("GET", "/api/analytics/query?site_id={site}&q=x", MANAGING),
+    Row("GET", "/api/analytics/inbox?site_id={site}", MANAGING),
+    Row("PUT", "/api/analytics/inbox", MANAGING, {"site_id": "{site}", "query": "x", "ignored": True}),
     Row("GET", "/dashboard", MANAGING),
     Row("GET", "/sites", MANAGING),
     Row("POST", "/sites", MANAGING, SITE, 201),
@@ -147,6 +149,8 @@ def filled(row: Row, owner: Tenant) -> tuple[str, Any]:
     body = row.body
     if isinstance(body, dict) and body.get("index") == "{index}":
         body = {**body, "index": owner.site["index"]}
+    if isinstance(body, dict) and body.get("site_id") == "{site}":
+        body = {**body, "site_id": int(site)}
     return row.path.replace("{site}", site).replace("{key}", key).format(**NOTHING), body
 
 

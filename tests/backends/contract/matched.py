@@ -104,7 +104,8 @@ class MatchedContract:
 
     def test_the_word_that_replaces_another_stands_in_a_document_with_all_others(self, case: Case) -> None:
         case.add(
-            *(page(f"search{number}", "Search", "a thing") for number in range(5)), page("sherch", "A blue sherch swims")
+            *(page(f"search{number}", "Search", "a thing") for number in range(5)),
+            page("sherch", "A sherch swims"),
         )
         assert case.search("thing serch").corrected_query == "thing search"
         assert case.search("blue serch").corrected_query == "blue sherch"
