@@ -203,7 +203,7 @@ class TypesenseBackend(ServerBackend):
             time.sleep(_POLL_SECONDS)
 
     def version(self) -> str:
-        with readable():
+        with translated(), readable():
             return str(self._transport.get("/debug", dict)["version"])
 
     # --- parts

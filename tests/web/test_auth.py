@@ -150,7 +150,7 @@ def filled(row: Row, owner: Tenant) -> tuple[str, Any]:
     if isinstance(body, dict) and body.get("index") == "{index}":
         body = {**body, "index": owner.site["index"]}
     if isinstance(body, dict) and body.get("site_id") == "{site}":
-        body = {**body, "site_id": int(site)}
+        body = {**body, "site_id": owner.site_id}
     return row.path.replace("{site}", site).replace("{key}", key).format(**NOTHING), body
 
 

@@ -103,9 +103,7 @@ class MatchedContract:
             assert case.search("apple xqzzyq", settings=settings, **options).matched is SOME
 
     def test_the_word_that_replaces_another_stands_in_a_document_with_all_others(self, case: Case) -> None:
-        case.add(
-            *(page(f"search{number}", "Search", "a thing") for number in range(5)),
-            page("sherch", "A sherch swims"),
-        )
+        searches = [page(f"search{number}", "Search", "a thing") for number in range(5)]
+        case.add(*searches, page("sherch", "A blue sherch swims"))
         assert case.search("thing serch").corrected_query == "thing search"
         assert case.search("blue serch").corrected_query == "blue sherch"
