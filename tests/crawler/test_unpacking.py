@@ -66,7 +66,7 @@ def test_a_bomb_within_a_bomb_is_unpacked_no_further_than_it_is_read() -> None:
 @pytest.mark.parametrize(
     ("packed", "encoding"),
     [
-        (gzip.compress(b"text" * 100)[:-20], "gzip"),
+        (gzip.compress(b"text" * 100, mtime=0)[:-20], "gzip"),
         (b"no gzip", "gzip"),
         (b"\x78\x9cno deflate", "deflate"),
         (b"text", "br"),
