@@ -4,8 +4,9 @@
 
 First table: a whole Flask request with two limits (a minute, a day) and the X-RateLimit headers, less the same
 request without any limit. Second table: one step of a store alone, with everything a search needs: three windows, a
-search charged to the day's quota, and the account's credential epoch. CPU is this process' own; a Redis server's is not
-in it, the waiting for it is in the wall time. Each figure is the best of several rounds, taken in turns.
+search charged to the day's quota, and the account's credential epoch; and the same while the visitor types, when keystrokes
+are one search. CPU is this process' own; a Redis server's is not in it, the waiting for it is in the wall time. Each
+figure is the best of several rounds, taken in turns.
 
 Without --redis, a redis-server found on the PATH is started on a port of its own and ended afterwards.
 """
@@ -26,12 +27,13 @@ from typing import NamedTuple
 import flask
 from flask_limiter import Limiter
 
-from app.counters import CounterStore, UsageReservation, WindowRequest, create_counters
+from app.counters import CounterStore, IntentRequest, UsageReservation, WindowRequest, create_counters
 from app.counters.limiter import RequestLimiter, RequestLimits
 
 ROUNDS = 7
 ACCOUNTS = 200
 PLENTY = 10**9
+WORD = "documentation"
 
 
 class Cost(NamedTuple):
@@ -99,8 +101,8 @@ def with_counters(store: CounterStore) -> Callable[[flask.Flask], None]:
     return prepare
 
 
-def search_step(store: CounterStore) -> Callable[[int], None]:
-    """One step as a search with a public key needs it."""
+def search_step(store: CounterStore, *, typing: bool = False) -> Callable[[int], None]:
+    """One step as a search with a public key needs it; with ``typing``, each visitor types a word letter by letter."""
     steps = [
         (
             (
@@ -115,7 +117,12 @@ def search_step(store: CounterStore) -> Callable[[int], None]:
 
     def call(number: int) -> None:
         windows, reserve = steps[number % ACCOUNTS]
-        store.consume(windows, reserve=reserve, credentials_of=reserve.account_id, now=time.time())
+        intent = None
+        if typing:
+            # The account's windows are counted when an intent begins, the visitor's always.
+            text = WORD[: 1 + number // ACCOUNTS % len(WORD)]
+            intent, windows = IntentRequest(windows[2].key, text, windows[:2]), windows[2:]
+        store.consume(windows, reserve=reserve, intent=intent, credentials_of=reserve.account_id, now=time.time())
 
     return call
 
@@ -191,7 +198,9 @@ def main() -> None:
         added = {name: cost.less(bare) for name, cost in costs.items()}
         print_table("Two limits and headers, added to a Flask request:", added, "Flask-Limiter, memory")
 
-        steps = measure({f"{name} step": search_step(store) for name, store in stores.items()}, options.requests)
+        calls = {f"{name} step": search_step(store) for name, store in stores.items()}
+        calls |= {f"{name} step, typing": search_step(store, typing=True) for name, store in stores.items()}
+        steps = measure(calls, options.requests)
         print_table("One step of the store: 3 windows, 1 search charged, 1 epoch:", steps, "SQLite step")
 
 
