@@ -4,9 +4,9 @@
 
 First table: a whole Flask request with two limits (a minute, a day) and the X-RateLimit headers, less the same
 request without any limit. Second table: one step of a store alone, with everything a search needs: three windows, a
-search charged to the day's quota, and the account's credential epoch; and the same while the visitor types, when keystrokes
-are one search. CPU is this process' own; a Redis server's is not in it, the waiting for it is in the wall time. Each
-figure is the best of several rounds, taken in turns.
+search charged to the day's quota, and the account's credential epoch; and the same while the visitor types, when
+keystrokes are one search. CPU is this process' own; a Redis server's is not in it, the waiting for it is in the wall
+time. Each figure is the best of several rounds, taken in turns.
 
 Without --redis, a redis-server found on the PATH is started on a port of its own and ended afterwards.
 """
