@@ -104,6 +104,6 @@ class MatchedContract:
 
     def test_the_word_that_replaces_another_stands_in_a_document_with_all_others(self, case: Case) -> None:
         searches = [page(f"search{number}", "Search", "a thing") for number in range(5)]
-        case.add(*searches, page("sherch", "A blue sherch swims"))
+        case.add(*searches, page("serph", "A blue serph swims"))
         assert case.search("thing serch").corrected_query == "thing search"
-        assert case.search("blue serch").corrected_query == "blue sherch"
+        assert case.search("blue serch").corrected_query == "blue serph"
