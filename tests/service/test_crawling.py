@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -90,6 +91,15 @@ def run_id(part: Runtime, website: Website) -> str:
     return run.id
 
 
+def priorities(server: Server) -> list[int]:
+    """The niceness of the processes that crawl for a service."""
+    found = []
+    for pid in crawling_pids(server):
+        with contextlib.suppress(ProcessLookupError):
+            found.append(os.getpriority(os.PRIO_PROCESS, pid))
+    return found
+
+
 def load(part: Runtime, run_id: str) -> SourceRun:
     with part.database.read() as session:
         return session.get_one(SourceRun, run_id)
@@ -98,9 +108,8 @@ def load(part: Runtime, run_id: str) -> SourceRun:
 def test_a_queued_run_is_done_by_a_process_of_low_priority_that_ends_afterwards(
     server: Server, part: Runtime, website: Website, run_id: str
 ) -> None:
-    until(lambda: bool(crawling_pids(server)), "a process starts")
-    (pid,) = crawling_pids(server)
-    until(lambda: os.getpriority(os.PRIO_PROCESS, pid) == NICENESS, "it has low priority")
+    # Both workers of the service may start one; the second one that comes ends at once.
+    until(lambda: priorities(server) == [NICENESS], "one process of low priority works")
     until(lambda: load(part, run_id).status == "finished", "the run finishes")
     until(lambda: not crawling_pids(server), "the process ends")
 
