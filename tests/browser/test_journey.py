@@ -52,7 +52,7 @@ def test_a_customer_registers_indexes_finds_reads_the_analytics_pauses_and_leave
         return "lighthose" in ann.text and "zeppelin" in ann.text
 
     ann.wait(analytics_know, "the searches never reached the analytics")
-    assert ann.texts("section[aria-labelledby=zero-title] tbody th") == ["zeppelin"]
+    assert ann.texts("section[aria-labelledby=zero_result_queries-title] tbody th") == ["zeppelin"]
     ann.go("/dashboard")
     ann.sees("2 searches in 30 days, 1 of them without results")
 
