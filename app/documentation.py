@@ -10,7 +10,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": ("search", "sources", "feeding", "analytics", "api", "widget", "gateway"),
-    "Running the service": ("operations", "engines"),
+    "Running the service": ("operations", "deployment", "upgrading", "engines"),
     "Developing the service": ("architecture", "contributing", "glossary", "benchmarks", "changelog"),
 }
 """Title of a group to its pages below ``/docs``, in reading order."""
