@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ MOST_EXPOSURE = 2.0
 
 def program(name: str) -> str:
     """Where a program is. Without it, the test is skipped; with CI set, it fails."""
-    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+    folders = (str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath), "/usr/sbin")
+    found = shutil.which(name, path=os.pathsep.join(folders))
     if found is None:
         if os.environ.get("CI"):
             pytest.fail(f"{name} is missing")
