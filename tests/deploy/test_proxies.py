@@ -59,7 +59,7 @@ def test_documents_and_searches_pass_through(proxy: Proxy, customer: Customer) -
 
 
 def test_a_bulk_request_may_be_larger_than_others(proxy: Proxy, customer: Customer) -> None:
-    body = {"documents": [document(1, "word " * 400_000)]}
+    body = {"documents": [document(number, "word " * 180_000) for number in range(2)]}
 
     sent = proxy.call("POST", "/api/v1/index/bulk", customer.tokens["private"], json=body)
     searched = proxy.call("POST", "/v1/search", customer.tokens["search"], json={"q": "x" * 2_000_000})
@@ -120,7 +120,7 @@ def test_slow_clients_hold_no_thread(proxy: Proxy, server: Server, customer: Cus
     context = ssl.create_default_context(cafile=str(proxy.certificates))
     head = (
         f"POST /api/v1/index/bulk HTTP/1.1\r\nHost: {target.netloc}\r\nContent-Type: application/json\r\n"
-        f"Authorization: Bearer {customer.tokens["private"]}\r\nContent-Length: 2000000\r\n\r\n"
+        f"Authorization: Bearer {customer.tokens['private']}\r\nContent-Length: 2000000\r\n\r\n"
     )
     with contextlib.ExitStack() as stack:
         for _ in range(6):
