@@ -63,15 +63,16 @@ def running_nginx(folder: Path, servers: Sequence[Server]) -> Iterator[Proxy]:
     site = re.sub(r"^.*listen \[::\].*\n", "", site, flags=re.MULTILINE)
     (folder / "site-search.conf").write_text(site)
     write_upstream(folder, servers)
-    temporary = " ".join(f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = " ".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
+    # As root, its workers would be another user, who may not enter the tests' folders.
+    user = "user root root;" if os.geteuid() == 0 else ""
     configuration = folder / "nginx.conf"
     configuration.write_text(
-        # As root, its workers would be another user, who may not enter the tests' folders.
-        f"{'user root root; ' if os.geteuid() == 0 else ''}daemon off; worker_processes 2; pid {folder}/nginx.pid; error_log {folder}/error.log;\n"
+        f"{user} daemon off; worker_processes 2; pid {folder}/nginx.pid; error_log {folder}/error.log;\n"
         f"events {{ worker_connections 1024; }}\n"
         f"http {{ {temporary} include {folder}/upstream.conf; include {folder}/site-search.conf; }}\n"
     )
-    folder.chmod(0o755)
     command = [program("nginx"), "-p", str(folder), "-e", f"{folder}/error.log", "-c", str(configuration)]
     checked = subprocess.run([*command, "-t"], capture_output=True, text=True, timeout=30, check=False)
     assert checked.returncode == 0, checked.stderr
@@ -81,12 +82,13 @@ def running_nginx(folder: Path, servers: Sequence[Server]) -> Iterator[Proxy]:
 
 def write_upstream(folder: Path, servers: Sequence[Server], down: Sequence[Server] = ()) -> None:
     """Tell nginx its servers."""
-    lines = "".join(
-        f"    server {each.base_url.removeprefix('http://')}{' down' if each in down else ''};\n" for each in servers
-    )
-    (folder / "upstream.conf").write_text(
-        text("nginx/upstream.conf").replace("    server 127.0.0.1:8000;\n", lines)
-    )
+    source = text("nginx/upstream.conf")
+    (one,) = re.findall(r"^ +server .*;\n", source, re.MULTILINE)
+    lines = ""
+    for each in servers:
+        line = one.replace("127.0.0.1:8000", each.base_url.removeprefix("http://"))
+        lines += line.replace(";", " down;") if each in down else line
+    (folder / "upstream.conf").write_text(source.replace(one, lines))
 
 
 @contextmanager
@@ -99,6 +101,8 @@ def running_caddy(folder: Path, server: Server) -> Iterator[Proxy]:
     assert head in site
     site = site.replace("{\n\tservers", "{\n\tadmin off\n\tauto_https off\n\tservers", 1)
     site = site.replace(head, f"{head}\ttls {pem} {key}\n\tbind 127.0.0.1\n")
+    # A start may take longer while a whole suite shares this machine.
+    site = site.replace("lb_try_duration 20s", "lb_try_duration 120s")
     configuration = folder / "Caddyfile"
     configuration.write_text(site)
     environment = {

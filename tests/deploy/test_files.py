@@ -157,7 +157,7 @@ def test_the_tables_are_made_before_the_service_starts() -> None:
 def test_the_port_is_the_same_everywhere() -> None:
     assert f"EXPOSE {PORT}\n" in CONTAINERFILE
     assert f"PORT={PORT} " in CONTAINERFILE
-    assert f"server 127.0.0.1:{PORT};" in text("nginx/upstream.conf")
+    assert f"server 127.0.0.1:{PORT} " in text("nginx/upstream.conf")
     assert f"server service:{PORT};" in text("nginx/upstream-compose.conf")
     assert f"{{$UPSTREAM:127.0.0.1:{PORT}}}" in CADDY
     assert compose(DEPLOY / "compose.single.yaml")["services"]["proxy"]["environment"]["UPSTREAM"] == f"service:{PORT}"

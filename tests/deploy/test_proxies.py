@@ -130,7 +130,8 @@ def test_slow_clients_hold_no_thread(proxy: Proxy, server: Server, customer: Cus
 
         bodies = [{"documents": [document(number, "word " * 20_000)]} for number in range(4)]
         answers = [
-            proxy.call("POST", "/api/v1/index/bulk", customer.tokens["private"], json=body).status_code for body in bodies
+            proxy.call("POST", "/api/v1/index/bulk", customer.tokens["private"], json=body).status_code
+            for body in bodies
         ]
 
         assert answers == [200] * 4

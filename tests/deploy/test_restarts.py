@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 import requests
 
 from tests.counters.conftest import RedisServer
-from tests.deploy.proxies import Proxy, running_nginx, write_upstream
+from tests.deploy.proxies import Proxy, running_caddy, running_nginx, write_upstream
 from tests.postgres import PostgresServer
 from tests.server import PROJECT, Server, running_server
 from tests.service.clients import Answer, NoAnswer, crowd, eventually, page, register
@@ -48,18 +49,28 @@ def kept_socket() -> Iterator[socket.socket]:
         yield listening
 
 
+AS_SYSTEMD = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "wsgi:app"])
+"""
+
+
 def start_on(listening: socket.socket, server: Server) -> None:
     """Start the service as systemd does, with the socket as its third descriptor."""
-    script = f"exec 3<&{listening.fileno()}; LISTEN_FDS=1 LISTEN_PID=$$ exec {sys.executable} -m gunicorn wsgi:app"
     with (server.folder / "server.log").open("ab") as log:
         server.process = subprocess.Popen(
-            ["sh", "-c", script], cwd=PROJECT, env=server.environment, stdout=log, stderr=subprocess.STDOUT,
-            pass_fds=[listening.fileno()], start_new_session=True,
+            [sys.executable, "-c", AS_SYSTEMD, str(listening.fileno())], cwd=PROJECT, env=server.environment,
+            stdout=log, stderr=subprocess.STDOUT, pass_fds=[listening.fileno()], start_new_session=True,
         )  # fmt: skip
 
 
 def test_a_restart_behind_the_socket_refuses_nobody(tmp_path: Path) -> None:
-    with running_server(tmp_path, workers=2, trusted_proxies=1, default_plan="business") as server, kept_socket() as kept:
+    with (
+        running_server(tmp_path, workers=2, trusted_proxies=1, default_plan="business") as server,
+        kept_socket() as kept,
+    ):
         customer = register([server], "ann@example.com")
         server.set_plan(customer.email, "business", requests_per_minute="unlimited")
         assert customer.private.index(page(1)).status == 200
@@ -69,15 +80,34 @@ def test_a_restart_behind_the_socket_refuses_nobody(tmp_path: Path) -> None:
 
         with crowd(4, lambda number: customer.search.search(f"page {number}"), pause_seconds=0.02) as searches:
             searches.wait_for(50)
-            for _ in range(2):
-                server.stop()
-                start_on(kept, server)
-                searches.wait_for(50)
+            server.stop()
+            start_on(kept, server)
+            searches.wait_for(50)
 
         assert searches.unanswered == []
         assert {answer.status for _, answer in searches.answers} == {200}
         server.stop()
         assert len(counted_queries(server)) == len(searches.answers)
+
+
+def test_nginx_says_for_a_service_that_is_away_what_the_service_would(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", workers=1) as server, running_nginx(tmp_path / "nginx", [server]) as proxy:
+        server.stop()
+
+        answer = proxy.call("GET", "/v1/search?q=page")
+
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    assert (answer.json()["error"], answer.json()["retry_after"]) == ("server_busy", 5)
+
+
+def test_caddy_holds_requests_while_the_service_restarts(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", workers=1) as server, running_caddy(tmp_path / "caddy", server) as proxy:
+        server.stop()
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(proxy.call, "GET", "/v1/search?q=page", "svc_srch_unknown") for _ in range(4)]
+            server.start()
+
+    assert [each.result().json()["error"] for each in asked] == ["invalid_api_key"] * 4
 
 
 def ask(proxy: Proxy, method: str, path: str, token: str, body: object = None) -> Answer:
