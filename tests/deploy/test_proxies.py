@@ -76,7 +76,7 @@ def test_a_bulk_request_that_is_too_large_is_told_so(proxy: Proxy, customer: Cus
     assert (answer.status_code, answer.json()["error"]) == (413, "payload_too_large")
 
 
-def test_visitors_are_told_apart_by_their_own_addresses(proxy: Proxy, server: Server) -> None:
+def test_a_visitor_counts_by_the_address_that_is_its_own(proxy: Proxy, server: Server) -> None:
     """A header that a client makes up does not put it into another's place."""
 
     def remaining(**headers: str) -> int:
