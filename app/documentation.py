@@ -9,9 +9,11 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Using the service": ("search", "sources", "feeding", "analytics", "api", "widget", "gateway"),
-    "Running the service": ("operations", "engines"),
-    "Developing the service": ("architecture", "contributing", "glossary", "benchmarks", "changelog"),
+    "Using the service": (
+        "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "api", "gateway", "limits",
+        "errors", "changelog",
+    ),
+    "Operating it": ("operations", "engines", "architecture", "contributing", "benchmarks", "glossary"),
 }
 """Title of a group to its pages below ``/docs``, in reading order."""
 

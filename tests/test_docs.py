@@ -47,7 +47,7 @@ def test_a_setting_is_told_as_the_table_says(name: str) -> None:
 
 @pytest.mark.parametrize("code", ErrorCode)
 def test_every_error_code_is_told_beside_its_status(code: ErrorCode) -> None:
-    rows = [line for line in section("docs/api.md", "Errors").splitlines() if line.startswith("|")]
+    rows = [line for line in section("docs/errors.md", "Errors").splitlines() if line.startswith("|")]
     lines = [line for line in rows if f"`{code.value}`" in line]
     assert any(str(STATUS[code]) in line.split("|")[1] for line in lines)
 
@@ -87,7 +87,7 @@ def test_the_plans_are_the_ones_shipped() -> None:
             limits.sites,
         ]  # fmt: skip
         cells = " | ".join("unlimited" if value is None else f"{value:,}" for value in values)
-        assert f"| {name} | {cells} |" in section("docs/api.md", "Plans")
+        assert f"| {name} | {cells} |" in section("docs/limits.md", "Plans")
 
 
 QUERIES: list[tuple[str, str, set[str]]] = [
@@ -148,7 +148,7 @@ def test_the_first_commands_are_the_makefiles() -> None:
 def test_a_script_of_the_documentation_is_the_one_that_is_tested(file: Path) -> None:
     language = {".mjs": "js", ".php": "php", ".py": "python"}[file.suffix]
     script = file.read_text()
-    assert f"```{language}\n{script}```\n" in PAGES["docs/feeding.md"]
+    assert f"```{language}\n{script}```\n" in PAGES["docs/sync.md"]
     assert len(script.splitlines()) < 60
 
 
@@ -192,7 +192,7 @@ def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
 
 
 def test_the_error_example_is_what_the_service_answers(tenant: Tenant) -> None:
-    shown = json.loads(re.search(r"```json\n(\{\"error\".*?)```", PAGES["docs/api.md"], re.DOTALL)[1])  # type: ignore[index]
+    shown = json.loads(re.search(r"```json\n(\{\"error\".*?)```", PAGES["docs/errors.md"], re.DOTALL)[1])  # type: ignore[index]
     good = {"id": "x", "title": "", "content": "", "url": "/"}
     bad = {name: value for name, value in good.items() if name != "id"}
 
