@@ -12,9 +12,10 @@ import pytest
 from flask import Flask
 
 from app.config import SERVER_SETTINGS, SETTINGS
-from app.documentation import GROUPS, MOVED_SECTIONS, README as README_PAGE, REFERENCE, anchor_of, documentation_files
-from app.errors import STATUS, ErrorCode
 from app.crawler.values import MAX_PAGE_BYTES
+from app.documentation import GROUPS, MOVED_SECTIONS, REFERENCE, anchor_of, documentation_files
+from app.documentation import README as README_PAGE
+from app.errors import STATUS, ErrorCode
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services.search import MAX_SORT_KEYS
 from app.services.sources.sources import MAX_SOURCES
@@ -61,10 +62,9 @@ def test_a_setting_is_told_as_the_table_says(name: str) -> None:
 
 @pytest.mark.parametrize("code", ErrorCode)
 def test_every_error_code_is_told_beside_its_status(code: ErrorCode) -> None:
-    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in section("docs/errors.md", "Codes").splitlines()]
-    told = [(status, meaning, remedy) for status, name, meaning, remedy in filter(None, rows) if name == f"`{code.value}`"]
-    assert len(told) == 1
-    status, meaning, remedy = told[0]
+    table = [row.split("|") for row in section("docs/errors.md", "Codes").splitlines() if row.startswith("|")]
+    rows = [[cell.strip() for cell in row[1:-1]] for row in table]
+    ((status, _, meaning, remedy),) = (row for row in rows if row[1] == f"`{code.value}`")
     assert status == str(STATUS[code])
     assert meaning.endswith(".")
     assert remedy.endswith(".")
@@ -251,7 +251,7 @@ def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
             assert [hit["id"] for hit in response.get_json()["results"]["hits"]] == ["1"]
         if "q=lighthose" in path:
             (hit,) = response.get_json()["results"]["hits"]
-            assert (hit["id"], hit["_formatted"]["title"]) == ("start-1", "<mark>Lighthouse</mark> tours")
+            assert (hit["id"], hit["_formatted"]["title"]) == ("start-1", "<em>Lighthouse</em> tours")
         if body and '"enter"' in body:
             assert [hit["id"] for hit in response.get_json()["results"]["hits"]] == ["start-2"]
         if body and '"start-1"' in body and path.endswith("/bulk"):
@@ -312,8 +312,8 @@ def test_every_page_is_in_the_contents_and_reached_from_the_readme() -> None:
 
 
 def test_sections_that_moved_are_found_where_they_are() -> None:
-    for page, moved in MOVED_SECTIONS.items():
-        assert set(headings(PAGES[f"docs/{page}.md"])).isdisjoint(moved), page
+    for former, moved in MOVED_SECTIONS.items():
+        assert set(headings(PAGES[f"docs/{former}.md"])).isdisjoint(moved), former
         for target in moved.values():
             name, _, anchor = target.partition("#")
             assert not anchor or anchor in headings(PAGES[f"docs/{name}.md"]), target

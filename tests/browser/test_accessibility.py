@@ -20,7 +20,17 @@ from tests.server import Server
 pytestmark = pytest.mark.browser
 
 LOOKS = [("light", 1200), ("dark", 360)]
-OPEN = ["/", "/login", "/register", "/docs", "/docs/widget", "/docs/gateway", "/docs/reference", "/docs/reference/documents", "/nope"]
+OPEN = [
+    "/",
+    "/login",
+    "/register",
+    "/docs",
+    "/docs/widget",
+    "/docs/gateway",
+    "/docs/reference",
+    "/docs/reference/documents",
+    "/nope",
+]
 MINE = [
     "/",
     "/dashboard",

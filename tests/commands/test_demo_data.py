@@ -50,7 +50,7 @@ def test_its_site_holds_the_pages_of_the_documentation(app: Flask) -> None:
     reference = {f"reference/{name}" for name in ("keys", "documents", "schemas")}
     assert set(found) >= {f"{BASE_URL}/docs/{name}" for name in [*documentation_files(), "reference", *reference]}
     assert f"{len(found)} pages of the documentation were crawled" in text
-    assert "quota" in str(found[f"{BASE_URL}/docs/limits"]["content"])
+    assert "Quotas belong to the account" in str(found[f"{BASE_URL}/docs/limits"]["content"])
 
 
 def test_the_documentation_is_searched_with_its_public_key(app: Flask) -> None:

@@ -179,10 +179,10 @@ def _javascript(call: Call) -> str:
     elif call.body is not None:
         options.append("body: " + _quoted(call.body))
     given = "".join(f"  {option},\n" for option in options)
-    shown = "response.json()" if call.answers_json else "response.text()"
+    shown = "JSON.stringify(await response.json(), null, 2)" if call.answers_json else "await response.text()"
     return (
         f"const response = await fetch({_quoted(call.address)}" + (f", {{\n{given}}}" if options else "") + ");\n"
-        f"if (!response.ok) throw new Error(await response.text());\nconsole.log(await {shown});"
+        f"if (!response.ok) throw new Error(await response.text());\nconsole.log({shown});"
     )
 
 

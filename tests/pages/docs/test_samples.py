@@ -55,7 +55,7 @@ CHECKERS = {
 """What reads all programs of a language at once, without running them."""
 
 HARD: dict[str, object] = {
-    "quotes": "it's \"so\" \\ `$HOME` ${x} $(y)",
+    "quotes": 'it\'s "so" \\ `$HOME` ${x} $(y)',
     "lines": "one\ntwo\t$three\r\n",
     "letters": "Öffnungszeiten 你好 🚢 <script>",
     "nothing": None,
@@ -191,7 +191,7 @@ class Listener:
 @LANGUAGE
 def test_values_arrive_as_they_are(tmp_path: Path, language: str) -> None:
     listener = Listener()
-    text = "id,title,content,url\n1,\"It's $5, or \"\"free\"\"\",\\ Öl\r\n,/a\n"
+    text = 'id,title,content,url\n1,"It\'s $5, or ""free""",\\ Öl\r\n,/a\n'
     with serving(listener) as address:
         calls = [
             Call("PATCH", f"{address}/x", {"q": "a b&c=d'\""}, token=ANY_KEY, body=HARD),
