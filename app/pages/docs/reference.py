@@ -168,7 +168,7 @@ def _read_operation(path: str, verb: str, described: Document, shared: list[Docu
         name=described["operationId"],
         method=method,
         path=path,
-        title=described.get("summary", described["operationId"]).rstrip("."),
+        title=str(described.get("summary", described["operationId"])).rstrip("."),
         description=described.get("description", ""),
         callers=[CALLERS[name] for name in schemes if name in CALLERS],
         parameters=parameters,
