@@ -97,7 +97,7 @@ def _put_source(part: Runtime, kept: dict[str, Any], base_url: str) -> str:
         "include": ["/docs", "/docs/*"],
         "exclude": [],
         # What each operation repeats would come before the page that is about it.
-        "selectors": {"remove": ".samples, .your-key, .errors"},
+        "selectors": {"remove": ".samples, .your-key, .errors, .copy"},
         "updated_at": moment,
     }
     with part.database.write() as session:

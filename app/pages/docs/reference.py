@@ -85,6 +85,7 @@ class Operation:
     """One method of one address.
 
     Attributes:
+        title: The first sentence of its summary, which the description continues.
         callers: Who may call it; empty for everybody.
         body: Name of the body's schema.
         fields: The body's fields.
@@ -161,6 +162,7 @@ def _read_operation(path: str, verb: str, described: Document, shared: list[Docu
     schemes = [name for need in described.get("security", []) for name in need]
     token = ANY_KEY if set(_KEYS) & set(schemes) else ENGINE_KEY if "engineKey" in schemes else ""
     method = verb.upper()
+    title, _, rest = str(described.get("summary", described["operationId"])).rstrip(".").partition(". ")
     answers = [_read_answer(status, answer, schemas) for status, answer in sorted(described["responses"].items())]
     bodies = {kind: value if isinstance(value, str) else pretty_json(value) for kind, value in examples.items()}
     kind = _JSON if _JSON in examples else next(iter(examples), _JSON)
@@ -168,8 +170,8 @@ def _read_operation(path: str, verb: str, described: Document, shared: list[Docu
         name=described["operationId"],
         method=method,
         path=path,
-        title=str(described.get("summary", described["operationId"])).rstrip("."),
-        description=described.get("description", ""),
+        title=title,
+        description=" ".join(filter(None, (f"{rest}." if rest else "", described.get("description", "")))),
         callers=[CALLERS[name] for name in schemes if name in CALLERS],
         parameters=parameters,
         body=type_link(schema),

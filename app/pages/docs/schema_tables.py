@@ -191,6 +191,8 @@ def examples_of(schema: Schema, schemas: Schema, name: str = "", depth: int = 0)
         return {field: examples_of(schema["properties"][field], schemas, field, depth + 1) for field in wanted}
     if "example" in schema or name in EXAMPLES:
         return schema.get("example", EXAMPLES.get(name))
+    if name.endswith("_at"):
+        return EXAMPLES["expires_at"]
     choices = [*schema.get("allOf", ()), *schema.get("oneOf", ()), *schema.get("anyOf", ())]
     if choices:
         return examples_of(choices[0], schemas, name, depth)

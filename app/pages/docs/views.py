@@ -17,7 +17,7 @@ from app.pages.docs.code_blocks import mark_keys
 from app.pages.docs.markdown import MarkdownPage, render_markdown
 from app.pages.docs.reference import BASE_URL, Reference, read_reference
 from app.pages.docs.samples import LANGUAGES
-from app.pages.layout import render
+from app.pages.layout import code_spans, render
 from app.runtime import runtime
 from app.services.sites import list_sites
 from app.web.auth import Caller
@@ -104,7 +104,7 @@ def show_docs_reference(name: str) -> Response:
         "docs_reference.html",
         f"{REFERENCE}/{name}",
         group=group,
-        sections=[(f"operation-{operation.name}", operation.title) for operation in group.operations],
+        sections=[(f"operation-{operation.name}", code_spans(operation.title)) for operation in group.operations],
         languages=LANGUAGES,
         language=_language(),
         mark_keys=mark_keys,
