@@ -37,31 +37,52 @@
   const form = document.getElementById("docs-key-form");
   const field = document.getElementById("docs-key");
   const told = document.getElementById("docs-key-told");
-  const places = [...document.querySelectorAll("code .key")].map((place) => ({ place, placeholder: place.textContent }));
+  const places = [...document.querySelectorAll("code .own")].map((place) => ({ place, placeholder: place.textContent }));
 
   const readKey = () => sessionStorage.getItem("docs-key") ?? "";
 
-  function keepKey(key) {
-    if (key) sessionStorage.setItem("docs-key", key);
-    else sessionStorage.removeItem("docs-key");
+  /** What the reader has in place of a placeholder; empty if that is not known. */
+  function ownValue(placeholder) {
+    const key = readKey();
+    const site = sessionStorage.getItem("docs-site") ?? "";
+    if (placeholder === "YOUR_SITE") return site;
+    if (placeholder === "YOUR_INDEX") return site && `site_${site}`;
+    // The guide's commands need a private key; what is no key at all stays out of code.
+    return (placeholder.startsWith("svc_prv_") ? /^svc_prv_\w+$/ : /^svc_\w+$/).test(key) ? key : "";
+  }
+
+  function keep(key, site) {
+    for (const [name, value] of [["docs-key", key], ["docs-site", site]]) {
+      if (value) sessionStorage.setItem(name, value);
+      else sessionStorage.removeItem(name);
+    }
     fillIn();
   }
 
   function fillIn() {
-    const key = readKey();
-    for (const { place, placeholder } of places) {
-      // The guide's commands need a private key; what is no key at all stays out of code.
-      const fits = placeholder.startsWith("svc_prv_") ? /^svc_prv_\w+$/.test(key) : /^svc_\w+$/.test(key);
-      place.textContent = fits ? key : placeholder;
+    for (const { place, placeholder } of places) place.textContent = ownValue(placeholder) || placeholder;
+    for (const input of document.querySelectorAll("[data-own]")) input.value = ownValue(input.dataset.own);
+  }
+
+  /** Ask which site a key is for, and whether it works at all. */
+  async function lookUp(key) {
+    told.textContent = "";
+    if (!key) return;
+    try {
+      const answer = await fetch("/v1/client-info", { headers: { Authorization: `Bearer ${key}` }, credentials: "omit" });
+      const info = await answer.json();
+      if (field.value.trim() !== key) return; // Another key was put in meanwhile.
+      told.textContent = answer.ok ? `The key works; its site is ${info.domain}.` : info.message;
+      if (answer.ok) keep(key, /^site_(\d+)$/.exec(info.index)?.[1]);
+    } catch (error) {
+      told.textContent = `No answer: ${error.message}`;
     }
   }
 
   if (form) {
     field.value = readKey();
-    field.addEventListener("input", () => {
-      told.textContent = "";
-      keepKey(field.value.trim());
-    });
+    field.addEventListener("input", () => keep(field.value.trim(), ""));
+    field.addEventListener("change", () => lookUp(field.value.trim()));
     form.addEventListener("submit", (event) => event.preventDefault());
     document.getElementById("docs-make")?.addEventListener("click", makeKey);
   }
@@ -88,9 +109,7 @@
       const expires_at = new Date(Date.now() + DAY_MS).toISOString();
       const made = await manage(`/api/sites/${site}/keys`, "POST", { name: TRIAL_NAME, type: "private", expires_at });
       field.value = made.api_key;
-      keepKey(made.api_key);
-      for (const input of document.querySelectorAll('.trial input[name="path.site_id"]')) input.value = site;
-      sessionStorage.setItem("docs-site", site);
+      keep(made.api_key, site);
       told.textContent = "Made. It is in the code below, and ends in a day.";
     } catch (error) {
       told.textContent = error.message;
@@ -123,12 +142,17 @@
   function parameterField(operation, parameter) {
     const id = `${operation.name}-${parameter.in}-${parameter.name}`;
     const name = `${parameter.in}.${parameter.name}`;
-    const own = name === "path.site_id" ? sessionStorage.getItem("docs-site") : null;
-    const example = own ?? parameter.example;
     const input = parameter.choices.length
       ? make("select", { name }, ...(parameter.required ? [] : [make("option", { value: "" }, "–")]), ...parameter.choices.map((value) => make("option", { value }, value)))
       : make("input", { name, type: "text", autocomplete: "off", spellcheck: "false", required: parameter.required });
-    if (example) input.value = example;
+    if (parameter.example.startsWith("YOUR_")) {
+      input.dataset.own = parameter.example;
+      input.value = ownValue(parameter.example);
+    } else if (parameter.required) {
+      input.value = parameter.example;
+    } else {
+      input.placeholder = parameter.example;
+    }
     return labelled(id, [parameter.name, parameter.required ? "" : " (optional)"].join(""), input);
   }
 

@@ -101,6 +101,7 @@ def test_a_customer_makes_a_key_and_calls_the_api_from_the_page(server: Server, 
     reader.go("/docs/reference/keys")
     assert reader.find("#docs-key").get_attribute("value") == first
     assert first in reader.sample("listKeys")
+    assert f"/api/sites/{customer.site_id}/keys" in reader.sample("listKeys")
     trial = reader.trial("listKeys")
     assert reader.find(f"{trial} [name='path.site_id']").get_attribute("value") == str(customer.site_id)
     reader.send(trial)
@@ -123,9 +124,11 @@ def test_the_gateway_is_tried_with_an_engine_key_made_of_the_readers_key(server:
     reader.go("/docs/reference/engine")
     reader.click("#docs-make")
     reader.sees("It is in the code below")
-    trial = reader.trial("engineSuggestByQuery")
+    trial = reader.trial("engineSearchByQuery")
+    reader.find(f"{trial} [name='query.q']").send_keys("lighthouse")
     reader.send(trial)
     reader.sees_answer(trial, "200 OK in ")
+    assert "Opening hours" in reader.find(f"{trial} .answer pre").text
 
 
 def test_a_stranger_is_told_what_is_missing_and_what_is_wrong(reader: Reader) -> None:
@@ -138,6 +141,18 @@ def test_a_stranger_is_told_what_is_missing_and_what_is_wrong(reader: Reader) ->
     reader.send(trial)
     reader.sees_answer(trial, "401 ")
     assert "invalid_api_key" in reader.find(f"{trial} .answer pre").text
+
+
+def test_a_key_that_is_pasted_says_whose_it_is(server: Server, reader: Reader) -> None:
+    customer = Customer(server, "pasted@example.com")
+    reader.go("/docs/reference/keys")
+    assert "/api/sites/YOUR_SITE/keys" in reader.sample("listKeys")
+    reader.find("#docs-key").send_keys(customer.private_key + "\t")
+    reader.sees("The key works; its site is museum.example.com.")
+    assert f"/api/sites/{customer.site_id}/keys" in reader.sample("listKeys")
+    reader.find("#docs-key").send_keys("x\t")
+    reader.sees("The API key is invalid.")
+    assert "/api/sites/YOUR_SITE/keys" in reader.sample("listKeys")
 
 
 def test_the_language_of_samples_stays_chosen(reader: Reader) -> None:

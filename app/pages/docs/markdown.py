@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from app.documentation import README, anchor_of
-from app.pages.docs.code_blocks import mark_keys
+from app.pages.docs.code_blocks import mark_own
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
@@ -116,6 +116,6 @@ def _close_heading(self: Any, tokens: Sequence[Token], index: int, options: Any,
 
 def _code(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     """Code as the pages' own: it can be copied, and scrolled by keyboard."""
-    code = mark_keys(tokens[index].content.rstrip())
+    code = mark_own(tokens[index].content.rstrip())
     button = '<button type="button" class="copy" data-copy hidden>Copy</button>'
     return f'<div class="code"><pre tabindex="0"><code>{code}</code></pre>{button}</div>\n'

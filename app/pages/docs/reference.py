@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.pages.docs.code_blocks import ANY_KEY
+from app.pages.docs.code_blocks import ANY_KEY, INDEX, SITE
 from app.pages.docs.samples import Call, pretty_json, write_samples
 from app.pages.docs.schema_tables import (
     EXAMPLES,
@@ -27,6 +27,9 @@ BASE_URL = "https://search.example.com"
 
 ENGINE_KEY = "YOUR_ENGINE_KEY"
 """What stands for an engine key in samples."""
+
+_OWN = {("path", "site_id"): SITE, ("query", "site_id"): SITE, ("path", "uid"): INDEX}
+"""Place and name of the parameters whose value is the reader's own, to what stands for it."""
 
 CALLERS = {
     "publicKey": "a public key",
@@ -172,7 +175,12 @@ def _read_operation(path: str, verb: str, described: Document, shared: list[Docu
         path=path,
         title=title,
         description=" ".join(filter(None, (f"{rest}." if rest else "", described.get("description", "")))),
-        callers=[CALLERS[name] for name in schemes if name in CALLERS],
+        callers=[
+            _describe_caller(name, scopes)
+            for need in described.get("security", [])
+            for name, scopes in need.items()
+            if name in CALLERS
+        ],
         parameters=parameters,
         body=type_link(schema),
         fields=read_rows(schema or {}, schemas),
@@ -216,6 +224,10 @@ def _read_operation(path: str, verb: str, described: Document, shared: list[Docu
     )
 
 
+def _describe_caller(name: str, scopes: Sequence[str]) -> str:
+    return f"{CALLERS[name]} with the scope {', '.join(scopes)}" if scopes else CALLERS[name]
+
+
 def _answers_json(described: Document) -> bool:
     """Tell whether a success has a JSON body."""
     return any(_JSON in answer.get("content", {}) for status, answer in described["responses"].items() if status < "4")
@@ -239,6 +251,9 @@ def _read_parameter(parameter: Document) -> Parameter:
 
 def _value_of(parameter: Document) -> str:
     """The value of a parameter in samples; empty if they do without it."""
+    own = _OWN.get((parameter["in"], parameter["name"]))
+    if own is not None:
+        return own if parameter.get("required") else ""
     schema = parameter.get("schema", {})
     for source in (parameter, schema):
         for value in (source.get("example"), *_values_of_examples(source.get("examples"))):

@@ -13,7 +13,7 @@ from markupsafe import escape
 
 from app.documentation import GROUPS, MOVED_SECTIONS, REFERENCE, documentation_files, documentation_image
 from app.errors import ApiError, ErrorCode
-from app.pages.docs.code_blocks import mark_keys
+from app.pages.docs.code_blocks import mark_own
 from app.pages.docs.markdown import MarkdownPage, render_markdown
 from app.pages.docs.reference import BASE_URL, Reference, read_reference
 from app.pages.docs.samples import LANGUAGES
@@ -107,7 +107,7 @@ def show_docs_reference(name: str) -> Response:
         sections=[(f"operation-{operation.name}", code_spans(operation.title)) for operation in group.operations],
         languages=LANGUAGES,
         language=_language(),
-        mark_keys=mark_keys,
+        mark_own=mark_own,
         sites=_sites(),
     )
 

@@ -100,6 +100,24 @@ def test_parameters_have_the_values_that_the_document_gives() -> None:
     assert trial["d"]["choices"] == ["p", "q"]
 
 
+def test_the_readers_own_site_stands_where_the_document_has_an_example() -> None:
+    site = {"name": "site_id", "schema": {"type": "integer"}, "example": 1}
+    parameters = [
+        {"in": "path", "required": True, **site},
+        {"in": "path", "required": True, "name": "uid", "schema": {"type": "string"}, "example": "site_1"},
+    ]
+    path = "/sites/{site_id}/indexes/{uid}"
+    needed = read_one({"parameters": [*parameters, {"in": "query", "required": True, **site}]}, path)
+    optional = read_one({"parameters": [*parameters, {"in": "query", **site}]}, path)
+    assert "/sites/YOUR_SITE/indexes/YOUR_INDEX?site_id=YOUR_SITE'" in needed.samples["curl"]
+    assert "/sites/YOUR_SITE/indexes/YOUR_INDEX'" in optional.samples["curl"]
+
+
+def test_the_scope_that_a_private_key_needs_is_named() -> None:
+    shown = read_one({"security": [{"privateKey": ["documents"]}, {"session": [], "csrfToken": []}]})
+    assert shown.callers == ["a private key with the scope documents", "a session"]
+
+
 @pytest.mark.parametrize(
     ("security", "token"),
     [

@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 
 from app.documentation import GROUPS, REFERENCE, anchor_of, documentation_files
-from app.pages.docs.code_blocks import mark_keys
+from app.pages.docs.code_blocks import mark_own
 from app.pages.docs.markdown import render_markdown
 from app.web.openapi import document
 from tests.conftest import close_app, make_app, make_settings
@@ -187,8 +187,8 @@ def test_a_key_is_never_in_the_page_and_the_page_in_no_cache(person: Person, pas
     for reader in (person, passer_by):
         for path in (KEYS, "/docs/start"):
             shown = reader.go(path)
-            assert {found.text for found in shown.all("span", class_="key")} <= {"YOUR_KEY", "svc_prv_…"}
-            assert shown.all("span", class_="key")
+            assert {found.text for found in shown.all("span", class_="own")} <= {"YOUR_KEY", "YOUR_SITE", "svc_prv_…"}
+            assert shown.all("span", class_="own")
             assert not re.search(r"svc_(prv|srch|pub)_\w", reader.response.get_data(as_text=True))
             assert reader.response.headers["Cache-Control"] == "no-store"
 
@@ -292,11 +292,11 @@ def test_the_lead_is_the_first_paragraph_as_text() -> None:
 
 
 def test_what_stands_for_a_key_is_marked_in_code_alone() -> None:
-    assert mark_keys('curl -H "Bearer YOUR_KEY" <x>') == (
-        'curl -H &#34;Bearer <span class="key">YOUR_KEY</span>&#34; &lt;x&gt;'
+    assert mark_own('curl -H "Bearer YOUR_KEY" <x>') == (
+        'curl -H &#34;Bearer <span class="own">YOUR_KEY</span>&#34; &lt;x&gt;'
     )
     shown = render_markdown("`svc_prv_…`\n\n```sh\nexport KEY=svc_prv_…\n```\n").html
-    assert shown.count('<span class="key">svc_prv_…</span>') == 1
+    assert shown.count('<span class="own">svc_prv_…</span>') == 1
 
 
 def test_anchors_are_made_of_headings() -> None:
