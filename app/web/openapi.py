@@ -14,13 +14,17 @@ from flask import Flask, current_app
 from flask_smorest import Api
 from flask_smorest import Blueprint as SmorestBlueprint
 from marshmallow import Schema
+from marshmallow.fields import Field
 
 from app.errors import STATUS, ErrorCode
 from app.web.auth import Access
+from app.web.examples.document import add_examples
+from app.web.examples.errors import ERRORS
 from app.web.parsing import StrictParser
 from app.web.policy import OPEN, OperationPolicy, set_policy
-from schemas.documents import DocumentSchema, DocumentsField
+from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema, DocumentsField
 from schemas.errors import ErrorSchema, RateLimitErrorSchema
+from schemas.gateway.searches import MAX_QUERIES, EngineQuerySchema, Queries
 from schemas.search import NamesOrList
 from schemas.search_settings import ItemList
 from schemas.validation.documents import MAX_BATCH
@@ -170,15 +174,16 @@ def error_responses(codes: set[ErrorCode]) -> dict[str, Any]:
     for code in ErrorCode:
         if code in codes:
             by_status.setdefault(STATUS[code], []).append(code.value)
-    return described_errors(by_status, ErrorSchema, {429: RateLimitErrorSchema})
+    return described_errors(by_status, ErrorSchema, ERRORS, {429: RateLimitErrorSchema})
 
 
 def described_errors(
     by_status: Mapping[int, Sequence[str]],
     schema: type[Schema],
+    examples: Mapping[str, Mapping[str, Any]],
     own_schemas: Mapping[int, type[Schema]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Responses for the codes of each status, with the schema of their bodies."""
+    """Responses for the codes of each status, with the schema of their bodies and the examples that there are."""
     responses: dict[str, Any] = {}
     for status, names in sorted(by_status.items()):
         headers = dict(_HEADERS)
@@ -187,7 +192,12 @@ def described_errors(
         responses[str(status)] = {
             "description": f"{_DESCRIPTIONS[status]}: " + ", ".join(f"`{name}`" for name in names),
             "headers": headers,
-            "content": {"application/json": {"schema": own_schemas.get(status, schema)}},
+            "content": {
+                "application/json": {
+                    "schema": own_schemas.get(status, schema),
+                    "examples": {name: {"value": examples[name]} for name in names if name in examples},
+                }
+            },
         }
     return responses
 
@@ -202,7 +212,7 @@ def create_api(app: Flask) -> Api:
     api = ServiceApi()
     api.init_app(app)
     converter = api.ma_plugin.converter
-    converter.add_attribute_function(_documents_property)
+    converter.add_attribute_function(_batch_property)
     converter.add_attribute_function(_names_property)
     converter.add_attribute_function(_list_property)
     for name, scheme in SECURITY_SCHEMES.items():
@@ -240,11 +250,19 @@ class ServiceApi(Api):
         return
 
 
-def _documents_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
-    if not isinstance(field, DocumentsField):
-        return {}
+_BATCHES: Mapping[type[Field[Any]], tuple[type[Schema], int, int]] = {
+    DocumentsField: (DocumentSchema, 1, MAX_BATCH),
+    ChangesField: (DocumentChangeSchema, 1, MAX_BATCH),
+    Queries: (EngineQuerySchema, 0, MAX_QUERIES),
+}
+"""Fields that read a list by themselves: what is in it, and the least and the most of it."""
 
-    return {"type": "array", "items": self.resolve_nested_schema(DocumentSchema), "minItems": 1, "maxItems": MAX_BATCH}
+
+def _batch_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    if type(field) not in _BATCHES:
+        return {}
+    schema, low, high = _BATCHES[type(field)]
+    return {"type": "array", "items": self.resolve_nested_schema(schema), "minItems": low, "maxItems": high}
 
 
 def _list_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
@@ -280,6 +298,7 @@ def _finished(spec: dict[str, Any]) -> dict[str, Any]:
         for method, operation in item.items():
             if method != "parameters":
                 _finish_operation(method, operation)
+    add_examples(spec["paths"])
     components = spec["components"]
     for name in ("responses", "headers"):
         components.pop(name, None)

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from flask import Flask
 from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
-from referencing.jsonschema import DRAFT202012
 
 from tests.answers import Document
 from tests.callers import ApiClient
@@ -121,18 +119,10 @@ def test_every_reference_leads_somewhere_and_nothing_is_left_over(spec: Document
     assert set(spec["components"]) == {"schemas", "securitySchemes"}
 
 
-def test_every_schema_and_example_is_sound(spec: Document) -> None:
-    registry: Registry[Any] = Registry().with_resource("urn:spec", Resource(contents=spec, specification=DRAFT202012))
+def test_every_schema_is_sound(spec: Document) -> None:
     for name, schema in spec["components"]["schemas"].items():
         Draft202012Validator.check_schema(schema)
         assert "None" not in json.dumps(schema), name
-    checked = 0
-    for value in nested(spec["paths"]):
-        if "example" in value:
-            schema = json.loads(json.dumps(value.get("schema", value)).replace('"#/', '"urn:spec#/'))
-            Draft202012Validator(schema, registry=registry).validate(value["example"])
-            checked += 1
-    assert checked >= 8
 
 
 def test_parameters_of_a_path_are_described(spec: Document) -> None:
