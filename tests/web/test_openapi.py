@@ -112,11 +112,12 @@ def test_writes_with_a_session_need_the_csrf_token(spec: Document) -> None:
 
 def test_every_reference_leads_somewhere_and_nothing_is_left_over(spec: Document) -> None:
     references = {value["$ref"] for value in nested(spec) if "$ref" in value}
+    referred_to = ("schemas", "headers", "examples")
     used_schemes = {name for _, _, o in operations(spec) for requirement in o["security"] for name in requirement}
 
-    assert references == {f"#/components/schemas/{name}" for name in spec["components"]["schemas"]}
+    assert references == {f"#/components/{kind}/{name}" for kind in referred_to for name in spec["components"][kind]}
     assert used_schemes == set(spec["components"]["securitySchemes"])
-    assert set(spec["components"]) == {"schemas", "securitySchemes"}
+    assert set(spec["components"]) == {*referred_to, "securitySchemes"}
 
 
 def test_every_schema_is_sound(spec: Document) -> None:

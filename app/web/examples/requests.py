@@ -52,6 +52,14 @@ LIGHTHOUSE: dict[str, Any] = {
     "section": "news",
 }
 
+SHOP: dict[str, Any] = {
+    "id": "shop",
+    "title": "Museum shop",
+    "content": "Books, model ships, and postcards.",
+    "url": "/visit/shop",
+    "section": "visit",
+}
+
 LINES = (
     '{"id": "way", "title": "Getting here", "content": "Take tram 4 to the harbour.", "url": "/visit/way"}\n'
     '{"id": "cafe", "title": "Café", "content": "Soup, cake, and a view of the ships.", "url": "/visit/cafe"}\n'
@@ -182,7 +190,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     ),
     "importFile": RequestExample(
         parameters={"format": "csv"},
-        body=[HOURS],
+        body=[SHOP],
         other_bodies={
             "text/csv": TABLE,
             "application/x-ndjson": LINES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -20,7 +20,7 @@ from werkzeug.test import TestResponse
 from app.models import RunPage, SourceRun
 from app.services.crawling import first_page
 from app.web.examples.document import JSON, path_values
-from app.web.examples.requests import HOURS, PASSWORD, REQUESTS
+from app.web.examples.requests import HOURS, REQUESTS
 from app.web.openapi import document
 from tests.callers import ApiClient, Browser
 
@@ -29,7 +29,13 @@ NOW = datetime(2024, 5, 14, 9, 30, tzinfo=UTC)
 MEASURED = {"processingTimeMs": 2, "avg_response_time_ms": 2}
 """What takes another time whenever it is measured."""
 
-FORMATS = {"text/csv": "csv", "application/x-ndjson": "jsonl", JSON: "jsonl", "application/xml": "wxr", "text/xml": "wxr"}
+FORMATS = {
+    "text/csv": "csv",
+    "application/x-ndjson": "jsonl",
+    JSON: "jsonl",
+    "application/xml": "wxr",
+    "text/xml": "wxr",
+}
 """Of the bodies of an import."""
 
 Told = dict[str, dict[str, Any]]
@@ -72,7 +78,7 @@ class Story:
                 self._send_other(name, media_type, text, sent.parameters)
             getattr(self, f"_after_{name}", lambda: None)()
 
-    def _send(self, name: str, body: Any, parameters: dict[str, Any] | Any) -> None:
+    def _send(self, name: str, body: Any, parameters: Mapping[str, Any]) -> None:
         operation = self._operations[name][2]
         (success,) = [status for status in operation["responses"] if status.startswith("2")]
         for media_type in operation["responses"][success]["content"]:
@@ -84,14 +90,14 @@ class Story:
             told = response.get_json() if media_type == JSON else response.get_data(as_text=True)
             self.answers.setdefault(name, {})[media_type] = without_measures(told)
 
-    def _send_other(self, name: str, media_type: str, text: str, parameters: Any) -> None:
+    def _send_other(self, name: str, media_type: str, text: str, parameters: Mapping[str, Any]) -> None:
         if "format" in parameters:
             parameters = {**parameters, "format": FORMATS.get(media_type, parameters["format"])}
         response = self._call(name, parameters, {"Content-Type": media_type, "Accept": JSON}, data=text.encode())
         assert response.status_code < 300, f"{name}, {media_type}: {response.get_data(as_text=True)}"
         assert not response.get_json().get("skipped"), response.get_json()
 
-    def _call(self, name: str, parameters: Any, headers: dict[str, str], **options: Any) -> TestResponse:
+    def _call(self, name: str, parameters: Mapping[str, Any], headers: dict[str, str], **options: Any) -> TestResponse:
         method, path, operation = self._operations[name]
         known = {parameter["name"]: parameter["in"] for parameter in operation.get("parameters", ())}
         query = {key: _as_text(value) for key, value in parameters.items() if known[key] == "query"}
@@ -137,7 +143,7 @@ class Story:
     def _before_suggest(self) -> None:
         """Visitors search on several days: some find what they look for, some do not."""
         numbers = count()
-        for days, query, found, visitors in ((5, "opening hours", 2, 3), (3, "audio guide", 0, 4), (1, "tickets", 1, 2)):
+        for days, query, found, visitors in ((5, "opening hours", 2, 3), (1, "tickets", 1, 2)):
             for _ in range(visitors):
                 entry = {
                     "query": query,
@@ -146,7 +152,17 @@ class Story:
                     "timestamp": (NOW - timedelta(days=days)).isoformat(),
                 }
                 self._private("POST", "/api/v1/search-log", json=entry)
+        for _ in range(4):
+            query_string = {"q": "audio guide", "session_id": f"visitor-{next(numbers)}"}
+            self._private("GET", "/v1/search", query_string=query_string)
         self._runtime.events.flush()
+
+    def _before_beginSync(self) -> None:
+        """Another sync of the source has brought a page that is gone by now."""
+        sync = self._private("POST", "/api/v1/sync", json={"source": "wordpress"}).get_json()["sync"]["id"]
+        page = {"id": "winter", "title": "Winter hours", "content": "Closed on Mondays.", "url": "/visit/winter"}
+        self._private("POST", f"/api/v1/index/bulk?sync={sync}", json={"documents": [page]})
+        self._private("POST", f"/api/v1/sync/{sync}/finish")
 
     def _before_previewPage(self) -> None:
         def read(source: Any, selectors: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -178,6 +194,7 @@ class Story:
         self._token = ""  # The key was the site's.
 
     def _private(self, method: str, path: str, **options: Any) -> TestResponse:
+        """A request of the site's server, which is no example."""
         response = ApiClient(self._app, self._token).call(method, path, base_url=BASE_URL, **options)
         assert response.status_code < 300, response.get_data(as_text=True)
         return response

@@ -80,7 +80,8 @@ def test_every_example_is_what_its_schema_says(spec: Document) -> None:
     for where, content in contents(spec):
         examples = content.get("examples", {"": {"value": content.get("example")}})
         for example in examples.values():
-            check(where, content["schema"], example["value"])
+            shared = spec["components"]["examples"].get(example.get("$ref", "").rpartition("/")[2])
+            check(where, content["schema"], (shared or example)["value"])
     for name, operation in operations(spec):
         for parameter in operation["parameters"]:
             if "example" in parameter:
