@@ -10,7 +10,6 @@ PLACES = {"app": "tests", "backends": "tests/backends", "schemas": "tests/api"}
 """Where the tests of each package are. Those of a noun's schemas are the HTTP tests of the noun."""
 
 COVERED_BY = {
-    "app/api/examples.py": "tests/web/test_openapi.py",
     "app/api/views.py": "tests/api/test_sites.py",
     "app/backoff.py": "tests/test_jobs.py",
     "app/clock.py": "tests/service/test_clock.py",
