@@ -12,13 +12,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session, sessionmaker
+
+if TYPE_CHECKING:
+    from app.storage.watched_connection import WatchedServer
 
 SQLITE_BYTES = 50_331_648
 """What SQLite keeps of its files in the memory of a process: every connection may keep 16 MB of them, all this much."""
@@ -37,11 +40,17 @@ UNAVAILABLE_ERRORS: tuple[type[Exception], ...] = (OperationalError, InterfaceEr
 """What SQLAlchemy raises when the database is away, locked for too long or out of space."""
 
 
+_OTHER_TABLES = ("42P01", "42703")
+"""PostgreSQL's undefined table and column: the tables are of another version of the program."""
+
+
 def is_unavailable(error: BaseException) -> bool:
     """Tell whether ``error`` says that the database cannot work now, rather than that a statement was wrong."""
     if isinstance(error, UNAVAILABLE_ERRORS):
         return True
-    return isinstance(error, DBAPIError) and error.connection_invalidated
+    return isinstance(error, DBAPIError) and (
+        error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _OTHER_TABLES
+    )
 
 
 class Database:
@@ -77,7 +86,7 @@ class Database:
             event.listen(engine, "begin", self._begin_sqlite)
             return engine
         milliseconds = int(self._busy_timeout_seconds * 1000)
-        return create_engine(
+        engine = create_engine(
             self.url,
             connect_args={
                 "connect_timeout": max(2, int(self._busy_timeout_seconds)),
@@ -93,6 +102,8 @@ class Database:
             pool_timeout=self._busy_timeout_seconds,
             pool_pre_ping=True,
         )
+        event.listen(engine, "do_connect", _WatchedConnections().connect)
+        return engine
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -202,6 +213,20 @@ class _WriterTurns:
                 raise
         finally:
             file.execute(f"PRAGMA busy_timeout={int(self._timeout_seconds * 1000)}")
+
+
+class _WatchedConnections:
+    """Opens the connections of an engine on PostgreSQL."""
+
+    def __init__(self) -> None:
+        self._server: WatchedServer | None = None
+
+    def connect(self, _dialect: Any, _record: Any, _arguments: Any, parameters: dict[str, Any]) -> Any:
+        if self._server is None:
+            from app.storage.watched_connection import WatchedServer  # An optional package.
+
+            self._server = WatchedServer(parameters)
+        return self._server.connect()
 
 
 def normalized_url(url: str) -> URL:

@@ -25,8 +25,8 @@ from tests.conftest import SECRET, close_app, make_app, make_settings
 from tests.services.sources.rows import add_source
 
 TOPICS = [
-    "settings", "versions", "disk", "file modes", "events", "database", "counters", "engine", "clocks", "indexes",
-    "runs", "tasks",
+    "settings", "versions", "disk", "file modes", "events", "certificates", "database", "counters", "engine", "clocks",
+    "indexes", "runs", "tasks",
 ]  # fmt: skip
 
 

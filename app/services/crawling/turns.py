@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from sqlalchemy import delete, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from app import clock
 from app.crawler.politeness import HostPace, Turn, Turns
 from app.models import CrawlHost
 from app.storage.database import ROW_LOCK, Database
@@ -24,7 +24,7 @@ class SharedTurns(Turns):
         now: Unix seconds.
     """
 
-    def __init__(self, database: Database, now: Callable[[], float] = time.time):
+    def __init__(self, database: Database, now: Callable[[], float] = lambda: clock.now().timestamp()):
         self._database = database
         self._now = now
 
