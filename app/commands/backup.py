@@ -60,7 +60,8 @@ def restore(file: Path, force: bool) -> None:
     try:
         manifest = read_manifest(file)
         secret = read_file(file, SECRET)
-        if os.environ.get("SECRET_KEY", secret) != secret:
+        own_secret = os.environ.get("SECRET_KEY", "")
+        if own_secret not in ("", secret):
             raise BackupError(
                 "SECRET_KEY is not the backup's, so no key would be valid. Unset it, or set it to the backup's."
             )
@@ -72,7 +73,7 @@ def restore(file: Path, force: bool) -> None:
             renew_indexes(session, part.engines.current.identity)
             session.flush()
             # Before the tables: with an empty database and the right secret, this command can be repeated.
-            if "SECRET_KEY" not in os.environ:
+            if not own_secret:
                 _replace(folder / SECRET, secret)
             if PLANS in manifest.files:
                 _restore_plans(part.settings, read_file(file, PLANS))

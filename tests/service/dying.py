@@ -15,6 +15,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import click
+from flask import Flask
+
 from app import create_app
 
 
@@ -41,9 +44,8 @@ def die_at(place: str, which: int) -> None:
     setattr(holder, name, called)
 
 
-def run(place: str, which: int, arguments: list[str]) -> None:
-    app = create_app()
-    app.cli.get_command(None, "backup")  # type: ignore[arg-type]  # loads the commands
+def run(app: Flask, place: str, which: int, arguments: list[str]) -> None:
+    """Run a command that ends this process."""
     die_at(place, which)
     result = app.test_cli_runner().invoke(args=arguments)
     print(result.output, file=sys.stderr)  # noqa: T201
@@ -51,9 +53,10 @@ def run(place: str, which: int, arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    create_app()  # Whatever is slow to load is loaded once.
+    application = create_app()  # It opens nothing before it is used.
+    application.cli.list_commands(click.Context(application.cli))  # They are loaded now.
     for task in json.loads(sys.argv[1]):
         pid = os.fork()
         if pid == 0:
-            run(*task)
+            run(application, *task)
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))  # noqa: T201

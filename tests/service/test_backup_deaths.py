@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from app.storage.backup_file import read_manifest
 from tests.postgres import PostgresServer
 from tests.server import PROJECT, Server, running_server
-from tests.service.clients import Caller, Customer, page, register
+from tests.service.clients import PASSWORD, Caller, Customer, page, register
 from tests.service.conftest import BACKINGS
 from tests.service.stored import rows
 
@@ -50,80 +51,63 @@ def dying(server: Server, tasks: list[tuple[str, int, list[str]]]) -> list[int]:
     return [int(line) for line in done.stdout.split()]
 
 
-@pytest.fixture(params=BACKINGS)
-def database_urls(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """Of the original, and of the one that is restored; empty: a file."""
-    if request.param == "one machine":
-        return "", ""
-    postgres: PostgresServer = request.getfixturevalue("postgres")
-    return postgres.create_database("dying"), postgres.create_database("dying_copy")
+@dataclass
+class Original:
+    """An installation with 20 documents.
+
+    Attributes:
+        postgres: The server of its database; ``None`` for a file.
+    """
+
+    server: Server
+    customer: Customer
+    postgres: PostgresServer | None
 
 
-@pytest.fixture
-def server(tmp_path: Path, database_urls: tuple[str, str]) -> Iterator[Server]:
-    with running_server(tmp_path / "original", workers=1, database_url=database_urls[0]) as running:
-        yield running
+@pytest.fixture(scope="module", params=BACKINGS)
+def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Original]:
+    postgres = None if request.param == "one machine" else request.getfixturevalue("postgres")
+    url = "" if postgres is None else postgres.create_database("dying")
+    with running_server(tmp_path_factory.mktemp("original"), workers=1, database_url=url) as server:
+        customer = register([server], "ann@example.com")
+        assert customer.private.index(*(page(number) for number in range(20))).status == 200
+        yield Original(server, customer, postgres)
 
 
-@pytest.fixture
-def customer(server: Server) -> Customer:
-    made = register([server], "ann@example.com")
-    assert made.private.index(*(page(number) for number in range(20))).status == 200
-    return made
-
-
-def test_a_backup_that_is_killed_leaves_no_file_of_its_name_and_the_next_one_cleans_up(
-    server: Server, customer: Customer, tmp_path: Path
+def test_a_backup_that_is_killed_is_whole_or_not_there_and_the_next_one_cleans_up(
+    original: Original, tmp_path: Path
 ) -> None:
     folder = tmp_path / "backups"
     folder.mkdir()
     tasks = [(place, which, ["backup", str(folder / f"{n}.zip")]) for n, (place, which) in enumerate(BACKUP_PLACES)]
+    at_the_end = ("app.storage.backup_file:os.link", 0, ["backup", str(folder / "end.zip")])
 
-    assert dying(server, tasks) == [KILLED] * len(tasks)
-    assert not list(folder.glob("*.zip"))
-    assert customer.search.search("page").status == 200
+    assert dying(original.server, [*tasks, at_the_end]) == [KILLED] * (len(tasks) + 1)
+    assert [path.name for path in folder.glob("*.zip")] == ["end.zip"]
+    assert read_manifest(folder / "end.zip").rows["documents"] == 20
+    assert original.customer.search.search("page").status == 200
 
-    server.run_here("backup", str(folder / "whole.zip"))
-    assert [path.name for path in folder.iterdir()] == ["whole.zip"]
-    assert read_manifest(folder / "whole.zip").rows["documents"] == 20
-
-
-def test_a_backup_that_is_killed_at_its_very_end_is_whole(server: Server, customer: Customer, tmp_path: Path) -> None:
-    file = tmp_path / "backups" / "late.zip"
-    file.parent.mkdir()
-
-    assert dying(server, [("app.storage.backup_file:os.link", 0, ["backup", str(file)])]) == [KILLED]
-
-    assert read_manifest(file).rows["documents"] == 20
-    server.run_here("backup", str(file.with_name("next.zip")))
-    assert sorted(path.name for path in file.parent.iterdir()) == ["late.zip", "next.zip"]
+    original.server.run_here("backup", str(folder / "next.zip"))
+    assert sorted(path.name for path in folder.iterdir()) == ["end.zip", "next.zip"]
 
 
-def test_a_restore_that_is_killed_changed_nothing_and_can_be_repeated(
-    server: Server, customer: Customer, tmp_path: Path, database_urls: tuple[str, str]
-) -> None:
+def test_a_restore_that_is_killed_changes_nothing_and_can_be_repeated(original: Original, tmp_path: Path) -> None:
     file = tmp_path / "backup.zip"
-    server.run_here("backup", str(file))
-    folder = tmp_path / "copy"
-    # A machine with files has a secret of its own; several machines are told one.
-    settings = {"database_url": database_urls[1]} if database_urls[1] else {"secret_key": ""}
-    with running_server(folder, workers=1, **settings) as copy:
-        there = register([copy], "there@example.com")
-        assert there.private.index(page("kept")).status == 200
-    places = RESTORE_PLACES if "secret_key" in settings else RESTORE_PLACES[:-2]
+    original.server.run_here("backup", str(file))
+    places = RESTORE_PLACES
+    settings = {"secret_key": ""}
+    if original.postgres is not None:  # Several machines are told their secret: there is no file of it to be written.
+        places = RESTORE_PLACES[:-2]
+        settings = {"database_url": original.postgres.create_database("dying_copy")}
+    with running_server(tmp_path / "copy", workers=1, started=False, **settings) as copy:
+        copy.run_here("database", "upgrade")
+        copy.run_here("account", "create", "--email", "there@example.com", "--name", "There", "--password", PASSWORD)
 
-    for place, which in places:
-        task = (place, which, ["restore", "--force", str(file)])
-        assert dying(copy, [task]) == [KILLED], task
-        assert rows(copy, "SELECT email FROM accounts") == [("there@example.com",)], task
-        assert rows(copy, "SELECT id FROM documents") == [("page-kept",)], task
-    copy.run_here("restore", "--force", str(file))
+        assert dying(copy, [(*place, ["restore", "--force", str(file)]) for place in places]) == [KILLED] * len(places)
+        assert rows(copy, "SELECT email FROM accounts") == [("there@example.com",)]
 
-    assert rows(copy, "SELECT email FROM accounts") == [("ann@example.com",)]
-    assert [path.name for path in folder.iterdir() if "restoring" in path.name] == []
-    copy.start()
-    try:
-        assert len(Caller([copy], customer.tokens["search"]).found_ids("page")) == 20
-    finally:
-        copy.stop()
-
+        copy.run_here("restore", "--force", str(file))
+        assert rows(copy, "SELECT email FROM accounts") == [("ann@example.com",)]
+        assert [path.name for path in copy.folder.iterdir() if "restoring" in path.name] == []
+        copy.start()
+        assert len(Caller([copy], original.customer.tokens["search"]).found_ids("page")) == 20
