@@ -20,8 +20,9 @@ from tests.service.stored import counted_queries
 
 pytestmark = pytest.mark.service
 
-PATIENCE_SECONDS = 25.0
-"""Longest that any request may take: a search waits for the engine for 5 s, a write for each part it needs."""
+PATIENCE_SECONDS = 15.0
+"""Longest that any request may take: each part it needs has two seconds, and a database that hangs more than one turn.
+"""
 
 
 @dataclass
@@ -36,6 +37,8 @@ class Installation:
     counted: set[str] = field(default_factory=set)
     """Queries of searches that were answered, all of them different."""
     charged: int = 0
+    uncertain: int = 0
+    """Searches asked while the counters hung: they may count them when they go on."""
 
     def search(self, name: str, *, counting: bool = True) -> Answer:
         query = f"page {name}"
@@ -67,7 +70,8 @@ def installation(
                 workers=2,
                 database_url=postgres.create_database("servers_away"),
                 limits_url=redis.url.removesuffix("/0") + "/190",
-                search_url=f"typesense://:{KEY}@{node.host}?timeout_seconds=3",
+                search_url=f"typesense://:{KEY}@{node.host}?timeout_seconds=2",
+                database_timeout_seconds=2,
                 **COMMON,
             )
         )
@@ -103,8 +107,13 @@ PARTS = {
     "counters": lambda made: [made.redis],
     "all": lambda made: [made.node, made.postgres, made.redis],
 }
-SEARCHES = {"engine": "search_engine_unavailable", "all": "search_engine_unavailable", "database": "", "counters": ""}
-"""What a search is refused with; empty: it is answered."""
+SEARCHES = {
+    "engine": {"search_engine_unavailable"},
+    "database": {""},
+    "counters": {""},
+    "all": {"search_engine_unavailable", "database_unavailable"},
+}
+"""What a search may be refused with; empty: it is answered."""
 WRITES = {
     "engine": {"search_engine_unavailable"},
     "database": {"database_unavailable"},
@@ -122,9 +131,11 @@ def test_what_can_be_answered_is_and_the_rest_comes_back_by_itself(
     workers = made.server.worker_pids()
 
     with trouble(*PARTS[part](made)):
-        for number in range(3):
-            answer = made.search(f"{name}{number}", counting=part not in ("counters", "all"))
-            assert answer.error == SEARCHES[part], answer.body
+        for number in range(2):
+            away = part in ("counters", "all")
+            made.uncertain += away and trouble is hanging
+            answer = made.search(f"{name}{number}", counting=not away)
+            assert answer.error in SEARCHES[part], answer.body
             written = made.write(f"{name}{number}")
             assert (written.status, written.error in WRITES[part]) == (503, True), written.body
             for refused in (answer, written):
@@ -145,7 +156,7 @@ def test_what_can_be_answered_is_and_the_rest_comes_back_by_itself(
     made.charged += 1
     assert f"page-{name}-after" in found
     if part == "engine":  # They were stored; the index got them afterwards.
-        assert {f"page-{name}{number}" for number in range(3)} <= made.customer.private.found_ids(name)
+        assert {f"page-{name}{number}" for number in range(2)} <= made.customer.private.found_ids(name)
         made.charged += 1
     assert made.server.worker_pids() == workers, "no worker was started anew"
 
@@ -160,4 +171,4 @@ def test_afterwards_every_answered_search_is_counted_once(installation: Installa
         assert {found[query] for query in made.counted} == {1}
 
     eventually(all_are_there)
-    assert made.customer.used_today() == made.charged
+    assert made.charged <= made.customer.used_today() <= made.charged + made.uncertain
