@@ -8,12 +8,11 @@ PostgreSQL, and where they differ by more than networks explain, it goes by Post
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-from sqlalchemy import event
-from sqlalchemy.exc import DisconnectionError
+from sqlalchemy import Engine
 
 from app import clock
 from app.storage.database import Database
@@ -26,32 +25,41 @@ log = logging.getLogger(__name__)
 
 
 def follow(database: Database) -> None:
-    """Compare the clocks from now on whenever a connection is used and the last time is long ago.
+    """Compare the clocks before the first session of this process, and now and then before another.
 
     A SQLite file is on one machine, whose clock is the only one.
     """
     if not database.is_sqlite:
-        event.listen(database.engine, "checkout", _Comparison().compare)
+        database.before_sessions = _Comparison(database.engine).compare_if_due
 
 
 class _Comparison:
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._due_at = 0.0
+        self._first = True
+        self._turn = threading.Lock()
         self._correction = timedelta(0)
 
-    def compare(self, connection: Any, *_: Any) -> None:
-        """Ask the server for the time; called with a connection that nobody uses yet."""
-        moment = time.monotonic()
-        if moment < self._due_at:
+    def compare_if_due(self) -> None:
+        """Ask the server for the time, if that is long ago. The first time, all threads wait for it."""
+        if time.monotonic() < self._due_at or not self._turn.acquire(blocking=self._first):
             return
-        self._due_at = moment + COMPARED_EVERY_SECONDS
-        began = clock.machine_time()
         try:
-            theirs = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()[0]
-            connection.rollback()
-        except connection.Error as error:
-            raise DisconnectionError from error
-        ended = clock.machine_time()
+            if time.monotonic() >= self._due_at:
+                try:
+                    self._compare()
+                    self._first = False
+                finally:  # Without the database, nobody tries again for a while.
+                    self._due_at = time.monotonic() + COMPARED_EVERY_SECONDS
+        finally:
+            self._turn.release()
+
+    def _compare(self) -> None:
+        with self._engine.connect() as connection:
+            began = clock.machine_time()
+            theirs = connection.exec_driver_sql("SELECT extract(epoch FROM clock_timestamp())").scalar_one()
+            ended = clock.machine_time()
         if abs(ended - began) < TOLERATED:
             self._use(datetime.fromtimestamp(float(theirs), UTC) - (began + (ended - began) / 2))
 
