@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-import requests.certs
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from app.config import Settings
 from app.storage.database import normalized_url
@@ -88,7 +88,7 @@ def _engine(setting: str, url: str) -> Iterator[Endpoint]:
     if name in _ENGINE_PORTS and rest.startswith("https:"):
         server = ServerUrl.parse(url, default_port=_ENGINE_PORTS[name])
         for node in map(urlsplit, server.nodes):
-            yield Endpoint(setting, node.hostname or "", node.port or 443, server.ca_file or requests.certs.where())
+            yield Endpoint(setting, node.hostname or "", node.port or 443, server.ca_file or DEFAULT_CA_BUNDLE_PATH)
 
 
 def _redis(url: str) -> Iterator[Endpoint]:
@@ -145,7 +145,7 @@ def look_at(endpoint: Endpoint) -> Certificate:
     decoding = ssl.create_default_context(cadata=shown)
     decoding.check_hostname = False
     decoding.verify_flags = ssl.VerifyFlags(_NO_CHECK_TIME) | ssl.VERIFY_X509_PARTIAL_CHAIN
-    details: dict[str, Any] = _handshake(endpoint, decoding, lambda connection: connection.getpeercert()) or {}
+    details = _handshake(endpoint, decoding, _decoded)
     strict = ssl.create_default_context(cafile=endpoint.ca_file)
     strict.check_hostname = endpoint.check_name
     try:
@@ -157,6 +157,10 @@ def look_at(endpoint: Endpoint) -> Certificate:
         ends_at=datetime.fromtimestamp(ssl.cert_time_to_seconds(details["notAfter"]), UTC),
         refusal=refusal,
     )
+
+
+def _decoded(connection: ssl.SSLSocket) -> dict[str, Any]:
+    return dict(connection.getpeercert() or {})
 
 
 def _accepting() -> ssl.SSLContext:

@@ -156,7 +156,9 @@ def _certificates(settings: Settings) -> Iterator[Finding]:
         try:
             certificate = look_at(endpoint)
         except NoTls as error:
-            yield Finding("certificates", "problem", f"{where} shows no certificate: {error}", "Start it, or fix the URL.")
+            yield Finding(
+                "certificates", "problem", f"{where} shows no certificate: {error}", "Start it, or fix the URL."
+            )
             continue
         end = f"{certificate.ends_at:%Y-%m-%d %H:%M} UTC"
         message = f"The certificate of {where} for {', '.join(certificate.names) or 'nobody'} ends on {end}"
@@ -172,7 +174,9 @@ def _certificates(settings: Settings) -> Iterator[Finding]:
         yield Finding("certificates", "ok", "No setting names a server with TLS.")
 
 
-_CERTIFICATE_REMEDY = "Renew it, for the name in the setting, from an authority that this machine trusts. No restart is needed."
+_CERTIFICATE_REMEDY = (
+    "Renew it, for the name in the setting, from an authority that this machine trusts. No restart is needed."
+)
 
 
 def _database(part: Runtime) -> Iterator[Finding]:
@@ -247,7 +251,9 @@ def _redis_clock(part: Runtime) -> float | None:
         return None
     from redis import Redis  # An optional package.
 
-    with Redis.from_url(part.settings.limits_url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS) as client:
+    with Redis.from_url(
+        part.settings.limits_url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS
+    ) as client:
         seconds, microseconds = client.time()
     return float(seconds + microseconds / 1_000_000)
 

@@ -12,10 +12,7 @@ from app.models import Base
 from app.models.base import UtcDateTime
 from app.storage.database import Database
 
-database = context.config.attributes.get("database")
-if database is None:
-    settings = load_settings()
-    database = Database(settings.database_url)
+database: Database = context.config.attributes.get("database") or Database(load_settings().database_url)
 
 
 def _render_plain_types(kind: str, item: Any, _context: Any) -> str | Literal[False]:

@@ -43,7 +43,7 @@ class WatchedServer:
         return connection
 
     def answers(self) -> bool:
-        """Tell whether the server answers a new connection, be it with a refusal. Threads that ask together share it."""
+        """Tell whether the server answers a new connection, be it with a refusal; threads share an answer."""
         came = time.monotonic()
         with self._asking:
             if self._asked_at < came:

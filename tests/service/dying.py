@@ -1,6 +1,6 @@
 """Runs commands of an installation in processes that kill themselves (SIGKILL) at a certain place of the program.
 
-Its arguments are JSON: a list of ``[place, which, arguments]``. A place is ``module:name`` or ``module:class.name``; the
+Its argument is JSON: a list of ``[place, which, arguments]``. A place is ``module:name`` or ``module:object.name``; the
 process dies when it is called for the ``which``-th time, counted from 1, or after its last call where ``which`` is 0.
 Prints the exit status of each, one a line; a process that nothing killed has its own.
 """

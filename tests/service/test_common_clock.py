@@ -59,7 +59,11 @@ def machines(
         **COMMON,
         **PATIENT,
     }
-    wrong_clock = {"application": "tests.service.shifted_clock:app", "clock_file": folder / "clock", "clock_of": "machine"}
+    wrong_clock = {
+        "application": "tests.service.shifted_clock:app",
+        "clock_file": folder / "clock",
+        "clock_of": "machine",
+    }
     with ExitStack() as stack:
         right = stack.enter_context(running_server(folder / "right", workers=1, **shared))
         wrong = stack.enter_context(running_server(folder / "wrong", workers=1, crawl_runs=0, **shared, **wrong_clock))
@@ -112,9 +116,7 @@ def test_whoever_logged_in_at_one_is_known_at_the_other_and_keys_end_in_time(mac
         "POST", f"/api/sites/{customer.site_id}/keys", {"name": "soon", "type": "search", "expires_at": soon}
     )
     for server in (machines.right, machines.wrong):
-        answer = customer.search.call_at(
-            server, "GET", "/v1/search?q=page", Authorization=f"Bearer {made['api_key']}"
-        )
+        answer = customer.search.call_at(server, "GET", "/v1/search?q=page", Authorization=f"Bearer {made['api_key']}")
         assert answer.status == 200, answer.body
 
 

@@ -1,4 +1,4 @@
-"""A backup that was taken under load is restored into an empty folder while the original goes on, on the same engine."""
+"""A backup taken under load is restored into an empty folder while the original goes on, on the same engine."""
 
 from __future__ import annotations
 
@@ -91,9 +91,7 @@ def test_a_restored_copy_and_its_original_serve_side_by_side_and_touch_nothing_o
             before = {f"page-new-{number}" for number, _ in writes.answers}
             original.run_here("backup", str(file))
             copy_settings = {**COMMON, **engine, "secret_key": ""}
-            copy = stack.enter_context(
-                running_server(tmp_path / "copy", workers=1, started=False, **copy_settings)
-            )
+            copy = stack.enter_context(running_server(tmp_path / "copy", workers=1, started=False, **copy_settings))
             copy.run_here("restore", str(file))
             copy.start()
             writes.wait_for(5)

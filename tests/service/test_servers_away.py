@@ -1,11 +1,10 @@
-"""Database, counters, and engine are dead or hang, each alone and all at once: what answers, and that nothing is lost."""
+"""Database, counters, and engine are dead or hang, each alone and all at once: who is answered; nothing is lost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 

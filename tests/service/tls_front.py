@@ -58,14 +58,16 @@ class TlsFront:
             if self._postgresql:
                 plain.recv(8)
                 plain.sendall(b"S")
-            with self._context.wrap_socket(plain, server_side=True) as client:
-                with socket.create_connection(("127.0.0.1", self._target)) as server:
-                    self._open |= {client, server}
-                    answers = threading.Thread(target=_pump, args=(server, client), daemon=True)
-                    answers.start()
-                    _pump(client, server)
-                    answers.join()
-                    self._open -= {client, server}
+            with (
+                self._context.wrap_socket(plain, server_side=True) as client,
+                socket.create_connection(("127.0.0.1", self._target)) as server,
+            ):
+                self._open |= {client, server}
+                answers = threading.Thread(target=_pump, args=(server, client), daemon=True)
+                answers.start()
+                _pump(client, server)
+                answers.join()
+                self._open -= {client, server}
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:
