@@ -33,7 +33,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("only root may mount a disk")
     assert mounted.returncode == 0, mounted.stderr
     yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)  # A process that crawled may still be ending.
 
 
 @pytest.fixture
