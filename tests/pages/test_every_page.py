@@ -13,10 +13,11 @@ from tests.callers import Tenant, page
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
 
-OPEN = ["/", "/login", "/register", "/docs", "/nope"]
+OPEN = ["/", "/login", "/register", "/docs", "/plans", "/nope"]
 MINE = [
     "/",
     "/dashboard",
+    "/plans",
     "/sites",
     "/sites/create",
     "/sites/{site}",
