@@ -13,7 +13,17 @@ from tests.callers import Tenant, page
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
 
-OPEN = ["/", "/login", "/register", "/docs", "/plans", "/nope"]
+OPEN = [
+    "/",
+    "/login",
+    "/register",
+    "/plans",
+    "/docs",
+    "/docs/start",
+    "/docs/reference",
+    "/docs/reference/documents",
+    "/nope",
+]
 MINE = [
     "/",
     "/dashboard",
@@ -57,6 +67,9 @@ MINE = [
     "/sites/{site}/inbox/pin?q=zeppelin&id=page-1",
     "/profile/edit",
     "/docs",
+    "/docs/start",
+    "/docs/reference/keys",
+    "/docs/reference/schemas",
     "/sites/999",
     "/sites?limit=0",
 ]
