@@ -164,9 +164,9 @@ def test_samples_index_search_and_remove(service: Service, operations: dict[str,
     found = paste("searchByBody")
     assert "Opening hours" in found
     assert "invalid" not in found
-    assert service.tenant.found_ids("nine") == ["hours"]
+    assert service.tenant.found_ids("steps") == ["lighthouse"]
     assert "deleted" in paste("deleteDocument")
-    assert service.tenant.found_ids("nine") == []
+    assert service.tenant.found_ids("steps") == []
     assert "Pages" in paste("listSites")
 
 
