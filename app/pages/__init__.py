@@ -14,6 +14,7 @@ from app.pages import (
     imports,
     keys,
     layout,
+    plans,
     search_settings,
     sites,
     widget,
@@ -82,6 +83,7 @@ _SOURCES = "/sites/<int(signed=True):site_id>/sources"
 
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/", "pages.show_home", home.show_home, _PAGE),
+    ("/plans", "pages.show_plans", plans.show_plans, _PAGE),
     ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
     ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),

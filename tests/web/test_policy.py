@@ -16,6 +16,7 @@ TABLE = {
     "pages.show_entrance": OperationPolicy(has_page=True),
     "pages.show_entrance.register": OperationPolicy(has_page=True),
     "pages.show_home": OperationPolicy(has_page=True),
+    "pages.show_plans": OperationPolicy(has_page=True),
     "analytics.show_analytics": OperationPolicy(MANAGING, has_page=True),
     "pages.export_analytics": OperationPolicy(MANAGING),
     "inbox.show_inbox": OperationPolicy(MANAGING, has_page=True),

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Key
-from app.plans import PlanLimits
+from app.plans import QUOTA_REFUSALS, PlanLimits
 from app.services.sites import end_engine_credentials, get_account, get_site
 from app.storage.database import ROW_LOCK
 from app.tokens import PREFIXES, hash_token, is_key_id, make_key_id, make_token
@@ -137,6 +137,7 @@ def create_key(
     site = get_site(session, account_id, site_id)
     get_account(session, account_id, lock=True)
     if limits.keys is not None and count_keys(session, account_id) >= limits.keys:
+        QUOTA_REFUSALS.labels("keys").inc()
         raise ApiError(
             ErrorCode.KEY_LIMIT_REACHED,
             f"The plan allows {counted(limits.keys, 'key')}; delete one or change the plan.",
