@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 
 class Scope(StrEnum):
@@ -72,7 +73,9 @@ class AllowedOrigins:
 
     def allow(self, sent: str) -> bool:
         """Tell whether an ``Origin`` header names one of them; ``null`` and what is no origin does not."""
-        return sent in self.exact or self._allow(_normalize_sent(sent))
+        if sent in self.exact:
+            return True
+        return len(sent) <= MAX_ORIGIN_LENGTH and self._allow(_normalize_sent(sent))
 
     def _allow(self, origin: str | None) -> bool:
         if origin is None:
@@ -84,6 +87,7 @@ class AllowedOrigins:
         )
 
 
+@lru_cache(maxsize=1024)
 def _normalize_sent(sent: str) -> str | None:
     """An ``Origin`` header as browsers write it; ``None`` if it is no http or https origin."""
     match = _SENT.fullmatch(sent.lower())
