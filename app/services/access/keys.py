@@ -208,7 +208,7 @@ def update_key(
         if name in changes:
             setattr(key, name, changes[name])
     _refuse_unsuitable(key.type, key.scopes, key.site_only, key.allowed_origins)
-    require_cover(held, _rights_of(key), "widen")
+    require_cover(held, _rights_of(key), "make")
     if "expires_at" in changes:
         if _is_earlier(changes["expires_at"], key.expires_at):
             _end_engine_credentials(session, key)
