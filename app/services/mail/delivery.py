@@ -12,11 +12,12 @@ from sqlalchemy.orm import Session
 
 from app.backoff import Backoff
 from app.clock import now
-from app.mail_settings import SmtpServer
+from app.mail_settings import parse_sender, parse_smtp_url
 from app.models import Mail
 from app.services.mail.messages import Draft, build_message
 from app.services.mail.smtp import MailDeferred, MailRefused, MailServerAway, SmtpConnection
 from app.storage.database import Database
+from app.wording import counted
 
 CLAIM = timedelta(minutes=5)
 """How long a process has for a mail; longer than a connection and a mail may take. A killed one's is sent after that."""
@@ -36,24 +37,25 @@ class Mailer:
     """Sends queued mails through one server.
 
     Args:
-        server: ``None`` where no mail is sent.
+        smtp_url: The server; empty where no mail is sent.
+        mail_from: The sender.
         writers: Kinds of mails that are only written when they are sent, and who writes them.
     """
 
-    def __init__(
-        self, database: Database, server: SmtpServer | None, sender: Address | None, writers: Mapping[str, Writer]
-    ):
+    def __init__(self, database: Database, smtp_url: str, mail_from: str, writers: Mapping[str, Writer]):
         self._database = database
-        self._server = server
-        self._sender = sender
+        self._smtp_url = smtp_url
+        self._mail_from = mail_from
         self._writers = writers
         self._away = Backoff()
 
     def connection(self) -> SmtpConnection:
-        """A connection to the server, which must be there."""
-        assert self._server is not None
-        assert self._sender is not None
-        return SmtpConnection(self._server, self._sender.domain)
+        """A connection to the server, not yet made.
+
+        Raises:
+            ValueError: There is no server, or a setting is wrong.
+        """
+        return SmtpConnection(parse_smtp_url(self._smtp_url), parse_sender(self._mail_from).domain)
 
     def send_due(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
         """Give up what waited too long, then send what is due, until nothing is or the server fails.
@@ -68,15 +70,15 @@ class Mailer:
             How many mails the server took.
         """
         self._give_up()
-        if self._server is None or (_SERVER in self._away and not self._away.due()):
+        if not self._smtp_url or (_SERVER in self._away and not self._away.due()):
             return 0
-        sent, connection = 0, self.connection()
+        sent, connection, sender = 0, self.connection(), parse_sender(self._mail_from)
         try:
             for _ in range(AT_ONCE):
                 mail = None if is_stopping() else self._claim()
                 if mail is None:
                     break
-                sent += self._send(connection, mail)
+                sent += self._send(connection, sender, mail)
                 self._away.forget_all_but(())
         except MailServerAway as error:
             self._away.note_failure(_SERVER)
@@ -96,7 +98,8 @@ class Mailer:
             for mail in late:
                 session.delete(mail)
         for mail in late:
-            log.error("%s could not be sent in %s attempts and is given up", _named(mail), mail.attempts)
+            tried = counted(mail.attempts, "attempt")
+            log.error("%s could not be sent in %s and is given up", _named(mail), tried)
 
     def _claim(self) -> Mail | None:
         with self._database.read() as session:
@@ -115,21 +118,19 @@ class Mailer:
                 mail.due_at = now() + CLAIM
         return mail
 
-    def _send(self, connection: SmtpConnection, mail: Mail) -> bool:
+    def _send(self, connection: SmtpConnection, sender: Address, mail: Mail) -> bool:
         """Tell whether the server took it."""
         try:
             draft = self._write(mail)
             if draft is not None:
-                assert self._sender is not None
-                connection.send(
-                    build_message(
-                        draft,
-                        self._sender,
-                        message_key=mail.message_key,
-                        date=mail.created_at,
-                        unsubscribe_url=mail.unsubscribe_url,
-                    )
+                message = build_message(
+                    draft,
+                    sender,
+                    message_key=mail.message_key,
+                    date=mail.created_at,
+                    unsubscribe_url=mail.unsubscribe_url,
                 )
+                connection.send(message)
         except (MailServerAway, MailDeferred) as error:
             again_at = self._postpone(mail)
             if isinstance(error, MailServerAway):

@@ -40,10 +40,9 @@ class SmtpConnection:
         host_name: How this side introduces itself.
     """
 
-    def __init__(self, server: SmtpServer, host_name: str, *, timeout_seconds: float = TIMEOUT_SECONDS):
+    def __init__(self, server: SmtpServer, host_name: str):
         self._server = server
         self._host_name = host_name
-        self._timeout_seconds = timeout_seconds
         self._smtp: smtplib.SMTP | None = None
 
     def send(self, message: EmailMessage) -> None:
@@ -87,10 +86,10 @@ class SmtpConnection:
         smtp: smtplib.SMTP
         if server.tls:
             smtp = smtplib.SMTP_SSL(
-                server.host, server.port, self._host_name, timeout=self._timeout_seconds, context=context
+                server.host, server.port, self._host_name, timeout=TIMEOUT_SECONDS, context=context
             )
         else:
-            smtp = smtplib.SMTP(server.host, server.port, self._host_name, timeout=self._timeout_seconds)
+            smtp = smtplib.SMTP(server.host, server.port, self._host_name, timeout=TIMEOUT_SECONDS)
         try:
             smtp.ehlo_or_helo_if_needed()
             if not server.tls and smtp.has_extn("starttls"):
