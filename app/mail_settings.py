@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from email import policy
 from email.headerregistry import Address
-from email.message import EmailMessage
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_ADDRESS = re.compile(rf"(?P<local>{_ATOM}(?:\.{_ATOM})*)@(?P<domain>{_LABEL}(?:\.{_LABEL})*)")
 _PORTS = {"smtp": 587, "smtps": 465}
 
 
@@ -60,15 +61,13 @@ def parse_sender(text: str) -> Address:
     Raises:
         ValueError: It is not one address.
     """
-    message = EmailMessage(policy=policy.SMTP)
-    try:
-        message["From"] = text
-    except ValueError as error:
-        raise ValueError("must be one line") from error
-    header: Any = message["From"]
-    if header.defects or len(header.addresses) != 1:
-        raise ValueError("must be one address, such as Site Search <search@example.com>")
-    (address,) = header.addresses
-    if not address.username or not address.domain or not address.addr_spec.isascii():
-        raise ValueError("must be an ASCII address, such as Site Search <search@example.com>")
-    return Address(address.display_name, address.username, address.domain)
+    name, bracket, rest = text.strip().partition("<")
+    if not bracket:
+        name, rest = "", f"{name}>"
+    name = name.strip()
+    match = _ADDRESS.fullmatch(rest.removesuffix(">")) if rest.endswith(">") else None
+    if match is None or not name.isprintable() or "@" in name:
+        raise ValueError("must be one ASCII address, such as Site Search <search@example.com>")
+    if len(name) > 1 and name.startswith('"') and name.endswith('"'):
+        name = name[1:-1]
+    return Address(name, match["local"], match["domain"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import email
 import email.policy
+import logging
 import socket
 import ssl
 from collections.abc import Iterator
@@ -85,16 +86,13 @@ class MailServer:
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
-    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
+    async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802
         content = envelope.original_content or b""
         if self.data_answer.startswith("250"):
-            message = email.message_from_bytes(content, policy=email.policy.default)
+            message = email.message_from_bytes(content.replace(b"\r\n", b"\n"), policy=email.policy.default)
             assert isinstance(message, EmailMessage)
-            self.mails.append(
-                Delivered(
-                    str(envelope.mail_from), envelope.rcpt_tos, message, content, session.ssl is not None, self.user
-                )
-            )
+            tls = server.transport is not None and server.transport.get_extra_info("ssl_object") is not None
+            self.mails.append(Delivered(str(envelope.mail_from), envelope.rcpt_tos, message, content, tls, self.user))
         if self.hangs:
             await asyncio.get_running_loop().create_future()
         return self.data_answer
@@ -102,7 +100,8 @@ class MailServer:
     def authenticate(self, _server: SMTP, _session: Session, _envelope: Envelope, _how: str, given: Any) -> AuthResult:
         assert isinstance(given, LoginPassword)
         self.user = given.login.decode()
-        return AuthResult(success=(given.login, given.password) == (USER.encode(), PASSWORD.encode()))
+        known = (given.login, given.password) == (USER.encode(), PASSWORD.encode())
+        return AuthResult(success=known, handled=False)
 
 
 @contextmanager
@@ -120,15 +119,18 @@ def mail_server(
     Args:
         tls: It begins with TLS.
         starttls: It offers STARTTLS.
-        wants_login: It takes mails of :data:`USER` only.
-        login_without_tls: It takes passwords without TLS.
+        wants_login: It knows :data:`USER`.
+        login_without_tls: It takes passwords without STARTTLS, and mails without a password.
         utf8: Whether it knows addresses that are not ASCII.
         port: The port that it had before.
     """
     made = MailServer(port=port or free_port())
     options: dict[str, Any] = {}
     if wants_login:
-        options = {"authenticator": made.authenticate, "auth_required": True, "auth_require_tls": not login_without_tls}
+        # The library warns of a server that wants passwords in clear.
+        needs_tls = not login_without_tls
+        options = {"authenticator": made.authenticate, "auth_required": needs_tls, "auth_require_tls": needs_tls}
+    logging.getLogger("mail").setLevel(logging.ERROR)
     controller = Controller(
         made, made.host, made.port, ssl_context=tls, tls_context=starttls, enable_SMTPUTF8=utf8, **options
     )

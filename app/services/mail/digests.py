@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from sqlalchemy import or_, select
 
-from app.clock import now, today
+from app.clock import now
 from app.config import Settings
 from app.errors import ApiError
 from app.models import Account, IgnoredQuery, Site
@@ -84,7 +84,7 @@ class Digests:
             if is_stopping():
                 break
             try:
-                sites = self._find_misses(account_id) if wanted else ()
+                sites = self._find_misses(account_id, week) if wanted else ()
             except BackendError as error:
                 log.warning("the digest of account %s waits: %s", account_id, error)
                 continue
@@ -113,8 +113,8 @@ class Digests:
                 return
             last = rows[-1].id
 
-    def _find_misses(self, account_id: int) -> list[SiteMisses]:
-        """The account's sites on which something was not found.
+    def _find_misses(self, account_id: int, week: date) -> list[SiteMisses]:
+        """The account's sites on which something was not found in the week before ``week``.
 
         Raises:
             BackendError: An engine cannot say what the queries find now.
@@ -123,13 +123,14 @@ class Digests:
             sites = session.scalars(
                 select(Site).where(Site.account_id == account_id, Site.active).order_by(Site.id)
             ).all()
-        found = (self._misses_of(site) for site in sites)
+        found = (self._misses_of(site, week) for site in sites)
         return [site for site in found if site.misses]
 
-    def _misses_of(self, site: Site) -> SiteMisses:
+    def _misses_of(self, site: Site, week: date) -> SiteMisses:
+        sunday = week - timedelta(days=1)
         with self._database.read() as session:
             analytics = get_analytics(
-                session, site.account_id, PERIOD_DAYS, site_id=site.id, today=today(), limit=LOOKED_AT
+                session, site.account_id, PERIOD_DAYS, site_id=site.id, today=sunday, limit=LOOKED_AT
             )
             ignored = set(session.scalars(select(IgnoredQuery.query).where(IgnoredQuery.site_id == site.id)))
         misses: list[Miss] = []
@@ -179,7 +180,7 @@ def week_of(moment: datetime) -> date:
 def write_digest(sites: Sequence[SiteMisses], public_url: str, stop_url: str) -> Letter:
     """What was not found, and what to do about it."""
     where = sites[0].name if len(sites) == 1 else counted(len(sites), "site")
-    blocks: list[Block] = ["In the last seven days, visitors of your sites searched for this, and it still finds nothing:"]
+    blocks: list[Block] = ["Last week, visitors of your sites searched for this, and it still finds nothing:"]
     for site in sites:
         title = f"{site.name}: {number(site.zero_results)} of {counted(site.searches, 'search')} found nothing"
         blocks.append(Listing(title, [f"{_shown(miss.query)} ({counted(miss.searches, 'search')})" for miss in site.misses]))

@@ -39,11 +39,11 @@ def wire_address(email: str) -> Address:
     """An address with its domain in ASCII, which every server understands.
 
     Raises:
-        ValueError: The domain is none.
+        ValueError: It is no address.
     """
     local, _, domain = email.rpartition("@")
     ascii_domain = idna_to_ascii(domain).decode("ascii")
-    if not local or not ascii_domain:
+    if not local or not ascii_domain or not email.isprintable() or " " in email:
         raise ValueError("no e-mail address")
     return Address(username=local, domain=ascii_domain)
 
