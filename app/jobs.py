@@ -17,8 +17,8 @@ from app.counters.base import CountersUnavailable
 from app.memory import refund
 from app.models import Site
 from app.runtime import Runtime
-from app.services import outbox
-from app.services.access import password_resets, sessions
+from app.services import outbox, password_resets
+from app.services.access import sessions
 from app.services.crawling.worker_process import WorkerProcess
 from app.services.daily_usage import delete_old_copies
 from app.services.indexing.indexer import lagging_sites

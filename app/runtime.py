@@ -15,8 +15,7 @@ from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
 from app.crawler.values import user_agent
 from app.plans import SHIPPED_PLANS, PlanTable
-from app.services import outbox
-from app.services.access import password_resets
+from app.services import outbox, password_resets
 from app.services.access.credentials import CredentialCache
 from app.services.access.key_last_used import KeysLastUsed
 from app.services.analytics.events import EventRecorder

@@ -64,7 +64,7 @@ COVERED_BY = {
     "app/services/access/engine_keys.py": "tests/gateway/test_engine_keys.py",
     "app/services/access/key_last_used.py": "tests/storage/test_row_locks.py",
     "app/services/access/keys.py": "tests/api/test_keys.py",
-    "app/services/access/password_resets.py": "tests/pages/test_passwords.py",
+    "app/services/password_resets.py": "tests/pages/test_passwords.py",
     "app/services/access/sessions.py": "tests/api/test_accounts.py",
     "app/services/accounts.py": "tests/api/test_accounts.py",
     "app/services/analytics/bulk_sql.py": "tests/services/analytics/test_rollups.py",

@@ -35,8 +35,8 @@ NOTICES = {
     "key-deleted": "Key deleted. It no longer works.",
     "profile-updated": "Profile saved.",
     "password-changed": "Password changed. Your other sessions were logged out.",
-    "reset-requested": "If there is an account with this e-mail, a mail with a link is on its way. The link works once, "
-    "for 30 minutes.",
+    "reset-requested": "If there is an account with this e-mail, a mail with a link is on its way. "
+    "The link works once, for 30 minutes.",
     "password-reset": "Password changed. All your sessions were logged out. Log in with the new password.",
     "logged-out": "You are logged out.",
     "account-deleted": "Your account and all its data have been deleted.",

@@ -59,4 +59,3 @@ def set_password() -> Response:
     refill_on_error(_reset)
     reset_password(**read_form(PasswordResetSchema()))
     return see_other("/login", notice="password-reset")
-

@@ -5,8 +5,7 @@ from __future__ import annotations
 from app.counters.base import WindowRequest
 from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
-from app.services import accounts
-from app.services.access import password_resets
+from app.services import accounts, password_resets
 from app.services.sites import get_account
 from app.web.client_ip import address_key
 from app.web.logins import HOUR_SECONDS, count_attempt, forget_failures

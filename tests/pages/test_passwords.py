@@ -197,7 +197,7 @@ def test_a_request_takes_alike_since_no_account_is_looked_up(
         raise AssertionError("the request tells whether there is such an account")
 
     monkeypatch.setattr(accounts, "find_account", look_up)
-    monkeypatch.setattr("app.services.access.password_resets.find_account", look_up)
+    monkeypatch.setattr("app.services.password_resets.find_account", look_up)
 
     assert ask(app, tenant.email).response.status_code == 303
 
@@ -258,7 +258,9 @@ def test_another_sites_page_cannot_send_the_forms(app: Flask, tenant: Tenant) ->
     assert response.status_code == 403
 
 
-@pytest.mark.parametrize("email", ["", "ann", "ann@example.com\nBcc: eve@example.com", "ann@example.com, eve@example.com"])
+@pytest.mark.parametrize(
+    "email", ["", "ann", "ann@example.com\nBcc: eve@example.com", "ann@example.com, eve@example.com"]
+)
 def test_what_is_no_address_is_said_beside_the_field(app: Flask, email: str) -> None:
     person = ask(app, email)
 

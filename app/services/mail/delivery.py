@@ -20,7 +20,7 @@ from app.storage.database import Database
 from app.wording import counted
 
 CLAIM = timedelta(minutes=5)
-"""How long a process has for a mail; longer than a connection and a mail may take. A killed one's is sent after that."""
+"""How long a process has for a mail, longer than SMTP may take. That of a killed one is sent again afterwards."""
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=10), timedelta(minutes=15)
 """How long after a failure a mail is tried again: twice as long each time."""
 AT_ONCE = 100
@@ -149,7 +149,7 @@ class Mailer:
         return Draft(mail.recipient, mail.subject, mail.text, mail.html) if writer is None else writer(mail)
 
     def _postpone(self, mail: Mail) -> datetime:
-        again_at = now() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(mail.attempts - 1, 10))
+        again_at: datetime = now() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(mail.attempts - 1, 10))
         with self._database.write() as session:
             session.execute(update(Mail).where(*_mine(mail)).values(due_at=again_at))
         return again_at

@@ -107,8 +107,8 @@ class Digests:
                     .order_by(Account.id)
                     .limit(ACCOUNTS_AT_ONCE)
                 ).all()
-            for account_id, wanted in rows:
-                yield account_id, wanted
+            for row in rows:
+                yield row.id, row.weekly_digest
             if not rows:
                 return
             last = rows[-1].id
@@ -182,9 +182,14 @@ def write_digest(sites: Sequence[SiteMisses], public_url: str, stop_url: str) ->
     where = sites[0].name if len(sites) == 1 else counted(len(sites), "site")
     blocks: list[Block] = ["Last week, visitors of your sites searched for this, and it still finds nothing:"]
     for site in sites:
+        inbox = f"{public_url}/api/analytics/inbox?site_id={site.site_id}"
         title = f"{site.name}: {number(site.zero_results)} of {counted(site.searches, 'search')} found nothing"
-        blocks.append(Listing(title, [f"{_shown(miss.query)} ({counted(miss.searches, 'search')})" for miss in site.misses]))
-        blocks.append(Link(f"What to do about it on {site.name}", f"{public_url}/api/analytics/inbox?site_id={site.site_id}"))
+        blocks.append(
+            Listing(title, [f"{_shown(miss.query)} ({counted(miss.searches, 'search')})" for miss in site.misses])
+        )
+        blocks.append(
+            Link(f"What to do about it on {site.name}", f"{public_url}/api/analytics/inbox?site_id={site.site_id}")
+        )
     blocks += [
         "Where you have a page about it in other words, a synonym or a pinned page helps; the inbox shows what either "
         "changes before you save it. Otherwise your visitors may miss a page. Queries that you ignore there are not "

@@ -85,9 +85,7 @@ class SmtpConnection:
         server, context = self._server, self._tls_context()
         smtp: smtplib.SMTP
         if server.tls:
-            smtp = smtplib.SMTP_SSL(
-                server.host, server.port, self._host_name, timeout=TIMEOUT_SECONDS, context=context
-            )
+            smtp = smtplib.SMTP_SSL(server.host, server.port, self._host_name, timeout=TIMEOUT_SECONDS, context=context)
         else:
             smtp = smtplib.SMTP(server.host, server.port, self._host_name, timeout=TIMEOUT_SECONDS)
         try:

@@ -79,9 +79,7 @@ def test_next_week_it_tells_of_that_week(
     assert ["parking" in mail.text for mail in delivered(part, server)] == [True, False]
 
 
-def test_who_has_nothing_to_be_told_gets_no_mail(
-    part: Runtime, tenant: Tenant, clock: time_machine.Traveller
-) -> None:
+def test_who_has_nothing_to_be_told_gets_no_mail(part: Runtime, tenant: Tenant, clock: time_machine.Traveller) -> None:
     tenant.index(page(1))
     search(tenant, "page")
     clock.move_to(MONDAY)
@@ -113,9 +111,7 @@ def test_paused_sites_and_other_accounts_are_not_told(
     assert queue_due(part) == 0
 
 
-def test_who_does_not_want_it_gets_none(
-    part: Runtime, tenant: Tenant, clock: time_machine.Traveller
-) -> None:
+def test_who_does_not_want_it_gets_none(part: Runtime, tenant: Tenant, clock: time_machine.Traveller) -> None:
     search(tenant, "zeppelin")
     tenant.browser.put("/profile", json={"weekly_digest": False})
     clock.move_to(MONDAY)

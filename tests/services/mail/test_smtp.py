@@ -76,9 +76,7 @@ def test_mails_are_handed_over_on_one_connection() -> None:
 
 
 @pytest.mark.parametrize("way", ["smtps", "starttls"])
-def test_tls_with_a_trusted_certificate(
-    way: str, certificate: ssl.SSLContext, remote: None, trusted: None
-) -> None:
+def test_tls_with_a_trusted_certificate(way: str, certificate: ssl.SSLContext, remote: None, trusted: None) -> None:
     offered = {"tls": certificate} if way == "smtps" else {"starttls": certificate}
     with (
         mail_server(**offered, wants_login=True, login_without_tls=way == "smtps") as server,

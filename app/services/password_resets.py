@@ -79,7 +79,5 @@ def find_reset(session: Session, token: str, secret: str) -> PasswordReset | Non
 
 def delete_expired_resets(session: Session) -> None:
     """Remove links that work no more, but those that somebody else is removing."""
-    free = (
-        select(PasswordReset.token_hash).where(PasswordReset.expires_at <= now()).with_for_update(skip_locked=True)
-    )
+    free = select(PasswordReset.token_hash).where(PasswordReset.expires_at <= now()).with_for_update(skip_locked=True)
     session.execute(delete(PasswordReset).where(PasswordReset.token_hash.in_(free)))
