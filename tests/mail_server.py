@@ -77,7 +77,7 @@ class MailServer:
         """As ``SMTP_URL`` has it, without TLS and user."""
         return f"smtp://{self.host}:{self.port}"
 
-    async def handle_RCPT(  # noqa: N802 - aiosmtpd's name.
+    async def handle_RCPT(
         self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
     ) -> str:
         self.attempts += 1
@@ -86,7 +86,7 @@ class MailServer:
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
-    async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802
+    async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:
         content = envelope.original_content or b""
         if self.data_answer.startswith("250"):
             message = email.message_from_bytes(content.replace(b"\r\n", b"\n"), policy=email.policy.default)

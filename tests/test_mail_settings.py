@@ -43,7 +43,7 @@ def test_a_server_is_named_by_its_url(url: str, server: SmtpServer) -> None:
     ],
 )
 def test_what_names_no_server_is_refused_without_telling_the_password(url: str) -> None:
-    with pytest.raises(ValueError, match="^must ") as error:
+    with pytest.raises(ValueError, match=r"^must ") as error:
         parse_smtp_url(url)
 
     assert "secret" not in str(error.value)
@@ -87,5 +87,5 @@ def test_a_sender_is_an_address_with_or_without_a_name(text: str, name: str, add
     ],
 )
 def test_what_is_not_one_address_is_no_sender(text: str) -> None:
-    with pytest.raises(ValueError, match="^must "):
+    with pytest.raises(ValueError, match=r"^must "):
         parse_sender(text)

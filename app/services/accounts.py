@@ -89,9 +89,9 @@ def update_profile(
     if "password_hash" in changes:
         account.password_hash = changes["password_hash"]
         end_other_sessions(session, account_id, kept_session)
+    _flush_email(session)
     if changes.keys() & {"email", "password_hash"}:
         session.execute(delete(PasswordReset).where(PasswordReset.account_id == account_id))
-    _flush_email(session)
     return account
 
 

@@ -184,12 +184,8 @@ def write_digest(sites: Sequence[SiteMisses], public_url: str, stop_url: str) ->
     for site in sites:
         inbox = f"{public_url}/api/analytics/inbox?site_id={site.site_id}"
         title = f"{site.name}: {number(site.zero_results)} of {counted(site.searches, 'search')} found nothing"
-        blocks.append(
-            Listing(title, [f"{_shown(miss.query)} ({counted(miss.searches, 'search')})" for miss in site.misses])
-        )
-        blocks.append(
-            Link(f"What to do about it on {site.name}", f"{public_url}/api/analytics/inbox?site_id={site.site_id}")
-        )
+        misses = [f"{_shown(miss.query)} ({counted(miss.searches, 'search')})" for miss in site.misses]
+        blocks += [Listing(title, misses), Link(f"What to do about it on {site.name}", inbox)]
     blocks += [
         "Where you have a page about it in other words, a synonym or a pinned page helps; the inbox shows what either "
         "changes before you save it. Otherwise your visitors may miss a page. Queries that you ignore there are not "

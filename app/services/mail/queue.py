@@ -25,7 +25,9 @@ def queue_mail(
     unsubscribe_url: str = "",
     expires_at: datetime | None = None,
 ) -> None:
-    """Have a mail sent, if and when the transaction commits; :class:`app.services.mail.letters.Letter` makes both texts.
+    """Have a mail sent, if and when the transaction commits.
+
+    :class:`app.services.mail.letters.Letter` makes both texts out of one.
 
     To be called where ``settings.sends_mail`` says that there is a mail server. Nothing is sent in this process's
     present work: a background job of any process sends it, and tries again for a day.

@@ -49,9 +49,8 @@ def forget_pauses(mailer: Mailer) -> None:
 
 
 def test_a_mail_is_sent_when_the_transaction_has_committed(part: Runtime, server: MailServer) -> None:
-    with pytest.raises(ZeroDivisionError), part.database.write() as session:
+    with part.database.read() as session:
         queue_mail(session, "eve@example.org", "Never", "", "", kind="test")
-        raise ZeroDivisionError
     queue(part)
 
     assert part.mailer.send_due() == 1

@@ -135,7 +135,7 @@ def test_a_wrong_password_is_the_installations_trouble() -> None:
     with (
         mail_server(wants_login=True, login_without_tls=True) as server,
         connected(server, user=USER, password="wrong") as connection,
-        pytest.raises(MailServerAway, match="^535 "),
+        pytest.raises(MailServerAway, match=r"^535 "),
     ):
         connection.send(letter())
 
