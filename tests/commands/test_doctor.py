@@ -188,9 +188,9 @@ def test_a_mail_server_is_tried(installation: Tenant) -> None:
     assert examine(installation, **settings, SMTP_URL="smtp://127.0.0.1:1")[1]["mail"]["level"] == "problem"
     with mail_server() as server:
         assert examine(installation, **settings, SMTP_URL=server.url) == (0, {})
-        with part_of(installation).database.write() as session:
-            with time_machine.travel(now() - timedelta(minutes=11)):
-                queue_mail(session, "bo@example.com", "Late", "", "", kind="test")
+        then = now() - timedelta(minutes=11)
+        with time_machine.travel(then), part_of(installation).database.write() as session:
+            queue_mail(session, "bo@example.com", "Late", "", "", kind="test")
         status, wrong = examine(installation, **settings, SMTP_URL=server.url)
 
     assert status == 0
