@@ -59,7 +59,7 @@ class ResetWriter:
         letter = Letter(
             "Choose a new password",
             (
-                f"Somebody asked for a new password for your account {account.email} at {self._public_url}. If that "
+                f"Somebody asked for a new password for your account at {self._public_url} ({account.email}). If that "
                 "was you, open this page:",
                 Link("Choose a new password", f"{self._public_url}/password/reset?token={token}"),
                 f"The link works once, until {moment_text(mail.expires_at)}: 30 minutes after it was asked for.",

@@ -190,8 +190,7 @@ def write_digest(sites: Sequence[SiteMisses], public_url: str, stop_url: str) ->
         "Where you have a page about it in other words, a synonym or a pinned page helps; the inbox shows what either "
         "changes before you save it. Otherwise your visitors may miss a page. Queries that you ignore there are not "
         "told again.",
-        f"This mail was sent automatically by the site search at {public_url}, on Mondays when there is something to "
-        "tell.",
+        f"The site search at {public_url} sends this mail automatically, on Mondays when there is something to tell.",
         Link("Send me no more of them", stop_url),
     ]
     return Letter(f"What visitors did not find on {where}", blocks)

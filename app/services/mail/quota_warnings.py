@@ -147,7 +147,7 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
     used, allowed, is_full = number(use.used), number(use.allowed), use.reached[-1] == PERCENTS[-1]
     dashboard = Link("Your usage", f"{public_url}/dashboard")
     larger = f"Ask {operator_text(contact)} for a larger plan."
-    automatic = f"This mail was sent automatically by the site search at {public_url}."
+    automatic = f"The site search at {public_url} sent this mail automatically."
     if use.quota == SEARCHES:
         advice = (
             "What you can do: see in the analytics what is searched, and whether a program searches that should not. "
