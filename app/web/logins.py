@@ -19,7 +19,7 @@ from app.web.auth import SESSION_COOKIE
 from app.web.client_ip import address_key, is_forwarded, is_loopback
 from app.web.quota import rate_limited
 from app.web.request_checks import address, current_session
-from app.wording import duration
+from app.wording import duration, operator_text
 
 QUARTER_SECONDS = 900
 HOUR_SECONDS = 3600
@@ -37,7 +37,8 @@ def register(name: str, email: str, password: str) -> tuple[Account, str, str]:
     """
     part = runtime()
     if not part.settings.registration:
-        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Registration is closed; ask the operator for an account.")
+        whom = operator_text(part.settings.operator_contact)
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"Registration is closed; ask {whom} for an account.")
     count_attempt(part, [WindowRequest(f"register:{address()}", REGISTRATIONS, HOUR_SECONDS)], "registrations")
     password_hash = accounts.hash_password(password)
     with part.database.write() as session:

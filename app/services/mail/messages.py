@@ -43,7 +43,8 @@ def wire_address(email: str) -> Address:
     """
     local, _, domain = email.rpartition("@")
     ascii_domain = idna_to_ascii(domain).decode("ascii")
-    if not local or not ascii_domain or not email.isprintable() or " " in email:
+    # The standard library writes an address that looks like an encoded word decoded: as another, or as several.
+    if not local or not ascii_domain or not email.isprintable() or " " in email or "=?" in email:
         raise ValueError("no e-mail address")
     return Address(username=local, domain=ascii_domain)
 

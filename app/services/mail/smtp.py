@@ -63,7 +63,7 @@ class SmtpConnection:
         except smtplib.SMTPDataError as error:
             raise _refusal(error.smtp_code, error.smtp_error) from error
         except smtplib.SMTPNotSupportedError as error:
-            raise MailRefused(f"The address {error}") from error
+            raise MailRefused(str(error)) from error
         except OSError as error:
             self.close()
             raise MailDeferred(f"The connection ended: {error}") from error

@@ -84,7 +84,10 @@ def test_an_address_that_is_not_ascii_is_kept_for_servers_that_know_it() -> None
     assert wire_address("jürgen@bücher.example").addr_spec == "jürgen@xn--bcher-kva.example"
 
 
-@pytest.mark.parametrize("address", ["", "ann", "ann@", "@example.com", "ann@exa mple.com", "a\nb@example.com"])
+ENCODED = ["=?utf-8?q?bo?=@example.com", "=?utf-8?q?bo=40example.org=2C?=@example.com", "=?utf-8?b?Ym8=?=@example.com"]
+
+
+@pytest.mark.parametrize("address", ["", "ann", "ann@", "@a.example", "ann@a b.example", "a\nb@a.example", *ENCODED])
 def test_what_is_no_address_gets_no_mail(address: str) -> None:
     with pytest.raises(ValueError, match="no e-mail address"):
         build(to=address)
