@@ -196,7 +196,7 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
                 "see whether a program asks more often than it must. Documents can be sent in batches, and unchanged "
                 "ones need not be sent."
             )
-            place = Link("How to send documents in batches", f"{public_url}/docs/feeding")
+            place = Link("How to send documents in batches", f"{public_url}/docs/documents")
             until = moment_text(datetime.fromtimestamp(int(use.period), UTC))
             told = _Told(
                 "80 percent of a day’s requests are used",
