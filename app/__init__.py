@@ -16,6 +16,7 @@ from app.config import Settings, load_settings
 from app.gateway import views as gateway_views
 from app.jobs import Jobs
 from app.runtime import attach, create_runtime
+from app.storage import common_clock
 from app.web import compression, error_handlers, headers, openapi, request_checks, url_converters
 
 
@@ -53,6 +54,8 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
     )
     part = create_runtime(settings, background=background)
     attach(app, part)
+    if background:
+        common_clock.follow(part.database)
     error_handlers.register(app)
     logs.register(app)
     metrics.register(app)
