@@ -1,7 +1,7 @@
 """mails to be sent, links to new passwords, warnings, and the weekly digest
 
 Revision: 0009
-Follows: 0007
+Follows: 0008
 """
 
 import sqlalchemy as sa
