@@ -17,6 +17,7 @@ from app.crawler.values import user_agent
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
+from app.services.access.key_exposures import KeyExposures
 from app.services.access.key_last_used import KeysLastUsed
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.waiting_events import WaitingEvents
@@ -60,6 +61,7 @@ class Runtime:
     previewer: Previewer
     rebuilder: Rebuilder
     keys_last_used: KeysLastUsed
+    key_exposures: KeyExposures
     usage_copies: UsageCopies
     health: HealthMonitor
     waiting_events: WaitingEvents
@@ -127,6 +129,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         ),
         rebuilder=Rebuilder(database, locks, engines, indexer),
         keys_last_used=KeysLastUsed(database),
+        key_exposures=KeyExposures(database),
         usage_copies=UsageCopies(database, counters),
         health=HealthMonitor(settings.data_path, database, counters, engines, indexer),
         waiting_events=WaitingEvents(journals, database),

@@ -109,6 +109,17 @@ class TroubleSchema(Schema):
     since = Instant(required=True, metadata={"description": "When it began or was noticed."})
 
 
+class ExposedKeySchema(Schema):
+    """A private key that a web page sent."""
+
+    id = fields.String(required=True)
+    name = fields.String(required=True)
+    site_id = fields.Integer(required=True)
+    site_name = fields.String(required=True)
+    origin = fields.String(required=True, metadata={"description": "Of the page that sent it last."})
+    seen_at = Instant(required=True, metadata={"description": "When a page last sent it, within an hour."})
+
+
 class DashboardSchema(Schema):
     """The account at a glance."""
 
@@ -122,4 +133,12 @@ class DashboardSchema(Schema):
         fields.Nested(TroubleSchema),
         required=True,
         metadata={"description": "What does not work as it should at the moment, the gravest first."},
+    )
+    exposed_keys = fields.List(
+        fields.Nested(ExposedKeySchema),
+        required=True,
+        metadata={
+            "description": "Private keys that are in web pages, where everybody can read them. Rotate them, and use "
+            "public keys there."
+        },
     )

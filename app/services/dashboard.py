@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -9,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.counters.base import CounterStore
 from app.plans import PlanLimits, per_month, shown
+from app.services.access.key_exposures import ExposedKey, list_exposed
 from app.services.access.keys import count_keys
 from app.services.daily_usage import usage_between
 from app.services.health import HealthMonitor
@@ -28,6 +30,7 @@ class Dashboard:
     limits: dict[str, int | bool]
     failed_sources: list[FailedSource]
     troubles: list[Trouble]
+    exposed_keys: Sequence[ExposedKey]
 
 
 def get_dashboard(
@@ -67,4 +70,5 @@ def get_dashboard(
         },
         failed_sources=list_failed(session, account_id),
         troubles=find_troubles(session, health, account_id),
+        exposed_keys=list_exposed(session, account_id),
     )
