@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from schemas.base import BodySchema, UpdateSchema
-from schemas.fields import Flag, Instant, Text, WholeNumber
+from schemas.fields import Flag, Instant, RowNumber, Text, WholeNumber
 
 KEY_TYPES = ("public", "search", "private")
 
@@ -14,7 +14,7 @@ class KeySchema(Schema):
     """A key, without its token."""
 
     id = fields.String(required=True)
-    site_id = fields.Integer(required=True)
+    site_id = RowNumber(required=True)
     name = fields.String(required=True)
     type = fields.String(required=True, metadata={"enum": list(KEY_TYPES)})
     prefix = fields.String(required=True)
