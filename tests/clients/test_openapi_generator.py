@@ -1,7 +1,7 @@
 """Clients that openapi-generator makes of the API document, in five languages, do a customer's work.
 
 They create a site and a key, index, search with a filter and facets, read analytics and errors, and delete. The
-commands for customers are in docs/api.md.
+commands for customers are in docs/clients.md.
 """
 
 from __future__ import annotations

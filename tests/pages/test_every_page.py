@@ -13,7 +13,7 @@ from tests.callers import Tenant, page
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
 
-OPEN = ["/", "/login", "/register", "/docs", "/nope"]
+OPEN = ["/", "/login", "/register", "/docs", "/docs/start", "/docs/reference", "/docs/reference/documents", "/nope"]
 MINE = [
     "/",
     "/dashboard",
@@ -56,6 +56,9 @@ MINE = [
     "/sites/{site}/inbox/pin?q=zeppelin&id=page-1",
     "/profile/edit",
     "/docs",
+    "/docs/start",
+    "/docs/reference/keys",
+    "/docs/reference/schemas",
     "/sites/999",
     "/sites?limit=0",
 ]
