@@ -79,6 +79,9 @@ class Settings:
         "Public key of a site that holds this documentation; /docs then has a search box. "
         "Empty: the key in DATA_DIR/docs_search_key, which `flask demo` writes.",
     )
+    operator_contact: str = _setting(
+        "", "Whom customers ask for help: an e-mail address, a URL, or a short text. Pages and mails name it."
+    )
     metrics_token: str = _setting("", "Bearer token for /metrics; not needed for direct loopback connections.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING, or ERROR.")
 

@@ -13,10 +13,21 @@ from tests.callers import Tenant, page
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
 
-OPEN = ["/", "/login", "/register", "/docs", "/docs/start", "/docs/reference", "/docs/reference/documents", "/nope"]
+OPEN = [
+    "/",
+    "/login",
+    "/register",
+    "/plans",
+    "/docs",
+    "/docs/start",
+    "/docs/reference",
+    "/docs/reference/documents",
+    "/nope",
+]
 MINE = [
     "/",
     "/dashboard",
+    "/plans",
     "/sites",
     "/sites/create",
     "/sites/{site}",
