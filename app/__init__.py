@@ -10,11 +10,12 @@ import orjson
 from flask import Flask
 from flask.json.provider import JSONProvider
 
-from app import api, logs, metrics, pages
+from app import api, logs, pages
 from app.commands import cli
 from app.config import Settings, load_settings
 from app.gateway import views as gateway_views
 from app.jobs import Jobs
+from app.metrics import views as metrics
 from app.runtime import attach, create_runtime
 from app.storage import common_clock
 from app.web import compression, error_handlers, headers, openapi, request_checks, url_converters
@@ -58,7 +59,7 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
         common_clock.follow(part.database)
     error_handlers.register(app)
     logs.register(app)
-    metrics.register(app)
+    metrics.register(app, part)
     compression.register(app)
     headers.register(app)
     request_checks.guard(app)

@@ -70,12 +70,14 @@ class Jobs:
             Job("lagging-sites", 2.0, self._apply_lagging),
             Job("failing-sites", 2.0, self._apply_failing, apart=True),
             Job("keys-last-used", 30.0, part.keys_last_used.flush),
+            Job("key-exposures", 30.0, part.key_exposures.flush),
             Job("engine-maintenance", 10.0, part.engines.run_maintenance),
             Job("usage-copies", 30.0, part.usage_copies.flush),
             Job("credential-versions", 60.0, self._heal_versions),
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
             Job("source-runs", 2.0, self._start_source_runs, apart=True),
             Job("memory", 10.0, refund),
+            Job("health", 10.0, part.health.check, apart=True),
             Job("syncs", 30.0, self._end_syncs, apart=True),
             Job("sessions", 3600.0, self._delete_sessions),
             Job("mail", 2.0, partial(part.mailer.send_due, self._stopping.is_set), apart=True),
@@ -115,6 +117,7 @@ class Jobs:
             thread.join(timeout=10)
         self._worker.stop()
         self._attempt(Job("keys-last-used", 0, self._part.keys_last_used.flush))
+        self._attempt(Job("key-exposures", 0, self._part.key_exposures.flush))
         self._attempt(Job("usage-copies", 0, self._part.usage_copies.finish))
         self._part.events.stop()
 

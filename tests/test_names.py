@@ -32,7 +32,6 @@ COVERED_BY = {
     "app/gateway/hits.py": "tests/gateway/test_views.py",
     "app/gateway/queries.py": "tests/gateway/test_views.py",
     "app/memory.py": "tests/service/test_memory.py",
-    "app/metrics.py": "tests/service/test_observability.py",
     "app/models/accounts.py": "tests/storage/test_migrate.py",
     "app/models/base.py": "tests/storage/test_migrate.py",
     "app/models/documents.py": "tests/storage/test_migrate.py",

@@ -21,12 +21,13 @@ from app.web.request_checks import current_caller
 from schemas.accounts import AccountDeleteSchema, ProfileUpdateSchema, UserAnswerSchema
 from schemas.forms import UserFormAnswerSchema
 from schemas.sites import SuccessSchema
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("profile", __name__, description="Name, e-mail, and password; account deletion.")
 
 
 @blp.route("/profile/edit", methods=["GET"])
-@blp.operation("showProfileEditForm", OperationPolicy(MANAGING))
+@blp.operation("showProfileEditForm", OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True))
 @blp.response(200, UserFormAnswerSchema)
 def show_edit_form() -> dict[str, Any]:
     """Get the form for editing the profile, filled in."""
@@ -37,7 +38,12 @@ def show_edit_form() -> dict[str, Any]:
 
 
 @blp.route("/profile", methods=["PUT"])
-@blp.operation("updateProfile", OperationPolicy(MANAGING), errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
+@blp.operation(
+    "updateProfile",
+    OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True),
+    errors=(ErrorCode.PASSWORD_INCORRECT,),
+    body=True,
+)
 @blp.arguments(ProfileUpdateSchema)
 @blp.response(200, UserAnswerSchema)
 def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
@@ -46,7 +52,12 @@ def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 @blp.route("/profile", methods=["DELETE"])
-@blp.operation("deleteAccount", OperationPolicy(MANAGING), errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
+@blp.operation(
+    "deleteAccount",
+    OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True),
+    errors=(ErrorCode.PASSWORD_INCORRECT,),
+    body=True,
+)
 @blp.arguments(AccountDeleteSchema)
 @blp.response(200, SuccessSchema)
 def delete_account(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:

@@ -16,6 +16,7 @@ from app.pages import (
     keys,
     layout,
     passwords,
+    plans,
     search_settings,
     sites,
     widget,
@@ -30,6 +31,7 @@ from app.services.mail import unsubscribing
 from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
 from app.web.policy import OperationPolicy, set_policy
+from schemas.validation.keys import Scope
 
 PAGES: dict[str, View] = {
     "accounts.register_account": accounts.enter,
@@ -62,6 +64,7 @@ PAGES: dict[str, View] = {
     "keys.delete_key": keys.delete_key,
     "keys.rotate_key": keys.rotate_key,
     "keys.toggle_key": keys.toggle_key,
+    "keys.dismiss_exposure": keys.dismiss_exposure,
     "sources.list_sources": sources.list_sources,
     "sources.create_source": sources.create_source,
     "sources.show_source": sources.show_source,
@@ -77,34 +80,37 @@ PAGES: dict[str, View] = {
 
 _PAGE = OperationPolicy(has_page=True)
 _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
+_DOCUMENTS = OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True)
+_ANALYTICS = OperationPolicy(MANAGING, Scope.ANALYTICS)
+_SETTINGS = OperationPolicy(MANAGING, Scope.SITES, has_page=True)
+_PREVIEW = OperationPolicy(MANAGING, Scope.SEARCH, has_page=True, searches=True, charges_search=charges_search)
 _ENTRANCE = OperationPolicy(opens_session=True, has_page=True)
-_MANAGED = OperationPolicy(MANAGING, has_page=True)
-_PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=charges_search)
 
 _INBOX = "/sites/<int(signed=True):site_id>/inbox"
 _SOURCES = "/sites/<int(signed=True):site_id>/sources"
 
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/", "pages.show_home", home.show_home, _PAGE),
+    ("/plans", "pages.show_plans", plans.show_plans, _PAGE),
     ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
     ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
     ("/password/forgot", "pages.show_forgot", passwords.show_forgot, _PAGE),
     ("/password/reset", "pages.show_reset", passwords.show_reset, _PAGE),
     (unsubscribing.PATH, "pages.show_unsubscribe", digests.show_unsubscribe, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
-    (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _MANAGED),
-    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _MANAGED),
-    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _MANAGED),
-    ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _MANAGED),
+    (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENTS),
+    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENTS),
+    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _DOCUMENTS),
+    ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _DOCUMENTS),
     (
         "/sites/<int(signed=True):site_id>/documents/export",
         "pages.export_documents",
         documents.export_documents,
-        OperationPolicy(MANAGING),
+        OperationPolicy(MANAGING, Scope.DOCUMENTS),
     ),
-    ("/analytics/export", "pages.export_analytics", export.export_analytics, OperationPolicy(MANAGING)),
-    (_INBOX + "/synonym", "pages.show_synonym_remedy", remedies.show_synonym_remedy, _MANAGED),
-    (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _MANAGED),
+    ("/analytics/export", "pages.export_analytics", export.export_analytics, _ANALYTICS),
+    (_INBOX + "/synonym", "pages.show_synonym_remedy", remedies.show_synonym_remedy, _SETTINGS),
+    (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _SETTINGS),
     ("/docs", "pages.show_docs", show_docs, _GUIDE),
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
     ("/docs/reference/<string:name>", "pages.show_docs_reference", show_docs_reference, _GUIDE),
@@ -129,11 +135,11 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         "/sites/<int(signed=True):site_id>/documents",
         "pages.remove_document",
         documents.remove_document,
-        _MANAGED,
+        _DOCUMENTS,
     ),
-    ("POST", "/sites/<int(signed=True):site_id>/try", "pages.tune_search", tune_search, _MANAGED),
-    ("POST", _INBOX + "/synonym", "pages.save_synonym", remedies.save_synonym, _MANAGED),
-    ("POST", _INBOX + "/pin", "pages.save_pin", remedies.save_pin, _MANAGED),
+    ("POST", "/sites/<int(signed=True):site_id>/try", "pages.tune_search", tune_search, _SETTINGS),
+    ("POST", _INBOX + "/synonym", "pages.save_synonym", remedies.save_synonym, _SETTINGS),
+    ("POST", _INBOX + "/pin", "pages.save_pin", remedies.save_pin, _SETTINGS),
 )
 """What is sent to such addresses: method, rule, endpoint, view, policy."""
 

@@ -33,6 +33,7 @@ NOTICES = {
     "key-disabled": "Key disabled. It no longer works.",
     "key-enabled": "Key enabled. Its token works again.",
     "key-deleted": "Key deleted. It no longer works.",
+    "exposure-dismissed": "Notice dismissed. It returns if the key is in a web page after you rotate it.",
     "profile-updated": "Profile saved.",
     "password-changed": "Password changed. Your other sessions were logged out.",
     "reset-requested": "If there is an account with this e-mail, a mail with a link is on its way. "

@@ -21,6 +21,7 @@ from app.services.access.credentials import (
     load_credentials,
     load_engine_credentials,
 )
+from app.services.access.rights import Rights
 from app.tokens import hash_token, is_well_formed
 from app.web.gateway_errors import GatewayError, invalid_engine_key, is_gateway_path
 
@@ -49,6 +50,16 @@ class Caller:
     csrf_token: str = ""
     session_hash: str = ""
     credential_version: CredentialVersion | None = None
+
+    @property
+    def rights(self) -> Rights | None:
+        """How much the caller's key may do; ``None`` for people."""
+        return None if self.key is None else self.key.rights
+
+    @property
+    def only_site_id(self) -> int | None:
+        """The site of a private key that is for its own site alone; ``None`` for all other callers."""
+        return self.key.site_id if self.key is not None and self.key.site_only else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from marshmallow import Schema
 from marshmallow.fields import Field
 
 from app.errors import STATUS, ErrorCode
-from app.web.auth import Access
 from app.web.examples.document import add_examples
 from app.web.examples.errors import ERRORS, GATEWAY_ERRORS
 from app.web.parsing import StrictParser
@@ -37,7 +36,8 @@ SECURITY_SCHEMES = {
     "privateKey": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A private key, `svc_prv_…`. It has full access to the account.",
+        "description": "A private key, `svc_prv_…`. It has full access to the account, unless it has fewer `scopes` or "
+        "is `site_only`. The scope that an operation needs is named where it requires this key.",
     },
     "session": {
         "type": "apiKey",
@@ -133,6 +133,8 @@ class ApiBlueprint(SmorestBlueprint):
         if not policy.access.anyone:
             codes.update(_KEY_ERRORS)
             codes.add(ErrorCode.INSUFFICIENT_PERMISSION)
+        if policy.access.public:
+            codes.add(ErrorCode.ORIGIN_NOT_ALLOWED)
         if policy.access.session or policy.opens_session:
             codes.add(ErrorCode.CSRF_FAILED)
         if body:
@@ -152,16 +154,17 @@ class ApiBlueprint(SmorestBlueprint):
 
         def decorate(view: View) -> View:
             self.record_once(lambda state: set_policy(state.app, f"{self.name}.{view.__name__}", policy))
-            documented: View = self.doc(
-                operationId=operation_id, security=security_of(policy.access), responses=responses
-            )(view)
+            documented: View = self.doc(operationId=operation_id, security=security_of(policy), responses=responses)(
+                view
+            )
             return documented
 
         return decorate
 
 
-def security_of(access: Access) -> list[dict[str, list[str]]]:
-    """The security requirement of an operation."""
+def security_of(policy: OperationPolicy) -> list[dict[str, list[str]]]:
+    """The security requirement of an operation; that of private keys names the scope."""
+    access = policy.access
     schemes = [
         ("publicKey", access.public),
         ("searchKey", access.search),
@@ -169,7 +172,8 @@ def security_of(access: Access) -> list[dict[str, list[str]]]:
         ("session", access.session),
         ("engineKey", access.engine),
     ]
-    return [] if access.anyone else [{name: []} for name, allowed in schemes if allowed]
+    scopes = {"privateKey": [] if policy.scope is None else [policy.scope.value]}
+    return [] if access.anyone else [{name: scopes.get(name, [])} for name, allowed in schemes if allowed]
 
 
 def error_responses(codes: set[ErrorCode]) -> dict[str, Any]:

@@ -23,7 +23,9 @@ from app.counters.base import (
 )
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
+from app.plans import QUOTA_REFUSALS
 from app.runtime import Runtime, runtime
+from app.services.access.credentials import KeyRecord
 from app.web.auth import (
     SESSION_COOKIE,
     Access,
@@ -34,8 +36,9 @@ from app.web.auth import (
     missing_key,
 )
 from app.web.client_ip import address_key, client_address, visitor_key
-from app.web.hosts import refuse_foreign_form
+from app.web.hosts import is_own_origin, refuse_foreign_form
 from app.web.parsing import read_form_body
+from app.web.permissions import find_refusal, refuse_other_site
 from app.web.policy import OperationPolicy, policy_of
 from app.web.quota import (
     ADDRESS_LIMIT,
@@ -127,14 +130,26 @@ def _check() -> None:
     part.usage_copies.note(caller.account.id)
     if caller.key is not None:
         part.keys_last_used.note(caller.key.id)
+        if caller.kind == "private":
+            _note_exposure(part, req, caller.key)
     if req.routing_exception is not None:
         raise req.routing_exception
     if policy.opens_session:
         refuse_foreign_form(req)
     elif caller.kind == "session" and req.method not in SAFE_METHODS:
         check_csrf(caller)
-    if not access.allows(caller):
-        raise forbidden(caller)
+    refusal = find_refusal(req, policy, caller)
+    if refusal is not None:
+        raise refusal
+    if caller.only_site_id is not None and req.view_args and "site_id" in req.view_args:
+        refuse_other_site(caller, req.view_args["site_id"])
+
+
+def _note_exposure(part: Runtime, req: Request, key: KeyRecord) -> None:
+    """Note a private key that a web page sends; pages of this service are none that anybody else reads."""
+    origin = req.environ.get("HTTP_ORIGIN")
+    if origin is not None and not is_own_origin(req, origin):
+        part.key_exposures.note(key, origin)
 
 
 def _leave_share(_error: BaseException | None) -> None:
@@ -179,7 +194,10 @@ def _count(
         except Exception:
             _undo(part, outcome)
             raise
-        if outcome.refused is not None or caller.account.limits != known.account.limits:
+        is_counted_alike = caller.account.limits == known.account.limits and _may(req, policy, caller) == _may(
+            req, policy, known
+        )
+        if outcome.refused is not None or not is_counted_alike:
             _undo(part, outcome)
             try:
                 outcome = _consume_for(part, req, policy, caller)
@@ -189,12 +207,20 @@ def _count(
     return caller, outcome
 
 
+def _may(req: Request, policy: OperationPolicy, caller: Caller) -> bool:
+    return find_refusal(req, policy, caller) is None
+
+
 def _count_refusal(
     part: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
 ) -> None:
-    """Note a search that a limit of the plan refused, for its owner to see; not what one visitor has overdone."""
+    """Count what a limit of the plan refused, not what one visitor has overdone; a search is noted for its owner."""
     plan = {window.key for window in bucket_windows(caller, charged=policy.charges)}
-    if error.window.key in plan and policy.access.allows(caller) and _charge(req, policy)[0]:
+    if error.window.key not in plan:
+        return
+    minutely = error.window.seconds == MINUTE_SECONDS
+    QUOTA_REFUSALS.labels("requests_per_minute" if minutely else "requests_per_day").inc()
+    if _may(req, policy, caller) and _charge(req, policy)[0]:
         _note_refused(part, caller)
 
 
@@ -222,7 +248,7 @@ def _consume_for(part: Runtime, req: Request, policy: OperationPolicy, caller: C
     shown = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
     reserve = intent = None
     charged, text = _charge(req, policy)
-    if charged and policy.access.allows(caller):
+    if charged and _may(req, policy, caller):
         gateway_site_id = None if caller.site is None else caller.site.id
         reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
     if reserve is not None and text:
@@ -289,6 +315,7 @@ def require_search() -> None:
     """Refuse the search if it was to be charged, and the day's searches are used up."""
     outcome: ConsumeOutcome | None = g.outcome
     if outcome is not None and outcome.reservation is None and outcome.used_today is not None:
+        QUOTA_REFUSALS.labels("searches_per_day").inc()
         _note_refused(runtime(), current_caller())
         raise out_of_searches(outcome, current_caller().account.limits)
 
@@ -348,18 +375,6 @@ def check_csrf(caller: Caller) -> None:
         raise ApiError(
             ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."
         )
-
-
-def forbidden(caller: Caller) -> ApiError:
-    """The 403 for a key of the wrong kind, with what to do instead."""
-    if policy_of(request.endpoint).searches:
-        message = (
-            "A public key cannot search here. Call GET /v1/client-info with it and search the engine it names "
-            "directly, or use a search key."
-        )
-    else:
-        message = f"A {caller.kind} key cannot do this; use a private key."
-    return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
 
 
 def _refund_failed(response: Response) -> Response:

@@ -23,6 +23,7 @@ OPEN = [
     "/",
     "/login",
     "/register",
+    "/plans",
     "/password/forgot",
     "/docs",
     "/docs/start",
@@ -33,6 +34,7 @@ OPEN = [
 MINE = [
     "/",
     "/dashboard",
+    "/plans",
     "/sites",
     "/sites/create",
     "/sites/{site}",

@@ -1,7 +1,7 @@
 """mails to be sent, links to new passwords, warnings, and the weekly digest
 
 Revision: 0009
-Follows: 0007
+Follows: 0008
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 
 
 revision = '0009'
-down_revision = '0007'
+down_revision = '0008'
 branch_labels = None
 depends_on = None
 

@@ -43,6 +43,10 @@ _ERRORS = (
     ApiError(ErrorCode.KEY_EXPIRED, "The API key has expired."),
     ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or password is incorrect."),
     ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "A search key cannot do this; use a private key."),
+    ApiError(
+        ErrorCode.ORIGIN_NOT_ALLOWED,
+        "Pages of this origin may not use the key; add the origin to the key's allowed_origins.",
+    ),
     ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to search or index."),
     ApiError(ErrorCode.KEY_LIMIT_REACHED, "The plan allows 10 keys; delete one or change the plan."),
     ApiError(ErrorCode.SITE_LIMIT_REACHED, "The plan allows 10 sites; delete one or change the plan."),
@@ -87,6 +91,7 @@ _ERRORS = (
 _LIKE_THE_GATEWAYS = {
     ErrorCode.ANSWER_TOO_LARGE,
     ErrorCode.MISSING_API_KEY,
+    ErrorCode.ORIGIN_NOT_ALLOWED,
     ErrorCode.REQUEST_TIMEOUT,
     ErrorCode.PAYLOAD_TOO_LARGE,
     ErrorCode.UNSUPPORTED_MEDIA_TYPE,

@@ -109,13 +109,16 @@ REQUESTS: Mapping[str, RequestExample] = {
     "showSiteEditForm": RequestExample(),
     "updateSite": RequestExample(body={"name": "Harbour Museum", "url": "https://museum.example/"}),
     "patchSite": RequestExample(body={"name": "Harbour Museum"}),
-    "createKey": RequestExample(body={"name": "Search box", "type": "public"}),
+    "createKey": RequestExample(
+        body={"name": "Search box", "type": "public", "allowed_origins": ["https://*.museum.example"]}
+    ),
     "listKeys": RequestExample(parameters={"limit": 20}),
     "showKey": RequestExample(),
     "showKeyEditForm": RequestExample(),
     "updateKey": RequestExample(body={"name": "Search box of the shop"}),
     "patchKey": RequestExample(body={"expires_at": "2099-12-31T23:59:59Z"}),
     "rotateKey": RequestExample(body={"overlap_seconds": 3600}),
+    "dismissKeyExposure": RequestExample(),
     "toggleKey": RequestExample(body={"active": False}),
     # Documents, and searches for them.
     "indexDocuments": RequestExample(
