@@ -80,7 +80,7 @@ def endpoints(settings: Settings) -> Iterator[Endpoint]:
         yield from _engine(setting, getattr(settings, setting.lower()))
     yield from _redis(settings.limits_url)
     yield from _postgresql(settings.database_url)
-    yield from _smtp(getattr(settings, "smtp_url", ""))
+    yield from _smtp(settings.smtp_url)
 
 
 def _engine(setting: str, url: str) -> Iterator[Endpoint]:

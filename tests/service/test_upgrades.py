@@ -133,8 +133,8 @@ def test_an_installation_of_the_first_release_goes_on_after_the_upgrade_and_wait
     def analytics_are_there() -> None:
         told = private.must("GET", "/api/analytics?period=7d")
         counts = {entry["query"]: entry["count"] for entry in told["top_queries"]}
-        assert counts["harbour"] >= 2
-        assert counts["left behind"] == 1
+        assert counts.get("harbour", 0) >= 2
+        assert counts.get("left behind") == 1
         assert {"museum", "nothing of this kind", "grüße"} <= counts.keys()
 
     eventually(analytics_are_there)
