@@ -16,7 +16,9 @@ from app.config import Settings, load_settings
 from app.gateway import views as gateway_views
 from app.jobs import Jobs
 from app.runtime import attach, create_runtime
+from app.services.audit_log.recording import watch
 from app.web import compression, error_handlers, headers, openapi, request_checks, url_converters
+from app.web.actors import find_actor
 
 
 def create_app(settings: Settings | None = None, *, background: bool = True) -> Flask:
@@ -53,6 +55,7 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
     )
     part = create_runtime(settings, background=background)
     attach(app, part)
+    watch(part.database, find_actor)
     error_handlers.register(app)
     logs.register(app)
     metrics.register(app)

@@ -19,9 +19,11 @@ from app.models import Site
 from app.runtime import Runtime
 from app.services import outbox
 from app.services.access import sessions
+from app.services.audit_log.entries import delete_old_entries
 from app.services.crawling.worker_process import WorkerProcess
 from app.services.daily_usage import delete_old_copies
 from app.services.indexing.indexer import lagging_sites
+from app.services.invitations import delete_expired_invitations
 from app.services.sources.runs import count_waiting
 from app.services.sources.schedule import count_due, queue_due
 from app.storage.database import is_unavailable
@@ -234,4 +236,6 @@ class Jobs:
     def _delete_sessions(self) -> None:
         with self._part.database.write() as session:
             sessions.delete_expired_sessions(session)
+            delete_expired_invitations(session)
+            delete_old_entries(session)
             delete_old_copies(session)

@@ -43,7 +43,8 @@ class Email(Text):
         return email
 
 
-def _new_password(**kwargs: Any) -> Text:
+def new_password(**kwargs: Any) -> Text:
+    """A password that somebody chooses."""
     metadata = {"format": "password", **kwargs.pop("metadata", {})}
     return Text(min_length=MIN_PASSWORD_LENGTH, max_length=MAX_PASSWORD_LENGTH, metadata=metadata, **kwargs)
 
@@ -68,7 +69,7 @@ class RegisterSchema(BodySchema):
 
     name = Text(required=True, trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
     email = Email(required=True, metadata={"title": "E-mail"})
-    password = _new_password(required=True, metadata={"title": "Password"})
+    password = new_password(required=True, metadata={"title": "Password"})
 
 
 class LoginSchema(BodySchema):
@@ -94,7 +95,7 @@ class ProfileUpdateSchema(UpdateSchema):
     name = Text(trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
     email = Email(metadata={"title": "E-mail"})
     current_password = _known_password(metadata={"title": "Current password"})
-    new_password = _new_password(metadata={"title": "New password"})
+    new_password = new_password(metadata={"title": "New password"})
 
     @validates_schema(skip_on_field_errors=True)
     def _passwords_come_together(self, data: dict[str, Any], **kwargs: Any) -> None:

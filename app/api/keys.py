@@ -8,6 +8,7 @@ from app.api import examples
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services.access import keys
+from app.services.access.roles import Role
 from app.web import actions
 from app.web.auth import MANAGING
 from app.web.forms import key_form
@@ -59,7 +60,7 @@ def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], in
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["GET"])
-@blp.operation("showKey", OperationPolicy(MANAGING), errors=_ERRORS)
+@blp.operation("showKey", OperationPolicy(MANAGING, role=Role.EDITOR), errors=_ERRORS)
 @blp.response(200, KeyShowSchema)
 def show_key(site_id: int, key_id: str) -> dict[str, Any]:
     """Get a key, without its token."""
@@ -69,7 +70,7 @@ def show_key(site_id: int, key_id: str) -> dict[str, Any]:
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/edit", methods=["GET"])
-@blp.operation("showKeyEditForm", OperationPolicy(MANAGING), errors=_ERRORS)
+@blp.operation("showKeyEditForm", OperationPolicy(MANAGING, role=Role.EDITOR), errors=_ERRORS)
 @blp.response(200, KeyFormAnswerSchema)
 def show_edit_form(site_id: int, key_id: str) -> dict[str, Any]:
     """Get the form for editing a key, filled in."""

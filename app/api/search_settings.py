@@ -11,6 +11,7 @@ from app.runtime import runtime
 from app.services.search_preview import QueryPreview
 from app.services.search_settings import shown_settings
 from app.services.sites import get_site
+from app.services.access.roles import Role
 from app.web import settings_actions
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint
@@ -35,7 +36,7 @@ PATH = "/sites/<int(signed=True):site_id>/search-settings"
 
 
 @blp.route(PATH, methods=["GET"])
-@blp.operation("showSearchSettings", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("showSearchSettings", OperationPolicy(MANAGING, role=Role.EDITOR), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SearchSettingsAnswerSchema)
 def show_search_settings(site_id: int) -> dict[str, Any]:
     """Get the settings, with defaults filled in."""

@@ -17,6 +17,8 @@ from app.plans import LIMIT_NAMES, parse_limit
 from app.runtime import runtime
 from app.services import accounts
 from app.services.access.credentials import credential_change
+from app.services.audit_log.actors import OPERATOR, acting
+from app.services.members import find_member
 from schemas.accounts import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, is_email
 
 
@@ -30,6 +32,10 @@ class OperatorCommands(AppGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         self._load()
         return super().list_commands(ctx)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with acting(OPERATOR):
+            return super().invoke(ctx)
 
     def _load(self) -> None:
         if self.commands:
@@ -165,13 +171,16 @@ def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
 @password_option
 @json_option
 def reset_password(email: str, password: str, as_json: bool) -> None:
-    """Set a new password and end all sessions."""
+    """Set a new password of the member with this e-mail, and end their sessions."""
     _check_password(password)
     account = _get(email)
     password_hash = accounts.hash_password(password)
     with runtime().database.write() as session:
-        accounts.update_profile(session, account.id, {"password_hash": password_hash})
-    show(as_json, _shown(account), f"{account.email} has a new password. All sessions have ended.")
+        member = find_member(session, email)
+        if member is None:
+            raise click.ClickException(f"No account has the e-mail address {email}.")
+        accounts.update_profile(session, account.id, {"password_hash": password_hash}, member_id=member.id)
+    show(as_json, _shown(account), f"{member.email} has a new password. All sessions have ended.")
 
 
 @account_group.command("list")

@@ -7,13 +7,16 @@ from flask_smorest import Api
 
 from app.pages import (
     accounts,
+    audit_log,
     dashboard,
     documents,
     errors,
     home,
     imports,
+    invitations,
     keys,
     layout,
+    members,
     search_settings,
     sites,
     widget,
@@ -24,6 +27,7 @@ from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
 from app.pages.sources import views as sources
+from app.services.access.roles import Role
 from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
 from app.web.policy import OperationPolicy, set_policy
@@ -35,6 +39,17 @@ PAGES: dict[str, View] = {
     "profile.show_edit_form": accounts.show_profile,
     "profile.update_profile": accounts.update_profile,
     "profile.delete_account": accounts.delete_account,
+    "members.list_members": members.list_members,
+    "members.show_member": members.show_member,
+    "members.update_member": members.update_member,
+    "members.remove_member": members.remove_member,
+    "invitations.list_invitations": members.to_members,
+    "invitations.create_invitation": members.create_invitation,
+    "invitations.renew_invitation": members.renew_invitation,
+    "invitations.revoke_invitation": members.revoke_invitation,
+    "invitations.show_invitation": invitations.show_invitation,
+    "invitations.accept_invitation": invitations.accept_invitation,
+    "audit-log.list_entries": audit_log.show_log,
     "dashboard.show_dashboard": dashboard.show_dashboard,
     "analytics.show_analytics": overview.show_analytics,
     "analytics.show_query_analytics": queries.show_query,
@@ -75,6 +90,8 @@ PAGES: dict[str, View] = {
 _PAGE = OperationPolicy(has_page=True)
 _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
 _MANAGED = OperationPolicy(MANAGING, has_page=True)
+_EDITED = OperationPolicy(MANAGING, has_page=True, role=Role.EDITOR)
+"""Of forms that only editors can send."""
 _PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=charges_search)
 
 _INBOX = "/sites/<int(signed=True):site_id>/inbox"
@@ -85,9 +102,9 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
     ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
-    (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _MANAGED),
-    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _MANAGED),
-    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _MANAGED),
+    (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _EDITED),
+    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _EDITED),
+    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _EDITED),
     ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _MANAGED),
     (
         "/sites/<int(signed=True):site_id>/documents/export",
@@ -95,9 +112,10 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
         documents.export_documents,
         OperationPolicy(MANAGING),
     ),
+    ("/audit-log/export", "pages.export_audit_log", audit_log.export_log, OperationPolicy(MANAGING, role=Role.OWNER)),
     ("/analytics/export", "pages.export_analytics", export.export_analytics, OperationPolicy(MANAGING)),
-    (_INBOX + "/synonym", "pages.show_synonym_remedy", remedies.show_synonym_remedy, _MANAGED),
-    (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _MANAGED),
+    (_INBOX + "/synonym", "pages.show_synonym_remedy", remedies.show_synonym_remedy, _EDITED),
+    (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _EDITED),
     ("/docs", "pages.show_docs", show_docs, _GUIDE),
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
     (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(reflects_nothing=True)),

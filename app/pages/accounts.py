@@ -7,13 +7,12 @@ from typing import Any
 from flask import Response, g, request
 
 from app.errors import ApiError
-from app.models import Account
+from app.models import Member
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.pages.redirects import local_path, see_other
 from app.runtime import runtime
-from app.services.sites import get_account
 from app.web import actions
 from app.web.logins import cookie_header, log_in, log_out, register
 from app.web.request_checks import current_caller
@@ -75,14 +74,14 @@ def show_profile() -> str:
 
 def _profile(error: ApiError | None = None) -> str:
     with runtime().database.read() as session:
-        account = get_account(session, current_caller().account.id)
-    parts = _profile_parts(account, error if request.form else None)
-    return render("profile.html", account=account, **parts)
+        user = actions.get_user(session, current_caller())
+    parts = _profile_parts(user, error if request.form else None)
+    return render("profile.html", user=user, account=user.account, **parts)
 
 
-def _profile_parts(account: Account, error: ApiError | None) -> dict[str, Any]:
+def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
     """The page's three forms; an error belongs to the one that was sent."""
-    values = {"name": account.name, "email": account.email}
+    values = {"name": user.name, "email": user.email}
     sent = "delete" if "reason" in request.form else "password" if "new_password" in request.form else "details"
     forms: dict[str, Any] = {
         "details": shown_fields(

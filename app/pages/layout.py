@@ -33,6 +33,10 @@ NOTICES = {
     "key-deleted": "Key deleted. It no longer works.",
     "profile-updated": "Profile saved.",
     "password-changed": "Password changed. Your other sessions were logged out.",
+    "role-changed": "Role changed. It takes effect immediately.",
+    "member-removed": "Member removed and logged out.",
+    "invitation-revoked": "Invitation revoked. Its link no longer works.",
+    "invitation-accepted": "Welcome. You are a member of this account now.",
     "logged-out": "You are logged out.",
     "account-deleted": "Your account and all its data have been deleted.",
 }

@@ -60,7 +60,7 @@ class Database:
         self._turns = _WriterTurns(busy_timeout_seconds)
         self.engine = self._create_engine(pool_size)
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
-        self._writing_sessions = sessionmaker(
+        self.writing_sessions = sessionmaker(
             self.engine.execution_options(writes=True), expire_on_commit=False, autoflush=True
         )
 
@@ -107,10 +107,10 @@ class Database:
         On SQLite it takes the write lock at once, so that what was read in it cannot have changed by the commit.
         """
         if not self.is_sqlite:
-            with self._writing_sessions() as session, session.begin():
+            with self.writing_sessions() as session, session.begin():
                 yield session
             return
-        with self._turns.take(), self._writing_sessions() as session, session.begin():
+        with self._turns.take(), self.writing_sessions() as session, session.begin():
             yield session
 
     def _make_private(self, *_: Any) -> None:

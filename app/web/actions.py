@@ -12,13 +12,13 @@ from flask import request
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.errors import ApiError, field_error
+from app.errors import ApiError, ErrorCode, field_error
 from app.importers.column_map import read_column_map
 from app.importers.formats import read_file
 from app.importers.records import ByteStream, UnreadableFile
-from app.models import Account, Site
+from app.models import Member, Site
 from app.runtime import runtime
-from app.services import accounts, sites
+from app.services import accounts, members, sites
 from app.services.access import keys
 from app.services.access.credentials import SiteRecord, credential_change
 from app.services.access.keys import KeyView
@@ -80,8 +80,10 @@ def create_key(caller: Caller, site_id: int, fields: dict[str, Any]) -> tuple[Ke
     """Add a key; gives it and its token.
 
     Raises:
-        ApiError: 404, 400 for an expiry in the past, 403 at the plan's limit.
+        ApiError: 404, 400 for an expiry in the past, 403 at the plan's limit, or for a key that may more than who makes
+            it.
     """
+    _refuse_more_than_own(caller, fields["type"])
     secret = runtime().settings.secret_key
     with changing(caller) as session:
         key, token = keys.create_key(session, caller.account.id, caller.account.limits, secret, site_id, **fields)
@@ -104,14 +106,28 @@ def rotate_key(caller: Caller, site_id: int, key_id: str, fields: dict[str, Any]
     """Give a key a new token.
 
     Raises:
-        ApiError: 404; 400 for an expired key.
+        ApiError: 404; 400 for an expired key; 403 for a key that may more than who rotates it.
     """
     secret = runtime().settings.secret_key
     with changing(caller) as session:
+        _refuse_more_than_own(caller, keys.get_key(session, caller.account.id, key_id, site_id=site_id).type)
         key, token = keys.rotate_key(session, caller.account.id, secret, site_id, key_id, **fields)
         shown = keys.view(key)
     runtime().run_engine_tasks()
     return shown, token
+
+
+def _refuse_more_than_own(caller: Caller, key_type: str) -> None:
+    """Refuse a member the token of a key that may more than they: a private key may do all that an owner may.
+
+    Raises:
+        ApiError: 403.
+    """
+    if key_type == "private" and not caller.is_owner:
+        raise ApiError(
+            ErrorCode.INSUFFICIENT_PERMISSION,
+            "A private key may do everything in the account, so only an owner can create or rotate one.",
+        )
 
 
 def toggle_key(caller: Caller, key_id: str, active: bool | None) -> KeyView:
@@ -137,17 +153,35 @@ def delete_key(caller: Caller, site_id: int, key_id: str) -> None:
     runtime().run_engine_tasks()
 
 
-def update_profile(caller: Caller, changes: dict[str, Any]) -> Account:
-    """Change name, e-mail or password; a new password ends the other sessions.
+def get_user(session: Session, caller: Caller) -> Member:
+    """Whose profile a caller's is: the member's own; for a key, the first owner's.
+
+    Raises:
+        ApiError: 404 if the member was removed meanwhile.
+    """
+    if caller.member is None:
+        return members.first_owner(session, caller.account.id)
+    return members.get_member(session, caller.account.id, caller.member.id)
+
+
+def update_profile(caller: Caller, changes: dict[str, Any]) -> Member:
+    """Change name, e-mail or password of the caller's user; a new password ends their other sessions.
 
     Raises:
         ApiError: 400 for a taken e-mail, 403 for a wrong password, 429 after too many.
     """
+    member_id = _member_id(caller)
     if "new_password" in changes:
-        check_own_password(caller.account.id, changes["current_password"])
+        check_own_password(caller.account.id, member_id, changes["current_password"])
         changes = {**changes, "password_hash": accounts.hash_password(changes["new_password"])}
     with runtime().database.write() as session:
-        return accounts.update_profile(session, caller.account.id, changes, kept_session=current_session())
+        return accounts.update_profile(
+            session, caller.account.id, changes, member_id=member_id, kept_session=current_session()
+        )
+
+
+def _member_id(caller: Caller) -> int | None:
+    return None if caller.member is None else caller.member.id
 
 
 def delete_account(caller: Caller, password: str, reason: str) -> None:
@@ -157,7 +191,7 @@ def delete_account(caller: Caller, password: str, reason: str) -> None:
         ApiError: 403 for a wrong password, 429 after too many.
     """
     part = runtime()
-    check_own_password(caller.account.id, password)
+    check_own_password(caller.account.id, _member_id(caller), password)
     removal.delete_pages_of_sites(part.database, caller.account.id)
     with changing(caller) as session:
         accounts.delete_account(session, caller.account.id, reason=reason)

@@ -1,7 +1,7 @@
 """What happens to every request before its view, in the order in which errors win.
 
 0 the address limit of callers nobody knows, 1 route and method, 2 identity, 3 request limits,
-4 CSRF, 5 kind of key. The rest (body, objects, state, quota) is the view's. Before all limits comes the share of
+4 CSRF, 5 kind of key, or a member's role. The rest (body, objects, state, quota) is the view's. Before all limits comes the share of
 threads: who has used it up is refused before anything is asked that could be slow.
 """
 
@@ -24,6 +24,7 @@ from app.counters.base import (
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
 from app.runtime import Runtime, runtime
+from app.services.access.roles import Role
 from app.web.auth import (
     SESSION_COOKIE,
     Access,
@@ -36,7 +37,7 @@ from app.web.auth import (
 from app.web.client_ip import address_key, client_address, visitor_key
 from app.web.hosts import refuse_foreign_form
 from app.web.parsing import read_form_body
-from app.web.policy import OperationPolicy, policy_of
+from app.web.policy import SAFE_METHODS, OperationPolicy, policy_of
 from app.web.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
@@ -53,7 +54,6 @@ from app.web.quota import (
 from app.wording import counted
 
 log = logging.getLogger(__name__)
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -135,6 +135,16 @@ def _check() -> None:
         check_csrf(caller)
     if not access.allows(caller):
         raise forbidden(caller)
+    if not access.anyone:
+        _check_role(caller, policy.role_for(req.method))
+
+
+def _check_role(caller: Caller, needed: Role) -> None:
+    if caller.member is not None and not caller.has_role(needed):
+        raise ApiError(
+            ErrorCode.INSUFFICIENT_PERMISSION,
+            f"Your role in this account is {caller.member.role}; this needs the role {needed}.",
+        )
 
 
 def _leave_share(_error: BaseException | None) -> None:

@@ -55,6 +55,10 @@ MINE = [
     "/sites/{site}/inbox/pin?q=page",
     "/sites/{site}/inbox/pin?q=zeppelin&id=page-1",
     "/profile/edit",
+    "/api/members",
+    "/api/audit-log",
+    "/api/audit-log?kind=key&since=2024-01-01",
+    "/api/audit-log?kind=account&until=2024-01-01",
     "/docs",
     "/sites/999",
     "/sites?limit=0",
@@ -67,6 +71,7 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
     ann.set_plan("pro")
     ann.index(page(1, author="Ann"), page(2, author="Bo"), page(3, author="Ann"))
     source = make_source(ann)
+    ann.browser.post("/api/invitations", json={"email": "guest@example.com"})
     for query in ("zeppelin", "page"):
         ann.find(query, session_id="s")
     shared_app.extensions["runtime"].events.flush()
