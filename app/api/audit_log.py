@@ -26,9 +26,7 @@ def list_entries(query: dict[str, Any]) -> dict[str, Any]:
     """List who changed what in the last 400 days, newest first."""
     limit, before = query.pop("limit"), query.pop("before")
     with runtime().database.read() as session:
-        page = list_chosen_entries(
-            session, Selection(current_caller().account.id, **query), limit=limit, before=before
-        )
+        page = list_chosen_entries(session, Selection(current_caller().account.id, **query), limit=limit, before=before)
     return {
         "entries": [_answer(entry) for entry in page.entries],
         "total": page.total,

@@ -38,7 +38,9 @@ def show_edit_form() -> dict[str, Any]:
 
 
 @blp.route("/profile", methods=["PUT"])
-@blp.operation("updateProfile", OperationPolicy(MANAGING, role=Role.VIEWER), errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
+@blp.operation(
+    "updateProfile", OperationPolicy(MANAGING, role=Role.VIEWER), errors=(ErrorCode.PASSWORD_INCORRECT,), body=True
+)
 @blp.arguments(ProfileUpdateSchema)
 @blp.response(200, UserAnswerSchema)
 def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +49,9 @@ def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 @blp.route("/profile", methods=["DELETE"])
-@blp.operation("deleteAccount", OperationPolicy(MANAGING, role=Role.OWNER), errors=(ErrorCode.PASSWORD_INCORRECT,), body=True)
+@blp.operation(
+    "deleteAccount", OperationPolicy(MANAGING, role=Role.OWNER), errors=(ErrorCode.PASSWORD_INCORRECT,), body=True
+)
 @blp.arguments(AccountDeleteSchema)
 @blp.response(200, SuccessSchema)
 def delete_account(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:

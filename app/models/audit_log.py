@@ -37,5 +37,4 @@ class AuditEntry(Base):
     site_id: Mapped[int | None] = mapped_column(BigId)
     """The site that the thing is, or belongs to; it may be gone."""
     changes: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
-    """What changed of each field: ``field`` with ``before`` and ``after``, with ``added`` and ``removed``, or, where the
-    value is secret, alone."""
+    """What changed of each field: ``field`` with ``before`` and ``after``, with ``added`` and ``removed``, or alone."""

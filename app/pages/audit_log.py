@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-from flask import Response, request, stream_with_context
+from flask import Response, request
 from marshmallow import Schema, ValidationError
 
 from app.models import AuditEntry
@@ -88,8 +88,7 @@ def export_log() -> Response:
         ApiError: 400.
     """
     selection = Selection(current_caller().account.id, **_checked(AuditSelectionSchema(), _given()))
-    lines = stream_with_context(export_csv(runtime().database, selection))
-    response = Response(lines, content_type="text/csv; charset=utf-8")
+    response = Response(export_csv(runtime().database, selection), content_type="text/csv; charset=utf-8")
     response.headers["Content-Disposition"] = 'attachment; filename="audit-log.csv"'
     return response
 

@@ -29,9 +29,7 @@ def invitation_not_found() -> ApiError:
     )
 
 
-def list_invitations(
-    session: Session, account_id: int, *, limit: int, offset: int
-) -> tuple[Sequence[Invitation], int]:
+def list_invitations(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Invitation], int]:
     """One page of the account's invitations that were not accepted, oldest first, and how many there are."""
     invitations = session.scalars(
         select(Invitation)

@@ -65,9 +65,7 @@ def list_members(session: Session, account_id: int, *, limit: int, offset: int) 
     return members, total
 
 
-def add_member(
-    session: Session, account: Account, *, name: str, email: str, password_hash: str, role: Role
-) -> Member:
+def add_member(session: Session, account: Account, *, name: str, email: str, password_hash: str, role: Role) -> Member:
     """Add a member to an account that is new, or locked.
 
     Raises:
@@ -186,6 +184,4 @@ def _refuse_last_owner(session: Session, member: Member) -> None:
         Member.account_id == member.account_id, Member.role == Role.OWNER, Member.id != member.id
     )
     if session.scalar(others.limit(1)) is None:
-        raise ApiError(
-            ErrorCode.LAST_OWNER, "An account must have an owner; make another member an owner first."
-        )
+        raise ApiError(ErrorCode.LAST_OWNER, "An account must have an owner; make another member an owner first.")

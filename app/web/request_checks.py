@@ -1,8 +1,8 @@
 """What happens to every request before its view, in the order in which errors win.
 
 0 the address limit of callers nobody knows, 1 route and method, 2 identity, 3 request limits,
-4 CSRF, 5 kind of key, or a member's role. The rest (body, objects, state, quota) is the view's. Before all limits comes the share of
-threads: who has used it up is refused before anything is asked that could be slow.
+4 CSRF, 5 kind of key, or a member's role. The rest (body, objects, state, quota) is the view's. Before all limits
+comes the share of threads: who has used it up is refused before anything is asked that could be slow.
 """
 
 from __future__ import annotations

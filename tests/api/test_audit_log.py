@@ -126,7 +126,9 @@ class TestWhat:
         key = tenant.keys["private"]
         assert_ok(tenant.private.delete(f"/api/sites/{tenant.site_id}/keys/{key['id']}"))
         (entry,) = [
-            entry for entry in assert_ok(tenant.browser.get("/api/audit-log"))["entries"] if entry["action"] == "deleted"
+            entry
+            for entry in assert_ok(tenant.browser.get("/api/audit-log"))["entries"]
+            if entry["action"] == "deleted"
         ]
         assert entry["actor"]["name"] == entry["object"]["name"] == f"private (svc_prv_…{key['last4']})"
 
@@ -170,7 +172,8 @@ class TestWhat:
         path = f"/api/sites/{tenant.site_id}/sources"
         headers = {"Authorization": "Basic c2VjcmV0OnNlY3JldA=="}
         made = assert_ok(
-            tenant.private.post(path, json={"kind": "website", "url": "https://www.example.com/", "headers": headers}), 201
+            tenant.private.post(path, json={"kind": "website", "url": "https://www.example.com/", "headers": headers}),
+            201,
         )["source"]
         assert_ok(tenant.private.put(f"{path}/{made['id']}", json={"max_pages": 5, "headers": {}}))
         assert_ok(tenant.private.delete(f"{path}/{made['id']}"))

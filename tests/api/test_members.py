@@ -100,7 +100,9 @@ class TestProfiles:
 
     def test_nobody_registers_with_a_members_e_mail(self, app: Flask, tenant: Tenant) -> None:
         add_member(tenant, BO, "viewer")
-        response = ApiClient(app).post("/register", json={"name": "Bo", "email": " BO@example.com", "password": PASSWORD})
+        response = ApiClient(app).post(
+            "/register", json={"name": "Bo", "email": " BO@example.com", "password": PASSWORD}
+        )
         assert assert_error(response, 400, "validation_failed")["details"][0]["code"] == "taken"
 
     def test_an_operator_gives_a_member_a_new_password(self, app: Flask, tenant: Tenant) -> None:
@@ -117,9 +119,7 @@ class TestProfiles:
     def test_only_an_owner_deletes_the_account_with_the_own_password(self, app: Flask, tenant: Tenant) -> None:
         editor = add_member(tenant, BO, "editor")
         owner = add_member(tenant, CY, "owner")
-        assert_ok(
-            owner.put("/profile", json={"current_password": PASSWORD, "new_password": "the password of cy"})
-        )
+        assert_ok(owner.put("/profile", json={"current_password": PASSWORD, "new_password": "the password of cy"}))
 
         assert_error(editor.delete("/profile", json={"password": PASSWORD}), 403, "insufficient_permission")
         assert_error(owner.delete("/profile", json={"password": PASSWORD}), 403, "password_incorrect")
@@ -138,7 +138,9 @@ class TestRoles:
         site = {"name": "Renamed"}
         assert_ok(bo.put(f"/sites/{tenant.site_id}", json=site))
 
-        answer = assert_ok(tenant.browser.call(method, f"/api/members/{member_id(tenant, BO)}", json={"role": "viewer"}))
+        answer = assert_ok(
+            tenant.browser.call(method, f"/api/members/{member_id(tenant, BO)}", json={"role": "viewer"})
+        )
 
         assert answer["member"]["role"] == "viewer"
         assert_error(bo.put(f"/sites/{tenant.site_id}", json=site), 403, "insufficient_permission")

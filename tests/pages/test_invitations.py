@@ -47,9 +47,7 @@ def test_a_mistake_is_shown_beside_its_field(passer_by: Person, path: str) -> No
     assert passer_by.page.one("input", name="name").attributes["value"] == "Bo"
 
 
-def test_an_address_of_another_account_is_told_what_to_do(
-    passer_by: Person, tenant: Tenant, stranger: Tenant
-) -> None:
+def test_an_address_of_another_account_is_told_what_to_do(passer_by: Person, tenant: Tenant, stranger: Tenant) -> None:
     url = tenant.browser.post("/api/invitations", json={"email": stranger.email}).get_json()["url"]
     passer_by.go(url.removeprefix("http://localhost"))
     response = passer_by.send("Join", name="Eve", password=PASSWORD)

@@ -48,8 +48,12 @@ AUDITED: dict[type[Any], Audited] = {
         ("name", "url", "active"),
         settings={"search_settings": ("search_settings", shown_settings)},
     ),
-    Key: Audited("key", lambda key: key_name(key.name, key.type, key.last4), ("name", "type", "active", "expires_at"),
-                 {"token_hash": "token"}),
+    Key: Audited(
+        "key",
+        lambda key: key_name(key.name, key.type, key.last4),
+        ("name", "type", "active", "expires_at"),
+        {"token_hash": "token"},
+    ),
     Source: Audited(
         "source",
         lambda source: source.url,

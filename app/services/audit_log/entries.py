@@ -69,7 +69,7 @@ def list_entries(session: Session, selection: Selection, *, limit: int, before: 
     return Page(found[:limit], total, found[limit - 1].id if len(found) > limit else None)
 
 
-def _chosen(selection: Selection) -> Select[tuple[AuditEntry]]:
+def _chosen(selection: Selection) -> Select[AuditEntry]:
     query = select(AuditEntry).where(AuditEntry.account_id == selection.account_id)
     if selection.since is not None:
         query = query.where(AuditEntry.created_at >= selection.since)
@@ -82,7 +82,7 @@ def _chosen(selection: Selection) -> Select[tuple[AuditEntry]]:
     return query
 
 
-def _page(selection: Selection, before: int | None, limit: int) -> Select[tuple[AuditEntry]]:
+def _page(selection: Selection, before: int | None, limit: int) -> Select[AuditEntry]:
     query = _chosen(selection)
     if before is not None:
         query = query.where(AuditEntry.id < before)
