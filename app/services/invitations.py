@@ -16,7 +16,7 @@ from app.services.access.roles import Role
 from app.services.members import add_member, check_room, email_key, find_member, lock_as_owner
 from app.services.sites import get_account
 from app.storage.database import ROW_LOCK
-from app.tokens import hash_token
+from app.tokens import hash_token, is_invitation_token, make_invitation_token
 
 VALID = timedelta(days=7)
 
@@ -64,7 +64,7 @@ def create_invitation(
     if session.scalar(known) is not None:
         raise field_error("email", "taken", "is already invited; renew that invitation, or revoke it first")
     check_room(session, account_id)
-    token, moment = secrets.token_urlsafe(32), now()
+    token, moment = make_invitation_token(), now()
     invitation = Invitation(
         id=f"inv_{secrets.token_hex(8)}",
         account_id=account_id,
@@ -90,7 +90,7 @@ def renew_invitation(
     """
     lock_as_owner(session, account_id, by)
     invitation = _get_invitation(session, account_id, invitation_id)
-    token = secrets.token_urlsafe(32)
+    token = make_invitation_token()
     invitation.token_hash = hash_token(token, secret)
     invitation.expires_at = now() + VALID
     session.flush()
@@ -121,7 +121,7 @@ def get_open_invitation(session: Session, token: str, secret: str) -> Invitation
     Raises:
         ApiError: 404 if it was accepted, revoked or replaced, has expired, or never was.
     """
-    if not 20 <= len(token) <= 100 or not token.isascii():
+    if not is_invitation_token(token):
         raise invitation_not_found()
     invitation = session.scalar(select(Invitation).where(Invitation.token_hash == hash_token(token, secret)))
     if invitation is None or invitation.expires_at <= now():

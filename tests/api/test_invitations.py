@@ -10,6 +10,7 @@ import time_machine
 from flask import Flask
 from werkzeug.test import TestResponse
 
+from app.logs import redact
 from app.services import members
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, accept_invitation, add_member
@@ -176,6 +177,9 @@ class TestAccepting:
         assert_error(second, 404, "invitation_not_found")
         assert assert_ok(tenant.private.get("/api/members"))["total"] == 2
 
+    def test_logs_of_requests_leave_the_link_out(self, tenant: Tenant) -> None:
+        assert redact(f"GET {invite(tenant)['url']} 200") == "GET http://localhost/invitations/[secret] 200"
+
     def test_after_seven_days_it_has_expired(self, app: Flask, tenant: Tenant) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             url = invite(tenant)["url"]
@@ -190,7 +194,7 @@ class TestAccepting:
         assert_error(accept(app, made["url"]), 404, "invitation_not_found")
         assert_error(tenant.private.delete(f"/api/invitations/{made['id']}"), 404, "invitation_not_found")
 
-    @pytest.mark.parametrize("token", ["x", "x" * 43, "x" * 200, "%00" * 30, "%C3%A9" * 30])
+    @pytest.mark.parametrize("token", ["x", "svc_inv_" + "x" * 43, "svc_inv_" + "x" * 200, "%00" * 30, "%C3%A9" * 30])
     def test_an_invented_link_does_not_work(self, app: Flask, tenant: Tenant, token: str) -> None:
         assert_error(accept(app, f"/invitations/{token}"), 404, "invitation_not_found")
 
