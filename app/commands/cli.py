@@ -27,15 +27,15 @@ class OperatorCommands(AppGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         self._load()
-        return super().get_command(ctx, cmd_name)
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            # Flask's own group runs the command; this one is not invoked, and its context is all that both share.
+            ctx.with_resource(acting(OPERATOR))
+        return command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         self._load()
         return super().list_commands(ctx)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with acting(OPERATOR):
-            return super().invoke(ctx)
 
     def _load(self) -> None:
         if self.commands:

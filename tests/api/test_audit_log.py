@@ -10,12 +10,14 @@ from typing import Any
 import orjson
 import pytest
 import time_machine
+from click.testing import CliRunner
 from flask import Flask
+from flask.cli import FlaskGroup
 from sqlalchemy import select
 
 from app.models import AuditEntry, Site
 from app.services.audit_log import entries as audit_entries
-from app.services.audit_log.actors import SYSTEM
+from app.services.audit_log.actors import SYSTEM, named_actor
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, add_member, member_id, page
 from tests.pages.people import person_of
@@ -263,6 +265,14 @@ class TestWho:
 
         run(app, "account", "reset-password", tenant.email, "--password", "x" * 12)
         assert (last(tenant)["actor"]["kind"], last(tenant)["changes"]) == ("operator", [{"field": "password"}])
+
+    def test_the_command_line_as_the_shell_starts_it(self, app: Flask, tenant: Tenant) -> None:
+        """Flask's own group runs the commands then, and only asks the application's for them."""
+        cli = FlaskGroup(create_app=lambda: app)
+        result = CliRunner().invoke(cli, ["account", "set-plan", tenant.email, "free"])
+        assert result.exit_code == 0, result.output
+        assert last(tenant)["actor"]["kind"] == "operator"
+        assert named_actor() is None
 
     def test_the_service_itself(self, app: Flask, tenant: Tenant) -> None:
         with app.extensions["runtime"].database.write() as session:
