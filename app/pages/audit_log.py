@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-import orjson
 from flask import Response, request
 from marshmallow import Schema, ValidationError
 
@@ -134,5 +133,12 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return f"“{value}”"
     if isinstance(value, list):
-        return ", ".join(_text(item) for item in value) or "none"
-    return orjson.dumps(value).decode()
+        return ", ".join(_item_text(item) for item in value) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(part)}" for name, part in value.items()) or "none"
+    return str(value)
+
+
+def _item_text(item: Any) -> str:
+    """An item of a list; what has parts of its own, such as a group of synonyms, stands in brackets."""
+    return f"({_text(item)})" if isinstance(item, list | dict) else _text(item)

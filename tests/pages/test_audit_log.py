@@ -14,7 +14,11 @@ def rows(person: Person) -> list[str]:
 
 def test_it_says_who_changed_what(person: Person, tenant: Tenant) -> None:
     tenant.private.put(f"/sites/{tenant.site_id}", json={"name": "Renamed", "active": False})
-    settings = {"synonyms": [["car", "auto"]], "language": "de"}
+    settings = {
+        "synonyms": [["car", "auto"], ["boat", "ship"]],
+        "language": "de",
+        "pinned": [{"query": "tram", "ids": ["2"]}],
+    }
     tenant.browser.put(f"/sites/{tenant.site_id}/search-settings", json=settings)
     tenant.browser.post(f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}/rotate")
     tenant.browser.post("/login", json={"email": tenant.email, "password": "correct horse battery"})
@@ -28,7 +32,8 @@ def test_it_says_who_changed_what(person: Person, tenant: Tenant) -> None:
     assert "token changed" in rotated
     assert "Changed search settings of “Renamed”" in saved
     assert "language: “de”" in saved
-    assert "synonyms: added “car”, “auto”" in saved
+    assert "synonyms: added (“car”, “auto”), (“boat”, “ship”)" in saved
+    assert "pinned: added (query “tram”, ids “2”)" in saved
     assert "private (svc_prv_…" in renamed
     assert "name: “Pages” → “Renamed”" in renamed
     assert "active: yes → no" in renamed
