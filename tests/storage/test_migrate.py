@@ -158,7 +158,8 @@ def test_who_had_an_account_is_its_owner_and_stays_logged_in(tmp_path: Path) -> 
         for id, name in ((3, "a"), (8, "b")):
             session.execute(
                 text(
-                    "INSERT INTO accounts (id, name, email, email_key, password_hash, plan, limit_overrides, created_at)"
+                    "INSERT INTO accounts (id, name, email, email_key, password_hash, plan, limit_overrides,"
+                    " created_at)"
                     " VALUES (:id, :name, :name || '@b.c', :name || '@b.c', 'hash of ' || :name, 'free', '{}', 1)"
                 ),
                 {"id": id, "name": name},
