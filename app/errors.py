@@ -30,6 +30,7 @@ class ErrorCode(StrEnum):
     KEY_EXPIRED = "key_expired"
     INVALID_CREDENTIALS = "invalid_credentials"
     INSUFFICIENT_PERMISSION = "insufficient_permission"
+    ORIGIN_NOT_ALLOWED = "origin_not_allowed"
     SITE_INACTIVE = "site_inactive"
     KEY_LIMIT_REACHED = "key_limit_reached"
     SITE_LIMIT_REACHED = "site_limit_reached"
@@ -77,6 +78,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.KEY_EXPIRED: 401,
     ErrorCode.INVALID_CREDENTIALS: 401,
     ErrorCode.INSUFFICIENT_PERMISSION: 403,
+    ErrorCode.ORIGIN_NOT_ALLOWED: 403,
     ErrorCode.SITE_INACTIVE: 403,
     ErrorCode.KEY_LIMIT_REACHED: 403,
     ErrorCode.SITE_LIMIT_REACHED: 403,

@@ -69,6 +69,7 @@ class Jobs:
             Job("lagging-sites", 2.0, self._apply_lagging),
             Job("failing-sites", 2.0, self._apply_failing, apart=True),
             Job("keys-last-used", 30.0, part.keys_last_used.flush),
+            Job("key-exposures", 30.0, part.key_exposures.flush),
             Job("engine-maintenance", 10.0, part.engines.run_maintenance),
             Job("usage-copies", 30.0, part.usage_copies.flush),
             Job("credential-versions", 60.0, self._heal_versions),
@@ -108,6 +109,7 @@ class Jobs:
             thread.join(timeout=10)
         self._worker.stop()
         self._attempt(Job("keys-last-used", 0, self._part.keys_last_used.flush))
+        self._attempt(Job("key-exposures", 0, self._part.key_exposures.flush))
         self._attempt(Job("usage-copies", 0, self._part.usage_copies.finish))
         self._part.events.stop()
 

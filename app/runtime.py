@@ -17,6 +17,7 @@ from app.crawler.values import user_agent
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
+from app.services.access.key_exposures import KeyExposures
 from app.services.access.key_last_used import KeysLastUsed
 from app.services.analytics.events import EventRecorder
 from app.services.crawling.preview import Previewer
@@ -58,6 +59,7 @@ class Runtime:
     previewer: Previewer
     rebuilder: Rebuilder
     keys_last_used: KeysLastUsed
+    key_exposures: KeyExposures
     usage_copies: UsageCopies
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
@@ -122,6 +124,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         ),
         rebuilder=Rebuilder(database, locks, engines, indexer),
         keys_last_used=KeysLastUsed(database),
+        key_exposures=KeyExposures(database),
         usage_copies=UsageCopies(database, counters),
         task_handlers=SourceRemoval(database, writer).handlers,
     )

@@ -9,6 +9,7 @@ from marshmallow import Schema, fields
 from schemas.accounts import UserSchema
 from schemas.fields import Flag, Instant, Text
 from schemas.keys import KeySchema
+from schemas.search_settings import ItemList
 from schemas.sites import SiteSchema
 
 
@@ -18,13 +19,28 @@ class FormFieldSchema(Schema):
     name = fields.String(required=True)
     type = fields.String(
         required=True,
-        metadata={"enum": ["text", "url", "email", "password", "checkbox", "select", "datetime-local", "textarea"]},
+        metadata={
+            "enum": [
+                "text",
+                "url",
+                "email",
+                "password",
+                "checkbox",
+                "select",
+                "datetime-local",
+                "textarea",
+                "checkboxes",
+                "list",
+            ],
+            "description": "`checkboxes` sends a list of some of its options, `list` a list of texts; "
+            "both send null for no list.",
+        },
     )
     label = fields.String(required=True)
     required = fields.Boolean(required=True)
     max_length = fields.Integer(required=True, allow_none=True)
     value = fields.Raw(required=True, allow_none=True)
-    options = fields.List(fields.String(), metadata={"description": "Options of a select field."})
+    options = fields.List(fields.String(), metadata={"description": "Options of a select field, or of checkboxes."})
 
 
 class FormSchema(Schema):
@@ -82,8 +98,15 @@ def describe_form(schema: Schema, values: dict[str, Any], *, leave_out: tuple[st
         }
         if kind == "select":
             entry["options"] = list(field.choices)  # type: ignore[attr-defined]
+        if kind == "checkboxes":
+            entry["options"] = list(choices_of(field))
         described.append(entry)
     return described
+
+
+def choices_of(field: fields.Field[Any]) -> tuple[str, ...]:
+    """The values of which a list holds some; empty for any other field."""
+    return field.item.choices if isinstance(field, ItemList) and isinstance(field.item, Text) else ()
 
 
 def _input_type(field: fields.Field[Any]) -> str:
@@ -91,6 +114,8 @@ def _input_type(field: fields.Field[Any]) -> str:
         return "checkbox"
     if isinstance(field, Instant):
         return "datetime-local"
+    if isinstance(field, ItemList):
+        return "checkboxes" if choices_of(field) else "list"
     if isinstance(field, Text):
         if field.choices:
             return "select"

@@ -2,12 +2,64 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields
 
 from schemas.base import BodySchema, UpdateSchema
 from schemas.fields import Flag, Instant, Text, WholeNumber
+from schemas.search_settings import ItemList
+from schemas.validation.keys import MAX_ORIGIN_LENGTH, SCOPES, normalize_allowed_origin
+from schemas.validation.problems import Problem
 
 KEY_TYPES = ("public", "search", "private")
+MAX_ALLOWED_ORIGINS = 100
+
+
+class Scopes(ItemList):
+    """Scopes of a private key, each once, in the order in which the API names them; ``null`` for all."""
+
+    def __init__(self, **kwargs: Any):
+        metadata = {
+            "title": "Scopes",
+            "description": "What a private key may do; null: everything. An empty list leaves what needs no scope.",
+        }
+        super().__init__(Text(choices=SCOPES), high=100, allow_none=True, metadata=metadata, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        named = super()._deserialize(value, attr, data, **kwargs)
+        return [scope for scope in SCOPES if scope in named]
+
+
+class AllowedOrigin(Text):
+    """An origin of web pages, as browsers write it; its host may begin with ``*.``."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        try:
+            return normalize_allowed_origin(super()._deserialize(value, attr, data, **kwargs))
+        except ValueError as error:
+            raise ValidationError([Problem(str(error), "invalid_origin")]) from error
+
+
+class AllowedOrigins(ItemList):
+    """Origins of the pages that may use a public key, each once; ``null`` for all."""
+
+    def __init__(self, **kwargs: Any):
+        metadata = {
+            "title": "Allowed origins",
+            "description": "Origins of the pages that may use a public key, such as `https://example.com` and "
+            "`https://*.example.com` (all names below); null: all pages. Binds browsers only.",
+        }
+        item = AllowedOrigin(min_length=1, max_length=MAX_ORIGIN_LENGTH, trim=True)
+        super().__init__(item, low=1, high=MAX_ALLOWED_ORIGINS, allow_none=True, metadata=metadata, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        return list(dict.fromkeys(super()._deserialize(value, attr, data, **kwargs)))
+
+
+def _site_only(**kwargs: Any) -> Flag:
+    description = "Whether a private key is for its own site only."
+    return Flag(metadata={"title": "Only this site", "description": description}, **kwargs)
 
 
 class KeySchema(Schema):
@@ -25,6 +77,21 @@ class KeySchema(Schema):
     updated_at = Instant(required=True)
     last_used_at = Instant(required=True, allow_none=True)
     expires_at = Instant(required=True, allow_none=True)
+    scopes = fields.List(
+        fields.String(metadata={"enum": list(SCOPES)}),
+        required=True,
+        allow_none=True,
+        metadata={"description": "What a private key may do; null: everything. Other keys have null."},
+    )
+    site_only = fields.Boolean(
+        required=True, metadata={"description": "Whether a private key is for its own site only."}
+    )
+    allowed_origins = fields.List(
+        fields.String(),
+        required=True,
+        allow_none=True,
+        metadata={"description": "Origins of the pages that may use a public key; null: all. Other keys have null."},
+    )
 
 
 class KeyCreateSchema(BodySchema):
@@ -33,14 +100,32 @@ class KeyCreateSchema(BodySchema):
     name = Text(required=True, trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
     type = Text(load_default="search", choices=KEY_TYPES, metadata={"title": "Type"})
     expires_at = Instant(load_default=None, allow_none=True, metadata={"title": "Expires at"})
+    scopes = Scopes(load_default=None)
+    site_only = _site_only(load_default=False)
+    allowed_origins = AllowedOrigins(load_default=None)
 
 
 class KeyUpdateSchema(UpdateSchema):
-    """Changes of a key; omitted fields stay, ``expires_at: null`` removes the expiry. The type cannot change."""
+    """Changes of a key; omitted fields stay. The type cannot change.
+
+    ``null`` removes an expiry, gives a private key all scopes, and allows all origins.
+    """
 
     name = Text(trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
     type = Text(choices=KEY_TYPES, metadata={"title": "Type"})
     expires_at = Instant(allow_none=True, metadata={"title": "Expires at"})
+    scopes = Scopes()
+    site_only = _site_only()
+    allowed_origins = AllowedOrigins()
+
+
+FIELDS_OF_TYPES = {"scopes": "private", "site_only": "private", "allowed_origins": "public"}
+"""Fields that only keys of one type have."""
+
+
+def unsuitable_fields(key_type: str) -> tuple[str, ...]:
+    """The fields that a form for keys of this type leaves out, with the type, which cannot change."""
+    return ("type", *(name for name, only in FIELDS_OF_TYPES.items() if only != key_type))
 
 
 class KeyToggleSchema(BodySchema):

@@ -96,6 +96,17 @@ class FailedSourceSchema(Schema):
     failed_at = Instant(required=True, allow_none=True)
 
 
+class ExposedKeySchema(Schema):
+    """A private key that a web page sent."""
+
+    id = fields.String(required=True)
+    name = fields.String(required=True)
+    site_id = fields.Integer(required=True)
+    site_name = fields.String(required=True)
+    origin = fields.String(required=True, metadata={"description": "Of the page that sent it last."})
+    seen_at = Instant(required=True, metadata={"description": "When a page last sent it, within an hour."})
+
+
 class DashboardSchema(Schema):
     """The account at a glance."""
 
@@ -105,3 +116,11 @@ class DashboardSchema(Schema):
     usage = fields.Nested(DashboardUsageSchema, required=True)
     limits = fields.Nested(DashboardLimitsSchema, required=True)
     failed_sources = fields.List(fields.Nested(FailedSourceSchema), required=True)
+    exposed_keys = fields.List(
+        fields.Nested(ExposedKeySchema),
+        required=True,
+        metadata={
+            "description": "Private keys that are in web pages, where everybody can read them. Rotate them, and use "
+            "public keys there."
+        },
+    )

@@ -18,9 +18,11 @@ from app.services.inbox.current_results import search_now
 from app.services.sites import get_site
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint
+from app.web.permissions import refuse_other_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from app.web.responses import prefers
+from app.web.site_selection import choose_reported_site
 from schemas.analytics import (
     PERIODS,
     AnalyticsQuerySchema,
@@ -28,6 +30,7 @@ from schemas.analytics import (
     QueryAnalyticsQuerySchema,
     QueryAnalyticsSchema,
 )
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("analytics", __name__, description="Search statistics.")
 
@@ -35,14 +38,14 @@ CSV = "text/csv"
 
 
 @blp.route("/api/analytics", methods=["GET"])
-@blp.operation("showAnalytics", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("showAnalytics", OperationPolicy(MANAGING, Scope.ANALYTICS), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(AnalyticsQuerySchema, location="query")
 @blp.response(200, AnalyticsSchema, example=examples.ANALYTICS_ANSWER)
 @blp.alt_response(200, schema={"type": "string"}, content_type=CSV, example=examples.ANALYTICS_CSV)
 def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
     """Get search statistics of one site, or of all. With `Accept: text/csv`, the lists of queries as a table."""
     account_id = current_caller().account.id
-    site_id = parameters["site_id"]
+    site_id = choose_reported_site(current_caller(), parameters["site_id"])
     with runtime().database.read() as session:
         if site_id is not None:
             get_site(session, account_id, site_id)
@@ -62,7 +65,7 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
 @blp.route("/api/analytics/query", methods=["GET"])
 @blp.operation(
     "showQueryAnalytics",
-    OperationPolicy(MANAGING),
+    OperationPolicy(MANAGING, Scope.ANALYTICS),
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
 )
 @blp.arguments(QueryAnalyticsQuerySchema, location="query")
@@ -71,6 +74,7 @@ def show_query_analytics(parameters: dict[str, Any]) -> dict[str, Any]:
     """Get what became of one query at one site: searches, clicks, and what it finds now. No search is charged."""
     part = runtime()
     account_id = current_caller().account.id
+    refuse_other_site(current_caller(), parameters["site_id"])
     with part.database.read() as session:
         site = get_site(session, account_id, parameters["site_id"])
         told = get_query_analytics(

@@ -14,12 +14,13 @@ from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.audit_log import AuditLogSchema, AuditQuerySchema
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("audit-log", __name__, description="Who changed what in the account.")
 
 
 @blp.route("/api/audit-log", methods=["GET"])
-@blp.operation("listAuditEntries", OperationPolicy(MANAGING, role=Role.OWNER))
+@blp.operation("listAuditEntries", OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER))
 @blp.arguments(AuditQuerySchema, location="query")
 @blp.response(200, AuditLogSchema)
 def list_entries(query: dict[str, Any]) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.usage import DashboardSchema
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("dashboard", __name__, description="Counts, usage, and limits of the account.")
 
 
 @blp.route("/dashboard", methods=["GET"])
-@blp.operation("showDashboard", OperationPolicy(MANAGING))
+@blp.operation("showDashboard", OperationPolicy(MANAGING, Scope.SITES, whole_account=True))
 @blp.response(200, DashboardSchema)
 def show_dashboard() -> Dashboard:
     """Get counts, usage, and limits of the account."""

@@ -46,6 +46,7 @@ from schemas.documents import (
     SiteChoiceSchema,
 )
 from schemas.validation.documents import RECOMMENDED_BATCH
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("documents", __name__, description="Add, list, change, and remove documents.")
 
@@ -62,7 +63,7 @@ _TEXT = {"type": "string"}
 @blp.route("/api/v1/index/bulk", methods=["POST"])
 @blp.operation(
     "indexDocuments",
-    OperationPolicy(INDEXING),
+    OperationPolicy(INDEXING, Scope.DOCUMENTS),
     errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.DOCUMENT_LIMIT_REACHED, ErrorCode.SYNC_NOT_FOUND),
     body=True,
 )
@@ -99,7 +100,12 @@ def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
 
 
 @blp.route("/api/v1/index/destroy", methods=["DELETE"])
-@blp.operation("deleteDocument", OperationPolicy(INDEXING), errors=(*_ERRORS, ErrorCode.DOCUMENT_NOT_FOUND), body=True)
+@blp.operation(
+    "deleteDocument",
+    OperationPolicy(INDEXING, Scope.DOCUMENTS),
+    errors=(*_ERRORS, ErrorCode.DOCUMENT_NOT_FOUND),
+    body=True,
+)
 @blp.arguments(DestroySchema, location="json_optional", required=False, example=examples.DESTROY)
 @blp.arguments(DestroyQuerySchema, location="query")
 @blp.response(200, DestroyAnswerSchema, example=examples.DESTROY_ANSWER)
@@ -124,7 +130,7 @@ def _document_id(in_query: str | None, in_body: str | None) -> str:
 @blp.route("/api/v1/documents", methods=["GET"])
 @blp.operation(
     "listDocuments",
-    OperationPolicy(MANAGING),
+    OperationPolicy(MANAGING, Scope.DOCUMENTS),
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.INVALID_FILTER, ErrorCode.ANSWER_TOO_LARGE),
 )
 @blp.arguments(DocumentListQuerySchema, location="query")
@@ -166,7 +172,7 @@ def _lines(selection: Selection, cursor: Cursor | None, shown: Set[str] | None) 
 @blp.route("/api/v1/documents", methods=["PATCH"])
 @blp.operation(
     "changeDocuments",
-    OperationPolicy(MANAGING),
+    OperationPolicy(MANAGING, Scope.DOCUMENTS),
     errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.DOCUMENT_NOT_FOUND),
     body=True,
 )
@@ -184,7 +190,7 @@ def change_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, A
 @blp.route("/api/v1/documents/delete", methods=["POST"])
 @blp.operation(
     "deleteDocuments",
-    OperationPolicy(MANAGING),
+    OperationPolicy(MANAGING, Scope.DOCUMENTS),
     errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.INVALID_FILTER),
     body=True,
 )

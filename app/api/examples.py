@@ -145,7 +145,12 @@ INBOX_CHANGE: dict[str, Any] = {"site_id": 12, "query": "parking", "ignored": Tr
 
 SITE: dict[str, Any] = {"name": "Museum", "url": "https://museum.example/"}
 
-KEY: dict[str, Any] = {"name": "Search box", "type": "public", "expires_at": "2101-01-01T00:00:00Z"}
+KEY: dict[str, Any] = {
+    "name": "Search box",
+    "type": "public",
+    "expires_at": "2101-01-01T00:00:00Z",
+    "allowed_origins": ["https://museum.example", "https://*.museum.example"],
+}
 
 SOURCE: dict[str, Any] = {
     "kind": "website",

@@ -18,6 +18,7 @@ from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.documents import DocumentSchema
 from schemas.imports import ImportAnswerSchema, ImportQuerySchema
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("imports", __name__, description="Import files: exports of other systems, CSV, JSON lines.")
 
@@ -38,7 +39,7 @@ _BODY = {
 @blp.route("/api/sites/<int(signed=True):site_id>/import", methods=["POST"])
 @blp.operation(
     "importFile",
-    OperationPolicy(MANAGING),
+    OperationPolicy(MANAGING, Scope.DOCUMENTS),
     errors=(
         ErrorCode.SITE_NOT_FOUND,
         ErrorCode.SITE_INACTIVE,

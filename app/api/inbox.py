@@ -13,9 +13,11 @@ from app.services.inbox import items as inbox
 from app.services.sites import get_site
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint
+from app.web.permissions import refuse_other_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.inbox import InboxChangedSchema, InboxChangeSchema, InboxQuerySchema, InboxSchema
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("inbox", __name__, description="Queries to do something about.")
 
@@ -25,7 +27,7 @@ PATH = "/api/analytics/inbox"
 @blp.route(PATH, methods=["GET"])
 @blp.operation(
     "showInbox",
-    OperationPolicy(MANAGING),
+    OperationPolicy(MANAGING, Scope.ANALYTICS),
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
 )
 @blp.arguments(InboxQuerySchema, location="query")
@@ -39,6 +41,7 @@ def show_inbox(parameters: dict[str, Any]) -> dict[str, Any]:
     """
     page = {name: parameters[name] for name in ("limit", "offset")}
     part = runtime()
+    refuse_other_site(current_caller(), parameters["site_id"])
     with part.database.read() as session:
         site = get_site(session, current_caller().account.id, parameters["site_id"])
         candidates = inbox.list_candidates(session, site, today(), ignored=parameters["ignored"])
@@ -47,11 +50,12 @@ def show_inbox(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 @blp.route(PATH, methods=["PUT"])
-@blp.operation("updateInbox", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.operation("updateInbox", OperationPolicy(MANAGING, Scope.ANALYTICS), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
 @blp.arguments(InboxChangeSchema, example=examples.INBOX_CHANGE)
 @blp.response(200, InboxChangedSchema)
 def update_inbox(change: dict[str, Any]) -> dict[str, Any]:
     """Leave a query out of the inbox from now on, or show it again."""
+    refuse_other_site(current_caller(), change["site_id"])
     with runtime().database.write() as session:
         query = inbox.ignore_query(session, current_caller().account.id, **change)
     return {"success": True, "query": query, "ignored": change["ignored"]}

@@ -27,10 +27,11 @@ from schemas.invitations import (
     InvitationListSchema,
 )
 from schemas.sites import PageQuerySchema, SuccessSchema
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("invitations", __name__, description="Invitations to become a member of the account.")
 
-_POLICY = OperationPolicy(MANAGING, role=Role.OWNER)
+_POLICY = OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER)
 _INVITATION = "/api/invitations/<string:invitation_id>"
 _NO_STORE = {"Cache-Control": "no-store"}
 

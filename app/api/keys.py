@@ -27,6 +27,7 @@ from schemas.keys import (
     KeyUpdateSchema,
 )
 from schemas.sites import PageQuerySchema, SuccessSchema
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("keys", __name__, description="API keys of a site.")
 
@@ -36,7 +37,7 @@ _NO_STORE = {"Cache-Control": "no-store"}
 
 
 @blp.route(SITE_KEYS, methods=["GET"])
-@blp.operation("listKeys", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("listKeys", OperationPolicy(MANAGING, Scope.KEYS), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, KeyListSchema)
 def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
@@ -48,7 +49,10 @@ def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 @blp.route(SITE_KEYS, methods=["POST"])
 @blp.operation(
-    "createKey", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_LIMIT_REACHED), body=True
+    "createKey",
+    OperationPolicy(MANAGING, Scope.KEYS),
+    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_LIMIT_REACHED),
+    body=True,
 )
 @blp.arguments(KeyCreateSchema, example=examples.KEY)
 @blp.response(201, KeyTokenAnswerSchema)
@@ -60,7 +64,7 @@ def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], in
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["GET"])
-@blp.operation("showKey", OperationPolicy(MANAGING, role=Role.EDITOR), errors=_ERRORS)
+@blp.operation("showKey", OperationPolicy(MANAGING, Scope.KEYS, role=Role.EDITOR), errors=_ERRORS)
 @blp.response(200, KeyShowSchema)
 def show_key(site_id: int, key_id: str) -> dict[str, Any]:
     """Get a key, without its token."""
@@ -70,7 +74,7 @@ def show_key(site_id: int, key_id: str) -> dict[str, Any]:
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/edit", methods=["GET"])
-@blp.operation("showKeyEditForm", OperationPolicy(MANAGING, role=Role.EDITOR), errors=_ERRORS)
+@blp.operation("showKeyEditForm", OperationPolicy(MANAGING, Scope.KEYS, role=Role.EDITOR), errors=_ERRORS)
 @blp.response(200, KeyFormAnswerSchema)
 def show_edit_form(site_id: int, key_id: str) -> dict[str, Any]:
     """Get the form for editing a key, filled in."""
@@ -85,16 +89,16 @@ def _update(site_id: int, key_id: str, changes: dict[str, Any]) -> dict[str, Any
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["PUT"])
-@blp.operation("updateKey", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
+@blp.operation("updateKey", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS, body=True)
 @blp.arguments(KeyUpdateSchema)
 @blp.response(200, KeyAnswerSchema)
 def update_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, Any]:
-    """Change a key's name or expiry. Omitted fields stay unchanged."""
+    """Change a key. Omitted fields stay unchanged."""
     return _update(site_id, key_id, changes)
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["PATCH"])
-@blp.operation("patchKey", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
+@blp.operation("patchKey", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS, body=True)
 @blp.arguments(KeyUpdateSchema)
 @blp.response(200, KeyAnswerSchema)
 def patch_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, Any]:
@@ -103,7 +107,7 @@ def patch_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, A
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["DELETE"])
-@blp.operation("deleteKey", OperationPolicy(MANAGING), errors=_ERRORS)
+@blp.operation("deleteKey", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS)
 @blp.response(200, SuccessSchema)
 def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
     """Delete a key. It stops working immediately."""
@@ -112,7 +116,7 @@ def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/rotate", methods=["POST"])
-@blp.operation("rotateKey", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
+@blp.operation("rotateKey", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS, body=True)
 @blp.arguments(KeyRotateSchema, location="json_optional", required=False)
 @blp.response(200, KeyTokenAnswerSchema)
 def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
@@ -121,8 +125,17 @@ def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[
     return {"success": True, "key": key, "api_key": token}, 200, _NO_STORE
 
 
+@blp.route(SITE_KEYS + "/<string:key_id>/exposure", methods=["DELETE"])
+@blp.operation("dismissKeyExposure", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS)
+@blp.response(200, SuccessSchema)
+def dismiss_exposure(site_id: int, key_id: str) -> dict[str, Any]:
+    """Dismiss the notice that a private key is in a web page. Rotating the key ends that, too."""
+    actions.dismiss_exposure(current_caller(), site_id, key_id)
+    return {"success": True}
+
+
 @blp.route("/api/keys/<string:key_id>/toggle", methods=["POST"])
-@blp.operation("toggleKey", OperationPolicy(MANAGING), errors=(ErrorCode.KEY_NOT_FOUND,), body=True)
+@blp.operation("toggleKey", OperationPolicy(MANAGING, Scope.KEYS), errors=(ErrorCode.KEY_NOT_FOUND,), body=True)
 @blp.arguments(KeyToggleSchema, location="json_optional", required=False)
 @blp.response(200, KeyAnswerSchema)
 def toggle_key(fields: dict[str, Any], key_id: str) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.members import MemberAnswerSchema, MemberListSchema, MemberShowSchema, MemberUpdateSchema
 from schemas.sites import PageQuerySchema, SuccessSchema
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("members", __name__, description="Members of the account: people with a login of their own.")
 
-_POLICY = OperationPolicy(MANAGING, role=Role.OWNER)
+_POLICY = OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER)
 _MEMBER = "/api/members/<int(signed=True):member_id>"
 _CHANGE_ERRORS = (ErrorCode.MEMBER_NOT_FOUND, ErrorCode.LAST_OWNER)
 

@@ -22,12 +22,13 @@ from app.web.request_checks import current_caller
 from schemas.accounts import AccountDeleteSchema, ProfileUpdateSchema, UserAnswerSchema
 from schemas.forms import UserFormAnswerSchema
 from schemas.sites import SuccessSchema
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("profile", __name__, description="Name, e-mail, and password; account deletion.")
 
 
 @blp.route("/profile/edit", methods=["GET"])
-@blp.operation("showProfileEditForm", OperationPolicy(MANAGING))
+@blp.operation("showProfileEditForm", OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True))
 @blp.response(200, UserFormAnswerSchema)
 def show_edit_form() -> dict[str, Any]:
     """Get the form for editing the profile, filled in."""
@@ -39,7 +40,10 @@ def show_edit_form() -> dict[str, Any]:
 
 @blp.route("/profile", methods=["PUT"])
 @blp.operation(
-    "updateProfile", OperationPolicy(MANAGING, role=Role.VIEWER), errors=(ErrorCode.PASSWORD_INCORRECT,), body=True
+    "updateProfile",
+    OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.VIEWER),
+    errors=(ErrorCode.PASSWORD_INCORRECT,),
+    body=True,
 )
 @blp.arguments(ProfileUpdateSchema)
 @blp.response(200, UserAnswerSchema)
@@ -50,7 +54,10 @@ def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
 
 @blp.route("/profile", methods=["DELETE"])
 @blp.operation(
-    "deleteAccount", OperationPolicy(MANAGING, role=Role.OWNER), errors=(ErrorCode.PASSWORD_INCORRECT,), body=True
+    "deleteAccount",
+    OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
+    errors=(ErrorCode.PASSWORD_INCORRECT,),
+    body=True,
 )
 @blp.arguments(AccountDeleteSchema)
 @blp.response(200, SuccessSchema)

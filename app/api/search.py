@@ -20,6 +20,7 @@ from app.web.request_checks import current_caller, used_today
 from app.web.responses import json_answer
 from app.web.site_selection import choose_searched_site
 from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySchema
+from schemas.validation.keys import Scope
 from schemas.validation.problems import MAX_PROBLEMS, shown_name
 
 blp = ApiBlueprint("search", __name__, description="Ranked, typo-tolerant full-text search.")
@@ -37,7 +38,7 @@ ERRORS = (
 
 
 @blp.route("/v1/search", methods=["GET"])
-@blp.operation("search", OperationPolicy(SEARCHING, charges_search=True, searches=True), errors=ERRORS)
+@blp.operation("search", OperationPolicy(SEARCHING, Scope.SEARCH, charges_search=True, searches=True), errors=ERRORS)
 @blp.arguments(SearchQuerySchema, location="query")
 @blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
 def search(parameters: dict[str, Any]) -> Response:
@@ -46,7 +47,12 @@ def search(parameters: dict[str, Any]) -> Response:
 
 
 @blp.route("/v1/search", methods=["POST"])
-@blp.operation("searchByBody", OperationPolicy(SEARCHING, charges_search=True, searches=True), errors=ERRORS, body=True)
+@blp.operation(
+    "searchByBody",
+    OperationPolicy(SEARCHING, Scope.SEARCH, charges_search=True, searches=True),
+    errors=ERRORS,
+    body=True,
+)
 @blp.arguments(SearchBodySchema, example=examples.SEARCH)
 @blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
 def search_by_body(parameters: dict[str, Any]) -> Response:

@@ -24,6 +24,7 @@ from schemas.search_settings import (
     SettingsPreviewAnswerSchema,
     SettingsPreviewSchema,
 )
+from schemas.validation.keys import Scope
 from schemas.validation.problems import MAX_PROBLEMS, shown_name
 
 blp = ApiBlueprint(
@@ -36,7 +37,11 @@ PATH = "/sites/<int(signed=True):site_id>/search-settings"
 
 
 @blp.route(PATH, methods=["GET"])
-@blp.operation("showSearchSettings", OperationPolicy(MANAGING, role=Role.EDITOR), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation(
+    "showSearchSettings",
+    OperationPolicy(MANAGING, Scope.SITES, role=Role.EDITOR),
+    errors=(ErrorCode.SITE_NOT_FOUND,),
+)
 @blp.response(200, SearchSettingsAnswerSchema)
 def show_search_settings(site_id: int) -> dict[str, Any]:
     """Get the settings, with defaults filled in."""
@@ -46,7 +51,9 @@ def show_search_settings(site_id: int) -> dict[str, Any]:
 
 
 @blp.route(PATH, methods=["PUT"])
-@blp.operation("updateSearchSettings", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.operation(
+    "updateSearchSettings", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,), body=True
+)
 @blp.arguments(SearchSettingsSchema)
 @blp.response(200, SearchSettingsWrittenSchema)
 def update_search_settings(settings: dict[str, Any], site_id: int) -> dict[str, Any]:
@@ -59,7 +66,7 @@ def update_search_settings(settings: dict[str, Any], site_id: int) -> dict[str, 
 @blp.route(PATH + "/preview", methods=["POST"])
 @blp.operation(
     "previewSearchSettings",
-    OperationPolicy(MANAGING),
+    OperationPolicy(MANAGING, Scope.SITES),
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
     body=True,
 )

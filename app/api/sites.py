@@ -26,24 +26,30 @@ from schemas.sites import (
     SiteUpdateSchema,
     SuccessSchema,
 )
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("sites", __name__, description="Sites of the account. Each has its own index and keys.")
 
 
 @blp.route("/sites", methods=["GET"])
-@blp.operation("listSites", OperationPolicy(MANAGING))
+@blp.operation("listSites", OperationPolicy(MANAGING, Scope.SITES))
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, SiteListSchema)
 def list_sites(page: dict[str, Any]) -> dict[str, Any]:
     """List the account's sites, oldest first."""
     caller = current_caller()
     with runtime().database.read() as session:
-        found, total = sites.list_sites(session, caller.account.id, **page)
+        found, total = sites.list_sites(session, caller.account.id, **page, only=caller.only_site_id)
         return {"sites": [site_answer(site, caller) for site in found], "total": total, **page}
 
 
 @blp.route("/sites", methods=["POST"])
-@blp.operation("createSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_LIMIT_REACHED,), body=True)
+@blp.operation(
+    "createSite",
+    OperationPolicy(MANAGING, Scope.SITES, whole_account=True),
+    errors=(ErrorCode.SITE_LIMIT_REACHED,),
+    body=True,
+)
 @blp.arguments(SiteCreateSchema, example=examples.SITE)
 @blp.response(201, SiteAnswerSchema)
 def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
@@ -54,7 +60,7 @@ def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, 
 
 
 @blp.route("/sites/create", methods=["GET"])
-@blp.operation("showSiteCreateForm", OperationPolicy(MANAGING, role=Role.EDITOR))
+@blp.operation("showSiteCreateForm", OperationPolicy(MANAGING, Scope.SITES, whole_account=True, role=Role.EDITOR))
 @blp.response(200, FormAnswerSchema)
 def show_create_form() -> dict[str, Any]:
     """Get the form for creating a site."""
@@ -62,7 +68,7 @@ def show_create_form() -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["GET"])
-@blp.operation("showSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("showSite", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SiteShowSchema)
 def show_site(site_id: int) -> dict[str, Any]:
     """Get a site."""
@@ -72,7 +78,9 @@ def show_site(site_id: int) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>/edit", methods=["GET"])
-@blp.operation("showSiteEditForm", OperationPolicy(MANAGING, role=Role.EDITOR), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation(
+    "showSiteEditForm", OperationPolicy(MANAGING, Scope.SITES, role=Role.EDITOR), errors=(ErrorCode.SITE_NOT_FOUND,)
+)
 @blp.response(200, SiteFormAnswerSchema)
 def show_edit_form(site_id: int) -> dict[str, Any]:
     """Get the form for editing a site, filled in."""
@@ -88,7 +96,7 @@ def _update(site_id: int, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["PUT"])
-@blp.operation("updateSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.operation("updateSite", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
 @blp.arguments(SiteUpdateSchema)
 @blp.response(200, SiteAnswerSchema)
 def update_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
@@ -97,7 +105,7 @@ def update_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["PATCH"])
-@blp.operation("patchSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.operation("patchSite", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
 @blp.arguments(SiteUpdateSchema)
 @blp.response(200, SiteAnswerSchema)
 def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
@@ -106,7 +114,7 @@ def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["DELETE"])
-@blp.operation("deleteSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("deleteSite", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.response(200, SuccessSchema)
 def delete_site(site_id: int) -> dict[str, Any]:
     """Delete a site with its keys, documents, events, and index."""

@@ -29,6 +29,7 @@ from schemas.sources import (
     SourceShowSchema,
     SourceUpdateSchema,
 )
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("sources", __name__, description="Where a site's pages are: crawled on request and on a schedule.")
 
@@ -38,7 +39,7 @@ _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SOURCE_NOT_FOUND)
 
 
 @blp.route(SITE_SOURCES, methods=["GET"])
-@blp.operation("listSources", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("listSources", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, SourceListSchema)
 def list_sources(page: dict[str, Any], site_id: int) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def list_sources(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.route(SITE_SOURCES, methods=["POST"])
 @blp.operation(
     "createSource",
-    OperationPolicy(MANAGING),
+    OperationPolicy(MANAGING, Scope.DOCUMENTS),
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SOURCE_LIMIT_REACHED),
     body=True,
 )
@@ -69,7 +70,7 @@ def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any],
 @blp.route(SITE_SOURCES + "/preview", methods=["POST"])
 @blp.operation(
     "previewPage",
-    OperationPolicy(MANAGING),
+    OperationPolicy(MANAGING, Scope.DOCUMENTS),
     errors=(ErrorCode.SITE_NOT_FOUND,),
     body=True,
 )
@@ -82,7 +83,7 @@ def preview_page(fields: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 @blp.route(SOURCE, methods=["GET"])
-@blp.operation("showSource", OperationPolicy(MANAGING), errors=_ERRORS)
+@blp.operation("showSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS)
 @blp.response(200, SourceShowSchema)
 def show_source(site_id: int, source_id: str) -> dict[str, Any]:
     """Get a source with its newest run."""
@@ -96,7 +97,7 @@ def _update(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, 
 
 
 @blp.route(SOURCE, methods=["PUT"])
-@blp.operation("updateSource", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
+@blp.operation("updateSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS, body=True)
 @blp.arguments(SourceUpdateSchema)
 @blp.response(200, SourceAnswerSchema)
 def update_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def update_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict
 
 
 @blp.route(SOURCE, methods=["PATCH"])
-@blp.operation("patchSource", OperationPolicy(MANAGING), errors=_ERRORS, body=True)
+@blp.operation("patchSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS, body=True)
 @blp.arguments(SourceUpdateSchema)
 @blp.response(200, SourceAnswerSchema)
 def patch_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def patch_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict[
 
 
 @blp.route(SOURCE, methods=["DELETE"])
-@blp.operation("deleteSource", OperationPolicy(MANAGING), errors=_ERRORS)
+@blp.operation("deleteSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS)
 @blp.arguments(SourceDeleteQuerySchema, location="query")
 @blp.response(200, SuccessSchema)
 def delete_source(query: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
@@ -124,7 +125,9 @@ def delete_source(query: dict[str, Any], site_id: int, source_id: str) -> dict[s
 
 
 @blp.route(SOURCE + "/run", methods=["POST"])
-@blp.operation("runSource", OperationPolicy(MANAGING), errors=(*_ERRORS, ErrorCode.SITE_INACTIVE), body=True)
+@blp.operation(
+    "runSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=(*_ERRORS, ErrorCode.SITE_INACTIVE), body=True
+)
 @blp.arguments(RunRequestSchema, location="json_optional", required=False, example=examples.RUN_REQUEST)
 @blp.response(200, RunAnswerSchema)
 def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
@@ -133,7 +136,9 @@ def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 
 
 @blp.route(SOURCE + "/cancel", methods=["POST"])
-@blp.operation("cancelRun", OperationPolicy(MANAGING), errors=(*_ERRORS, ErrorCode.RUN_NOT_FOUND), body=True)
+@blp.operation(
+    "cancelRun", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=(*_ERRORS, ErrorCode.RUN_NOT_FOUND), body=True
+)
 @blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, RunAnswerSchema)
 def cancel_run(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
@@ -142,7 +147,7 @@ def cancel_run(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 
 
 @blp.route(SOURCE + "/runs", methods=["GET"])
-@blp.operation("listRuns", OperationPolicy(MANAGING), errors=_ERRORS)
+@blp.operation("listRuns", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS)
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, RunListSchema)
 def list_runs(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
@@ -154,7 +159,7 @@ def list_runs(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, A
 
 
 @blp.route(SOURCE + "/runs/<string:run_id>", methods=["GET"])
-@blp.operation("showRun", OperationPolicy(MANAGING), errors=(*_ERRORS, ErrorCode.RUN_NOT_FOUND))
+@blp.operation("showRun", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=(*_ERRORS, ErrorCode.RUN_NOT_FOUND))
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, RunShowSchema, example=examples.RUN_ANSWER)
 def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from app.web.request_checks import current_caller
 from app.web.responses import json_answer
 from app.web.site_selection import choose_searched_site
 from schemas.suggestions import SuggestAnswerSchema, SuggestQuerySchema
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("suggestions", __name__, description="Queries and titles that continue what was typed.")
 
@@ -31,7 +32,7 @@ ERRORS = (
 
 
 @blp.route("/v1/suggest", methods=["GET"])
-@blp.operation("suggest", OperationPolicy(SEARCHING, searches=True), errors=ERRORS)
+@blp.operation("suggest", OperationPolicy(SEARCHING, Scope.SEARCH, searches=True), errors=ERRORS)
 @blp.arguments(SuggestQuerySchema, location="query")
 @blp.response(200, SuggestAnswerSchema, example=examples.SUGGEST_ANSWER)
 def suggest(parameters: dict[str, Any]) -> Response:

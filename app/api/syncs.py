@@ -21,10 +21,11 @@ from schemas.syncs import (
     SyncFinishSchema,
     SyncShowSchema,
 )
+from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("syncs", __name__, description="Send all documents of a source, then remove those not sent.")
 
-_POLICY = OperationPolicy(MANAGING)
+_POLICY = OperationPolicy(MANAGING, Scope.DOCUMENTS)
 _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SYNC_NOT_FOUND)
 
 

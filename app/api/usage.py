@@ -19,6 +19,7 @@ from app.services.analytics.events import SearchEvent
 from app.services.usage import find_index
 from app.web.auth import ANY_KEY, Caller
 from app.web.openapi import ApiBlueprint
+from app.web.permissions import refuse_other_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from backends.base import MATCH_ALL
@@ -88,7 +89,8 @@ def _idempotency_key(report: dict[str, Any]) -> IdempotencyKey | None:
 
 
 def _refuse_beyond_kind(caller: Caller, report: dict[str, Any], site_id: int) -> None:
-    """Public and search keys report few searches of their own index."""
+    """Public and search keys report few searches of their own index; a private key may be for its own alone."""
+    refuse_other_site(caller, site_id)
     most = _REPORT_LIMITS.get(caller.kind)
     if most is None:
         return

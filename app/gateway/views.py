@@ -74,7 +74,7 @@ _SEARCH_ERRORS = {
     **_OPEN_ERRORS,
     400: ("bad_request", "invalid_search_…", "answer_too_large"),
     401: ("missing_authorization_header",),
-    403: ("invalid_api_key",),
+    403: ("invalid_api_key", "origin_not_allowed"),
 }
 _BODY_ERRORS = {
     **_SEARCH_ERRORS,

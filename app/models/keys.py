@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, Index, String, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.models.base import Base, BigId
@@ -30,6 +30,17 @@ class Key(Base):
     token_version: Mapped[int] = mapped_column(default=1)
     """Grows whenever engine keys made for this key must stop."""
     active: Mapped[bool] = mapped_column(default=True)
+    scopes: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
+    """What a private key is for; ``NULL`` for all there is, and will be."""
+    site_only: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether a private key is for its own site alone."""
+    allowed_origins: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
+    """Origins of the pages that may use a public key; ``NULL`` for all."""
+    exposed_at: Mapped[datetime | None]
+    """When a web page last used a private key, within an hour; ``NULL`` since the last rotation."""
+    exposed_origin: Mapped[str | None] = mapped_column(String(300))
+    exposure_dismissed: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether its owner wants to hear no more of that."""
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
     created_at: Mapped[datetime]

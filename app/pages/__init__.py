@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flask import Flask
 from flask_smorest import Api
 
@@ -31,6 +33,7 @@ from app.services.access.roles import Role
 from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
 from app.web.policy import OperationPolicy, set_policy
+from schemas.validation.keys import Scope
 
 PAGES: dict[str, View] = {
     "accounts.register_account": accounts.enter,
@@ -74,6 +77,7 @@ PAGES: dict[str, View] = {
     "keys.delete_key": keys.delete_key,
     "keys.rotate_key": keys.rotate_key,
     "keys.toggle_key": keys.toggle_key,
+    "keys.dismiss_exposure": keys.dismiss_exposure,
     "sources.list_sources": sources.list_sources,
     "sources.create_source": sources.create_source,
     "sources.show_source": sources.show_source,
@@ -89,10 +93,12 @@ PAGES: dict[str, View] = {
 
 _PAGE = OperationPolicy(has_page=True)
 _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
-_MANAGED = OperationPolicy(MANAGING, has_page=True)
-_EDITED = OperationPolicy(MANAGING, has_page=True, role=Role.EDITOR)
-"""Of forms that only editors can send."""
-_PREVIEW = OperationPolicy(MANAGING, has_page=True, searches=True, charges_search=charges_search)
+_DOCUMENTS = OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True)
+_ANALYTICS = OperationPolicy(MANAGING, Scope.ANALYTICS)
+_SETTINGS = OperationPolicy(MANAGING, Scope.SITES, has_page=True)
+_DOCUMENT_FORM = replace(_DOCUMENTS, role=Role.EDITOR)
+_SETTINGS_FORM = replace(_SETTINGS, role=Role.EDITOR)
+_PREVIEW = OperationPolicy(MANAGING, Scope.SEARCH, has_page=True, searches=True, charges_search=charges_search)
 
 _INBOX = "/sites/<int(signed=True):site_id>/inbox"
 _SOURCES = "/sites/<int(signed=True):site_id>/sources"
@@ -102,20 +108,25 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
     ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
-    (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _EDITED),
-    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _EDITED),
-    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _EDITED),
-    ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _MANAGED),
+    (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENT_FORM),
+    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENT_FORM),
+    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _DOCUMENT_FORM),
+    ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _DOCUMENTS),
     (
         "/sites/<int(signed=True):site_id>/documents/export",
         "pages.export_documents",
         documents.export_documents,
-        OperationPolicy(MANAGING),
+        OperationPolicy(MANAGING, Scope.DOCUMENTS),
     ),
-    ("/audit-log/export", "pages.export_audit_log", audit_log.export_log, OperationPolicy(MANAGING, role=Role.OWNER)),
-    ("/analytics/export", "pages.export_analytics", export.export_analytics, OperationPolicy(MANAGING)),
-    (_INBOX + "/synonym", "pages.show_synonym_remedy", remedies.show_synonym_remedy, _EDITED),
-    (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _EDITED),
+    (
+        "/audit-log/export",
+        "pages.export_audit_log",
+        audit_log.export_log,
+        OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
+    ),
+    ("/analytics/export", "pages.export_analytics", export.export_analytics, _ANALYTICS),
+    (_INBOX + "/synonym", "pages.show_synonym_remedy", remedies.show_synonym_remedy, _SETTINGS_FORM),
+    (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _SETTINGS_FORM),
     ("/docs", "pages.show_docs", show_docs, _GUIDE),
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
     (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(reflects_nothing=True)),
@@ -136,11 +147,11 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         "/sites/<int(signed=True):site_id>/documents",
         "pages.remove_document",
         documents.remove_document,
-        _MANAGED,
+        _DOCUMENTS,
     ),
-    ("POST", "/sites/<int(signed=True):site_id>/try", "pages.tune_search", tune_search, _MANAGED),
-    ("POST", _INBOX + "/synonym", "pages.save_synonym", remedies.save_synonym, _MANAGED),
-    ("POST", _INBOX + "/pin", "pages.save_pin", remedies.save_pin, _MANAGED),
+    ("POST", "/sites/<int(signed=True):site_id>/try", "pages.tune_search", tune_search, _SETTINGS),
+    ("POST", _INBOX + "/synonym", "pages.save_synonym", remedies.save_synonym, _SETTINGS),
+    ("POST", _INBOX + "/pin", "pages.save_pin", remedies.save_pin, _SETTINGS),
 )
 """What is sent to such addresses: method, rule, endpoint, view, policy."""
 

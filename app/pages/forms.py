@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from flask import g, request
@@ -11,9 +11,12 @@ from marshmallow import Schema, ValidationError, fields
 from app.errors import ApiError, ErrorCode
 from app.web.parsing import invalid, read_form_body
 from schemas.fields import Flag, Instant, WholeNumber
-from schemas.forms import describe_form
+from schemas.forms import choices_of, describe_form
+from schemas.search_settings import ItemList
 from schemas.sites import SiteUrl
 from schemas.validation.sites import complete_url
+
+Form = Mapping[str, str]
 
 REFILLED = frozenset({400, 401, 403, 429})
 """Statuses that show the form again; what else fails is an error page."""
@@ -41,10 +44,28 @@ def _sent_values(schema: Schema) -> dict[str, Any]:
     form = read_form_body(request)
     for name, field in schema.fields.items():
         sent = form.getlist(name)
-        if sent:
+        if sent and isinstance(field, ItemList):
+            values[name] = _sent_list(field, name, form)
+        elif sent:
             # The last one counts: a checkbox stands behind a hidden field that says what unchecked means.
             values[name] = _typed(field, sent[-1])
     return values
+
+
+def _sent_list(field: ItemList, name: str, form: Form) -> list[str] | None:
+    """The ticked boxes or the lines of a list; ``None``, which is no list, for all boxes or no line."""
+    choices = choices_of(field)
+    items = _ticked(name, choices, form) if choices else _lines(form[name])
+    is_whole = len(items) == len(choices)  # Without choices: no line.
+    return None if field.allow_none and is_whole else items
+
+
+def _ticked(name: str, choices: Iterable[str], form: Form) -> list[str]:
+    return [choice for choice in choices if f"{name}.{choice}" in form]
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _typed(field: fields.Field[Any], text: str) -> Any:
@@ -80,10 +101,17 @@ def shown_fields(
         name = entry["name"]
         if error is not None and entry["type"] != "password" and name in request.form:
             entry["value"] = request.form.getlist(name)[-1]
+            if entry["type"] == "checkboxes":
+                entry["value"] = _ticked(name, entry["options"], request.form)
+            if entry["type"] == "list":
+                entry["value"] = _lines(entry["value"])
         if entry["type"] == "datetime-local" and entry["value"]:
             entry["value"] = str(entry["value"])[:16]
         problem = problems.get(name)
         entry["problems"] = [f"{entry['label']} {problem}."] if problem else []
+        if entry["type"] == "list":
+            wrong = ((at, problems.get(f"{name}[{at}]")) for at in range(len(entry["value"] or ())))
+            entry["problems"] += [f"“{entry['value'][at]}” {problem}." for at, problem in wrong if problem]
     return described
 
 

@@ -21,7 +21,7 @@ from app.web import actions
 from app.web.hosts import base_url
 from app.web.logins import is_secure
 from app.web.request_checks import current_caller
-from schemas.keys import KeyCreateSchema, KeyRotateSchema, KeyToggleSchema, KeyUpdateSchema
+from schemas.keys import KeyCreateSchema, KeyRotateSchema, KeyToggleSchema, KeyUpdateSchema, unsuitable_fields
 
 TOKEN_COOKIE = "new_token"
 TOKEN_SECONDS = 120
@@ -48,7 +48,8 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
         fresh = keys.find_key_by_hash(session, caller.account.id, site_id, hash_token(token, secret)) if token else None
         new_key = None if fresh is None else keys.view(fresh)
     sent = "name" in request.form
-    shown = shown_fields(KeyCreateSchema(), {"type": "search"}, error if sent else None)
+    values = {"type": "search", "scopes": None, "site_only": False, "allowed_origins": None}
+    shown = shown_fields(KeyCreateSchema(), values, error if sent else None)
     limit = caller.account.limits.keys
     return render(
         "keys.html",
@@ -100,7 +101,14 @@ def show_key(site_id: int, key_id: str) -> str:
 
 def _edit_form(site_id: int, key_id: str, error: ApiError | None = None) -> str:
     site, key = _load(site_id, key_id)
-    shown = shown_fields(KeyUpdateSchema(), {"name": key.name, "expires_at": _minute(key)}, error, leave_out=("type",))
+    values = {
+        "name": key.name,
+        "expires_at": _minute(key),
+        "scopes": key.scopes,
+        "site_only": key.site_only,
+        "allowed_origins": key.allowed_origins,
+    }
+    shown = shown_fields(KeyUpdateSchema(), values, error, leave_out=unsuitable_fields(key.type))
     return render("key_edit.html", site=site, key=key, fields=shown, banner=banner_of(error, shown))
 
 
@@ -117,7 +125,7 @@ def _minute(key: KeyView) -> str | None:
 
 
 def update_key(site_id: int, key_id: str) -> Response:
-    """Save a key's name and expiry; an expiry that was left as shown stays as it is."""
+    """Save a key; an expiry that was left as shown stays as it is."""
     refill_on_error(lambda error: _edit_form(site_id, key_id, error))
     _, key = _load(site_id, key_id)
     changes = read_form(KeyUpdateSchema())
@@ -133,6 +141,12 @@ def delete_key(site_id: int, key_id: str) -> Response:
     _, key = _load(site_id, key_id)
     actions.delete_key(current_caller(), site_id, key_id)
     return _to_keys(key, notice="key-deleted")
+
+
+def dismiss_exposure(site_id: int, key_id: str) -> Response:
+    """Dismiss the dashboard's notice that a key is in a web page."""
+    actions.dismiss_exposure(current_caller(), site_id, key_id)
+    return see_other("/dashboard", notice="exposure-dismissed")
 
 
 def _to_keys(key: KeyView, *, notice: str | None = None, token: str | None = None) -> Response:

@@ -31,6 +31,7 @@ NOTICES = {
     "key-disabled": "Key disabled. It no longer works.",
     "key-enabled": "Key enabled. Its token works again.",
     "key-deleted": "Key deleted. It no longer works.",
+    "exposure-dismissed": "Notice dismissed. It returns if the key is in a web page after you rotate it.",
     "profile-updated": "Profile saved.",
     "password-changed": "Password changed. Your other sessions were logged out.",
     "role-changed": "Role changed. It takes effect immediately.",

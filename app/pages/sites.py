@@ -38,7 +38,7 @@ def list_sites() -> str:
     caller = current_caller()
     paging = read_paging()
     with runtime().database.read() as session:
-        found, total = sites.list_sites(session, caller.account.id, **paging)
+        found, total = sites.list_sites(session, caller.account.id, **paging, only=caller.only_site_id)
     limit = caller.account.limits.sites
     return render(
         "sites.html", sites=found, total=total, paging=paging, limit=limit, is_full=limit is not None and total >= limit

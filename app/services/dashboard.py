@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -9,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.counters.base import CounterStore
 from app.plans import PlanLimits, per_month, shown
+from app.services.access.key_exposures import ExposedKey, list_exposed
 from app.services.access.keys import count_keys
 from app.services.daily_usage import usage_between
 from app.services.sites import count_documents, count_sites
@@ -25,6 +27,7 @@ class Dashboard:
     usage: dict[str, int]
     limits: dict[str, int | bool]
     failed_sources: list[FailedSource]
+    exposed_keys: Sequence[ExposedKey]
 
 
 def get_dashboard(
@@ -54,4 +57,5 @@ def get_dashboard(
             "unlimited": limits.sites is None and limits.keys is None and monthly is None,
         },
         failed_sources=list_failed(session, account_id),
+        exposed_keys=list_exposed(session, account_id),
     )

@@ -77,12 +77,17 @@ def limits_of_account(database: Database, plans: PlanTable, account_id: int) -> 
     return plans.limits_of(account.plan, account.limit_overrides)
 
 
-def list_sites(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Site], int]:
-    """One page of the account's sites, oldest first, and how many there are."""
-    sites = session.scalars(
-        select(Site).where(Site.account_id == account_id).order_by(Site.id).limit(limit).offset(offset)
-    ).all()
-    return sites, count_sites(session, account_id)
+def list_sites(
+    session: Session, account_id: int, *, limit: int, offset: int, only: int | None = None
+) -> tuple[Sequence[Site], int]:
+    """One page of the account's sites, oldest first, and how many there are.
+
+    Args:
+        only: The one site that the caller may see; ``None`` for all.
+    """
+    own = [Site.account_id == account_id, *([] if only is None else [Site.id == only])]
+    sites = session.scalars(select(Site).where(*own).order_by(Site.id).limit(limit).offset(offset)).all()
+    return sites, session.scalar(select(func.count()).select_from(Site).where(*own)) or 0
 
 
 def count_sites(session: Session, account_id: int) -> int:

@@ -12,7 +12,7 @@ from flask import request
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.errors import ApiError, ErrorCode, field_error
+from app.errors import ApiError, field_error
 from app.importers.column_map import read_column_map
 from app.importers.formats import read_file
 from app.importers.records import ByteStream, UnreadableFile
@@ -80,24 +80,24 @@ def create_key(caller: Caller, site_id: int, fields: dict[str, Any]) -> tuple[Ke
     """Add a key; gives it and its token.
 
     Raises:
-        ApiError: 404, 400 for an expiry in the past, 403 at the plan's limit, or for a key that may more than who makes
-            it.
+        ApiError: 404, 400 for an expiry in the past, 403 at the plan's limit, or for more rights than the caller's.
     """
-    _refuse_more_than_own(caller, fields["type"])
     secret = runtime().settings.secret_key
     with changing(caller) as session:
-        key, token = keys.create_key(session, caller.account.id, caller.account.limits, secret, site_id, **fields)
+        key, token = keys.create_key(
+            session, caller.account.id, caller.account.limits, secret, site_id, **fields, held=caller.rights
+        )
         return keys.view(key), token
 
 
 def update_key(caller: Caller, site_id: int, key_id: str, changes: dict[str, Any]) -> KeyView:
-    """Change a key's name or expiry.
+    """Change a key's name, expiry, scopes, site, or origins.
 
     Raises:
-        ApiError: 404, 400.
+        ApiError: 404, 400; 403 for a key that may do more than the caller.
     """
     with changing(caller) as session:
-        shown = keys.view(keys.update_key(session, caller.account.id, site_id, key_id, changes))
+        shown = keys.view(keys.update_key(session, caller.account.id, site_id, key_id, changes, held=caller.rights))
     runtime().run_engine_tasks()
     return shown
 
@@ -106,50 +106,46 @@ def rotate_key(caller: Caller, site_id: int, key_id: str, fields: dict[str, Any]
     """Give a key a new token.
 
     Raises:
-        ApiError: 404; 400 for an expired key; 403 for a key that may more than who rotates it.
+        ApiError: 404; 400 for an expired key; 403 for a key that may do more than the caller.
     """
     secret = runtime().settings.secret_key
     with changing(caller) as session:
-        _refuse_more_than_own(caller, keys.get_key(session, caller.account.id, key_id, site_id=site_id).type)
-        key, token = keys.rotate_key(session, caller.account.id, secret, site_id, key_id, **fields)
+        key, token = keys.rotate_key(session, caller.account.id, secret, site_id, key_id, **fields, held=caller.rights)
         shown = keys.view(key)
     runtime().run_engine_tasks()
     return shown, token
-
-
-def _refuse_more_than_own(caller: Caller, key_type: str) -> None:
-    """Refuse a member the token of a key that may more than they: a private key may do all that an owner may.
-
-    Raises:
-        ApiError: 403.
-    """
-    if key_type == "private" and not caller.is_owner:
-        raise ApiError(
-            ErrorCode.INSUFFICIENT_PERMISSION,
-            "A private key may do everything in the account, so only an owner can create or rotate one.",
-        )
 
 
 def toggle_key(caller: Caller, key_id: str, active: bool | None) -> KeyView:
     """Disable or enable a key.
 
     Raises:
-        ApiError: 404; 400 for an expired key.
+        ApiError: 404; 400 for an expired key; 403 for a key that may do more than the caller.
     """
     with changing(caller) as session:
-        shown = keys.view(keys.toggle_key(session, caller.account.id, key_id, active=active))
+        shown = keys.view(keys.toggle_key(session, caller.account.id, key_id, active=active, held=caller.rights))
     runtime().run_engine_tasks()
     return shown
+
+
+def dismiss_exposure(caller: Caller, site_id: int, key_id: str) -> None:
+    """Say no more of a private key's being in a web page, until it is rotated.
+
+    Raises:
+        ApiError: 404; 403 for a key that may do more than the caller.
+    """
+    with runtime().database.write() as session:
+        keys.dismiss_exposure(session, caller.account.id, site_id, key_id, held=caller.rights)
 
 
 def delete_key(caller: Caller, site_id: int, key_id: str) -> None:
     """Remove a key.
 
     Raises:
-        ApiError: 404.
+        ApiError: 404; 403 for a key that may do more than the caller.
     """
     with changing(caller) as session:
-        keys.delete_key(session, caller.account.id, site_id, key_id)
+        keys.delete_key(session, caller.account.id, site_id, key_id, held=caller.rights)
     runtime().run_engine_tasks()
 
 

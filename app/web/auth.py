@@ -21,6 +21,7 @@ from app.services.access.credentials import (
     load_credentials,
     load_engine_credentials,
 )
+from app.services.access.rights import EDITOR_RIGHTS, Rights
 from app.services.access.roles import Role
 from app.tokens import hash_token, is_well_formed
 from app.web.gateway_errors import GatewayError, invalid_engine_key, is_gateway_path
@@ -74,6 +75,18 @@ class Caller:
     def has_role(self, needed: Role) -> bool:
         """Tell whether a member's role covers ``needed``. A key has none: what it may do, its kind decides."""
         return self.member is None or self.member.role.covers(needed)
+
+    @property
+    def rights(self) -> Rights | None:
+        """How much of what there is the caller's key, or their role, may do; ``None`` for all, as an owner may."""
+        if self.key is not None:
+            return self.key.rights
+        return None if self.is_owner else EDITOR_RIGHTS
+
+    @property
+    def only_site_id(self) -> int | None:
+        """The site of a private key that is for its own site alone; ``None`` for all other callers."""
+        return self.key.site_id if self.key is not None and self.key.site_only else None
 
 
 @dataclass(frozen=True, slots=True)

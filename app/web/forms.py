@@ -9,7 +9,7 @@ from app.models import Key, Member, Site
 from app.web.auth import Caller
 from schemas.accounts import ProfileUpdateSchema
 from schemas.forms import describe_form
-from schemas.keys import KeyUpdateSchema
+from schemas.keys import KeyUpdateSchema, unsuitable_fields
 from schemas.sites import SiteCreateSchema, SiteUpdateSchema
 
 
@@ -30,8 +30,14 @@ def site_form(caller: Caller, site: Site | None) -> dict[str, Any]:
 
 def key_form(caller: Caller, site_id: int, key: Key) -> dict[str, Any]:
     """The form that edits a key."""
-    expires_at = None if key.expires_at is None else isoformat(key.expires_at)
-    fields = describe_form(KeyUpdateSchema(), {"name": key.name, "expires_at": expires_at}, leave_out=("type",))
+    values = {
+        "name": key.name,
+        "expires_at": None if key.expires_at is None else isoformat(key.expires_at),
+        "scopes": key.scopes,
+        "site_only": key.site_only,
+        "allowed_origins": key.allowed_origins,
+    }
+    fields = describe_form(KeyUpdateSchema(), values, leave_out=unsuitable_fields(key.type))
     return _form(caller, "PUT", f"/api/sites/{site_id}/keys/{key.id}", fields)
 
 

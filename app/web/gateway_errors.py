@@ -25,6 +25,7 @@ _OWN_CODES = frozenset(
     {
         ErrorCode.ANSWER_TOO_LARGE,
         ErrorCode.METHOD_NOT_ALLOWED,
+        ErrorCode.ORIGIN_NOT_ALLOWED,
         ErrorCode.RATE_LIMIT_EXCEEDED,
         ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
         ErrorCode.DATABASE_UNAVAILABLE,

@@ -72,12 +72,13 @@ def refuse_foreign_form(req: Request) -> None:
         ApiError: 403 ``csrf_failed``.
     """
     origin = req.headers.get("Origin")
-    foreign = origin is not None and not _is_own_origin(req, origin)
+    foreign = origin is not None and not is_own_origin(req, origin)
     if foreign or req.headers.get("Sec-Fetch-Site") == "cross-site":
         raise ApiError(ErrorCode.CSRF_FAILED, "The form was submitted from another site; use the form on this site.")
 
 
-def _is_own_origin(req: Request, origin: str) -> bool:
+def is_own_origin(req: Request, origin: str) -> bool:
+    """Tell whether ``origin`` is that of this service's own pages."""
     host = _host_of(req)
     # A page of the same host that came by https is ours too: a proxy that ends TLS may not say so.
     own = {f"{req.scheme}://{host}", f"https://{host}"}

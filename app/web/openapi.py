@@ -16,7 +16,6 @@ from flask_smorest import Blueprint as SmorestBlueprint
 from marshmallow import Schema
 
 from app.errors import STATUS, ErrorCode
-from app.web.auth import Access
 from app.web.parsing import StrictParser
 from app.web.policy import OPEN, OperationPolicy, set_policy
 from schemas.documents import DocumentSchema, DocumentsField
@@ -33,7 +32,8 @@ SECURITY_SCHEMES = {
     "privateKey": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A private key, `svc_prv_…`. It has full access to the account.",
+        "description": "A private key, `svc_prv_…`. It has full access to the account, unless it has fewer `scopes` or "
+        "is `site_only`. The scope that an operation needs is named where it requires this key.",
     },
     "session": {
         "type": "apiKey",
@@ -125,6 +125,8 @@ class ApiBlueprint(SmorestBlueprint):
         if not policy.access.anyone:
             codes.update(_KEY_ERRORS)
             codes.add(ErrorCode.INSUFFICIENT_PERMISSION)
+        if policy.access.public:
+            codes.add(ErrorCode.ORIGIN_NOT_ALLOWED)
         if policy.access.session or policy.opens_session:
             codes.add(ErrorCode.CSRF_FAILED)
         if body:
@@ -144,16 +146,17 @@ class ApiBlueprint(SmorestBlueprint):
 
         def decorate(view: View) -> View:
             self.record_once(lambda state: set_policy(state.app, f"{self.name}.{view.__name__}", policy))
-            documented: View = self.doc(
-                operationId=operation_id, security=security_of(policy.access), responses=responses
-            )(view)
+            documented: View = self.doc(operationId=operation_id, security=security_of(policy), responses=responses)(
+                view
+            )
             return documented
 
         return decorate
 
 
-def security_of(access: Access) -> list[dict[str, list[str]]]:
-    """The security requirement of an operation."""
+def security_of(policy: OperationPolicy) -> list[dict[str, list[str]]]:
+    """The security requirement of an operation; that of private keys names the scope."""
+    access = policy.access
     schemes = [
         ("publicKey", access.public),
         ("searchKey", access.search),
@@ -161,7 +164,8 @@ def security_of(access: Access) -> list[dict[str, list[str]]]:
         ("session", access.session),
         ("engineKey", access.engine),
     ]
-    return [] if access.anyone else [{name: []} for name, allowed in schemes if allowed]
+    scopes = {"privateKey": [] if policy.scope is None else [policy.scope.value]}
+    return [] if access.anyone else [{name: scopes.get(name, [])} for name, allowed in schemes if allowed]
 
 
 def error_responses(codes: set[ErrorCode]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from flask.sansio.app import App
 
 from app.services.access.roles import Role
 from app.web.auth import ANYONE, Access
+from schemas.validation.keys import Scope
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _POLICIES = "operation_policies"
@@ -21,6 +22,8 @@ class OperationPolicy:
 
     Attributes:
         access: Which callers it is for.
+        scope: What a private key needs if it does not have all scopes; ``None``: every private key will do.
+        whole_account: Whether it is about the whole account, so that it is not for keys of one site alone.
         uncounted: Whether it is answered without asking who calls, and counts in no request limit.
         without_rate_headers: Whether its answers lack ``X-RateLimit-*``.
         searches: Whether it searches or suggests, so that it goes on without counters.
@@ -36,6 +39,8 @@ class OperationPolicy:
     """
 
     access: Access = ANYONE
+    scope: Scope | None = None
+    whole_account: bool = False
     uncounted: bool = False
     without_rate_headers: bool = False
     searches: bool = False

@@ -24,7 +24,7 @@ from app.counters.base import (
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
 from app.runtime import Runtime, runtime
-from app.services.access.roles import Role
+from app.services.access.credentials import KeyRecord
 from app.web.auth import (
     SESSION_COOKIE,
     Access,
@@ -35,8 +35,9 @@ from app.web.auth import (
     missing_key,
 )
 from app.web.client_ip import address_key, client_address, visitor_key
-from app.web.hosts import refuse_foreign_form
+from app.web.hosts import is_own_origin, refuse_foreign_form
 from app.web.parsing import read_form_body
+from app.web.permissions import find_refusal, refuse_other_site
 from app.web.policy import SAFE_METHODS, OperationPolicy, policy_of
 from app.web.quota import (
     ADDRESS_LIMIT,
@@ -127,24 +128,26 @@ def _check() -> None:
     part.usage_copies.note(caller.account.id)
     if caller.key is not None:
         part.keys_last_used.note(caller.key.id)
+        if caller.kind == "private":
+            _note_exposure(part, req, caller.key)
     if req.routing_exception is not None:
         raise req.routing_exception
     if policy.opens_session:
         refuse_foreign_form(req)
     elif caller.kind == "session" and req.method not in SAFE_METHODS:
         check_csrf(caller)
-    if not access.allows(caller):
-        raise forbidden(caller)
-    if not access.anyone:
-        _check_role(caller, policy.role_for(req.method))
+    refusal = find_refusal(req, policy, caller)
+    if refusal is not None:
+        raise refusal
+    if caller.only_site_id is not None and req.view_args and "site_id" in req.view_args:
+        refuse_other_site(caller, req.view_args["site_id"])
 
 
-def _check_role(caller: Caller, needed: Role) -> None:
-    if caller.member is not None and not caller.has_role(needed):
-        raise ApiError(
-            ErrorCode.INSUFFICIENT_PERMISSION,
-            f"Your role in this account is {caller.member.role}; this needs the role {needed}.",
-        )
+def _note_exposure(part: Runtime, req: Request, key: KeyRecord) -> None:
+    """Note a private key that a web page sends; pages of this service are none that anybody else reads."""
+    origin = req.environ.get("HTTP_ORIGIN")
+    if origin is not None and not is_own_origin(req, origin):
+        part.key_exposures.note(key, origin)
 
 
 def _leave_share(_error: BaseException | None) -> None:
@@ -204,7 +207,7 @@ def _count_refusal(
 ) -> None:
     """Note a search that a limit of the plan refused, for its owner to see; not what one visitor has overdone."""
     plan = {window.key for window in bucket_windows(caller, charged=policy.charges)}
-    if error.window.key in plan and policy.access.allows(caller) and _charge(req, policy)[0]:
+    if error.window.key in plan and find_refusal(req, policy, caller) is None and _charge(req, policy)[0]:
         _note_refused(part, caller)
 
 
@@ -232,7 +235,7 @@ def _consume_for(part: Runtime, req: Request, policy: OperationPolicy, caller: C
     shown = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
     reserve = intent = None
     charged, text = _charge(req, policy)
-    if charged and policy.access.allows(caller):
+    if charged and find_refusal(req, policy, caller) is None:
         gateway_site_id = None if caller.site is None else caller.site.id
         reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
     if reserve is not None and text:
@@ -358,18 +361,6 @@ def check_csrf(caller: Caller) -> None:
         raise ApiError(
             ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."
         )
-
-
-def forbidden(caller: Caller) -> ApiError:
-    """The 403 for a key of the wrong kind, with what to do instead."""
-    if policy_of(request.endpoint).searches:
-        message = (
-            "A public key cannot search here. Call GET /v1/client-info with it and search the engine it names "
-            "directly, or use a search key."
-        )
-    else:
-        message = f"A {caller.kind} key cannot do this; use a private key."
-    return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
 
 
 def _refund_failed(response: Response) -> Response:

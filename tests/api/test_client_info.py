@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 from flask import Flask
 
+from backends.base import Credential
 from tests.answers import assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -101,6 +105,64 @@ def test_both_stop_when_the_site_is_paused_and_fresh_ones_work_afterwards(tenant
 
     tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": True})
     assert gateway_status(tenant, info(tenant)["engine_public_key"]) == 200
+
+
+class TestDirectEngine:
+    """An engine that browsers reach themselves, with keys of its own."""
+
+    @pytest.fixture
+    def ended(self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """Such an engine; what it was told to end."""
+        part = tenant.app.extensions["runtime"]
+        monkeypatch.setattr(part, "settings", replace(part.settings, search_public_url="https://engine.example"))
+        engine = part.engines.current
+        ended: list[str] = []
+
+        def issue(index: str, holder: str, expires_at: datetime) -> Credential:
+            return Credential(f"secret-of-{holder}-until-{expires_at:%H:%M}", holder)
+
+        monkeypatch.setattr(engine, "issues_credentials", True)
+        monkeypatch.setattr(engine, "issue_credential", issue)
+        monkeypatch.setattr(engine, "revoke_credential", ended.append)
+        return ended
+
+    def path(self, tenant: Tenant, kind: str) -> str:
+        return f"/api/sites/{tenant.site_id}/keys/{tenant.keys[kind]['id']}"
+
+    def test_a_key_that_names_origins_has_a_public_engine_key_of_its_own(
+        self, tenant: Tenant, ended: list[str]
+    ) -> None:
+        key_id = tenant.keys["public"]["id"]
+        assert info(tenant)["engine_public_key"].startswith(f"secret-of-site-{tenant.site_id}-")
+
+        assert_ok(tenant.browser.put(self.path(tenant, "public"), json={"allowed_origins": ["https://a.example"]}))
+        answer = info(tenant)
+        assert answer["engine_host"] == "https://engine.example"
+        assert answer["engine_public_key"] == answer["engine_key"]
+        assert answer["engine_public_key"].startswith(f"secret-of-{key_id}-v1-")
+
+        assert_ok(tenant.browser.delete(self.path(tenant, "public")))
+        assert ended == [f"{key_id}-v1"]
+
+    def test_an_expiry_that_is_brought_forward_ends_what_was_handed_out(self, tenant: Tenant, ended: list[str]) -> None:
+        key_id, path = tenant.keys["search"]["id"], self.path(tenant, "search")
+        noon = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+
+        def expire(hours: int | None) -> str:
+            """What the key is given then, after its expiry was set."""
+            expires_at = None if hours is None else (noon + timedelta(hours=hours)).isoformat()
+            assert_ok(tenant.private.put(path, json={"expires_at": expires_at}))
+            return str(info(tenant, "search")["engine_key"])
+
+        with time_machine.travel(noon, tick=False):
+            info(tenant, "search")
+            assert expire(9) == f"secret-of-{key_id}-v2-until-21:00"
+            assert ended == [f"{key_id}-v1"]
+            assert expire(7) == f"secret-of-{key_id}-v3-until-19:00"
+            assert ended == [f"{key_id}-v1", f"{key_id}-v2"]
+            for hours in (7, 8, None):
+                expire(hours)
+            assert ended == [f"{key_id}-v1", f"{key_id}-v2"]
 
 
 def test_no_secret_is_logged(tenant: Tenant, caplog: pytest.LogCaptureFixture) -> None:

@@ -30,6 +30,9 @@ RECORD = {
     "updated_at",
     "last_used_at",
     "expires_at",
+    "scopes",
+    "site_only",
+    "allowed_origins",
 }
 PREFIXES = {"public": "svc_pub_", "search": "svc_srch_", "private": "svc_prv_"}
 

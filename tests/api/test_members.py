@@ -284,15 +284,29 @@ class TestWhatMembersMay:
         assert_error(editor.get("/api/audit-log"), 403, "insufficient_permission")
 
     def test_editors_get_no_token_that_may_more_than_they(self, tenant: Tenant) -> None:
-        """A private key invites owners: one that an editor made would make its maker one."""
+        """A private key with all scopes invites owners: one that an editor made would make its maker one."""
         editor = add_member(tenant, BO, "editor")
         keys = f"/api/sites/{tenant.site_id}/keys"
         private = {"name": "Mine", "type": "private"}
-        assert_error(editor.post(keys, json=private), 403, "insufficient_permission")
-        rotate = f"{keys}/{tenant.keys['private']['id']}/rotate"
-        assert_error(editor.post(rotate, json={}), 403, "insufficient_permission")
+        for scopes in (None, ["account"]):
+            answer = editor.post(keys, json={**private, "scopes": scopes})
+            assert "Only an owner" in assert_error(answer, 403, "insufficient_permission")["message"]
+        theirs = f"{keys}/{tenant.keys['private']['id']}"
+        assert_error(editor.post(f"{theirs}/rotate", json={}), 403, "insufficient_permission")
         assert_ok(editor.post(f"{keys}/{tenant.keys['search']['id']}/rotate", json={}))
-        assert_ok(tenant.browser.post(rotate, json={}))
+
+        scopes = ["documents", "search", "analytics", "sites", "keys"]
+        mine = assert_ok(editor.post(keys, json={**private, "scopes": scopes}), 201)["key"]
+        assert_ok(editor.post(f"{keys}/{mine['id']}/rotate", json={}))
+        assert_error(editor.put(f"{keys}/{mine['id']}", json={"scopes": None}), 403, "insufficient_permission")
+        assert_ok(tenant.browser.put(f"{keys}/{mine['id']}", json={"scopes": None}))
+
+    def test_a_key_without_the_scope_of_the_account_knows_no_members(self, app: Flask, tenant: Tenant) -> None:
+        body = {"name": "Narrow", "type": "private", "scopes": ["sites", "keys"]}
+        token = assert_ok(tenant.browser.post(f"/api/sites/{tenant.site_id}/keys", json=body), 201)["api_key"]
+        narrow = ApiClient(app, token)
+        for path in ("/api/members", "/api/invitations", "/api/audit-log", "/profile/edit"):
+            assert_error(narrow.get(path), 403, "insufficient_permission")
 
     def test_a_token_decides_before_a_viewers_cookie(self, tenant: Tenant) -> None:
         viewer: Browser = add_member(tenant, BO, "viewer")

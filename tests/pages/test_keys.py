@@ -9,6 +9,7 @@ import pytest
 import time_machine
 from flask import Flask
 
+from tests.answers import assert_ok
 from tests.callers import ApiClient, Tenant
 from tests.pages.people import Person
 
@@ -172,3 +173,93 @@ def test_times_can_be_read_by_people_and_by_programs(person: Person, tenant: Ten
         "2030-02-03T10:30:00.000Z": "3 Feb 2030, 10:30 UTC",
     }
     assert "never used" in row.text
+
+
+def _newest(tenant: Tenant) -> dict[str, object]:
+    key: dict[str, object] = tenant.browser.get(_path(tenant)).get_json()["keys"][-1]
+    return key
+
+
+SCOPES = ("documents", "search", "analytics", "sites", "keys", "account")
+
+
+def test_a_private_key_is_narrowed_where_it_is_made(person: Person, tenant: Tenant) -> None:
+    person.go(_path(tenant))
+    group = person.page.one("fieldset", id="scopes")
+    assert group.one("legend").text == "Scopes: what a private key may use"
+    boxes = [found for found in group.all("input", type="checkbox") if "checked" in found.attributes]
+    assert [found.attributes["name"] for found in boxes] == [f"scopes.{scope}" for scope in SCOPES]
+    sent = {"name": "CMS", "type": "private", "scopes": "", "scopes.documents": "true", "scopes.search": "true"}
+    person.call("POST", _path(tenant), data={"csrf_token": tenant.browser.csrf_token, "site_only": "true", **sent})
+    made = _newest(tenant)
+
+    assert (made["scopes"], made["site_only"]) == (["documents", "search"], True)
+    row = person.go(_path(tenant)).one("ul", class_="rows").all("li")[-1]
+    assert "Only documents, search, of this site only" in row.text
+
+
+def test_a_form_that_is_left_as_it_is_makes_a_key_with_all_scopes(person: Person, tenant: Tenant) -> None:
+    person.go(_path(tenant))
+    person.press("Create key", name="Server", type="private")
+
+    made = _newest(tenant)
+    assert (made["scopes"], made["site_only"], made["allowed_origins"]) == (None, False, None)
+
+
+def test_the_scopes_of_a_key_are_edited(person: Person, tenant: Tenant) -> None:
+    path = f"{_path(tenant)}/{tenant.keys['private']['id']}"
+    assert_ok(tenant.browser.put(path, json={"scopes": ["keys"]}))
+    person.go(f"{path}/edit")
+    assert person.page.all("textarea") == []
+    boxes = [found for found in person.page.all("input", type="checkbox") if "checked" in found.attributes]
+    assert [found.attributes["name"] for found in boxes] == ["scopes.keys"]
+
+    person.press("Save", **{"scopes.sites": "true", "site_only": "true"})
+    assert (_key(tenant, "private")["scopes"], _key(tenant, "private")["site_only"]) == (["sites", "keys"], True)
+    person.go(f"{path}/edit")
+    person.press("Save", **{f"scopes.{scope}": "true" for scope in SCOPES})
+    assert _key(tenant, "private")["scopes"] is None
+    form = {"csrf_token": tenant.browser.csrf_token, "_method": "PUT", "scopes": "", "site_only": "false"}
+    assert person.call("POST", path, data=form).status_code == 303
+    assert (_key(tenant, "private")["scopes"], _key(tenant, "private")["site_only"]) == ([], False)
+    assert "Only client info, logs, reports, and clicks" in person.go(_path(tenant)).text
+
+
+def test_the_pages_that_may_use_a_public_key_are_lines(person: Person, tenant: Tenant) -> None:
+    person.go(f"{_path(tenant)}/{tenant.keys['public']['id']}/edit")
+    assert person.page.all("fieldset") == []
+    person.press("Save", allowed_origins=" https://Example.com/ \r\n\r\nhttps://*.example.com")
+    assert _key(tenant, "public")["allowed_origins"] == ["https://example.com", "https://*.example.com"]
+    assert "Only pages of https://example.com, https://*.example.com" in person.page.text
+
+    person.go(f"{_path(tenant)}/{tenant.keys['public']['id']}/edit")
+    (area,) = person.page.all("textarea")
+    assert area.raw_text.split() == ["https://example.com", "https://*.example.com"]
+    assert person.send("Save", allowed_origins="https://ok.example\nexample.com\n<b>").status_code == 400
+    assert person.problem_of("allowed_origins") == (
+        "“example.com” must be an origin, such as https://example.com, without path or user. "
+        "“<b>” must be an origin, such as https://example.com, without path or user."
+    )
+    (area,) = person.page.all("textarea")
+    assert area.raw_text.split() == ["https://ok.example", "example.com", "<b>"]
+    person.press("Save", allowed_origins=" \n")
+    assert _key(tenant, "public")["allowed_origins"] is None
+
+
+def test_what_is_not_for_a_key_of_this_type_is_said_beside_its_field(person: Person, tenant: Tenant) -> None:
+    person.go(_path(tenant))
+    form = {
+        "csrf_token": tenant.browser.csrf_token,
+        "name": "Box",
+        "type": "public",
+        "scopes": "",
+        "scopes.keys": "true",
+    }
+    assert person.call("POST", _path(tenant), data=form).status_code == 400
+    assert "Scopes can only be set for a private key." in person.page.one("fieldset", id="scopes").text
+    boxes = [found for found in person.page.all("input", type="checkbox") if "checked" in found.attributes]
+    assert [found.attributes["name"] for found in boxes] == ["scopes.keys"]
+
+    person.go(_path(tenant))
+    assert person.send("Create key", name="S", type="search", allowed_origins="https://a.example").status_code == 400
+    assert person.problem_of("allowed_origins") == "Allowed origins can only be set for a public key."

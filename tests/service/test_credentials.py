@@ -64,6 +64,23 @@ def test_a_rotation_holds_everywhere_at_the_next_request(customer: Customer, wor
             assert outcomes(workers, token) == ["ok"] * 4
 
 
+def test_a_changed_scope_holds_everywhere_at_the_next_request(
+    customer: Customer, workers: list[WorkerConnection]
+) -> None:
+    keys = f"/api/sites/{customer.site_id}/keys"
+    turns = itertools.cycle(workers)
+    body = {"name": "narrow", "type": "private", "scopes": ["search"]}
+    made = next(turns).call("POST", keys, customer.tokens["private"], body).body
+
+    with crowd(STIRRERS, lambda number: customer.search.search("page"), pause_seconds=0.02):
+        for number in range(CHANGES):
+            scopes = ["sites"] if number % 2 else ["search"]
+            path = f"{keys}/{made['key']['id']}"
+            assert next(turns).call("PUT", path, customer.tokens["private"], {"scopes": scopes}).status == 200
+            expected = "insufficient_permission" if number % 2 else "ok"
+            assert outcomes(workers, made["api_key"]) == [expected] * 4
+
+
 def test_a_deletion_holds_everywhere_at_the_next_request(customer: Customer, workers: list[WorkerConnection]) -> None:
     path = f"/api/sites/{customer.site_id}/keys"
     turns = itertools.cycle(workers)

@@ -14,7 +14,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import select, text
 
-from app.models import Base, EngineTask, Member, Session, Site
+from app.models import Base, EngineTask, Key, Member, Session, Site
 from app.storage.database import Database
 from app.storage.migrate import MIGRATIONS, alembic_config, is_current, upgrade
 
@@ -187,3 +187,37 @@ def test_who_had_an_account_is_its_owner_and_stays_logged_in(tmp_path: Path) -> 
         rows = session.execute(text("SELECT id, password_hash FROM accounts ORDER BY id")).all()
         assert [tuple(row) for row in rows] == [(3, "hash of a"), (8, "hash of b")]
         assert session.execute(text("SELECT token_hash FROM sessions")).scalars().all() == ["t"]
+
+
+def test_keys_keep_all_rights(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'old.db'}")
+    command.upgrade(alembic_config(database), "0007")
+    with database.write() as session:
+        session.execute(
+            text(
+                "INSERT INTO accounts (id, name, email, email_key, password_hash, plan, limit_overrides, created_at)"
+                " VALUES (1, 'A', 'a@b.c', 'a@b.c', '', 'free', '{}', 1)"
+            )
+        )
+        session.execute(
+            text(
+                "INSERT INTO sites (id, account_id, name, url, domain, active, created_at, updated_at, document_count,"
+                " field_kinds, search_settings, public_epoch, revision, applied_revision, engine, index_generation,"
+                " rebuilding) VALUES (7, 1, 'S', 'https://a.b/', 'a.b', 1, 1, 1, 0, '{}', '{}', 1, 0, 0, '', 1, 0)"
+            )
+        )
+        for kind in ("public", "search", "private"):
+            session.execute(
+                text(
+                    "INSERT INTO keys (id, account_id, site_id, name, type, token_hash, last4, token_version, active,"
+                    f" created_at, updated_at) VALUES ('{kind}', 1, 7, 'K', '{kind}', '{kind}', 'abcd', 1, 1, 1, 1)"
+                )
+            )
+
+    upgrade(database)
+
+    with database.read() as session:
+        keys = session.scalars(select(Key)).all()
+        told = {(key.scopes, key.site_only, key.allowed_origins, key.exposed_at) for key in keys}
+    assert len(keys) == 3
+    assert told == {(None, False, None, None)}

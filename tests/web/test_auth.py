@@ -115,6 +115,7 @@ TABLE = [
     Row("PATCH", KEYS + "/{key}", MANAGING, {"name": "Renamed"}),
     Row("DELETE", KEYS + "/{key}", MANAGING),
     Row("POST", KEYS + "/{key}/rotate", MANAGING),
+    Row("DELETE", KEYS + "/{key}/exposure", MANAGING),
     Row("POST", "/api/keys/{key}/toggle", MANAGING),
     Row("GET", "/profile/edit", MANAGING),
     Row("PUT", "/profile", MANAGING, {"name": "Renamed"}),

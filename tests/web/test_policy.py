@@ -13,6 +13,7 @@ from app.pages.search.preview import charges_search
 from app.services.access.roles import Role
 from app.web.auth import ANY_KEY, ANY_KEY_OR_ENGINE_KEY, GATEWAY, INDEXING, MANAGING, SEARCHING
 from app.web.policy import OPEN, OperationPolicy, policies, policy_of
+from schemas.validation.keys import Scope
 from tests.answers import assert_error
 from tests.callers import Browser, Tenant, add_member
 
@@ -23,70 +24,77 @@ TABLE = {
     "pages.show_entrance": OperationPolicy(has_page=True),
     "pages.show_entrance.register": OperationPolicy(has_page=True),
     "pages.show_home": OperationPolicy(has_page=True),
-    "analytics.show_analytics": OperationPolicy(MANAGING, has_page=True),
-    "pages.export_analytics": OperationPolicy(MANAGING),
-    "inbox.show_inbox": OperationPolicy(MANAGING, has_page=True),
-    "inbox.update_inbox": OperationPolicy(MANAGING, has_page=True),
-    "pages.show_synonym_remedy": OperationPolicy(MANAGING, has_page=True, role=Role.EDITOR),
-    "pages.save_synonym": OperationPolicy(MANAGING, has_page=True),
-    "pages.show_pin_remedy": OperationPolicy(MANAGING, has_page=True, role=Role.EDITOR),
-    "pages.save_pin": OperationPolicy(MANAGING, has_page=True),
-    "dashboard.show_dashboard": OperationPolicy(MANAGING, has_page=True),
-    "imports.import_file": OperationPolicy(MANAGING, has_page=True),
-    "keys.create_key": OperationPolicy(MANAGING, has_page=True),
-    "keys.delete_key": OperationPolicy(MANAGING, has_page=True),
-    "keys.list_keys": OperationPolicy(MANAGING, has_page=True),
-    "keys.rotate_key": OperationPolicy(MANAGING, has_page=True),
-    "keys.show_edit_form": OperationPolicy(MANAGING, has_page=True, role=Role.EDITOR),
-    "keys.show_key": OperationPolicy(MANAGING, has_page=True, role=Role.EDITOR),
-    "keys.toggle_key": OperationPolicy(MANAGING, has_page=True),
-    "pages.tune_search": OperationPolicy(MANAGING, has_page=True),
-    "pages.show_source_create_form": OperationPolicy(MANAGING, has_page=True, role=Role.EDITOR),
-    "pages.show_source_edit_form": OperationPolicy(MANAGING, has_page=True, role=Role.EDITOR),
-    "keys.update_key": OperationPolicy(MANAGING, has_page=True),
-    "profile.delete_account": OperationPolicy(MANAGING, has_page=True, role=Role.OWNER),
-    "profile.show_edit_form": OperationPolicy(MANAGING, has_page=True),
-    "profile.update_profile": OperationPolicy(MANAGING, has_page=True, role=Role.VIEWER),
-    "search-settings.preview_search_settings": OperationPolicy(MANAGING, has_page=True),
-    "search-settings.show_search_settings": OperationPolicy(MANAGING, has_page=True, role=Role.EDITOR),
-    "search-settings.update_search_settings": OperationPolicy(MANAGING, has_page=True),
-    "sources.cancel_run": OperationPolicy(MANAGING, has_page=True),
-    "sources.create_source": OperationPolicy(MANAGING, has_page=True),
-    "sources.delete_source": OperationPolicy(MANAGING, has_page=True),
-    "sources.list_runs": OperationPolicy(MANAGING, has_page=True),
-    "sources.list_sources": OperationPolicy(MANAGING, has_page=True),
-    "sources.preview_page": OperationPolicy(MANAGING, has_page=True),
-    "sources.run_source": OperationPolicy(MANAGING, has_page=True),
-    "sources.show_run": OperationPolicy(MANAGING, has_page=True),
-    "sources.show_source": OperationPolicy(MANAGING, has_page=True),
-    "sources.update_source": OperationPolicy(MANAGING, has_page=True),
-    "sites.create_site": OperationPolicy(MANAGING, has_page=True),
-    "sites.delete_site": OperationPolicy(MANAGING, has_page=True),
-    "sites.list_sites": OperationPolicy(MANAGING, has_page=True),
-    "sites.show_create_form": OperationPolicy(MANAGING, has_page=True, role=Role.EDITOR),
-    "sites.show_edit_form": OperationPolicy(MANAGING, has_page=True, role=Role.EDITOR),
-    "sites.show_site": OperationPolicy(MANAGING, has_page=True),
-    "sites.update_site": OperationPolicy(MANAGING, has_page=True),
+    "analytics.show_analytics": OperationPolicy(MANAGING, Scope.ANALYTICS, has_page=True),
+    "pages.export_analytics": OperationPolicy(MANAGING, Scope.ANALYTICS),
+    "inbox.show_inbox": OperationPolicy(MANAGING, Scope.ANALYTICS, has_page=True),
+    "inbox.update_inbox": OperationPolicy(MANAGING, Scope.ANALYTICS, has_page=True),
+    "pages.show_synonym_remedy": OperationPolicy(MANAGING, Scope.SITES, has_page=True, role=Role.EDITOR),
+    "pages.save_synonym": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
+    "pages.show_pin_remedy": OperationPolicy(MANAGING, Scope.SITES, has_page=True, role=Role.EDITOR),
+    "pages.save_pin": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
+    "dashboard.show_dashboard": OperationPolicy(MANAGING, Scope.SITES, whole_account=True, has_page=True),
+    "imports.import_file": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "keys.create_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
+    "keys.delete_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
+    "keys.list_keys": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
+    "keys.rotate_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
+    "keys.show_edit_form": OperationPolicy(MANAGING, Scope.KEYS, has_page=True, role=Role.EDITOR),
+    "keys.show_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True, role=Role.EDITOR),
+    "keys.toggle_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
+    "pages.tune_search": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
+    "pages.show_source_create_form": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True, role=Role.EDITOR),
+    "pages.show_source_edit_form": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True, role=Role.EDITOR),
+    "keys.dismiss_exposure": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
+    "keys.update_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
+    "profile.delete_account": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "profile.show_edit_form": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True),
+    "profile.update_profile": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.VIEWER
+    ),
+    "search-settings.preview_search_settings": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
+    "search-settings.show_search_settings": OperationPolicy(MANAGING, Scope.SITES, has_page=True, role=Role.EDITOR),
+    "search-settings.update_search_settings": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
+    "sources.cancel_run": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "sources.create_source": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "sources.delete_source": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "sources.list_runs": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "sources.list_sources": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "sources.preview_page": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "sources.run_source": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "sources.show_run": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "sources.show_source": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "sources.update_source": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "sites.create_site": OperationPolicy(MANAGING, Scope.SITES, whole_account=True, has_page=True),
+    "sites.delete_site": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
+    "sites.list_sites": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
+    "sites.show_create_form": OperationPolicy(
+        MANAGING, Scope.SITES, whole_account=True, has_page=True, role=Role.EDITOR
+    ),
+    "sites.show_edit_form": OperationPolicy(MANAGING, Scope.SITES, has_page=True, role=Role.EDITOR),
+    "sites.show_site": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
+    "sites.update_site": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
     "client-info.show_client_info": OperationPolicy(ANY_KEY),
     "usage.log_search": OperationPolicy(ANY_KEY),
     "clicks.report_click": OperationPolicy(ANY_KEY_OR_ENGINE_KEY),
-    "analytics.show_query_analytics": OperationPolicy(MANAGING, has_page=True),
+    "analytics.show_query_analytics": OperationPolicy(MANAGING, Scope.ANALYTICS, has_page=True),
     "docs_image": OperationPolicy(uncounted=True),
     "health.show_health": OperationPolicy(uncounted=True),
     "health.show_readiness": OperationPolicy(uncounted=True),
     "metrics": OperationPolicy(uncounted=True),
-    "documents.change_documents": OperationPolicy(MANAGING),
-    "documents.delete_documents": OperationPolicy(MANAGING),
-    "documents.list_documents": OperationPolicy(MANAGING),
-    "syncs.abandon_sync": OperationPolicy(MANAGING),
-    "syncs.begin_sync": OperationPolicy(MANAGING),
-    "syncs.finish_sync": OperationPolicy(MANAGING),
-    "syncs.show_sync": OperationPolicy(MANAGING),
-    "pages.show_documents": OperationPolicy(MANAGING, has_page=True),
-    "pages.remove_document": OperationPolicy(MANAGING, has_page=True),
-    "pages.export_documents": OperationPolicy(MANAGING),
-    "documents.delete_document": OperationPolicy(INDEXING),
-    "documents.index_documents": OperationPolicy(INDEXING),
+    "documents.change_documents": OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    "documents.delete_documents": OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    "documents.list_documents": OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    "syncs.abandon_sync": OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    "syncs.begin_sync": OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    "syncs.finish_sync": OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    "syncs.show_sync": OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    "pages.show_documents": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "pages.remove_document": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "pages.export_documents": OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    "documents.delete_document": OperationPolicy(INDEXING, Scope.DOCUMENTS),
+    "documents.index_documents": OperationPolicy(INDEXING, Scope.DOCUMENTS),
     "engine.multi_search": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
     "engine.search_facet": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
     "engine.search_index": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
@@ -94,32 +102,50 @@ TABLE = {
     "engine.show_health": OPEN,
     "engine.suggest": OperationPolicy(GATEWAY, searches=True),
     "engine.suggest_by_query": OperationPolicy(GATEWAY, searches=True),
-    "suggestions.suggest": OperationPolicy(SEARCHING, searches=True),
-    "keys.patch_key": OperationPolicy(MANAGING),
-    "sites.patch_site": OperationPolicy(MANAGING),
-    "sources.patch_source": OperationPolicy(MANAGING),
-    "pages.show_import": OperationPolicy(MANAGING, has_page=True, role=Role.EDITOR),
+    "suggestions.suggest": OperationPolicy(SEARCHING, Scope.SEARCH, searches=True),
+    "keys.patch_key": OperationPolicy(MANAGING, Scope.KEYS),
+    "sites.patch_site": OperationPolicy(MANAGING, Scope.SITES),
+    "sources.patch_source": OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    "pages.show_import": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True, role=Role.EDITOR),
     "openapi": OperationPolicy(reflects_nothing=True),
     "pages.show_docs": OperationPolicy(reflects_nothing=True, has_page=True),
     "pages.show_docs_page": OperationPolicy(reflects_nothing=True, has_page=True),
-    "pages.show_search_preview": OperationPolicy(MANAGING, searches=True, charges_search=charges_search, has_page=True),
-    "search.search": OperationPolicy(SEARCHING, searches=True, charges_search=True),
-    "search.search_by_body": OperationPolicy(SEARCHING, searches=True, charges_search=True),
+    "pages.show_search_preview": OperationPolicy(
+        MANAGING, Scope.SEARCH, searches=True, charges_search=charges_search, has_page=True
+    ),
+    "search.search": OperationPolicy(SEARCHING, Scope.SEARCH, searches=True, charges_search=True),
+    "search.search_by_body": OperationPolicy(SEARCHING, Scope.SEARCH, searches=True, charges_search=True),
     "static": OperationPolicy(uncounted=True, without_rate_headers=True, reflects_nothing=True),
     "usage.report_usage": OperationPolicy(ANY_KEY, reports_usage=True),
-    "members.list_members": OperationPolicy(MANAGING, has_page=True, role=Role.OWNER),
-    "members.show_member": OperationPolicy(MANAGING, has_page=True, role=Role.OWNER),
-    "members.update_member": OperationPolicy(MANAGING, has_page=True, role=Role.OWNER),
-    "members.patch_member": OperationPolicy(MANAGING, role=Role.OWNER),
-    "members.remove_member": OperationPolicy(MANAGING, has_page=True, role=Role.OWNER),
-    "invitations.list_invitations": OperationPolicy(MANAGING, has_page=True, role=Role.OWNER),
-    "invitations.create_invitation": OperationPolicy(MANAGING, has_page=True, role=Role.OWNER),
-    "invitations.renew_invitation": OperationPolicy(MANAGING, has_page=True, role=Role.OWNER),
-    "invitations.revoke_invitation": OperationPolicy(MANAGING, has_page=True, role=Role.OWNER),
+    "members.list_members": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "members.show_member": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER),
+    "members.update_member": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "members.patch_member": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
+    "members.remove_member": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "invitations.list_invitations": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "invitations.create_invitation": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "invitations.renew_invitation": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "invitations.revoke_invitation": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
     "invitations.show_invitation": OperationPolicy(has_page=True),
     "invitations.accept_invitation": OperationPolicy(opens_session=True, has_page=True),
-    "audit-log.list_entries": OperationPolicy(MANAGING, has_page=True, role=Role.OWNER),
-    "pages.export_audit_log": OperationPolicy(MANAGING, role=Role.OWNER),
+    "audit-log.list_entries": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "pages.export_audit_log": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
     "widget": OperationPolicy(uncounted=True, reflects_nothing=True),
     "widget_results": OperationPolicy(uncounted=True, reflects_nothing=True),
 }
@@ -128,6 +154,20 @@ TABLE = {
 def test_the_table_of_policies(shared_app: Flask) -> None:
     with shared_app.app_context():
         assert {endpoint: policy_of(endpoint) for endpoint in shared_app.view_functions} == TABLE
+
+
+NEEDS_NO_SCOPE = {
+    "client-info.show_client_info",
+    "clicks.report_click",
+    "usage.log_search",
+    "usage.report_usage",
+}
+
+
+def test_whatever_else_private_keys_may_do_needs_a_scope() -> None:
+    open_to_keys = {endpoint for endpoint, policy in TABLE.items() if policy.access.private and policy.scope is None}
+
+    assert open_to_keys == NEEDS_NO_SCOPE
 
 
 def test_each_policy_belongs_to_a_route(shared_app: Flask) -> None:

@@ -1,7 +1,7 @@
 """members of an account with their own logins; invitations; the audit log
 
 Revision: 0010
-Follows: 0007
+Follows: 0008
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 
 
 revision = '0010'
-down_revision = '0007'
+down_revision = '0008'
 branch_labels = None
 depends_on = None
 

@@ -13,6 +13,7 @@ from app.runtime import runtime
 from app.services import sites
 from app.web.parsing import check_query_string, invalid
 from app.web.request_checks import current_caller
+from app.web.site_selection import choose_reported_site
 from schemas.analytics import AnalyticsQuerySchema
 
 OFFERED_SITES = 100
@@ -42,19 +43,18 @@ def choose_site() -> Choice:
     """What the address of this request chooses.
 
     Raises:
-        ApiError: 400, 404.
+        ApiError: 400, 403, 404.
     """
     check_query_string(request)
-    account_id = current_caller().account.id
+    caller = current_caller()
     sent = {name: value for name, value in request.args.items() if value and name in ("site_id", "period")}
     try:
         parameters = AnalyticsQuerySchema().load(sent)
     except ValidationError as error:
         raise invalid(error) from error
+    site_id = choose_reported_site(caller, parameters["site_id"])
     with runtime().database.read() as session:
-        site = None
-        if parameters["site_id"] is not None:
-            site = sites.get_site(session, account_id, parameters["site_id"])
-        found, _ = sites.list_sites(session, account_id, limit=OFFERED_SITES, offset=0)
+        site = None if site_id is None else sites.get_site(session, caller.account.id, site_id)
+        found, _ = sites.list_sites(session, caller.account.id, limit=OFFERED_SITES, offset=0, only=caller.only_site_id)
     offered = list(found) if site is None or site in found else [site, *found]
     return Choice(site, offered, parameters["period"])

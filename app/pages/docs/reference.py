@@ -89,7 +89,12 @@ def read_reference(document: Document) -> Reference:
 def _read_operation(path: str, verb: str, described: Document, shared: list[Document], schemas: Document) -> Operation:
     parameters = [*shared, *described.get("parameters", [])]
     body_schema = _json_schema(described.get("requestBody", {}))
-    callers = [CALLERS[name] for need in described.get("security", []) for name in need if name in CALLERS]
+    callers = [
+        _describe_caller(name, scopes)
+        for need in described.get("security", [])
+        for name, scopes in need.items()
+        if name in CALLERS
+    ]
     return Operation(
         name=described["operationId"],
         method=verb.upper(),
@@ -105,6 +110,10 @@ def _read_operation(path: str, verb: str, described: Document, shared: list[Docu
             for status, answer in sorted(described["responses"].items())
         ],
     )
+
+
+def _describe_caller(name: str, scopes: Sequence[str]) -> str:
+    return f"{CALLERS[name]} with the scope {', '.join(scopes)}" if scopes else CALLERS[name]
 
 
 def _read_parameter(parameter: Document) -> Row:

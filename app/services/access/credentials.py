@@ -21,10 +21,12 @@ from app.clock import now
 from app.counters.base import CounterStore, CredentialVersion
 from app.models import Account, Key, Site
 from app.plans import PlanLimits, PlanTable
+from app.services.access.rights import Rights, read_scopes, rights_of
 from app.services.search_settings import read_settings
 from app.services.site_fields import kinds_of
 from app.storage.database import Database
 from backends.base import FieldKinds, SearchSettings
+from schemas.validation.keys import AllowedOrigins, Scope, read_allowed_origins
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,9 @@ class KeyRecord:
     Attributes:
         usable_until: When this token stops by itself (expiry, or the end of a rotation's overlap).
         was_rotated: Whether this is the token before a rotation.
+        scopes: What a private key is for; ``None`` for everything.
+        site_only: Whether a private key is for its own site alone.
+        allowed_origins: Origins of the pages that may use a public key; ``None`` for all.
     """
 
     id: str
@@ -60,6 +65,14 @@ class KeyRecord:
     usable_until: datetime | None
     was_rotated: bool
     token_version: int
+    scopes: frozenset[Scope] | None = None
+    site_only: bool = False
+    allowed_origins: AllowedOrigins | None = None
+
+    @property
+    def rights(self) -> Rights:
+        """How much the key may do."""
+        return rights_of(self.type, self.scopes, self.site_only, self.site_id)
 
 
 @dataclass(slots=True)
@@ -163,6 +176,9 @@ def _key_record(key: Key, usable_until: datetime | None, was_rotated: bool) -> K
         usable_until=usable_until,
         was_rotated=was_rotated,
         token_version=key.token_version,
+        scopes=read_scopes(key.scopes),
+        site_only=key.site_only,
+        allowed_origins=None if key.allowed_origins is None else read_allowed_origins(key.allowed_origins),
     )
 
 

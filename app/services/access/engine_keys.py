@@ -71,11 +71,16 @@ def read(token: str, secret: str) -> EngineClaims | None:
 
 
 def gateway_keys(key: KeyRecord, site: SiteRecord, secret: str) -> tuple[str, str]:
-    """The engine key of a service key and the public one of its site, for the gateway."""
+    """The engine key of a service key and the public one, for the gateway.
+
+    The public one is the site's, but of a key that names the origins allowed it is the key's own, which they bind too.
+    """
     expires_at = now() + LIFETIME
     # When the service key itself expires is looked up at every search; that a token before a rotation ends is not.
     own_end = _end_with(key, expires_at) if key.was_rotated else expires_at
     own = EngineClaims(site.account_id, site.id, key.id, key.token_version, int(own_end.timestamp()))
+    if key.allowed_origins is not None:
+        return sign(own, secret), sign(own, secret)
     public = EngineClaims(site.account_id, site.id, None, site.public_epoch, int(expires_at.timestamp()))
     return sign(own, secret), sign(public, secret)
 
@@ -98,6 +103,8 @@ def direct_keys(database: Database, engine: SearchBackend, key: KeyRecord, site:
     """
     expires_at = now() + LIFETIME
     own = _issue(database, engine, site, f"{key.id}-v{key.token_version}", _end_with(key, expires_at), key)
+    if key.allowed_origins is not None:
+        return own, own
     public = _issue(database, engine, site, f"site-{site.id}-p{site.public_epoch}", expires_at, None)
     return own, public
 

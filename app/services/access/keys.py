@@ -14,6 +14,7 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Key
 from app.plans import PlanLimits
+from app.services.access.rights import Rights, read_scopes, require_cover, rights_of
 from app.services.sites import end_engine_credentials, get_account, get_site
 from app.storage.database import ROW_LOCK
 from app.tokens import PREFIXES, hash_token, is_key_id, make_key_id, make_token
@@ -36,6 +37,9 @@ class KeyView:
     updated_at: datetime
     last_used_at: datetime | None
     expires_at: datetime | None
+    scopes: list[str] | None
+    site_only: bool
+    allowed_origins: list[str] | None
 
 
 def view(key: Key) -> KeyView:
@@ -54,6 +58,9 @@ def view(key: Key) -> KeyView:
         updated_at=key.updated_at,
         last_used_at=key.last_used_at,
         expires_at=key.expires_at,
+        scopes=key.scopes,
+        site_only=key.site_only,
+        allowed_origins=key.allowed_origins,
     )
 
 
@@ -127,14 +134,24 @@ def create_key(
     name: str,
     type: str,
     expires_at: datetime | None,
+    scopes: list[str] | None = None,
+    site_only: bool = False,
+    allowed_origins: list[str] | None = None,
+    held: Rights | None = None,
 ) -> tuple[Key, str]:
     """Add a key; gives it and its token, which is kept nowhere.
 
+    Args:
+        held: The rights of the key that asks, or those of an editor; ``None`` for owners.
+
     Raises:
-        ApiError: 404 for the site, 400 for an expiry in the past, 403 at the plan's limit.
+        ApiError: 404 for the site, 400 for an expiry in the past, 403 at the plan's limit, or for more rights than
+            ``held``.
     """
     _refuse_past(expires_at)
+    _refuse_unsuitable(type, scopes, site_only, allowed_origins)
     site = get_site(session, account_id, site_id)
+    require_cover(held, rights_of(type, read_scopes(scopes), site_only, site.id), "create")
     get_account(session, account_id, lock=True)
     if limits.keys is not None and count_keys(session, account_id) >= limits.keys:
         raise ApiError(
@@ -152,6 +169,9 @@ def create_key(
         token_hash=hash_token(token, secret),
         last4=token[-4:],
         expires_at=expires_at,
+        scopes=scopes,
+        site_only=site_only,
+        allowed_origins=allowed_origins,
         created_at=moment,
         updated_at=moment,
     )
@@ -160,34 +180,57 @@ def create_key(
     return key, token
 
 
-def update_key(session: Session, account_id: int, site_id: int, key_id: str, changes: dict[str, Any]) -> Key:
-    """Change a key's name or expiry; an earlier expiry ends its engine keys, which may be good for longer.
+def update_key(
+    session: Session,
+    account_id: int,
+    site_id: int,
+    key_id: str,
+    changes: dict[str, Any],
+    *,
+    held: Rights | None = None,
+) -> Key:
+    """Change a key; an earlier expiry ends its engine keys, which may be good for longer.
+
+    Args:
+        changes: ``name``, ``expires_at``, ``scopes``, ``site_only``, and ``allowed_origins``.
+        held: As :func:`create_key` takes it.
 
     Raises:
-        ApiError: 404; 400 for another type or an expiry in the past.
+        ApiError: 404; 400 for another type, an expiry in the past, or what is not for keys of this type; 403 for a key
+            that may, or might then, do more than ``held``.
     """
     _refuse_past(changes.get("expires_at"))
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
+    require_cover(held, _rights_of(key), "change")
     if changes.get("type", key.type) != key.type:
         raise field_error("type", "immutable", "cannot be changed; create a new key")
+    for name in ("name", "scopes", "site_only", "allowed_origins"):
+        if name in changes:
+            setattr(key, name, changes[name])
+    _refuse_unsuitable(key.type, key.scopes, key.site_only, key.allowed_origins)
+    require_cover(held, _rights_of(key), "make")
     if "expires_at" in changes:
         if _is_earlier(changes["expires_at"], key.expires_at):
             _end_engine_credentials(session, key)
         key.expires_at = changes["expires_at"]
-    if "name" in changes:
-        key.name = changes["name"]
     key.updated_at = now()
     session.flush()
     return key
 
 
-def toggle_key(session: Session, account_id: int, key_id: str, *, active: bool | None) -> Key:
+def toggle_key(
+    session: Session, account_id: int, key_id: str, *, active: bool | None, held: Rights | None = None
+) -> Key:
     """Flip a key between active and disabled, or set which; disabling ends its engine keys.
 
+    Args:
+        held: As :func:`create_key` takes it.
+
     Raises:
-        ApiError: 404; 400 for an expired key.
+        ApiError: 404; 400 for an expired key; 403 for a key that may do more than ``held``.
     """
     key = get_key(session, account_id, key_id, lock=True)
+    require_cover(held, _rights_of(key), "toggle")
     _refuse_expired(key, "toggled")
     key.active = not key.active if active is None else active
     if not key.active:
@@ -198,14 +241,25 @@ def toggle_key(session: Session, account_id: int, key_id: str, *, active: bool |
 
 
 def rotate_key(
-    session: Session, account_id: int, secret: str, site_id: int, key_id: str, *, overlap_seconds: int
+    session: Session,
+    account_id: int,
+    secret: str,
+    site_id: int,
+    key_id: str,
+    *,
+    overlap_seconds: int,
+    held: Rights | None = None,
 ) -> tuple[Key, str]:
     """Give a key a new token; the old one stops at once or after ``overlap_seconds``.
 
+    Args:
+        held: As :func:`create_key` takes it.
+
     Raises:
-        ApiError: 404; 400 for an expired key.
+        ApiError: 404; 400 for an expired key; 403 for a key that may do more than ``held``.
     """
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
+    require_cover(held, _rights_of(key), "rotate")
     _refuse_expired(key, "rotated")
     token = make_token(key.type)
     moment = now()
@@ -213,22 +267,58 @@ def rotate_key(
     key.previous_expires_at = moment + timedelta(seconds=overlap_seconds) if overlap_seconds else None
     key.token_hash = hash_token(token, secret)
     key.last4 = token[-4:]
+    key.exposed_at = key.exposed_origin = None
+    key.exposure_dismissed = False
     key.updated_at = moment
     _end_engine_credentials(session, key)
     session.flush()
     return key, token
 
 
-def delete_key(session: Session, account_id: int, site_id: int, key_id: str) -> None:
-    """Remove a key.
+def dismiss_exposure(
+    session: Session, account_id: int, site_id: int, key_id: str, *, held: Rights | None = None
+) -> None:
+    """Say no more of a private key's being in a web page, until it is rotated.
+
+    Args:
+        held: As :func:`create_key` takes it.
 
     Raises:
-        ApiError: 404.
+        ApiError: 404; 403 for a key that may do more than ``held``.
     """
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
+    require_cover(held, _rights_of(key), "change")
+    key.exposure_dismissed = True
+
+
+def delete_key(session: Session, account_id: int, site_id: int, key_id: str, *, held: Rights | None = None) -> None:
+    """Remove a key.
+
+    Args:
+        held: As :func:`create_key` takes it.
+
+    Raises:
+        ApiError: 404; 403 for a key that may do more than ``held``.
+    """
+    key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
+    require_cover(held, _rights_of(key), "delete")
     _end_engine_credentials(session, key)
     session.delete(key)
     session.flush()
+
+
+def _rights_of(key: Key) -> Rights:
+    return rights_of(key.type, read_scopes(key.scopes), key.site_only, key.site_id)
+
+
+def _refuse_unsuitable(type: str, scopes: list[str] | None, site_only: bool, allowed_origins: list[str] | None) -> None:
+    """Refuse what would promise to bind a key, but is not for keys of its type."""
+    if type != "private" and scopes is not None:
+        raise field_error("scopes", "unsuitable", "can only be set for a private key")
+    if type != "private" and site_only:
+        raise field_error("site_only", "unsuitable", "can only be set for a private key")
+    if type != "public" and allowed_origins is not None:
+        raise field_error("allowed_origins", "unsuitable", "can only be set for a public key")
 
 
 def _end_engine_credentials(session: Session, key: Key) -> None:

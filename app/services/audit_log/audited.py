@@ -51,7 +51,7 @@ AUDITED: dict[type[Any], Audited] = {
     Key: Audited(
         "key",
         lambda key: key_name(key.name, key.type, key.last4),
-        ("name", "type", "active", "expires_at"),
+        ("name", "type", "active", "expires_at", "scopes", "site_only", "allowed_origins"),
         {"token_hash": "token"},
     ),
     Source: Audited(

@@ -1,0 +1,110 @@
+"""Keys: what a private key may be for, and the origins of the web pages that may use a public key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+
+class Scope(StrEnum):
+    """A part of what private keys may do."""
+
+    DOCUMENTS = "documents"
+    SEARCH = "search"
+    ANALYTICS = "analytics"
+    SITES = "sites"
+    KEYS = "keys"
+    ACCOUNT = "account"
+
+
+SCOPES = tuple(scope.value for scope in Scope)
+
+MAX_ORIGIN_LENGTH = 300
+
+_TYPED = re.compile(r"https?://[^\s\x00-\x20\x7f/\\?#@%]+/?", re.IGNORECASE)
+_NAME = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*", re.ASCII)
+_SENT = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+
+
+def normalize_allowed_origin(typed: str) -> str:
+    """An origin as browsers write it in ``Origin``: lower case, punycode, without a default port.
+
+    Args:
+        typed: An http or https address without path. Its host may begin with ``*.``, which stands for all names below
+            the rest of it.
+
+    Raises:
+        ValueError: It is none; the message is a predicate.
+    """
+    # Only saving a key needs it; processes that search do without the package.
+    from ada_url import URL, HostType
+
+    if len(typed) > MAX_ORIGIN_LENGTH or not _TYPED.fullmatch(typed):
+        raise ValueError("must be an origin, such as https://example.com, without path or user")
+    try:
+        parsed = URL(typed)
+    except ValueError as error:
+        raise ValueError("must have a valid host and port") from error
+    host = parsed.hostname
+    if parsed.host_type != HostType.DEFAULT:
+        return str(parsed.origin)
+    if host.endswith("."):
+        raise ValueError("must not end with a dot")
+    if not _NAME.fullmatch(host.removeprefix("*.")):
+        raise ValueError("must have a valid host; only its first part may be *")
+    return str(parsed.origin)
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedOrigins:
+    """Origins that may use a key.
+
+    Attributes:
+        exact: As browsers write them.
+        wildcards: Beginning and end of those whose host begins with ``*.``: ``https://`` and ``.example.com:8443``.
+    """
+
+    exact: frozenset[str]
+    wildcards: tuple[tuple[str, str], ...]
+
+    def allow(self, sent: str) -> bool:
+        """Tell whether an ``Origin`` header names one of them; ``null`` and what is no origin does not."""
+        if sent in self.exact:
+            return True
+        return len(sent) <= MAX_ORIGIN_LENGTH and self._allow(_normalize_sent(sent))
+
+    def _allow(self, origin: str | None) -> bool:
+        if origin is None:
+            return False
+        return origin in self.exact or any(
+            # What stands for the wildcard is a host's beginning, since the whole is an origin.
+            origin.startswith(start) and origin.endswith(end) and len(origin) > len(start) + len(end)
+            for start, end in self.wildcards
+        )
+
+
+@lru_cache(maxsize=1024)
+def _normalize_sent(sent: str) -> str | None:
+    """An ``Origin`` header as browsers write it; ``None`` if it is no http or https origin."""
+    match = _SENT.fullmatch(sent.lower())
+    if match is None:
+        return None
+    port = match["port"]
+    is_default = port is None or port == _DEFAULT_PORTS[match["scheme"]]
+    return f"{match['scheme']}://{match['host']}" + ("" if is_default else f":{port}")
+
+
+def read_allowed_origins(origins: Iterable[str]) -> AllowedOrigins:
+    """Origins of :func:`normalize_allowed_origin`, ready to be compared."""
+    exact, wildcards = set(), []
+    for origin in origins:
+        start, star, end = origin.partition("*")
+        if star:
+            wildcards.append((start, end))
+        else:
+            exact.add(origin)
+    return AllowedOrigins(frozenset(exact), tuple(wildcards))

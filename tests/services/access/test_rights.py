@@ -1,0 +1,64 @@
+"""Which keys may do no more than another."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.errors import ApiError
+from app.services.access.rights import Rights, require_cover, rights_of
+from schemas.validation.keys import Scope
+
+ALL = rights_of("private", None, False, 1)
+LISTED = rights_of("private", frozenset(Scope), False, 1)
+ALL_OF_SITE = rights_of("private", None, True, 1)
+ALL_OF_OTHER_SITE = rights_of("private", None, True, 2)
+KEYS = rights_of("private", frozenset({Scope.KEYS}), False, 1)
+KEYS_AND_SEARCH = rights_of("private", frozenset({Scope.KEYS, Scope.SEARCH}), False, 1)
+KEYS_OF_SITE = rights_of("private", frozenset({Scope.KEYS}), True, 1)
+NOTHING = rights_of("private", frozenset(), False, 1)
+SEARCH_KEY = rights_of("search", None, False, 1)
+PUBLIC_KEY = rights_of("public", None, False, 1)
+PUBLIC_KEY_OF_OTHER_SITE = rights_of("public", None, False, 2)
+EVERY = (
+    ALL, LISTED, ALL_OF_SITE, ALL_OF_OTHER_SITE, KEYS, KEYS_AND_SEARCH, KEYS_OF_SITE, NOTHING, SEARCH_KEY, PUBLIC_KEY,
+    PUBLIC_KEY_OF_OTHER_SITE,
+)  # fmt: skip
+
+COVERED = {
+    ALL: set(EVERY),
+    LISTED: set(EVERY) - {ALL, ALL_OF_SITE, ALL_OF_OTHER_SITE},
+    ALL_OF_SITE: {ALL_OF_SITE, KEYS_OF_SITE, SEARCH_KEY, PUBLIC_KEY},
+    ALL_OF_OTHER_SITE: {ALL_OF_OTHER_SITE, PUBLIC_KEY_OF_OTHER_SITE},
+    KEYS: {KEYS, KEYS_OF_SITE, NOTHING, PUBLIC_KEY, PUBLIC_KEY_OF_OTHER_SITE},
+    KEYS_AND_SEARCH: {
+        KEYS_AND_SEARCH, KEYS, KEYS_OF_SITE, NOTHING, SEARCH_KEY, PUBLIC_KEY, PUBLIC_KEY_OF_OTHER_SITE,
+    },
+    KEYS_OF_SITE: {KEYS_OF_SITE, PUBLIC_KEY},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("held", COVERED)
+@pytest.mark.parametrize("wanted", EVERY)
+def test_rights_cover_those_that_are_no_more(held: Rights, wanted: Rights) -> None:
+    assert held.cover(wanted) == (wanted in COVERED[held])
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "why"),
+    [
+        (KEYS, SEARCH_KEY, "the calling key lacks the scope `search`"),
+        (KEYS, LISTED, "lacks the scopes `documents`, `search`, `analytics`, `sites`, `account`"),
+        (LISTED, ALL, "the calling key does not have all scopes"),
+        (KEYS_OF_SITE, KEYS, "the calling key is for its own site only"),
+        (KEYS_OF_SITE, PUBLIC_KEY_OF_OTHER_SITE, "the calling key is for its own site only"),
+    ],
+)
+def test_a_refusal_says_what_is_missing(held: Rights, wanted: Rights, why: str) -> None:
+    with pytest.raises(ApiError, match="A key cannot rotate a key that may do more than itself") as refused:
+        require_cover(held, wanted, "rotate")
+
+    assert (refused.value.status, why in refused.value.message) == (403, True)
+
+
+def test_people_have_every_right() -> None:
+    require_cover(None, ALL, "create")
