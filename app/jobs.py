@@ -17,13 +17,15 @@ from app.counters.base import CountersUnavailable
 from app.memory import refund
 from app.models import Site
 from app.runtime import Runtime
-from app.services import outbox
+from app.services import outbox, password_resets
 from app.services.access import sessions
 from app.services.audit_log.entries import delete_old_entries
 from app.services.crawling.worker_process import WorkerProcess
 from app.services.daily_usage import delete_old_copies
 from app.services.indexing.indexer import lagging_sites
 from app.services.invitations import delete_expired_invitations
+from app.services.mail.digests import Digests
+from app.services.mail.quota_warnings import warn_owners
 from app.services.sources.runs import count_waiting
 from app.services.sources.schedule import count_due, queue_due
 from app.storage.database import is_unavailable
@@ -78,7 +80,13 @@ class Jobs:
             Job("memory", 10.0, refund),
             Job("syncs", 30.0, self._end_syncs, apart=True),
             Job("sessions", 3600.0, self._delete_sessions),
+            Job("mail", 2.0, partial(part.mailer.send_due, self._stopping.is_set), apart=True),
         ]
+        if part.settings.sends_mail:
+            self.jobs += [
+                Job("quota-warnings", 60.0, self._warn_owners),
+                Job("digests", 600.0, self._queue_digests, apart=True),
+            ]
 
     def forgo(self) -> None:
         """Start nothing in this process, which is a command's, even if it answers requests of its own."""
@@ -235,9 +243,22 @@ class Jobs:
         if waiting and self._background and part.settings.crawl_runs:
             self._worker.start()
 
+    def _warn_owners(self) -> None:
+        part = self._part
+        with part.locks.try_hold("quota-warnings") as held:
+            if held:
+                warn_owners(part.database, part.plans, part.settings)
+
+    def _queue_digests(self) -> None:
+        part = self._part
+        with part.locks.try_hold("digests") as held:
+            if held:
+                Digests(part.database, part.searcher, part.settings).queue_due(self._stopping.is_set)
+
     def _delete_sessions(self) -> None:
         with self._part.database.write() as session:
             sessions.delete_expired_sessions(session)
             delete_expired_invitations(session)
             delete_old_entries(session)
+            password_resets.delete_expired_resets(session)
             delete_old_copies(session)

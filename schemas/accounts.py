@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
 from schemas.base import BodySchema, UpdateSchema
-from schemas.fields import Instant, Text
+from schemas.fields import Flag, Instant, Text
 from schemas.validation.problems import Problem
 
 _LOCAL = re.compile(r"[^\s@\"(),:;<>\[\]\\\x00-\x1f\x7f]{1,64}")
@@ -43,7 +43,7 @@ class Email(Text):
         return email
 
 
-def new_password(**kwargs: Any) -> Text:
+def chosen_password(**kwargs: Any) -> Text:
     """A password that somebody chooses."""
     metadata = {"format": "password", **kwargs.pop("metadata", {})}
     return Text(min_length=MIN_PASSWORD_LENGTH, max_length=MAX_PASSWORD_LENGTH, metadata=metadata, **kwargs)
@@ -69,7 +69,7 @@ class RegisterSchema(BodySchema):
 
     name = Text(required=True, trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
     email = Email(required=True, metadata={"title": "E-mail"})
-    password = new_password(required=True, metadata={"title": "Password"})
+    password = chosen_password(required=True, metadata={"title": "Password"})
 
 
 class LoginSchema(BodySchema):
@@ -79,6 +79,19 @@ class LoginSchema(BodySchema):
         required=True, trim=True, min_length=1, max_length=254, metadata={"title": "E-mail", "format": "email"}
     )
     password = _known_password(required=True, metadata={"title": "Password"})
+
+
+class PasswordForgotSchema(BodySchema):
+    """Who has forgotten their password."""
+
+    email = Email(required=True, metadata={"title": "E-mail"})
+
+
+class PasswordResetSchema(BodySchema):
+    """A new password, and the token of the link that allows it."""
+
+    token = Text(required=True, max_length=100)
+    new_password = chosen_password(required=True, metadata={"title": "New password"})
 
 
 class LoginAnswerSchema(Schema):
@@ -95,7 +108,13 @@ class ProfileUpdateSchema(UpdateSchema):
     name = Text(trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
     email = Email(metadata={"title": "E-mail"})
     current_password = _known_password(metadata={"title": "Current password"})
-    new_password = new_password(metadata={"title": "New password"})
+    new_password = chosen_password(metadata={"title": "New password"})
+    weekly_digest = Flag(
+        metadata={
+            "title": "Weekly digest",
+            "description": "Whether a mail tells each week what visitors searched and did not find.",
+        }
+    )
 
     @validates_schema(skip_on_field_errors=True)
     def _passwords_come_together(self, data: dict[str, Any], **kwargs: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from schemas.accounts import Email, new_password
+from schemas.accounts import Email, chosen_password
 from schemas.base import BodySchema
 from schemas.fields import Instant, Text
 from schemas.forms import FormAnswerSchema
@@ -49,7 +49,7 @@ class InvitationAcceptSchema(BodySchema):
     """A new member."""
 
     name = Text(required=True, trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
-    password = new_password(required=True, metadata={"title": "Password"})
+    password = chosen_password(required=True, metadata={"title": "Password"})
 
 
 class InvitedSchema(Schema):

@@ -14,6 +14,7 @@ from app.clock import isoformat, now
 from app.config import Settings
 from app.runtime import runtime
 from app.services.indexing.rebuilder import renew_indexes
+from app.services.mail.queue import discard_mails
 from app.storage.backup_file import BackupError, is_in_use, read_file, read_manifest, restore_tables, write_backup
 from app.wording import counted
 
@@ -73,6 +74,7 @@ def restore(file: Path, force: bool) -> None:
         raise click.ClickException(str(error)) from error
     with part.database.write() as session:
         renew_indexes(session, part.engines.current.identity)
+        discard_mails(session)
     folder = part.settings.data_path
     if "SECRET_KEY" not in os.environ:
         _replace(folder / SECRET, secret)

@@ -22,6 +22,8 @@ from app.counters.base import CountersUnavailable
 from app.models import EngineTask, SourceRun
 from app.runtime import Runtime
 from app.services.indexing.indexer import lagging_sites
+from app.services.mail.delivery import count_late
+from app.services.mail.smtp import MailServerAway
 from app.storage.migrate import is_current
 from app.wording import counted, size
 from backends.errors import BackendError
@@ -45,7 +47,7 @@ class Finding:
 
     Attributes:
         topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``, ``clocks``,
-            ``indexes``, ``runs``, ``tasks`` or ``events``.
+            ``indexes``, ``runs``, ``tasks``, ``mail`` or ``events``.
         level: ``problem``: something does not work, or soon will not.
         message: A sentence.
         remedy: What to do; empty if all is well.
@@ -78,6 +80,7 @@ def diagnose(settings: Settings, part: Runtime | None) -> Iterator[Finding]:
             ("indexes", lambda: _indexes(part)),
             ("runs", lambda: _runs(part)),
             ("tasks", lambda: _tasks(part)),
+            ("mail", lambda: _mail(part)),
         ]
     for topic, check in checks:
         try:
@@ -258,3 +261,24 @@ def _tasks(part: Runtime) -> Iterator[Finding]:
         yield Finding("tasks", "warning", message, "Look for `engine task` in the log; they are tried again.")
     else:
         yield Finding("tasks", "ok", "No task at the search engine fails.")
+
+
+def _mail(part: Runtime) -> Iterator[Finding]:
+    if not part.settings.sends_mail:
+        yield Finding("mail", "ok", "No mail is sent: SMTP_URL is empty. Pages tell people to ask OPERATOR_CONTACT.")
+        return
+    connection = part.mailer.connection()
+    try:
+        connection.connect()
+    except MailServerAway as error:
+        remedy = "Start it, or fix SMTP_URL: its address, user, and password."
+        yield Finding("mail", "problem", f"The mail server is away: {error}", remedy)
+    else:
+        yield Finding("mail", "ok", "The mail server can be reached.")
+    finally:
+        connection.close()
+    with part.database.read() as session:
+        late = count_late(session, now() - STUCK)
+    if late:
+        message = f"{counted(late, 'mail')} waiting for over ten minutes."
+        yield Finding("mail", "warning", message, "Look for `mail` in the log; they are tried again for a day.")

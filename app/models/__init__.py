@@ -19,6 +19,7 @@ from app.models.events import (
 )
 from app.models.inbox import IgnoredQuery
 from app.models.keys import EngineCredential, Key
+from app.models.mail import Mail, PasswordReset, QuotaWarning
 from app.models.members import Invitation, Member, Session
 from app.models.sites import EngineTask, Site
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
@@ -39,10 +40,13 @@ __all__ = [
     "IgnoredQuery",
     "Invitation",
     "Key",
+    "Mail",
     "Member",
+    "PasswordReset",
     "QueryDay",
     "QueryVisit",
     "QueryWindow",
+    "QuotaWarning",
     "RunPage",
     "ScopeDay",
     "ScopeWindow",

@@ -56,6 +56,7 @@ def _members(error: ApiError | None = None) -> str:
         link=link,
         new_invitation=invitation,
         now=now(),
+        sends_mail=runtime().settings.sends_mail,
     )
 
 

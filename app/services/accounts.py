@@ -7,12 +7,12 @@ from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.errors import ApiError, ErrorCode
-from app.models import Account, DepartureReason, Key, Member, Site
+from app.models import Account, DepartureReason, Key, Member, PasswordReset, Site
 from app.services.access.roles import Role
 from app.services.access.sessions import end_other_sessions
 from app.services.members import add_member, email_key, first_owner, flush_email, follow_first_owner, get_member
@@ -71,7 +71,10 @@ def update_profile(
     member_id: int | None = None,
     kept_session: str | None = None,
 ) -> Member:
-    """Change a member's ``name``, ``email`` or ``password_hash``; the last one ends their other sessions.
+    """Change a member's ``name``, ``email`` or ``password_hash``, or the account's ``weekly_digest``.
+
+    A new password ends their other sessions. Links to a new password end with the password and the e-mail that they
+    were sent for.
 
     Args:
         member_id: Whose profile it is; ``None`` for the first owner's.
@@ -86,10 +89,14 @@ def update_profile(
     if "email" in changes:
         member.email = changes["email"]
         member.email_key = email_key(changes["email"])
+    if "weekly_digest" in changes:
+        account.weekly_digest = changes["weekly_digest"]
     if "password_hash" in changes:
         member.password_hash = changes["password_hash"]
         end_other_sessions(session, member.id, kept_session)
     flush_email(session)
+    if changes.keys() & {"email", "password_hash"}:
+        session.execute(delete(PasswordReset).where(PasswordReset.member_id == member.id))
     follow_first_owner(session, account)
     return member
 

@@ -12,7 +12,7 @@ from flask import request
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.errors import ApiError, field_error
+from app.errors import ApiError, ErrorCode, field_error
 from app.importers.column_map import read_column_map
 from app.importers.formats import read_file
 from app.importers.records import ByteStream, UnreadableFile
@@ -164,9 +164,12 @@ def update_profile(caller: Caller, changes: dict[str, Any]) -> Member:
     """Change name, e-mail or password of the caller's user; a new password ends their other sessions.
 
     Raises:
-        ApiError: 400 for a taken e-mail, 403 for a wrong password, 429 after too many.
+        ApiError: 400 for a taken e-mail; 403 for a wrong password, or what only owners may change; 429 after too
+            many.
     """
     member_id = _member_id(caller)
+    if "weekly_digest" in changes and not caller.is_owner:
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only an owner can change which mails the account gets.")
     if "new_password" in changes:
         check_own_password(caller.account.id, member_id, changes["current_password"])
         changes = {**changes, "password_hash": accounts.hash_password(changes["new_password"])}

@@ -43,5 +43,6 @@ def key_form(caller: Caller, site_id: int, key: Key) -> dict[str, Any]:
 
 def profile_form(caller: Caller, user: Member) -> dict[str, Any]:
     """The form that edits the profile."""
-    values = {"name": user.name, "email": user.email}
-    return _form(caller, "PUT", "/profile", describe_form(ProfileUpdateSchema(), values))
+    values = {"name": user.name, "email": user.email, "weekly_digest": user.account.weekly_digest}
+    leave_out = () if caller.is_owner else ("weekly_digest",)
+    return _form(caller, "PUT", "/profile", describe_form(ProfileUpdateSchema(), values, leave_out=leave_out))

@@ -12,6 +12,8 @@ from app.services import accounts, invitations, members
 from app.services.access import sessions
 from app.services.access.roles import Role
 from app.services.audit_log.actors import acting
+from app.services.mail.invitations import KIND, write_invitation
+from app.services.mail.queue import queue_mail
 from app.services.sites import get_account
 from app.web.actors import member_actor
 from app.web.auth import Caller
@@ -49,7 +51,7 @@ def invite(caller: Caller, email: str, role: Role) -> tuple[Invitation, str]:
         issued = invitations.create_invitation(
             session, caller.account.id, part.settings.secret_key, email=email, role=role, by=_member_id(caller)
         )
-        return _issue(session, *issued)
+        return _issue(caller, session, *issued)
 
 
 def renew_invitation(caller: Caller, invitation_id: str) -> tuple[Invitation, str]:
@@ -63,12 +65,25 @@ def renew_invitation(caller: Caller, invitation_id: str) -> tuple[Invitation, st
         issued = invitations.renew_invitation(
             session, caller.account.id, part.settings.secret_key, invitation_id, by=_member_id(caller)
         )
-        return _issue(session, *issued)
+        return _issue(caller, session, *issued)
 
 
-def _issue(session: Session, invitation: Invitation, token: str) -> tuple[Invitation, str]:
-    """An invitation with a new link, in the transaction that makes it: the one place that hands links out."""
-    return invitation, link_of(token)
+def _issue(caller: Caller, session: Session, invitation: Invitation, token: str) -> tuple[Invitation, str]:
+    """An invitation with its new link, which is also sent to who is invited if there is a mail server."""
+    settings, url = runtime().settings, link_of(token)
+    if settings.sends_mail:
+        account = get_account(session, caller.account.id)
+        letter = write_invitation(invitation, account.name, url, settings.public_url)
+        queue_mail(
+            session,
+            invitation.email,
+            letter.subject,
+            letter.text,
+            letter.html,
+            kind=KIND,
+            account_id=account.id,
+        )
+    return invitation, url
 
 
 def link_of(token: str) -> str:

@@ -20,7 +20,17 @@ from tests.server import Server
 pytestmark = pytest.mark.browser
 
 LOOKS = [("light", 1200), ("dark", 360)]
-OPEN = ["/", "/login", "/register", "/docs", "/docs/widget", "/docs/engines", "/docs/gateway", "/nope"]
+OPEN = [
+    "/",
+    "/login",
+    "/register",
+    "/password/forgot",
+    "/docs",
+    "/docs/widget",
+    "/docs/engines",
+    "/docs/gateway",
+    "/nope",
+]
 MINE = [
     "/",
     "/dashboard",

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
 from flask import Flask
 
+from app.clock import now
+from app.models import PasswordReset
+from app.services.mail.unsubscribing import unsubscribe_url
+from app.services.members import first_owner
+from app.tokens import hash_token
 from app.web.headers import CONTENT_SECURITY_POLICY
 from tests.callers import Tenant, page
+from tests.conftest import SECRET
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
 
-OPEN = ["/", "/login", "/register", "/docs", "/nope"]
+OPEN = ["/", "/login", "/register", "/password/forgot", "/docs", "/nope"]
 MINE = [
     "/",
     "/dashboard",
@@ -59,6 +66,8 @@ MINE = [
     "/api/audit-log",
     "/api/audit-log?kind=key&since=2024-01-01",
     "/api/audit-log?kind=account&until=2024-01-01",
+    "/password/reset?token={token}",
+    "{unsubscribe}",
     "/docs",
     "/sites/999",
     "/sites?limit=0",
@@ -75,6 +84,13 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
     for query in ("zeppelin", "page"):
         ann.find(query, session_id="s")
     shared_app.extensions["runtime"].events.flush()
+    token = "x" * 43
+    with shared_app.extensions["runtime"].database.write() as session:
+        owner = first_owner(session, ann.account_id)
+        link = PasswordReset(
+            token_hash=hash_token(token, SECRET), member_id=owner.id, expires_at=now() + timedelta(minutes=30)
+        )
+        session.add(link)
     seen = []
     for path in OPEN:
         visitor = Person(shared_app)
@@ -82,7 +98,12 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
         seen.append((path, visitor))
     for template in MINE:
         path = template.format(
-            site=ann.site_id, key=ann.keys["search"]["id"], source=source["id"], run=source["last_run"]["id"]
+            site=ann.site_id,
+            key=ann.keys["search"]["id"],
+            source=source["id"],
+            run=source["last_run"]["id"],
+            token=token,
+            unsubscribe=unsubscribe_url("", SECRET, ann.account_id),
         )
         person = person_of(ann)
         person.call("GET", path)

@@ -116,7 +116,7 @@ def test_colleagues_see_no_form_and_no_link_that_they_may_not_use(tenant: Tenant
     person = person_of(add_member(tenant, BO, role))
     looked_at = 0
     links: set[str] = set()
-    for template in [*MINE, "/docs/widget"]:
+    for template in [*(path for path in MINE if "{token}" not in path and "{unsubscribe}" not in path), "/docs/widget"]:
         path = template.format(
             site=tenant.site_id, key=tenant.keys["search"]["id"], source=source["id"], run=source["last_run"]["id"]
         )

@@ -1,7 +1,7 @@
 """members of an account with their own logins; invitations; the audit log
 
 Revision: 0010
-Follows: 0008
+Follows: 0009
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 
 
 revision = '0010'
-down_revision = '0008'
+down_revision = '0009'
 branch_labels = None
 depends_on = None
 
@@ -50,6 +50,20 @@ def upgrade() -> None:
             batch_op.f('fk_sessions_member_id'), 'members', ['member_id'], ['id'], ondelete='CASCADE'
         )
         batch_op.create_index(batch_op.f('ix_sessions_member_id'), ['member_id'], unique=False)
+
+    # Links to new passwords are a member's; those there are would end within half an hour.
+    op.drop_table('password_resets')
+    op.create_table('password_resets',
+    sa.Column('token_hash', sa.String(length=64), nullable=False),
+    sa.Column('member_id', _ID, nullable=False),
+    sa.Column('expires_at', sa.BigInteger(), nullable=False),
+    sa.ForeignKeyConstraint(
+        ['member_id'], ['members.id'], name=op.f('fk_password_resets_member_id'), ondelete='CASCADE'
+    ),
+    sa.PrimaryKeyConstraint('token_hash', name=op.f('pk_password_resets'))
+    )
+    op.create_index(op.f('ix_password_resets_member_id'), 'password_resets', ['member_id'])
+    op.create_index(op.f('ix_password_resets_expires_at'), 'password_resets', ['expires_at'])
 
     op.create_table('invitations',
     sa.Column('id', sa.String(length=32), nullable=False),
@@ -94,6 +108,18 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_table('audit_entries')
     op.drop_table('invitations')
+    op.drop_table('password_resets')
+    op.create_table('password_resets',
+    sa.Column('token_hash', sa.String(length=64), nullable=False),
+    sa.Column('account_id', _ID, nullable=False),
+    sa.Column('expires_at', sa.BigInteger(), nullable=False),
+    sa.ForeignKeyConstraint(
+        ['account_id'], ['accounts.id'], name=op.f('fk_password_resets_account_id'), ondelete='CASCADE'
+    ),
+    sa.PrimaryKeyConstraint('token_hash', name=op.f('pk_password_resets'))
+    )
+    op.create_index(op.f('ix_password_resets_account_id'), 'password_resets', ['account_id'])
+    op.create_index(op.f('ix_password_resets_expires_at'), 'password_resets', ['expires_at'])
     # Only the first owner of each account can log in afterwards.
     op.execute(
         "UPDATE accounts SET password_hash ="
