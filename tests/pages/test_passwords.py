@@ -232,7 +232,7 @@ def test_a_link_is_the_members_who_asked_for_it(
     ask(app, "bo@example.com")
     person = Person(app)
     person.go(link_of(part, server))
-    person.press("Save password", new_password=NEW_PASSWORD)
+    person.press("Set the password", new_password=NEW_PASSWORD)
 
     assert can_log_in(app, "bo@example.com", NEW_PASSWORD)
     assert can_log_in(app, tenant.email, PASSWORD)
