@@ -8,7 +8,6 @@ from typing import Any
 
 from flask import Response, request
 
-from app.api import examples
 from app.errors import ErrorCode
 from app.plans import shown
 from app.services.search import Visitor, encode_results, make_query, parse_shown
@@ -40,7 +39,7 @@ ERRORS = (
 @blp.route("/v1/search", methods=["GET"])
 @blp.operation("search", OperationPolicy(SEARCHING, Scope.SEARCH, charges_search=True, searches=True), errors=ERRORS)
 @blp.arguments(SearchQuerySchema, location="query")
-@blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
+@blp.response(200, SearchAnswerSchema)
 def search(parameters: dict[str, Any]) -> Response:
     """Search a site's documents."""
     return run_search(parameters, unknown_parameters(request.args, _KNOWN))
@@ -53,8 +52,8 @@ def search(parameters: dict[str, Any]) -> Response:
     errors=ERRORS,
     body=True,
 )
-@blp.arguments(SearchBodySchema, example=examples.SEARCH)
-@blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
+@blp.arguments(SearchBodySchema)
+@blp.response(200, SearchAnswerSchema)
 def search_by_body(parameters: dict[str, Any]) -> Response:
     """Search a site's documents, with the parameters in a JSON body."""
     return run_search(parameters)

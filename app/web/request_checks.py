@@ -192,7 +192,10 @@ def _count(
         except Exception:
             _undo(part, outcome)
             raise
-        if outcome.refused is not None or caller.account.limits != known.account.limits:
+        is_counted_alike = caller.account.limits == known.account.limits and _may(req, policy, caller) == _may(
+            req, policy, known
+        )
+        if outcome.refused is not None or not is_counted_alike:
             _undo(part, outcome)
             try:
                 outcome = _consume_for(part, req, policy, caller)
@@ -202,12 +205,16 @@ def _count(
     return caller, outcome
 
 
+def _may(req: Request, policy: OperationPolicy, caller: Caller) -> bool:
+    return find_refusal(req, policy, caller) is None
+
+
 def _count_refusal(
     part: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
 ) -> None:
     """Note a search that a limit of the plan refused, for its owner to see; not what one visitor has overdone."""
     plan = {window.key for window in bucket_windows(caller, charged=policy.charges)}
-    if error.window.key in plan and find_refusal(req, policy, caller) is None and _charge(req, policy)[0]:
+    if error.window.key in plan and _may(req, policy, caller) and _charge(req, policy)[0]:
         _note_refused(part, caller)
 
 
@@ -235,7 +242,7 @@ def _consume_for(part: Runtime, req: Request, policy: OperationPolicy, caller: C
     shown = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
     reserve = intent = None
     charged, text = _charge(req, policy)
-    if charged and find_refusal(req, policy, caller) is None:
+    if charged and _may(req, policy, caller):
         gateway_site_id = None if caller.site is None else caller.site.id
         reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
     if reserve is not None and text:

@@ -27,8 +27,9 @@ OPEN = [
     "/password/forgot",
     "/docs",
     "/docs/widget",
-    "/docs/engines",
     "/docs/gateway",
+    "/docs/reference",
+    "/docs/reference/documents",
     "/nope",
 ]
 MINE = [
@@ -63,6 +64,8 @@ MINE = [
     "/sites/{site}/inbox/pin?q=lighthouse",
     "/sites/{site}/inbox/pin?q=zeppelin&id=page-1",
     "/profile/edit",
+    "/docs/start",
+    "/docs/reference/keys",
     "/nope",
 ]
 

@@ -20,7 +20,7 @@ from tests.conftest import SECRET
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
 
-OPEN = ["/", "/login", "/register", "/password/forgot", "/docs", "/nope"]
+OPEN = ["/", "/login", "/register", "/password/forgot", "/docs", "/docs/start", "/docs/reference", "/docs/reference/documents", "/nope"]
 MINE = [
     "/",
     "/dashboard",
@@ -69,6 +69,9 @@ MINE = [
     "/password/reset?token={token}",
     "{unsubscribe}",
     "/docs",
+    "/docs/start",
+    "/docs/reference/keys",
+    "/docs/reference/schemas",
     "/sites/999",
     "/sites?limit=0",
 ]

@@ -129,6 +129,19 @@ class TestScopes:
 
         assert (usage["searches_this_month"], usage["refused_searches_this_month"]) == (0, 0)
 
+    def test_the_first_search_after_the_scope_was_given_is_charged(self, tenant: Tenant) -> None:
+        key, client = narrow_key(tenant, scopes=["sites"])
+        for _ in range(2):
+            assert_error(client.get("/v1/search?q=x"), 403, "insufficient_permission")
+        path = f"/api/sites/{tenant.site_id}/keys/{key['id']}"
+        assert_ok(tenant.browser.put(path, json={"scopes": ["search"]}))
+
+        assert_ok(client.get("/v1/search?q=x"))
+        assert used_today(tenant) == 1
+        assert_ok(tenant.browser.put(path, json={"scopes": ["sites"]}))
+        assert_error(client.get("/v1/search?q=x"), 403, "insufficient_permission")
+        assert used_today(tenant) == 1
+
     @pytest.mark.parametrize(
         ("sent", "kept"),
         [
@@ -566,6 +579,17 @@ class TestOrigins:
             assert_engine_error(engine.post(path, json={"q": "page"}, headers=BAD), 403, "origin_not_allowed")
         assert used_today(tenant) == 0
         assert_ok(engine.post(path, json={"q": "page"}, headers=GOOD))
+        assert used_today(tenant) == 1
+
+    def test_the_first_search_after_the_origin_was_allowed_is_charged(self, tenant: Tenant) -> None:
+        key, client = bound_key(tenant)
+        engine = VisitorClient(tenant.app, client.get("/v1/client-info").get_json()["engine_public_key"])
+        path = f"/engine/indexes/{tenant.site['index']}/search"
+        assert_engine_error(engine.post(path, json={"q": "page"}, headers=BAD), 403, "origin_not_allowed")
+        change = {"allowed_origins": [BAD["Origin"]]}
+        assert_ok(tenant.browser.put(f"/api/sites/{tenant.site_id}/keys/{key['id']}", json=change))
+
+        assert_ok(engine.post(path, json={"q": "page"}, headers=BAD))
         assert used_today(tenant) == 1
 
     def test_wildcards_ports_and_international_names(self, ann: Tenant) -> None:

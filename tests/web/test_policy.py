@@ -116,6 +116,7 @@ TABLE = {
     "openapi": OperationPolicy(reflects_nothing=True),
     "pages.show_docs": OperationPolicy(reflects_nothing=True, has_page=True),
     "pages.show_docs_page": OperationPolicy(reflects_nothing=True, has_page=True),
+    "pages.show_docs_reference": OperationPolicy(reflects_nothing=True, has_page=True),
     "pages.show_search_preview": OperationPolicy(
         MANAGING, Scope.SEARCH, searches=True, charges_search=charges_search, has_page=True
     ),
