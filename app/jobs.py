@@ -29,6 +29,7 @@ from app.services.mail.quota_warnings import warn_owners
 from app.services.sources.runs import count_waiting
 from app.services.sources.schedule import count_due, queue_due
 from app.storage.database import is_unavailable
+from app.web.quota import daily_requests_window
 from backends.errors import BackendError
 
 SITES_AT_ONCE = 100
@@ -247,7 +248,7 @@ class Jobs:
         part = self._part
         with part.locks.try_hold("quota-warnings") as held:
             if held:
-                warn_owners(part.database, part.plans, part.settings)
+                warn_owners(part.database, part.counters, part.plans, part.settings, daily_requests_window)
 
     def _queue_digests(self) -> None:
         part = self._part

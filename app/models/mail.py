@@ -59,9 +59,9 @@ class QuotaWarning(Base):
         BigId, ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     quota: Mapped[str] = mapped_column(String(16), primary_key=True)
-    """``searches`` or ``documents``."""
+    """``requests``, ``searches`` or ``documents``."""
     period: Mapped[str] = mapped_column(String(10), primary_key=True)
-    """The UTC day of a quota per day; empty for one in total."""
+    """The UTC day of searches, or the end of the window of requests in Unix seconds; empty for a quota in total."""
     allowed: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     """What the plan allowed."""
     percent: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

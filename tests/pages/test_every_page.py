@@ -20,7 +20,17 @@ from tests.conftest import SECRET
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
 
-OPEN = ["/", "/login", "/register", "/password/forgot", "/docs", "/docs/start", "/docs/reference", "/docs/reference/documents", "/nope"]
+OPEN = [
+    "/",
+    "/login",
+    "/register",
+    "/password/forgot",
+    "/docs",
+    "/docs/start",
+    "/docs/reference",
+    "/docs/reference/documents",
+    "/nope",
+]
 MINE = [
     "/",
     "/dashboard",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -120,6 +122,26 @@ def test_a_link_works_once(app: Flask, part: Runtime, tenant: Tenant, server: Ma
         assert person.call("GET", link).status_code == 400
         assert "no longer works" in person.alerts[0]
     assert can_log_in(app, tenant.email, NEW_PASSWORD)
+
+
+def test_of_two_who_use_a_link_at_once_one_succeeds(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
+    ask(app, tenant.email)
+    token = link_of(part, server).partition("token=")[2]
+    gate = threading.Barrier(4)
+
+    def use(number: int) -> int:
+        client = app.test_client()
+        gate.wait(60)
+        form = {"token": token, "new_password": f"password number {number}"}
+        return client.post("/password/reset", data=form).status_code
+
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(use, range(4)))
+
+    assert sorted(answers) == [303, 400, 400, 400]
+    assert can_log_in(app, tenant.email, f"password number {answers.index(303)}")
 
 
 def test_looking_at_a_link_does_not_use_it_up(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:

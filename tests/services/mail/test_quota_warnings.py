@@ -13,6 +13,7 @@ from flask import Flask
 
 from app.runtime import Runtime, create_runtime
 from app.services.mail.quota_warnings import QuotaUse, warn_owners, write_warning
+from app.web.quota import daily_requests_window
 from tests.callers import Tenant, page
 from tests.mail_server import MailServer
 
@@ -35,7 +36,7 @@ def search(tenant: Tenant, times: int) -> None:
 
 
 def warn(part: Runtime) -> int:
-    return warn_owners(part.database, part.plans, part.settings)
+    return warn_owners(part.database, part.counters, part.plans, part.settings, daily_requests_window)
 
 
 def subjects(part: Runtime, server: MailServer) -> list[str]:
@@ -80,6 +81,33 @@ def test_who_passes_both_at_once_is_told_the_graver(part: Runtime, tenant: Tenan
 
     assert (warn(part), warn(part)) == (1, 0)
     assert subjects(part, server) == [FULL_SEARCHES]
+
+
+def test_requests_of_a_day_are_warned_of_once_a_window(
+    part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
+) -> None:
+    clock.shift(timedelta(days=2))
+    tenant.set_plan("pro", requests_per_day=10)
+    tenant.index(page(1))
+    for _ in range(6):
+        tenant.private.get("/sites")
+    assert warn(part) == 0
+    tenant.private.get("/sites")
+    assert (warn(part), warn(part)) == (1, 0)
+    for _ in range(3):
+        tenant.private.get("/sites")
+    assert (warn(part), warn(part)) == (1, 0)
+    assert subjects(part, server) == [
+        "80 percent of a day’s requests are used",
+        "A day’s requests are used up: further ones are refused until 17 May 2031, 09:00 UTC",
+    ]
+
+    clock.shift(timedelta(days=1))
+    tenant.index(*(page(number) for number in range(2)))
+    for _ in range(7):
+        tenant.private.get("/sites")
+
+    assert (warn(part), warn(part)) == (1, 0)
 
 
 def test_pages_are_warned_of_and_again_after_there_was_room(part: Runtime, tenant: Tenant, server: MailServer) -> None:
@@ -165,17 +193,19 @@ def test_the_jobs_warn(app: Flask, part: Runtime, tenant: Tenant, server: MailSe
     [
         ("searches", 800, "800 of the 1,000 searches that its plan allows per day"),
         ("searches", 1000, "has used all 1,000 searches"),
+        ("requests", 800, "made 800 of the 1,000 requests that its plan allows per day"),
+        ("requests", 1000, "Until 1 Jan 2031, 00:00 UTC, requests with its private and search keys are refused"),
         ("documents", 800, "800 of the 1,000 pages that your plan allows"),
         ("documents", 1200, "have 1,200 pages, and your plan allows 1,000"),
     ],
 )
 def test_a_warning_says_what_follows_and_what_to_do(quota: str, used: int, told: str) -> None:
-    use = QuotaUse(1, quota, "", used, 1000)
+    use = QuotaUse(1, quota, "1924992000", used, 1000)
 
     text = " ".join(write_warning(use, "https://search.example.com", "help@example.com").text.split())
 
     assert told in text
     assert "refused" in text or "cannot search" in text
     assert "What you can do:" in text
-    assert "Ask the operator of this service (help@example.com) for a larger plan." in text
+    assert "Or ask the operator of this service (help@example.com) for a larger plan." in text
     assert "https://search.example.com/dashboard" in text
