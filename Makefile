@@ -18,7 +18,7 @@ FLASK := $(BIN)/flask --app wsgi
 PIP := PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-live lint bench relevance lock outdated openapi clean
+.PHONY: help demo run test test-live lint bench relevance lock outdated openapi examples clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -74,6 +74,9 @@ outdated: $(DEV_STAMP)  ## List newer versions than those of requirements.lock t
 
 openapi: $(STAMP)  ## Write openapi.json
 	$(FLASK) openapi openapi.json
+
+examples: $(DEV_STAMP)  ## Record the answers that the API document shows (app/web/examples)
+	RECORD_EXAMPLES=1 $(BIN)/python -m pytest -q tests/web/examples/test_requests.py
 
 clean:  ## Remove the virtual environment
 	rm -rf $(VENV)

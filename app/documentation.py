@@ -8,18 +8,58 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 
+REFERENCE = "reference"
+"""The page that is made of the OpenAPI document, not of a file; it has pages of its own below it."""
+
+README = "readme"
+"""The page that shows the README."""
+
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Using the service": ("search", "sources", "feeding", "analytics", "api", "widget", "gateway"),
-    "Running the service": ("operations", "engines"),
-    "Developing the service": ("architecture", "contributing", "glossary", "benchmarks", "changelog"),
-}
+    "Using the service": (
+        "start", "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "members", "api",
+        REFERENCE, "gateway", "limits", "errors", "changelog",
+    ),
+    "Operating it": (README, "operations", "engines", "architecture", "contributing", "benchmarks", "glossary"),
+}  # fmt: skip
 """Title of a group to its pages below ``/docs``, in reading order."""
+
+MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "api": {
+        "limits": "limits",
+        "plans": "limits#plans",
+        "request-buckets": "limits#request-buckets",
+        "refused-searches": "limits#refused-searches",
+        "indexing-operations": "limits#indexing-operations",
+        "errors": "errors",
+        "documents": "documents",
+        "body-formats": "documents#body-formats",
+        "list-documents": "documents#list-documents",
+        "change-fields": "documents#change-fields",
+        "remove-documents": "documents#remove-documents",
+        "sync": "sync#the-sync-api",
+        "suggestions": "search#suggestions",
+        "clicks": "analytics#reporting-clicks",
+        "analytics": "analytics#statistics",
+        "one-query": "analytics#statistics-of-one-query",
+        "inbox": "analytics#the-inbox-by-api",
+    },
+    "feeding": {
+        "sync-from-a-cms": "sync",
+        "python": "sync#python",
+        "php": "sync#php",
+        "javascript": "sync#javascript",
+        "cron": "sync#cron",
+        "github-actions": "sync#github-actions",
+        "bulk-indexing": "documents#bulk-indexing",
+    },
+}
+"""Page to its former sections: anchor to where the section is now, below ``/docs``."""
 
 
 def documentation_files() -> dict[str, Path]:
-    """Name of a page below ``/docs`` to its Markdown file; the README has the empty name. Missing ones are left out."""
-    names = [name for group in GROUPS.values() for name in group]
-    files = {"": PROJECT / "README.md", **{name: PROJECT / "docs" / f"{name}.md" for name in names}}
+    """Name of a page below ``/docs`` to its Markdown file, in reading order. Missing ones are left out."""
+    names = [name for group in GROUPS.values() for name in group if name != REFERENCE]
+    files = {name: PROJECT / ("README.md" if name == README else f"docs/{name}.md") for name in names}
     return {name: file for name, file in files.items() if file.exists()}
 
 

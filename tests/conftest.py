@@ -76,10 +76,16 @@ def make_app(settings: Settings) -> Flask:
         shutil.copyfile(_migrated_file(), settings.data_path / "service.db")
     shared_servers.make_empty(settings.data_path)
     if settings.search_url == shared_servers.search_url():
-        engine = app.extensions["runtime"].engines.current
-        for index in engine.list_indexes():
-            engine.delete_index(index)
+        if not _searching:  # An application that lost its index would build it again, and end its engine keys.
+            engine = app.extensions["runtime"].engines.current
+            for index in engine.list_indexes():
+                engine.delete_index(index)
+        _searching.add(settings.data_path)
     return app
+
+
+_searching: set[Path] = set()
+"""Data directories of the open applications that share a search engine."""
 
 
 class _CompiledTemplates(BytecodeCache):
@@ -176,6 +182,7 @@ def close_app(application: Flask) -> None:
     part.counters.close()
     part.database.dispose()
     shared_servers.refund(part.settings.data_path)
+    _searching.discard(part.settings.data_path)
 
 
 @pytest.fixture

@@ -12,20 +12,35 @@ import pytest
 from flask import Flask
 
 from app.config import SERVER_SETTINGS, SETTINGS
-from app.documentation import GROUPS, anchor_of
+from app.crawler.values import MAX_PAGE_BYTES
+from app.documentation import GROUPS, MOVED_SECTIONS, REFERENCE, anchor_of, documentation_files
+from app.documentation import README as README_PAGE
 from app.errors import STATUS, ErrorCode
 from app.plans import SHIPPED_PLANS, PlanTable
+from app.services.search import MAX_SORT_KEYS
+from app.services.sources.sources import MAX_SOURCES
 from app.web.openapi import document
 from backends.embedded.query.ranking import RANKING
 from backends.embedded.query.typos import errors_allowed
 from backends.languages import LANGUAGES
 from backends.registry import create_backend
+from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES, MAX_SESSION_LENGTH
+from schemas.validation.documents import (
+    MAX_BATCH,
+    MAX_DOCUMENT_BYTES,
+    MAX_FURTHER_FIELDS,
+    MAX_ID_LENGTH,
+    MAX_URL_LENGTH,
+)
+from schemas.validation.problems import MAX_PROBLEMS
 from tests.backends.contract import Case, page
 from tests.callers import Tenant
 
 PROJECT = Path(__file__).parent.parent
 FILES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 PAGES = {str(file.relative_to(PROJECT)): file.read_text() for file in FILES}
+IN_ORDER = [PAGES["README.md"], *(PAGES[f"docs/{name}.md"] for name in documentation_files() if name != README_PAGE)]
+"""Texts in the order in which they are read, by which their examples may count on one another."""
 README = PAGES["README.md"]
 DOCS = "\n".join(PAGES.values())
 
@@ -47,9 +62,12 @@ def test_a_setting_is_told_as_the_table_says(name: str) -> None:
 
 @pytest.mark.parametrize("code", ErrorCode)
 def test_every_error_code_is_told_beside_its_status(code: ErrorCode) -> None:
-    rows = [line for line in section("docs/api.md", "Errors").splitlines() if line.startswith("|")]
-    lines = [line for line in rows if f"`{code.value}`" in line]
-    assert any(str(STATUS[code]) in line.split("|")[1] for line in lines)
+    table = [row.split("|") for row in section("docs/errors.md", "Codes").splitlines() if row.startswith("|")]
+    rows = [[cell.strip() for cell in row[1:-1]] for row in table]
+    ((status, _, meaning, remedy),) = (row for row in rows if row[1] == f"`{code.value}`")
+    assert status == str(STATUS[code])
+    assert meaning.endswith(".")
+    assert remedy.endswith(".")
 
 
 def test_every_operation_is_told(app: Flask) -> None:
@@ -87,7 +105,49 @@ def test_the_plans_are_the_ones_shipped() -> None:
             limits.sites,
         ]  # fmt: skip
         cells = " | ".join("unlimited" if value is None else f"{value:,}" for value in values)
-        assert f"| {name} | {cells} |" in section("docs/api.md", "Plans")
+        assert f"| {name} | {cells} |" in section("docs/limits.md", "Plans")
+
+
+def told_size(count: int) -> str:
+    """A number of the table of sizes, without its unit."""
+    return f"{count // 2**20} MiB" if count % 2**20 == 0 and count else f"{count:,}"
+
+
+SETTING = {name: field.default for name, field in SETTINGS.items()}
+SIZES = {
+    "documents in one bulk request": MAX_BATCH,
+    "body of a bulk request or a file to import": SETTING["MAX_BULK_BODY_BYTES"],
+    "body of any other request": SETTING["MAX_BODY_BYTES"],
+    "one document": MAX_DOCUMENT_BYTES,
+    "additional fields of one document": MAX_FURTHER_FIELDS,
+    "different additional fields of one site": SETTING["MAX_SITE_FIELDS"],
+    "a document's `id`": MAX_ID_LENGTH,
+    "a document's `url`": MAX_URL_LENGTH,
+    "ids in one request to remove documents": MAX_BATCH,
+    "a query": MAX_QUERY_BYTES,
+    "a filter": MAX_FILTER_LENGTH,
+    "fields to sort by": MAX_SORT_KEYS,
+    "hits of one page": 100,
+    "documents of one answer": SETTING["MAX_ANSWER_BYTES"],
+    "suggestions of one answer": 20,
+    "`session_id`": MAX_SESSION_LENGTH,
+    "sources of one site": MAX_SOURCES,
+    "one page that a source reads": MAX_PAGE_BYTES,
+    "problems that one error lists": MAX_PROBLEMS,
+}
+
+
+def test_sizes_are_those_of_the_code(app: Flask) -> None:
+    rows = [row.split("|") for row in section("docs/limits.md", "Sizes").splitlines() if row.startswith("|")][2:]
+    told = {what.strip(): limit.strip() for _, what, limit, _ in rows}
+    assert told.keys() == SIZES.keys()
+    for what, limit in SIZES.items():
+        assert re.fullmatch(rf"{told_size(limit)}( characters| bytes)?", told[what]), what
+    with app.test_request_context():
+        paths = document()["paths"]
+    for path, limit in (("/v1/search", SIZES["hits of one page"]), ("/v1/suggest", SIZES["suggestions of one answer"])):
+        (parameter,) = (found for found in paths[path]["get"]["parameters"] if found["name"] == "limit")
+        assert parameter["schema"]["maximum"] == limit
 
 
 QUERIES: list[tuple[str, str, set[str]]] = [
@@ -148,12 +208,12 @@ def test_the_first_commands_are_the_makefiles() -> None:
 def test_a_script_of_the_documentation_is_the_one_that_is_tested(file: Path) -> None:
     language = {".mjs": "js", ".php": "php", ".py": "python"}[file.suffix]
     script = file.read_text()
-    assert f"```{language}\n{script}```\n" in PAGES["docs/feeding.md"]
+    assert f"```{language}\n{script}```\n" in PAGES["docs/sync.md"]
     assert len(script.splitlines()) < 60
 
 
 def curl_examples() -> list[str]:
-    blocks = re.findall(r"```sh\n(.*?)```", DOCS.replace("\\\n", " "), re.DOTALL)
+    blocks = re.findall(r"```sh\n(.*?)```", "\n".join(IN_ORDER).replace("\\\n", " "), re.DOTALL)
     return [
         match for block in blocks for match in re.findall(r"^curl .*?(?=^curl |\Z)", block, re.DOTALL | re.MULTILINE)
     ]
@@ -189,10 +249,19 @@ def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
             assert [hit["id"] for hit in response.get_json()["results"]["hits"]] == ["2"]
         if body and '"facets"' in body:
             assert [hit["id"] for hit in response.get_json()["results"]["hits"]] == ["1"]
+        if "q=lighthose" in path:
+            (hit,) = response.get_json()["results"]["hits"]
+            assert (hit["id"], hit["_formatted"]["title"]) == ("start-1", "<em>Lighthouse</em> tours")
+        if body and '"enter"' in body:
+            assert [hit["id"] for hit in response.get_json()["results"]["hits"]] == ["start-2"]
+        if body and '"start-1"' in body and path.endswith("/bulk"):
+            shown = re.search(r"```json\n(.*?)```", PAGES["docs/start.md"], re.DOTALL)
+            assert shown is not None
+            assert response.get_json() == json.loads(shown[1])
 
 
 def test_the_error_example_is_what_the_service_answers(tenant: Tenant) -> None:
-    shown = json.loads(re.search(r"```json\n(\{\"error\".*?)```", PAGES["docs/api.md"], re.DOTALL)[1])  # type: ignore[index]
+    shown = json.loads(re.search(r"```json\n(\{\"error\".*?)```", PAGES["docs/errors.md"], re.DOTALL)[1])  # type: ignore[index]
     good = {"id": "x", "title": "", "content": "", "url": "/"}
     bad = {name: value for name, value in good.items() if name != "id"}
 
@@ -223,12 +292,13 @@ def test_a_heading_stands_once_on_its_page(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_links_lead_to_what_is_there(name: str) -> None:
+def test_links_lead_to_what_is_there(app: Flask, name: str) -> None:
+    routes = app.url_map.bind("localhost")
     dead = []
     for target in re.findall(r"\]\(([^)\s]+)\)", PAGES[name]):
-        if re.match(r"[a-z]+:", target):
-            continue
         path, _, anchor = target.partition("#")
+        if re.match(r"[a-z]+:", target) or (target.startswith("/") and routes.test(path)):
+            continue
         file = (PROJECT / name).parent / path if path else PROJECT / name
         if not file.is_file() or (anchor and anchor not in headings(file.read_text())):
             dead.append(target)
@@ -237,8 +307,16 @@ def test_links_lead_to_what_is_there(name: str) -> None:
 
 def test_every_page_is_in_the_contents_and_reached_from_the_readme() -> None:
     pages = {file.stem for file in FILES[1:]}
-    assert {name for group in GROUPS.values() for name in group} == pages
+    assert {name for group in GROUPS.values() for name in group} == pages | {README_PAGE, REFERENCE}
     assert [name for name in pages if f"(docs/{name}.md)" not in README] == []
+
+
+def test_sections_that_moved_are_found_where_they_are() -> None:
+    for former, moved in MOVED_SECTIONS.items():
+        assert set(headings(PAGES[f"docs/{former}.md"])).isdisjoint(moved), former
+        for target in moved.values():
+            name, _, anchor = target.partition("#")
+            assert not anchor or anchor in headings(PAGES[f"docs/{name}.md"]), target
 
 
 ROOTS = ("app", "backends", "benchmarks", "deploy", "docs", "schemas", "tests", "validation")

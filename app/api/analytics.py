@@ -6,7 +6,6 @@ from typing import Any
 
 from flask import Response, request
 
-from app.api import examples
 from app.clock import today
 from app.errors import ErrorCode
 from app.runtime import runtime
@@ -37,8 +36,8 @@ CSV = "text/csv"
 @blp.route("/api/analytics", methods=["GET"])
 @blp.operation("showAnalytics", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,))
 @blp.arguments(AnalyticsQuerySchema, location="query")
-@blp.response(200, AnalyticsSchema, example=examples.ANALYTICS_ANSWER)
-@blp.alt_response(200, schema={"type": "string"}, content_type=CSV, example=examples.ANALYTICS_CSV)
+@blp.response(200, AnalyticsSchema)
+@blp.alt_response(200, schema={"type": "string"}, content_type=CSV)
 def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
     """Get search statistics of one site, or of all. With `Accept: text/csv`, the lists of queries as a table."""
     account_id = current_caller().account.id
@@ -66,7 +65,7 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
 )
 @blp.arguments(QueryAnalyticsQuerySchema, location="query")
-@blp.response(200, QueryAnalyticsSchema, example=examples.QUERY_ANALYTICS_ANSWER)
+@blp.response(200, QueryAnalyticsSchema)
 def show_query_analytics(parameters: dict[str, Any]) -> dict[str, Any]:
     """Get what became of one query at one site: searches, clicks, and what it finds now. No search is charged."""
     part = runtime()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api import examples
 from app.clock import now
 from app.runtime import runtime
 from app.services.analytics.clicks import make_click
@@ -20,7 +19,7 @@ blp = ApiBlueprint("clicks", __name__, description="Clicks on results, for analy
 
 @blp.route("/api/v1/click", methods=["POST"])
 @blp.operation("reportClick", OperationPolicy(ANY_KEY_OR_ENGINE_KEY), body=True)
-@blp.arguments(ClickSchema, example=examples.CLICK)
+@blp.arguments(ClickSchema)
 @blp.response(200, SuccessSchema)
 def report_click(fields: dict[str, Any]) -> dict[str, Any]:
     """Report a click on a result, for analytics. The same click again changes nothing."""

@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 from flask import Response, request, stream_with_context
 
-from app.api import examples
 from app.errors import ErrorCode, field_error
 from app.runtime import runtime
 from app.services.document_list import (
@@ -69,14 +68,14 @@ _TEXT = {"type": "string"}
 @blp.doc(
     requestBody={
         "content": {
-            JSON_LINES: {"schema": _TEXT, "example": examples.BULK_LINES},
-            "text/csv": {"schema": _TEXT, "example": examples.BULK_CSV},
+            JSON_LINES: {"schema": _TEXT},
+            "text/csv": {"schema": _TEXT},
         }
     }
 )
-@blp.arguments(BulkSchema, location="documents", example=examples.BULK)
+@blp.arguments(BulkSchema, location="documents")
 @blp.arguments(BulkQuerySchema, location="query")
-@blp.response(200, BulkAnswerSchema, example=examples.BULK_ANSWER)
+@blp.response(200, BulkAnswerSchema)
 def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
     """Add or replace documents, all or nothing. They are durable and searchable once the request returns."""
     caller = current_caller()
@@ -100,9 +99,9 @@ def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
 
 @blp.route("/api/v1/index/destroy", methods=["DELETE"])
 @blp.operation("deleteDocument", OperationPolicy(INDEXING), errors=(*_ERRORS, ErrorCode.DOCUMENT_NOT_FOUND), body=True)
-@blp.arguments(DestroySchema, location="json_optional", required=False, example=examples.DESTROY)
+@blp.arguments(DestroySchema, location="json_optional", required=False)
 @blp.arguments(DestroyQuerySchema, location="query")
-@blp.response(200, DestroyAnswerSchema, example=examples.DESTROY_ANSWER)
+@blp.response(200, DestroyAnswerSchema)
 def delete_document(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
     """Remove a document. Its id is in the body or in `?id=`."""
     caller = current_caller()
@@ -128,8 +127,8 @@ def _document_id(in_query: str | None, in_body: str | None) -> str:
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.INVALID_FILTER, ErrorCode.ANSWER_TOO_LARGE),
 )
 @blp.arguments(DocumentListQuerySchema, location="query")
-@blp.response(200, DocumentListSchema, example=examples.DOCUMENT_LIST)
-@blp.alt_response(200, schema=_TEXT, content_type=JSON_LINES, example=examples.DOCUMENT_LINES)
+@blp.response(200, DocumentListSchema)
+@blp.alt_response(200, schema=_TEXT, content_type=JSON_LINES)
 def list_documents(query: dict[str, Any]) -> Response:
     """List documents, last changed first. With `Accept: application/x-ndjson`, all are streamed, one per line."""
     part = runtime()
@@ -170,9 +169,9 @@ def _lines(selection: Selection, cursor: Cursor | None, shown: Set[str] | None) 
     errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.DOCUMENT_NOT_FOUND),
     body=True,
 )
-@blp.arguments(ChangeDocumentsSchema, example=examples.CHANGES)
+@blp.arguments(ChangeDocumentsSchema)
 @blp.arguments(SiteChoiceSchema, location="query")
-@blp.response(200, ChangeAnswerSchema, example=examples.CHANGES_ANSWER)
+@blp.response(200, ChangeAnswerSchema)
 def change_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
     """Replace fields of documents, all or nothing. Fields that are not named stay; `null` removes one."""
     caller = current_caller()
@@ -188,9 +187,9 @@ def change_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, A
     errors=(*_ERRORS, ErrorCode.BATCH_TOO_LARGE, ErrorCode.INVALID_FILTER),
     body=True,
 )
-@blp.arguments(DeleteDocumentsSchema, example=examples.DELETION)
+@blp.arguments(DeleteDocumentsSchema)
 @blp.arguments(SiteChoiceSchema, location="query")
-@blp.response(200, DeleteAnswerSchema, example=examples.DELETION_ANSWER)
+@blp.response(200, DeleteAnswerSchema)
 def delete_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
     """Remove documents: some ids, what a filter matches, or all. Unknown ids are passed over."""
     part = runtime()

@@ -7,7 +7,6 @@ from typing import Any
 
 from flask import request
 
-from app.api import examples
 from app.errors import ErrorCode
 from app.services.imports import ImportOutcome
 from app.web import actions
@@ -26,11 +25,8 @@ _BODY = {
     "description": "The file as it is.",
     "content": {
         **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in FILE_TYPES},
-        "application/json": {
-            "schema": {"type": "array", "items": DocumentSchema},
-            "example": examples.BULK["documents"],
-        },
-        **{kind: {"schema": {"type": "string"}, "example": example} for kind, example in examples.FILES.items()},
+        "application/json": {"schema": {"type": "array", "items": DocumentSchema}},
+        **{kind: {"schema": {"type": "string"}} for kind in ("text/csv", "application/x-ndjson")},
     },
 }
 
@@ -49,7 +45,7 @@ _BODY = {
 )
 @blp.doc(requestBody=_BODY)
 @blp.arguments(ImportQuerySchema, location="query")
-@blp.response(200, ImportAnswerSchema, example=examples.IMPORT_ANSWER)
+@blp.response(200, ImportAnswerSchema)
 def import_file(query: dict[str, Any], site_id: int) -> dict[str, Any]:
     """Import a file of documents.
 

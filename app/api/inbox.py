@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api import examples
 from app.clock import today
 from app.errors import ErrorCode
 from app.runtime import runtime
@@ -29,7 +28,7 @@ PATH = "/api/analytics/inbox"
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
 )
 @blp.arguments(InboxQuerySchema, location="query")
-@blp.response(200, InboxSchema, example=examples.INBOX_ANSWER)
+@blp.response(200, InboxSchema)
 def show_inbox(parameters: dict[str, Any]) -> dict[str, Any]:
     """List a site's queries with which visitors missed something in the last 30 days, and still would.
 
@@ -48,7 +47,7 @@ def show_inbox(parameters: dict[str, Any]) -> dict[str, Any]:
 
 @blp.route(PATH, methods=["PUT"])
 @blp.operation("updateInbox", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
-@blp.arguments(InboxChangeSchema, example=examples.INBOX_CHANGE)
+@blp.arguments(InboxChangeSchema)
 @blp.response(200, InboxChangedSchema)
 def update_inbox(change: dict[str, Any]) -> dict[str, Any]:
     """Leave a query out of the inbox from now on, or show it again."""

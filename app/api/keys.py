@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api import examples
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services.access import keys
@@ -50,7 +49,7 @@ def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.operation(
     "createKey", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.KEY_LIMIT_REACHED), body=True
 )
-@blp.arguments(KeyCreateSchema, example=examples.KEY)
+@blp.arguments(KeyCreateSchema)
 @blp.response(201, KeyTokenAnswerSchema)
 def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create a key. Its token is in `api_key`, and is never shown again."""

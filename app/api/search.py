@@ -8,7 +8,6 @@ from typing import Any
 
 from flask import Response, request
 
-from app.api import examples
 from app.errors import ErrorCode
 from app.plans import shown
 from app.services.search import Visitor, encode_results, make_query, parse_shown
@@ -39,7 +38,7 @@ ERRORS = (
 @blp.route("/v1/search", methods=["GET"])
 @blp.operation("search", OperationPolicy(SEARCHING, charges_search=True, searches=True), errors=ERRORS)
 @blp.arguments(SearchQuerySchema, location="query")
-@blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
+@blp.response(200, SearchAnswerSchema)
 def search(parameters: dict[str, Any]) -> Response:
     """Search a site's documents."""
     return run_search(parameters, unknown_parameters(request.args, _KNOWN))
@@ -47,8 +46,8 @@ def search(parameters: dict[str, Any]) -> Response:
 
 @blp.route("/v1/search", methods=["POST"])
 @blp.operation("searchByBody", OperationPolicy(SEARCHING, charges_search=True, searches=True), errors=ERRORS, body=True)
-@blp.arguments(SearchBodySchema, example=examples.SEARCH)
-@blp.response(200, SearchAnswerSchema, example=examples.SEARCH_ANSWER)
+@blp.arguments(SearchBodySchema)
+@blp.response(200, SearchAnswerSchema)
 def search_by_body(parameters: dict[str, Any]) -> Response:
     """Search a site's documents, with the parameters in a JSON body."""
     return run_search(parameters)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from app.api import examples
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services.access.roles import Role
@@ -63,8 +62,8 @@ def update_search_settings(settings: dict[str, Any], site_id: int) -> dict[str, 
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
     body=True,
 )
-@blp.arguments(SettingsPreviewSchema, example=examples.SETTINGS_PREVIEW)
-@blp.response(200, SettingsPreviewAnswerSchema, example=examples.SETTINGS_PREVIEW_ANSWER)
+@blp.arguments(SettingsPreviewSchema)
+@blp.response(200, SettingsPreviewAnswerSchema)
 def preview_search_settings(body: dict[str, Any], site_id: int) -> dict[str, Any]:
     """Compare what queries find now with what they would find. Nothing is saved, charged, or in analytics."""
     preview = settings_actions.preview(current_caller(), site_id, body["settings"], body.get("queries"))

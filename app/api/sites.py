@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api import examples
 from app.api.views import site_answer
 from app.errors import ErrorCode
 from app.runtime import runtime
@@ -44,7 +43,7 @@ def list_sites(page: dict[str, Any]) -> dict[str, Any]:
 
 @blp.route("/sites", methods=["POST"])
 @blp.operation("createSite", OperationPolicy(MANAGING), errors=(ErrorCode.SITE_LIMIT_REACHED,), body=True)
-@blp.arguments(SiteCreateSchema, example=examples.SITE)
+@blp.arguments(SiteCreateSchema)
 @blp.response(201, SiteAnswerSchema)
 def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create a site."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api import examples
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services.sources import runs, sources
@@ -57,8 +56,8 @@ def list_sources(page: dict[str, Any], site_id: int) -> dict[str, Any]:
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SOURCE_LIMIT_REACHED),
     body=True,
 )
-@blp.arguments(SourceCreateSchema, example=examples.SOURCE)
-@blp.response(201, SourceAnswerSchema, example=examples.SOURCE_ANSWER)
+@blp.arguments(SourceCreateSchema)
+@blp.response(201, SourceAnswerSchema)
 def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create a source. Its first run is queued at once."""
     source = source_actions.create_source(current_caller(), site_id, fields)
@@ -73,8 +72,8 @@ def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any],
     errors=(ErrorCode.SITE_NOT_FOUND,),
     body=True,
 )
-@blp.arguments(PreviewSchema, example=examples.PREVIEW)
-@blp.response(200, PreviewAnswerSchema, example=examples.PREVIEW_ANSWER)
+@blp.arguments(PreviewSchema)
+@blp.response(200, PreviewAnswerSchema)
 def preview_page(fields: dict[str, Any], site_id: int) -> dict[str, Any]:
     """Show the document that a page would become, or the reason why it would become none. Nothing is stored."""
     seen = source_actions.preview_page(current_caller(), site_id, fields)
@@ -125,7 +124,7 @@ def delete_source(query: dict[str, Any], site_id: int, source_id: str) -> dict[s
 
 @blp.route(SOURCE + "/run", methods=["POST"])
 @blp.operation("runSource", OperationPolicy(MANAGING), errors=(*_ERRORS, ErrorCode.SITE_INACTIVE), body=True)
-@blp.arguments(RunRequestSchema, location="json_optional", required=False, example=examples.RUN_REQUEST)
+@blp.arguments(RunRequestSchema, location="json_optional", required=False)
 @blp.response(200, RunAnswerSchema)
 def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
     """Queue a run of a source, or get the one that is already queued or running."""
@@ -156,7 +155,7 @@ def list_runs(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, A
 @blp.route(SOURCE + "/runs/<string:run_id>", methods=["GET"])
 @blp.operation("showRun", OperationPolicy(MANAGING), errors=(*_ERRORS, ErrorCode.RUN_NOT_FOUND))
 @blp.arguments(PageQuerySchema, location="query")
-@blp.response(200, RunShowSchema, example=examples.RUN_ANSWER)
+@blp.response(200, RunShowSchema)
 def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) -> dict[str, Any]:
     """Get a run with the addresses that it did not index, and why."""
     with runtime().database.read() as session:

@@ -6,7 +6,6 @@ from typing import Any
 
 from flask import Response, request
 
-from app.api import examples
 from app.api.search import unknown_parameters
 from app.errors import ErrorCode
 from app.runtime import runtime
@@ -33,7 +32,7 @@ ERRORS = (
 @blp.route("/v1/suggest", methods=["GET"])
 @blp.operation("suggest", OperationPolicy(SEARCHING, searches=True), errors=ERRORS)
 @blp.arguments(SuggestQuerySchema, location="query")
-@blp.response(200, SuggestAnswerSchema, example=examples.SUGGEST_ANSWER)
+@blp.response(200, SuggestAnswerSchema)
 def suggest(parameters: dict[str, Any]) -> Response:
     """Complete what somebody types: frequent queries first, then titles. Never charged as a search."""
     site = choose_searched_site(current_caller(), parameters["site_id"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api import examples
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.web.auth import MANAGING
@@ -35,9 +34,9 @@ _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SYNC_NOT_FOUND)
     errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SYNC_RUNNING),
     body=True,
 )
-@blp.arguments(SyncBeginSchema, example=examples.SYNC)
+@blp.arguments(SyncBeginSchema)
 @blp.arguments(SiteChoiceSchema, location="query")
-@blp.response(201, SyncAnswerSchema, example=examples.SYNC_ANSWER)
+@blp.response(201, SyncAnswerSchema)
 def begin_sync(body: dict[str, Any], query: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Begin a sync. Send every document of the source with `?sync=ID` on bulk, then finish it."""
     caller = current_caller()
@@ -49,7 +48,7 @@ def begin_sync(body: dict[str, Any], query: dict[str, Any]) -> tuple[dict[str, A
 @blp.route("/api/v1/sync/<string:sync_id>", methods=["GET"])
 @blp.operation("showSync", _POLICY, errors=_ERRORS)
 @blp.arguments(SiteChoiceSchema, location="query")
-@blp.response(200, SyncShowSchema, example=examples.SYNC_SHOWN)
+@blp.response(200, SyncShowSchema)
 def show_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
     """Get a sync. One that has ended is shown for another 24 hours."""
     caller = current_caller()
@@ -81,9 +80,9 @@ def abandon_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
     ),
     body=True,
 )
-@blp.arguments(SyncFinishSchema, location="json_optional", required=False, example=examples.SYNC_FINISH)
+@blp.arguments(SyncFinishSchema, location="json_optional", required=False)
 @blp.arguments(SiteChoiceSchema, location="query")
-@blp.response(200, SyncFinishAnswerSchema, example=examples.SYNC_FINISH_ANSWER)
+@blp.response(200, SyncFinishAnswerSchema)
 def finish_sync(body: dict[str, Any], query: dict[str, Any], sync_id: str) -> dict[str, Any]:
     """Finish a sync: remove the source's documents that it did not see."""
     caller = current_caller()

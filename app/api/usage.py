@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 from flask import request
 
-from app.api import examples
 from app.clock import now
 from app.counters.base import IdempotencyKey, ReportStatus
 from app.errors import ApiError, ErrorCode, field_error
@@ -51,7 +50,7 @@ _BACK = timedelta(days=30)
         }
     ]
 )
-@blp.arguments(UsageReportSchema, example=examples.REPORT)
+@blp.arguments(UsageReportSchema)
 @blp.response(200, UsageReportAnswerSchema)
 def report_usage(report: dict[str, Any]) -> dict[str, Any]:
     """Report searches or indexing operations that ran outside this API."""
@@ -102,7 +101,7 @@ def _refuse_beyond_kind(caller: Caller, report: dict[str, Any], site_id: int) ->
 
 @blp.route("/api/v1/search-log", methods=["POST"])
 @blp.operation("logSearch", OperationPolicy(ANY_KEY), body=True)
-@blp.arguments(SearchLogSchema, example=examples.SEARCH_LOG)
+@blp.arguments(SearchLogSchema)
 @blp.response(200, SuccessSchema)
 def log_search(entry: dict[str, Any]) -> dict[str, Any]:
     """Log a search that ran outside `/v1/search`, for analytics."""

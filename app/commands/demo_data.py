@@ -96,6 +96,8 @@ def _put_source(part: Runtime, kept: dict[str, Any], base_url: str) -> str:
         "url": f"{base_url}/docs",
         "include": ["/docs", "/docs/*"],
         "exclude": [],
+        # What each operation repeats would come before the page that is about it.
+        "selectors": {"remove": ".samples, .your-key, .errors, .copy"},
         "updated_at": moment,
     }
     with part.database.write() as session:
@@ -104,7 +106,7 @@ def _put_source(part: Runtime, kept: dict[str, Any], base_url: str) -> str:
         if source is None:
             source = Source(
                 id=f"src_{secrets.token_hex(8)}", site_id=kept["site_id"], kind="website", schedule="none",
-                selectors={}, headers={}, created_at=moment, **values,
+                headers={}, created_at=moment, **values,
             )  # fmt: skip
             session.add(source)
         for name, value in values.items():

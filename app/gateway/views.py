@@ -20,7 +20,7 @@ from app.services.suggestions import encode_suggestions
 from app.web.auth import GATEWAY
 from app.web.gateway_errors import GatewayError, gateway_error_body, inside, invalid_engine_key, is_gateway_path
 from app.web.hosts import base_url
-from app.web.openapi import ApiBlueprint, View, described_errors
+from app.web.openapi import GATEWAY_PREFIX, ApiBlueprint, View, described_errors
 from app.web.parsing import check_query_string, read_json
 from app.web.policy import OPEN, OperationPolicy
 from app.web.request_checks import current_caller, current_visitor, require_search
@@ -100,7 +100,7 @@ def _operation(
     operation_id: str, policy: OperationPolicy, errors: dict[int, tuple[str, ...]]
 ) -> Callable[[View], View]:
     """Say what holds for an operation and what it may answer, in the gateway's words."""
-    return blp.declare(operation_id, policy, described_errors(errors, EngineErrorSchema))
+    return blp.declare(operation_id, policy, described_errors(errors, EngineErrorSchema, prefix=GATEWAY_PREFIX))
 
 
 def _json_body(schema: type[Schema]) -> dict[str, Any]:

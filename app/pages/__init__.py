@@ -22,7 +22,7 @@ from app.pages import (
     widget,
 )
 from app.pages.analytics import export, inbox, overview, queries, remedies
-from app.pages.docs.views import show_docs, show_docs_image, show_docs_page
+from app.pages.docs.views import show_docs, show_docs_image, show_docs_page, show_docs_reference
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
@@ -118,6 +118,7 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _EDITED),
     ("/docs", "pages.show_docs", show_docs, _GUIDE),
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
+    ("/docs/reference/<string:name>", "pages.show_docs_reference", show_docs_reference, _GUIDE),
     (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(reflects_nothing=True)),
     ("/widget.js", "widget", widget.show_widget, OperationPolicy(uncounted=True, reflects_nothing=True)),
     (

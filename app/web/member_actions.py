@@ -39,7 +39,7 @@ def remove_member(caller: Caller, member_id: int) -> None:
 
 
 def invite(caller: Caller, email: str, role: Role) -> tuple[Invitation, str]:
-    """Invite somebody; gives the invitation and its link.
+    """Invite somebody; gives the invitation and the token of its link.
 
     Raises:
         ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have.
@@ -53,7 +53,7 @@ def invite(caller: Caller, email: str, role: Role) -> tuple[Invitation, str]:
 
 
 def renew_invitation(caller: Caller, invitation_id: str) -> tuple[Invitation, str]:
-    """Give an invitation another link; gives both.
+    """Give an invitation another link; gives the invitation and the token of the link.
 
     Raises:
         ApiError: 404.
@@ -68,7 +68,7 @@ def renew_invitation(caller: Caller, invitation_id: str) -> tuple[Invitation, st
 
 def _issue(session: Session, invitation: Invitation, token: str) -> tuple[Invitation, str]:
     """An invitation with a new link, in the transaction that makes it: the one place that hands links out."""
-    return invitation, link_of(token)
+    return invitation, token
 
 
 def link_of(token: str) -> str:

@@ -14,13 +14,17 @@ from flask import Flask, current_app
 from flask_smorest import Api
 from flask_smorest import Blueprint as SmorestBlueprint
 from marshmallow import Schema
+from marshmallow.fields import Field
 
 from app.errors import STATUS, ErrorCode
 from app.web.auth import Access
+from app.web.examples.document import add_examples
+from app.web.examples.errors import ERRORS, GATEWAY_ERRORS
 from app.web.parsing import StrictParser
 from app.web.policy import OPEN, OperationPolicy, set_policy
-from schemas.documents import DocumentSchema, DocumentsField
+from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema, DocumentsField
 from schemas.errors import ErrorSchema, RateLimitErrorSchema
+from schemas.gateway.searches import MAX_QUERIES, EngineQuerySchema, Queries
 from schemas.search import NamesOrList
 from schemas.search_settings import ItemList
 from schemas.validation.documents import MAX_BATCH
@@ -54,6 +58,9 @@ SECURITY_SCHEMES = {
     },
 }
 
+GATEWAY_PREFIX = "engine_"
+"""How the names of examples of the gateway's errors begin."""
+
 _COUNTED = (
     ErrorCode.RATE_LIMIT_EXCEEDED,
     ErrorCode.DATABASE_UNAVAILABLE,
@@ -81,6 +88,7 @@ _HEADERS = {
     "X-Request-Id": {"schema": {"type": "string"}, "description": "Identifies this request in the logs."},
 }
 _RETRY_HEADER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
+_HEADER_REFERENCES = {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}
 
 
 class ApiBlueprint(SmorestBlueprint):
@@ -177,19 +185,35 @@ def described_errors(
     by_status: Mapping[int, Sequence[str]],
     schema: type[Schema],
     own_schemas: Mapping[int, type[Schema]] = MappingProxyType({}),
+    *,
+    prefix: str = "",
 ) -> dict[str, Any]:
-    """Responses for the codes of each status, with the schema of their bodies."""
+    """Responses for the codes of each status.
+
+    Args:
+        schema: Of their bodies.
+        own_schemas: Of the bodies of some statuses, instead.
+        prefix: How the names of the examples of these codes begin.
+    """
     responses: dict[str, Any] = {}
     for status, names in sorted(by_status.items()):
-        headers = dict(_HEADERS)
-        if status in (429, 503):
-            headers.update(_RETRY_HEADER)
+        headers = {**_HEADERS, **(_RETRY_HEADER if status in (429, 503) else {})}
         responses[str(status)] = {
             "description": f"{_DESCRIPTIONS[status]}: " + ", ".join(f"`{name}`" for name in names),
-            "headers": headers,
-            "content": {"application/json": {"schema": own_schemas.get(status, schema)}},
+            "headers": {name: name for name in headers},
+            "content": {
+                "application/json": {
+                    "schema": own_schemas.get(status, schema),
+                    "examples": {name: example_name(prefix, name) for name in names},
+                }
+            },
         }
     return responses
+
+
+def example_name(prefix: str, code: str) -> str:
+    """The name of the example of an error code among the document's components, where not all characters may be."""
+    return prefix + code.removesuffix("_…")
 
 
 def create_api(app: Flask) -> Api:
@@ -202,11 +226,16 @@ def create_api(app: Flask) -> Api:
     api = ServiceApi()
     api.init_app(app)
     converter = api.ma_plugin.converter
-    converter.add_attribute_function(_documents_property)
+    converter.add_attribute_function(_batch_property)
     converter.add_attribute_function(_names_property)
     converter.add_attribute_function(_list_property)
     for name, scheme in SECURITY_SCHEMES.items():
         api.spec.components.security_scheme(name, scheme)
+    for name, header in {**_HEADERS, **_RETRY_HEADER}.items():
+        api.spec.components.header(name, header, lazy=True)
+    for prefix, examples in (("", ERRORS), (GATEWAY_PREFIX, GATEWAY_ERRORS)):
+        for code, body in examples.items():
+            api.spec.components.example(example_name(prefix, code), {"value": body}, lazy=True)
     api.spec.options["info"] = {
         "description": "Hosted site search: index documents in bulk, search them, and read search statistics.",
     }
@@ -240,11 +269,19 @@ class ServiceApi(Api):
         return
 
 
-def _documents_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
-    if not isinstance(field, DocumentsField):
-        return {}
+_BATCHES: Mapping[type[Field[Any]], tuple[type[Schema], int, int]] = {
+    DocumentsField: (DocumentSchema, 1, MAX_BATCH),
+    ChangesField: (DocumentChangeSchema, 1, MAX_BATCH),
+    Queries: (EngineQuerySchema, 0, MAX_QUERIES),
+}
+"""Fields that read a list by themselves: what is in it, and the least and the most of it."""
 
-    return {"type": "array", "items": self.resolve_nested_schema(DocumentSchema), "minItems": 1, "maxItems": MAX_BATCH}
+
+def _batch_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    if type(field) not in _BATCHES:
+        return {}
+    schema, low, high = _BATCHES[type(field)]
+    return {"type": "array", "items": self.resolve_nested_schema(schema), "minItems": low, "maxItems": high}
 
 
 def _list_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
@@ -280,9 +317,9 @@ def _finished(spec: dict[str, Any]) -> dict[str, Any]:
         for method, operation in item.items():
             if method != "parameters":
                 _finish_operation(method, operation)
+    add_examples(spec["paths"])
     components = spec["components"]
-    for name in ("responses", "headers"):
-        components.pop(name, None)
+    components.pop("responses", None)
     components["schemas"].pop("PaginationMetadata", None)
     for schema in components["schemas"].values():
         _finish_schema(schema)
@@ -297,7 +334,7 @@ def _finish_operation(method: str, operation: dict[str, Any]) -> None:
     operation["responses"] = dict(sorted(responses.items()))
     for status, response in operation["responses"].items():
         if status.startswith("2"):
-            response.setdefault("headers", {}).update(_HEADERS)
+            response.setdefault("headers", {}).update(_HEADER_REFERENCES)
     if method not in ("get", "head"):
         operation["security"] = [
             {**scheme, "csrfToken": []} if "session" in scheme else scheme for scheme in operation["security"]

@@ -20,7 +20,17 @@ from tests.server import Server
 pytestmark = pytest.mark.browser
 
 LOOKS = [("light", 1200), ("dark", 360)]
-OPEN = ["/", "/login", "/register", "/docs", "/docs/widget", "/docs/engines", "/docs/gateway", "/nope"]
+OPEN = [
+    "/",
+    "/login",
+    "/register",
+    "/docs",
+    "/docs/widget",
+    "/docs/gateway",
+    "/docs/reference",
+    "/docs/reference/documents",
+    "/nope",
+]
 MINE = [
     "/",
     "/dashboard",
@@ -53,6 +63,8 @@ MINE = [
     "/sites/{site}/inbox/pin?q=lighthouse",
     "/sites/{site}/inbox/pin?q=zeppelin&id=page-1",
     "/profile/edit",
+    "/docs/start",
+    "/docs/reference/keys",
     "/nope",
 ]
 

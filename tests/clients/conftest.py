@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -126,6 +127,25 @@ def _post(browser: requests.Session, server: Server, path: str, body: dict[str, 
     assert response.status_code == 201, response.text
     answer: dict[str, Any] = response.json()
     return answer
+
+
+def run(folder: Path, *command: str, **environment: str) -> str:
+    """Run a command, which must work; gives what it prints."""
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, f"{' '.join(command[:3])} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def npm_folder(tmp_path_factory: pytest.TempPathFactory, tool: Callable[[str], str]) -> Path:
+    """A folder with the packages from the npm registry."""
+    folder = tmp_path_factory.mktemp("npm")
+    shutil.copy(HERE / "package.json", folder)
+    run(folder, tool("npm"), "install", "--no-audit", "--no-fund", "--no-package-lock")
+    return folder
 
 
 @pytest.fixture

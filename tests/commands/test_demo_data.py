@@ -47,9 +47,15 @@ def test_its_site_holds_the_pages_of_the_documentation(app: Flask) -> None:
     text = make_demo(part, BASE_URL)
 
     found = documents(part)
-    assert set(found) == {f"{BASE_URL}/docs/{name}".removesuffix("/") for name in documentation_files()}
+    reference = {f"reference/{name}" for name in ("keys", "documents", "schemas")}
+    assert set(found) >= {f"{BASE_URL}/docs/{name}" for name in [*documentation_files(), "reference", *reference]}
     assert f"{len(found)} pages of the documentation were crawled" in text
-    assert "quota" in str(found[f"{BASE_URL}/docs/api"]["content"])
+    assert "Quotas belong to the account" in str(found[f"{BASE_URL}/docs/limits"]["content"])
+    keys = str(found[f"{BASE_URL}/docs/reference/keys"]["content"])
+    assert "/api/sites/{site_id}/keys/{key_id}/rotate" in keys
+    assert "overlap_seconds" in keys
+    assert "rate_limit_exceeded" not in keys
+    assert "import requests" not in keys
 
 
 def test_the_documentation_is_searched_with_its_public_key(app: Flask) -> None:

@@ -13,7 +13,7 @@ from tests.callers import Tenant, page
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
 
-OPEN = ["/", "/login", "/register", "/docs", "/nope"]
+OPEN = ["/", "/login", "/register", "/docs", "/docs/start", "/docs/reference", "/docs/reference/documents", "/nope"]
 MINE = [
     "/",
     "/dashboard",
@@ -60,6 +60,9 @@ MINE = [
     "/api/audit-log?kind=key&since=2024-01-01",
     "/api/audit-log?kind=account&until=2024-01-01",
     "/docs",
+    "/docs/start",
+    "/docs/reference/keys",
+    "/docs/reference/schemas",
     "/sites/999",
     "/sites?limit=0",
 ]

@@ -208,7 +208,7 @@ class TestGateway:
         assert len(gateway.search("page", limit=2)["hits"]) == 2
         body = assert_engine_error(gateway.send({"q": "page"}), 400, "answer_too_large")
 
-        assert body["link"].endswith("/docs")
+        assert body["link"].endswith("/docs/errors")
         assert len(gateway.search("page", attributesToRetrieve=["title"])["hits"]) == 5
 
     def test_searches_sent_together_add_up(self, owner: Tenant, gateway: Gateway) -> None:

@@ -102,6 +102,7 @@ TABLE = {
     "openapi": OperationPolicy(reflects_nothing=True),
     "pages.show_docs": OperationPolicy(reflects_nothing=True, has_page=True),
     "pages.show_docs_page": OperationPolicy(reflects_nothing=True, has_page=True),
+    "pages.show_docs_reference": OperationPolicy(reflects_nothing=True, has_page=True),
     "pages.show_search_preview": OperationPolicy(MANAGING, searches=True, charges_search=charges_search, has_page=True),
     "search.search": OperationPolicy(SEARCHING, searches=True, charges_search=True),
     "search.search_by_body": OperationPolicy(SEARCHING, searches=True, charges_search=True),

@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from app.documentation import anchor_of
+from app.documentation import README, anchor_of
+from app.pages.docs.code_blocks import mark_own
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
@@ -29,10 +30,15 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class MarkdownPage:
-    """A rendered file."""
+    """A rendered file.
+
+    Attributes:
+        lead: Text of its first paragraph.
+    """
 
     html: Markup
     headings: Sequence[Heading]
+    lead: str
 
 
 def render_markdown(text: str) -> MarkdownPage:
@@ -40,6 +46,7 @@ def render_markdown(text: str) -> MarkdownPage:
     parser = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False}).enable(["table", "strikethrough"])
     parser.add_render_rule("table_open", _open_table)
     parser.add_render_rule("table_close", _close_table)
+    parser.add_render_rule("heading_close", _close_heading)
     parser.add_render_rule("fence", _code)
     parser.add_render_rule("code_block", _code)
     tokens = parser.parse(_COMMENT.sub("", text))
@@ -50,7 +57,19 @@ def render_markdown(text: str) -> MarkdownPage:
                 child.attrs["href"] = _address(str(child.attrs["href"]))
             elif child.type == "image":
                 child.attrs["src"] = f"/docs/images/{PurePosixPath(str(child.attrs['src'])).name}"
-    return MarkdownPage(Markup(parser.renderer.render(tokens, parser.options, {})), headings)  # noqa: S704
+    return MarkdownPage(Markup(parser.renderer.render(tokens, parser.options, {})), headings, _lead(tokens))  # noqa: S704
+
+
+def _lead(tokens: Sequence[Token]) -> str:
+    for token, inline in itertools.pairwise(tokens):
+        if token.type == "paragraph_open":
+            return _text_of(inline)
+    return ""
+
+
+def _text_of(inline: Token) -> str:
+    parts = (" " if part.type == "softbreak" else part.content for part in inline.children or ())
+    return "".join(parts)
 
 
 def _name_headings(tokens: Sequence[Token]) -> list[Heading]:
@@ -74,7 +93,7 @@ def _address(href: str) -> str:
     if ":" in path or not path.endswith(".md"):
         return href
     name = PurePosixPath(path).stem
-    return ("/docs" if name == "README" else f"/docs/{name}") + hash_ + anchor
+    return f"/docs/{README if name == 'README' else name}{hash_}{anchor}"
 
 
 def _open_table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
@@ -85,8 +104,18 @@ def _close_table(self: Any, tokens: Sequence[Token], index: int, options: Any, e
     return "</table></div>\n"
 
 
+def _close_heading(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """A section's heading ends with a link to itself, whose sign comes from the style sheet: it is no text."""
+    opening, inline, closing = tokens[index - 2 : index + 1]
+    link = ""
+    if closing.tag != "h1" and "id" in opening.attrs:
+        words = escape(f"Link to {_text_of(inline)}")
+        link = f' <a class="anchor" href="#{opening.attrs["id"]}" aria-label="{words}"></a>'
+    return f"{link}</{closing.tag}>\n"
+
+
 def _code(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     """Code as the pages' own: it can be copied, and scrolled by keyboard."""
-    code = escape(tokens[index].content.rstrip())
+    code = mark_own(tokens[index].content.rstrip())
     button = '<button type="button" class="copy" data-copy hidden>Copy</button>'
     return f'<div class="code"><pre tabindex="0"><code>{code}</code></pre>{button}</div>\n'

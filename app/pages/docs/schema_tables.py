@@ -20,7 +20,9 @@ EXAMPLES = {
     "email": "ann@example.com",
     "expires_at": "2030-01-01T00:00:00Z",
     "id": "opening-hours",
+    "idempotency-key": "4f1f7b0e",
     "index": "site_1",
+    "key_id": "key_a2b3c4d5e6",
     "name": "Harbour museum",
     "operation": "search",
     "password": "correct horse battery",
@@ -29,7 +31,12 @@ EXAMPLES = {
     "facetName": "author",
     "indexUid": "site_1",
     "results_count": 3,
+    "run_id": "run_3f6c2e9d1b7a4c5e8f90",
+    "site_id": 1,
+    "source_id": "src_5b1e0c7f2a9d4e36",
+    "sync_id": "sync_3f6c2e9d1b7a",
     "title": "Opening hours",
+    "uid": "site_1",
     "url": "https://www.example.com/hours",
 }
 """Values that read well in examples, by field."""
@@ -64,19 +71,56 @@ class Table:
 
 def read_table(name: str, schema: Schema) -> Table:
     """A schema's table."""
-    required = schema.get("required", ())
-    rows = [
-        Row(
-            name=field,
-            type=describe_type(described),
-            link=type_link(described),
-            required=field in required,
-            default=json.dumps(described["default"]) if described.get("default") not in (None, "", [], {}) else None,
-            description=described.get("description", ""),
+    return Table(name, schema.get("description", ""), read_rows(schema, {}))
+
+
+def read_rows(schema: Schema, schemas: Schema, within: str = "", depth: int = 0) -> list[Row]:
+    """The fields of an object, or of a list's members; each is followed by the fields in it, as ``documents[].id``.
+
+    Args:
+        schema: The object's, or a reference to it.
+        schemas: Those that are referred to; fields of others are not told.
+        within: What the fields' names begin with.
+        depth: How many objects this one is in.
+    """
+    fields = _object(schema, schemas)
+    required = fields.get("required", ())
+    rows = []
+    for field, described in fields.get("properties", {}).items():
+        name = within + field
+        rows.append(
+            Row(
+                name=name,
+                type=describe_type(described),
+                link=type_link(described),
+                required=field in required,
+                default=_default(described),
+                description=described.get("description", ""),
+            )
         )
-        for field, described in schema.get("properties", {}).items()
-    ]
-    return Table(name, schema.get("description", ""), rows)
+        if schemas and depth < _MAX_DEPTH:
+            mark = "[]." if any("array" in _kinds(part) for part in _unwrapped(described)) else "."
+            rows += read_rows(described, schemas, name + mark, depth + 1)
+    return rows
+
+
+def _object(schema: Schema, schemas: Schema) -> Schema:
+    """The object that a schema is, refers to, or lists; empty if it is none."""
+    for inner in _unwrapped(schema):
+        found = schemas.get(str(inner.get("$ref", "")).removeprefix(_REF), inner)
+        if "properties" in found:
+            return dict(found)
+    return {}
+
+
+def _kinds(schema: Schema) -> list[str]:
+    kinds = schema.get("type", [])
+    return [kinds] if isinstance(kinds, str) else list(kinds)
+
+
+def _default(schema: Schema) -> str | None:
+    """A default as JSON; ``None`` if there is none that says more than "absent"."""
+    return json.dumps(schema["default"]) if schema.get("default") not in (None, "", [], {}) else None
 
 
 def type_link(schema: Schema | None) -> str | None:
@@ -147,6 +191,8 @@ def examples_of(schema: Schema, schemas: Schema, name: str = "", depth: int = 0)
         return {field: examples_of(schema["properties"][field], schemas, field, depth + 1) for field in wanted}
     if "example" in schema or name in EXAMPLES:
         return schema.get("example", EXAMPLES.get(name))
+    if name.endswith("_at"):
+        return EXAMPLES["expires_at"]
     choices = [*schema.get("allOf", ()), *schema.get("oneOf", ()), *schema.get("anyOf", ())]
     if choices:
         return examples_of(choices[0], schemas, name, depth)

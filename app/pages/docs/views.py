@@ -1,55 +1,115 @@
-"""The documentation: the README and the pages beside it, and the API's reference from its OpenAPI document."""
+"""The documentation: its overview, the pages beside the code, and the API's reference from its OpenAPI document."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from flask import Response, current_app, g
+from flask import Response, current_app, g, request
+from markupsafe import escape
 
-from app.documentation import GROUPS, documentation_files, documentation_image
+from app.documentation import GROUPS, MOVED_SECTIONS, REFERENCE, documentation_files, documentation_image
 from app.errors import ApiError, ErrorCode
+from app.pages.docs.code_blocks import mark_own
 from app.pages.docs.markdown import MarkdownPage, render_markdown
-from app.pages.docs.reference import Reference, read_reference
-from app.pages.layout import render
+from app.pages.docs.reference import BASE_URL, Reference, read_reference
+from app.pages.docs.samples import LANGUAGES
+from app.pages.layout import code_spans, render
 from app.runtime import runtime
 from app.services.sites import list_sites
 from app.web.auth import Caller
 from app.web.headers import policy_with_connections
 from app.web.hosts import base_url
 from app.web.openapi import document
-from backends.languages import LANGUAGES
+from backends.languages import LANGUAGES as SPOKEN
 
 IMAGE_MAX_AGE_SECONDS = 3600
 """How long a browser keeps a picture without asking."""
 
+START = "start"
+"""The page whose commands take the reader's own key."""
 
 WIDGET = "widget"
 """The page on which the search box is tried."""
 
+SCHEMAS = "schemas"
+"""The page of the reference that has all schemas."""
+
 BOX_VARIABLES = ("ground", "text", "soft", "line", "chosen", "accent", "mark", "font")
 """The box's CSS variables, without ``--site-search-``."""
 
+LANGUAGE_COOKIE = "docs_language"
+"""Cookie in which the page's script keeps the language of samples."""
+
+_USING = next(iter(GROUPS))
 _MOST_SITES = 100
+_LATER_SENTENCES = re.compile(r"(?<=[.?]) .*")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page in the contents.
+
+    Attributes:
+        name: Below ``/docs``.
+        lead: What it is about, in a sentence.
+    """
+
+    name: str
+    title: str
+    lead: str
 
 
 def show_docs() -> Response:
-    """The guide and the reference."""
-    reference = _kept("reference", lambda: read_reference(document()))
-    return _page("docs.html", guide=_guide(""), reference=reference, base_url=base_url())
+    """The overview of all pages."""
+    return _page("docs.html", "")
 
 
 def show_docs_page(name: str) -> Response:
-    """Another page of the documentation.
+    """A page of the guide, or the reference's overview.
 
     Raises:
         ApiError: 404.
     """
-    guide = _guide(name) if name else None
+    if name == REFERENCE:
+        return _page("docs_reference_index.html", name, reference=_reference())
+    guide = _guide(name)
     if guide is None:
-        raise ApiError(ErrorCode.NOT_FOUND, "No such page in the documentation.")
+        raise _not_found()
+    sections = [(heading.anchor, heading.text) for heading in guide.headings if heading.level == 2]
+    values: dict[str, Any] = {"guide": guide, "sections": sections}
     if name == WIDGET:
-        return _page("docs_widget.html", guide=guide, name=name, base_url=base_url(), **_trial())
-    return _page("docs_page.html", guide=guide, name=name)
+        return _page("docs_widget.html", name, base_url=base_url(), **values, **_box_options())
+    if name == START:
+        return _page("docs_start.html", name, sites=_sites(), **values)
+    return _page("docs_page.html", name, **values)
+
+
+def show_docs_reference(name: str) -> Response:
+    """A page of the reference: the operations about one noun, or all schemas.
+
+    Raises:
+        ApiError: 404.
+    """
+    reference = _reference()
+    if name == SCHEMAS:
+        return _page("docs_schemas.html", f"{REFERENCE}/{name}", schemas=reference.schemas)
+    group = reference.groups.get(name)
+    if group is None:
+        raise _not_found()
+    return _page(
+        "docs_reference.html",
+        f"{REFERENCE}/{name}",
+        group=group,
+        sections=[(f"operation-{operation.name}", code_spans(operation.title)) for operation in group.operations],
+        languages=LANGUAGES,
+        language=_language(),
+        mark_own=mark_own,
+        sites=_sites(),
+    )
 
 
 def show_docs_image(name: str) -> Response:
@@ -66,34 +126,88 @@ def show_docs_image(name: str) -> Response:
     return response
 
 
-def _page(template: str, **values: Any) -> Response:
-    """A page with the list of all pages and the search box, which may call the engine if browsers do."""
+def _not_found() -> ApiError:
+    return ApiError(ErrorCode.NOT_FOUND, "No such page in the documentation.")
+
+
+def _page(template: str, name: str, **values: Any) -> Response:
+    """A page with the contents and the search box, which may call the engine if browsers do."""
     settings = runtime().settings
-    page = render(template, groups=_groups(), docs_search_key=settings.docs_search_key, **values)
+    groups = _groups()
+    order = [Entry("", "Documentation", ""), *_in_order(groups)]
+    place = next((place for place, entry in enumerate(order) if entry.name == name), 0)
+    page = render(
+        template,
+        name=name,
+        groups=groups,
+        reference_pages=_reference_entries(),
+        moved=json.dumps(MOVED_SECTIONS.get(name, {})),
+        before=order[place - 1] if place else None,
+        after=order[place + 1] if place + 1 < len(order) else None,
+        docs_search_key=settings.docs_search_key,
+        **{"sections": (), **values},
+    )
+    if name in GROUPS[_USING] or name.startswith(f"{REFERENCE}/"):
+        page = page.replace(BASE_URL, str(escape(base_url())))
     response = Response(page, content_type="text/html; charset=utf-8")
     if settings.search_public_url:
         response.headers["Content-Security-Policy"] = policy_with_connections(settings.search_public_url)
     return response
 
 
-def _trial() -> dict[str, Any]:
+def _box_options() -> dict[str, Any]:
     """What the page with the search box offers to choose from. A session has sites to make a key for."""
+    languages = [(code, language.name) for code, language in SPOKEN.items()]
+    return {"sites": _sites(), "languages": sorted(languages, key=lambda pair: pair[1]), "variables": BOX_VARIABLES}
+
+
+def _sites() -> list[dict[str, Any]]:
+    """Sites of whoever is logged in."""
     caller: Caller | None = g.get("caller")
-    sites: list[dict[str, Any]] = []
-    if caller is not None and caller.kind == "session":
-        with runtime().database.read() as session:
-            found, _ = list_sites(session, caller.account.id, limit=_MOST_SITES, offset=0)
-            sites = [{"id": site.id, "name": site.name} for site in found]
-    languages = [(code, language.name) for code, language in LANGUAGES.items()]
-    return {"sites": sites, "languages": sorted(languages, key=lambda pair: pair[1]), "variables": BOX_VARIABLES}
+    if caller is None or caller.kind != "session":
+        return []
+    with runtime().database.read() as session:
+        found, _ = list_sites(session, caller.account.id, limit=_MOST_SITES, offset=0)
+        return [{"id": site.id, "name": site.name} for site in found]
 
 
-def _groups() -> dict[str, dict[str, str]]:
-    """Title of a group to its pages: name to title."""
-    return {
-        group: {name: guide.headings[0].text for name in names if (guide := _guide(name))}
-        for group, names in GROUPS.items()
-    }
+def _language() -> str:
+    """The language of samples that the reader chose last."""
+    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+    return chosen if chosen in LANGUAGES else next(iter(LANGUAGES))
+
+
+def _groups() -> dict[str, list[Entry]]:
+    """Title of a group to its pages."""
+    return {title: [entry for name in names if (entry := _entry(name))] for title, names in GROUPS.items()}
+
+
+def _entry(name: str) -> Entry | None:
+    if name == REFERENCE:
+        return Entry(name, "API reference", "Every operation, with samples in four languages and a form to try it.")
+    guide = _guide(name)
+    return None if guide is None else Entry(name, guide.headings[0].text, _LATER_SENTENCES.sub("", guide.lead))
+
+
+def _reference_entries() -> list[Entry]:
+    """Pages of the reference."""
+    groups = _reference().groups.values()
+    entries = [Entry(f"{REFERENCE}/{group.name}", group.title, group.description) for group in groups]
+    return [*entries, Entry(f"{REFERENCE}/{SCHEMAS}", "Schemas", "Fields of all bodies.")]
+
+
+def _in_order(groups: dict[str, list[Entry]]) -> Sequence[Entry]:
+    """All pages, in the order of reading."""
+    order: list[Entry] = []
+    for entries in groups.values():
+        for entry in entries:
+            order += [entry, *_reference_entries()] if entry.name == REFERENCE else [entry]
+    return order
+
+
+def _reference() -> Reference:
+    reference: Reference = _kept(REFERENCE, lambda: read_reference(document()))
+    return reference
 
 
 def _guide(name: str) -> MarkdownPage | None:

@@ -2,85 +2,99 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 from flask import Flask
-from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
-from referencing.jsonschema import DRAFT202012
 
-from app.documentation import anchor_of, documentation_files
+from app.documentation import GROUPS, REFERENCE, anchor_of, documentation_files
+from app.pages.docs.code_blocks import mark_own
 from app.pages.docs.markdown import render_markdown
-from app.pages.docs.schema_tables import describe_type, examples_of
 from app.web.openapi import document
 from tests.conftest import close_app, make_app, make_settings
-from tests.pages.people import Person
+from tests.pages.markup import Element
+from tests.pages.people import BROWSER_ACCEPT, Person
+
+KEYS = "/docs/reference/keys"
 
 
-def test_every_operation_is_described_with_an_example(app: Flask, passer_by: Person) -> None:
-    shown = passer_by.go("/docs")
-    with app.app_context():
-        paths = document()["paths"]
-    commands = [found.raw_text for found in shown.all("code")]
-    count = 0
-    for path, item in paths.items():
-        for verb, operation in item.items():
-            if verb == "parameters":
-                continue
-            count += 1
-            heading = shown.one("h4", id=f"operation-{operation['operationId']}")
-            assert heading.text.startswith(f"{verb.upper()} {path}")
-            example = re.compile(r'curl (-X \w+ )?"\$BASE' + re.sub(r"\\{[^}]+\\}", "[^/]+", re.escape(path)) + r'["?]')
-            assert any(example.match(text) for text in commands), path
-    assert count > 30
-
-
-def test_every_schema_is_a_table(app: Flask, passer_by: Person) -> None:
-    shown = passer_by.go("/docs")
-    with app.app_context():
-        schemas = document()["components"]["schemas"]
-    for name in schemas:
-        assert shown.one("h4", id=f"schema-{name}").text == name
-
-
-def test_examples_are_what_the_schemas_accept(app: Flask) -> None:
+def tags(app: Flask) -> list[str]:
+    """Names of the reference's pages about operations."""
     with app.app_context():
         described = document()
-    registry = Registry().with_resource("urn:openapi", Resource(contents=described, specification=DRAFT202012))
-    checked = 0
-    for path, item in described["paths"].items():
-        for verb, operation in item.items():
-            if verb == "parameters":
-                continue
-            schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-            if schema is None:
-                continue
-            checked += 1
-            example = examples_of(schema, described["components"]["schemas"])
-            absolute = json.loads(json.dumps(schema).replace('"#/', '"urn:openapi#/'))
-            errors = [e.message for e in Draft202012Validator(absolute, registry=registry).iter_errors(example)]
-            assert errors == [], f"{verb} {path}: {example}"
-    assert checked > 12
+    used = {
+        operation["tags"][0]
+        for item in described["paths"].values()
+        for operation in item.values()
+        if "tags" in operation
+    }
+    return [tag["name"] for tag in described["tags"] if tag["name"] in used]
 
 
-def test_every_page_of_the_documentation_is_linked(passer_by: Person) -> None:
-    shown = passer_by.go("/docs")
-    links = {found.attributes["href"] for found in shown.all("a")}
-    for name in documentation_files():
-        assert f"/docs/{name}".rstrip("/") in links
-        passer_by.go(f"/docs/{name}".rstrip("/"))
+def test_the_overview_has_a_customers_and_an_operators_part(passer_by: Person) -> None:
+    shown = passer_by.go("/docs").one("article")
+    assert [heading.text for heading in shown.all("h2")] == list(GROUPS) == ["Using the service", "Operating it"]
+    listed = [[found.attributes["href"] for found in part.all("a")] for part in shown.all("dl")]
+    assert listed == [[f"/docs/{name}" for name in names] for names in GROUPS.values()]
+    assert all(found.text.endswith((".", "?", ":")) for found in shown.all("dd"))
+
+
+def test_all_pages_are_read_one_after_another(app: Flask, passer_by: Person) -> None:
+    passer_by.go("/docs")
+    read = []
+    while following := passer_by.page.all("a", rel="next"):
+        (found,) = following
+        href = found.attributes["href"]
+        before = passer_by.path
+        passer_by.go(href)
         assert passer_by.response.status_code == 200
-        for found in passer_by.page.all("a"):
-            href = found.attributes["href"]
-            if href.startswith("/docs/"):
-                assert href.partition("#")[0].removeprefix("/docs/") in documentation_files(), href
+        assert passer_by.page.one("a", rel="prev").attributes["href"] == before
+        read.append(href.removeprefix("/docs/"))
+    reference = [REFERENCE, *(f"{REFERENCE}/{name}" for name in [*tags(app), "schemas"])]
+    guide = [name for names in GROUPS.values() for name in names]
+    place = guide.index(REFERENCE)
+    assert read == guide[:place] + reference + guide[place + 1 :]
+
+
+def test_links_within_the_documentation_lead_to_what_is_there(app: Flask, passer_by: Person) -> None:
+    names = ["", *documentation_files(), REFERENCE, *(f"{REFERENCE}/{name}" for name in [*tags(app), "schemas"])]
+    ids: dict[str, set[str]] = {}
+    links: dict[str, set[str]] = {}
+    for name in names:
+        path = f"/docs/{name}".rstrip("/")
+        shown = passer_by.go(path)
+        ids[path] = {found.attributes["id"] for found in shown.walk() if "id" in found.attributes}
+        hrefs = (found.attributes["href"] for found in shown.all("a"))
+        links[path] = {
+            path + href if href.startswith("#") else href for href in hrefs if href.startswith(("#", "/docs"))
+        }
+    for page, targets in links.items():
+        for target in targets:
+            path, _, anchor = target.partition("#")
+            assert path in ids, f"{page}: {target}"
+            assert not anchor or anchor in ids[path], f"{page}: {target}"
+
+
+def test_a_page_says_where_it_is_and_what_it_is_about(passer_by: Person) -> None:
+    shown = passer_by.go("/docs/limits")
+    chosen = [
+        found for found in shown.one("nav", aria_label="Documentation").all("a") if "aria-current" in found.attributes
+    ]
+    assert [found.text for found in chosen] == ["Limits"]
+    assert shown.one("meta", name="description").attributes["content"].startswith("What a plan allows")
+
+
+def test_headings_link_to_themselves(passer_by: Person) -> None:
+    article = passer_by.go("/docs/limits").one("article")
+    heading = article.first("h2", "Plans")
+    (link,) = heading.all("a")
+    assert (link.attributes["href"], link.attributes["aria-label"], link.text) == ("#plans", "Link to Plans", "")
+    assert not article.one("h1").all("a")
 
 
 def test_pictures_are_shown(passer_by: Person) -> None:
-    shown = passer_by.go("/docs")
+    shown = passer_by.go("/docs/readme")
     sources = [found.attributes["src"] for found in shown.one("article").all("img")]
     assert sources
     for source in sources:
@@ -94,9 +108,123 @@ def test_other_pictures_are_404(passer_by: Person, name: str) -> None:
     assert passer_by.call("GET", f"/docs/images/{name}").status_code == 404
 
 
-@pytest.mark.parametrize("name", ["nope", "..", "%2e%2e", "engines.md", "..%2fREADME", "README", "%00"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nope",
+        "..",
+        "%2e%2e",
+        "engines.md",
+        "..%2fREADME",
+        "README",
+        "%00",
+        "reference/nope",
+        "reference/..",
+        "reference/",
+    ],
+)
 def test_other_names_are_404(passer_by: Person, name: str) -> None:
     assert passer_by.call("GET", f"/docs/{name}").status_code == 404
+
+
+# --- The reference
+
+
+def operation_of(shown: Element, name: str) -> Element:
+    """An operation's section."""
+    return shown.one("section", aria_labelledby=f"operation-{name}")
+
+
+def test_every_operation_is_on_the_page_of_its_noun_and_in_the_overview(app: Flask, passer_by: Person) -> None:
+    with app.app_context():
+        paths = document()["paths"]
+    overview = passer_by.go("/docs/reference")
+    count = 0
+    for path, item in paths.items():
+        for verb, described in item.items():
+            if verb == "parameters":
+                continue
+            count += 1
+            name = described["operationId"]
+            (link,) = overview.one("li", id=f"operation-{name}").all("a")
+            assert link.attributes["href"] == f"/docs/reference/{described['tags'][0]}#operation-{name}"
+            shown = operation_of(passer_by.go(link.attributes["href"].partition("#")[0]), name)
+            assert f"{verb.upper()} {path}" in [line.text for line in shown.all("p", class_="call")]
+            assert len(shown.all("div", class_="code")) >= 4
+    assert count > 60
+
+
+def test_every_schema_is_a_table(app: Flask, passer_by: Person) -> None:
+    shown = passer_by.go("/docs/reference/schemas")
+    with app.app_context():
+        schemas = document()["components"]["schemas"]
+    for name in schemas:
+        assert shown.one("h2", id=f"schema-{name}").text == name
+
+
+def test_the_address_of_the_service_is_in_the_samples_and_in_the_guide(tmp_path: Path) -> None:
+    app = make_app(make_settings(tmp_path, public_url="https://find.example.net"))
+    reader = Person(app)
+    for path in (KEYS, "/docs/start", "/docs/widget"):
+        shown = reader.go(path).one("article").raw_text
+        assert "https://find.example.net" in shown, path
+        assert "https://search.example.com" not in shown, path
+    close_app(app)
+
+
+def test_samples_come_in_the_language_that_was_chosen_last(passer_by: Person) -> None:
+    def chosen() -> set[str]:
+        return {found.attributes["value"] for found in passer_by.go(KEYS).all("input") if "checked" in found.attributes}
+
+    assert chosen() == {"curl"}
+    passer_by.client.set_cookie("docs_language", "php", path="/docs")
+    assert chosen() == {"php"}
+    passer_by.client.set_cookie("docs_language", "<script>", path="/docs")
+    assert chosen() == {"curl"}
+
+
+def test_a_key_is_never_in_the_page_and_the_page_in_no_cache(person: Person, passer_by: Person) -> None:
+    for reader in (person, passer_by):
+        for path in (KEYS, "/docs/start"):
+            shown = reader.go(path)
+            assert {found.text for found in shown.all("span", class_="own")} <= {"YOUR_KEY", "YOUR_SITE", "svc_prv_…"}
+            assert shown.all("span", class_="own")
+            assert not re.search(r"svc_(prv|srch|pub)_\w", reader.response.get_data(as_text=True))
+            assert reader.response.headers["Cache-Control"] == "no-store"
+
+
+def test_who_is_logged_in_may_make_a_key_for_one_of_their_sites(person: Person, passer_by: Person) -> None:
+    def sites(reader: Person) -> list[str]:
+        selects = reader.go(KEYS).all("select", id="docs-site")
+        return [option.text for select in selects for option in select.all("option")]
+
+    assert len(sites(person)) == 1
+    assert sites(passer_by) == []
+    assert passer_by.page.first("a", "Log in").attributes["href"]
+    assert f"/login?next={KEYS}" in {found.attributes["href"] for found in passer_by.page.all("a")}
+
+
+def test_without_scripts_there_are_samples_and_no_forms_to_try(passer_by: Person) -> None:
+    shown = passer_by.go(KEYS)
+    assert shown.all("noscript")
+    trials = shown.all("details", class_="trial scripted")
+    assert trials
+    assert not any(trial.all("form") or trial.all("button") for trial in trials)
+    assert "scripted" in shown.one("form", id="docs-key-form").attributes["class"]
+
+
+def test_pages_are_small(app: Flask) -> None:
+    """Of a size that is quick on a phone, as it is sent."""
+    heavy = {}
+    for name in ["", *documentation_files(), REFERENCE, *(f"{REFERENCE}/{name}" for name in tags(app))]:
+        headers = {"Accept-Encoding": "gzip", "Accept": BROWSER_ACCEPT}
+        response = app.test_client().get(f"/docs/{name}".rstrip("/"), headers=headers)
+        assert response.headers["Content-Encoding"] == "gzip"
+        heavy[name] = len(response.data)
+    assert {name: size for name, size in heavy.items() if size > 16_000} == {}
+
+
+# --- The page of the box
 
 
 def test_the_page_of_the_box_is_documentation_that_offers_to_try_it(app: Flask, passer_by: Person) -> None:
@@ -118,7 +246,7 @@ def test_who_has_sites_may_choose_one_to_try_the_box_on(person: Person, passer_b
     assert sites(passer_by) == []
 
 
-@pytest.mark.parametrize("path", ["/docs", "/docs/engines"])
+@pytest.mark.parametrize("path", ["/docs", "/docs/engines", KEYS])
 def test_the_documentation_can_be_searched_with_a_key_for_that(tmp_path: Path, passer_by: Person, path: str) -> None:
     assert not passer_by.go(path).all("div", id="docs-search")
     public_url = "http://127.0.0.1:7700"
@@ -139,6 +267,9 @@ def test_the_documentation_can_be_searched_with_a_key_for_that(tmp_path: Path, p
     close_app(app)
 
 
+# --- Markdown
+
+
 def test_markdown_shows_html_as_text_and_leaves_comments_out() -> None:
     shown = render_markdown("# A *b* `c`\n<!-- gone -->\n<script>alert(1)</script>\n\n[x](javascript:alert(1))\n").html
     assert "<script" not in shown
@@ -153,25 +284,20 @@ def test_markdown_links_between_files_lead_to_pages() -> None:
         "[a](docs/engines.md#size) [b](engines.md) [c](../README.md#keys) [d](https://a.example/x.md) [e](#x)"
     ).html
     hrefs = re.findall(r'href="([^"]+)"', shown)
-    assert hrefs == ["/docs/engines#size", "/docs/engines", "/docs#keys", "https://a.example/x.md", "#x"]
+    assert hrefs == ["/docs/engines#size", "/docs/engines", "/docs/readme#keys", "https://a.example/x.md", "#x"]
+
+
+def test_the_lead_is_the_first_paragraph_as_text() -> None:
+    assert render_markdown("# A\n\nIt is `b`,\nand [c](d.md). More.\n\nNext.\n").lead == "It is b, and c. More."
+
+
+def test_what_stands_for_a_key_is_marked_in_code_alone() -> None:
+    assert mark_own('curl -H "Bearer YOUR_KEY" <x>') == (
+        'curl -H &#34;Bearer <span class="own">YOUR_KEY</span>&#34; &lt;x&gt;'
+    )
+    shown = render_markdown("`svc_prv_…`\n\n```sh\nexport KEY=svc_prv_…\n```\n").html
+    assert shown.count('<span class="own">svc_prv_…</span>') == 1
 
 
 def test_anchors_are_made_of_headings() -> None:
     assert anchor_of("A tour of the `API`!") == "a-tour-of-the-api"
-
-
-@pytest.mark.parametrize(
-    ("schema", "words"),
-    [
-        ({"type": "string", "minLength": 1, "maxLength": 100}, "string, 1 to 100 characters"),
-        ({"type": ["string", "null"], "format": "date-time"}, "ISO 8601 date-time or null"),
-        ({"type": "integer", "minimum": 1, "maximum": 100}, "integer from 1 to 100"),
-        ({"type": "integer", "minimum": 0, "maximum": 2147483647}, "integer from 0"),
-        ({"type": "array", "items": {"$ref": "#/components/schemas/Hit"}}, "list of Hit"),
-        ({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}, "string or list of string"),
-        ({"enum": ["a", "b", None]}, "a | b | null"),
-        ({}, "any value"),
-    ],
-)
-def test_types_are_said_in_words(schema: dict[str, object], words: str) -> None:
-    assert describe_type(schema) == words

@@ -1,0 +1,203 @@
+"""Programs that make one request, to paste: in curl, Python, JavaScript, and PHP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+
+LANGUAGES: Mapping[str, str] = {"curl": "curl", "python": "Python", "javascript": "JavaScript", "php": "PHP"}
+"""Language to its title, in the order of choice."""
+
+_LINE = 88
+"""Values that fit into a line of so many characters are not broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request.
+
+    Attributes:
+        method: In capitals.
+        url: Without a query.
+        query: Parameters of the query string, not yet encoded.
+        headers: Further headers.
+        token: What stands for the key; empty if none is sent.
+        body: A JSON value, or the text that is sent as it is if ``content_type`` is another one; ``None``: no body.
+        content_type: The body's.
+        answers_json: Whether the answer is JSON.
+    """
+
+    method: str
+    url: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    token: str = ""
+    body: Any = None
+    content_type: str = "application/json"
+    answers_json: bool = True
+
+    @property
+    def is_json(self) -> bool:
+        return self.body is not None and self.content_type == "application/json"
+
+    @property
+    def address(self) -> str:
+        """The URL with its query."""
+        return self.url + ("?" + urlencode(self.query, quote_via=quote) if self.query else "")
+
+    @property
+    def all_headers(self) -> dict[str, str]:
+        """All headers that a client does not send by itself."""
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        if self.body is not None:
+            headers["Content-Type"] = self.content_type
+        return headers | dict(self.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Syntax:
+    """How a language writes a value."""
+
+    text: Callable[[str], str]
+    true: str
+    false: str
+    null: str
+    opening: str = "{"
+    closing: str = "}"
+    colon: str = ": "
+    empty: str = "{}"
+    step: int = 4
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _php_quoted(text: str) -> str:
+    """A PHP string in which nothing but what stands there is meant: without ``\\n``, in single quotes."""
+    if any(ord(character) < 32 for character in text):
+        return json.dumps(text, ensure_ascii=False).replace("$", "\\$")
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+_PYTHON = _Syntax(_quoted, "True", "False", "None")
+_JAVASCRIPT = _Syntax(_quoted, "true", "false", "null", step=2)
+_PHP = _Syntax(_php_quoted, "true", "false", "null", "[", "]", " => ", "new stdClass()")
+
+
+def write_samples(call: Call) -> dict[str, str]:
+    """Language to the program."""
+    return {"curl": _curl(call), "python": _python(call), "javascript": _javascript(call), "php": _php(call)}
+
+
+def pretty_json(value: Any) -> str:
+    """JSON for people: in one line if it is short."""
+    flat = json.dumps(value, ensure_ascii=False)
+    return flat if len(flat) <= _LINE else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _write(value: Any, syntax: _Syntax, indent: int, used: int = 0) -> str:
+    """A value in a language; ``used`` characters of its first line are taken."""
+    if isinstance(value, str):
+        return syntax.text(value)
+    if value is None or isinstance(value, bool):
+        return syntax.null if value is None else syntax.true if value else syntax.false
+    if not isinstance(value, (dict, list)):
+        return json.dumps(value)
+    if isinstance(value, dict) and not value:
+        return syntax.empty
+    flat = _flat(value, syntax)
+    if indent + used + len(flat) <= _LINE:
+        return flat
+    deeper = indent + syntax.step
+    if isinstance(value, dict):
+        named = {syntax.text(name) + syntax.colon: member for name, member in value.items()}
+        lines = [name + _write(member, syntax, deeper, len(name) + 1) for name, member in named.items()]
+        opening, closing = syntax.opening, syntax.closing
+    else:
+        lines = [_write(member, syntax, deeper, 1) for member in value]
+        opening, closing = "[", "]"
+    return f"{opening}\n" + "".join(f"{' ' * deeper}{line},\n" for line in lines) + " " * indent + closing
+
+
+def _flat(value: dict[str, Any] | list[Any], syntax: _Syntax) -> str:
+    if isinstance(value, dict):
+        members = (f"{syntax.text(name)}{syntax.colon}{_write_flat(part, syntax)}" for name, part in value.items())
+        return syntax.opening + ", ".join(members) + syntax.closing
+    return "[" + ", ".join(_write_flat(part, syntax) for part in value) + "]"
+
+
+def _write_flat(value: Any, syntax: _Syntax) -> str:
+    return _flat(value, syntax) if isinstance(value, (dict, list)) and value else _write(value, syntax, 0)
+
+
+def _shell(text: str) -> str:
+    """A word of a shell, in single quotes."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _curl(call: Call) -> str:
+    usual = "GET" if call.body is None else "POST"
+    parts = ["curl" + ("" if call.method == usual else f" -X {call.method}") + f" {_shell(call.address)}"]
+    parts += [f"-H {_shell(f'{name}: {value}')}" for name, value in call.all_headers.items()]
+    if call.body is not None:
+        body = pretty_json(call.body) if call.is_json else call.body
+        parts.append(f"{'-d' if call.is_json else '--data-binary'} {_shell(body)}")
+    return " \\\n  ".join(parts)
+
+
+def _python(call: Call) -> str:
+    arguments = [_quoted(call.url)]
+    if call.query:
+        arguments.append("params=" + _write(dict(call.query), _PYTHON, 4, 8))
+    # The library names the content type of JSON itself.
+    headers = {name: value for name, value in call.all_headers.items() if name != "Content-Type" or not call.is_json}
+    if headers:
+        arguments.append("headers=" + _write(headers, _PYTHON, 4, 9))
+    if call.is_json:
+        arguments.append("json=" + _write(call.body, _PYTHON, 4, 6))
+    elif call.body is not None:
+        arguments.append(f"data={_quoted(call.body)}.encode()")
+    arguments.append("timeout=30")
+    lines = "".join(f"    {argument},\n" for argument in arguments)
+    shown = "response.json()" if call.answers_json else "response.text"
+    return (
+        f"import requests\n\nresponse = requests.{call.method.lower()}(\n{lines})\n"
+        f"response.raise_for_status()\nprint({shown})"
+    )
+
+
+def _javascript(call: Call) -> str:
+    options = [] if call.method == "GET" else [f'method: "{call.method}"']
+    if call.all_headers:
+        options.append("headers: " + _write(call.all_headers, _JAVASCRIPT, 2, 10))
+    if call.is_json:
+        options.append(f"body: JSON.stringify({_write(call.body, _JAVASCRIPT, 2, 24)})")
+    elif call.body is not None:
+        options.append("body: " + _quoted(call.body))
+    given = "".join(f"  {option},\n" for option in options)
+    shown = "JSON.stringify(await response.json(), null, 2)" if call.answers_json else "await response.text()"
+    return (
+        f"const response = await fetch({_quoted(call.address)}" + (f", {{\n{given}}}" if options else "") + ");\n"
+        f"if (!response.ok) throw new Error(await response.text());\nconsole.log({shown});"
+    )
+
+
+def _php(call: Call) -> str:
+    headers: Sequence[str] = [f"{name}: {value}" for name, value in call.all_headers.items()]
+    options = {"method": _php_quoted(call.method), "header": _write(headers, _PHP, 4, 13)}
+    if call.is_json:
+        options["content"] = f"json_encode({_write(call.body, _PHP, 4, 28)})"
+    elif call.body is not None:
+        options["content"] = _php_quoted(call.body)
+    options["ignore_errors"] = "true"
+    given = "".join(f"    '{name}' => {value},\n" for name, value in options.items() if value != "[]")
+    shown = "json_decode($answer, true)" if call.answers_json else "$answer"
+    return (
+        f"<?php\n$context = stream_context_create(['http' => [\n{given}]]);\n"
+        f"$answer = file_get_contents({_php_quoted(call.address)}, false, $context);\n"
+        f"print_r({shown});"
+    )

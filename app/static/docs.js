@@ -1,0 +1,259 @@
+// The documentation works without this; it puts the reader's key into code, keeps the language of samples, and sends requests from forms.
+"use strict";
+
+(() => {
+  // --- Sections that have moved
+
+  function findMoved() {
+    const anchor = decodeURIComponent(location.hash.slice(1));
+    if (!anchor || document.getElementById(anchor)) return "";
+    const moved = JSON.parse(document.querySelector("[data-moved]").dataset.moved)[anchor];
+    if (moved) return `/docs/${moved}`;
+    if (location.pathname !== "/docs") return "";
+    if (anchor.startsWith("operation-")) return `/docs/reference#${anchor}`;
+    if (anchor.startsWith("schema-")) return `/docs/reference/schemas#${anchor}`;
+    if (anchor.startsWith("group-")) return `/docs/reference/${anchor.slice("group-".length)}`;
+    return anchor === "api-reference" ? "/docs/reference" : `/docs/readme#${anchor}`;
+  }
+
+  const moved = findMoved();
+  if (moved) location.replace(moved);
+
+  // Browsers that cannot tell the style sheet that scripts run are shown here what only scripts can do.
+  for (const part of document.querySelectorAll(".scripted")) part.classList.remove("scripted");
+
+  // --- The language of samples
+
+  document.addEventListener("change", ({ target }) => {
+    if (!target.name?.startsWith("language-")) return;
+    document.cookie = `docs_language=${target.value}; path=/docs; max-age=31536000; samesite=lax`;
+    for (const other of document.querySelectorAll(`input[name^="language-"][value="${target.value}"]`)) other.checked = true;
+  });
+
+  // --- The reader's key: in this tab alone, never sent but as a key
+
+  const TRIAL_NAME = "Trying out the documentation";
+  const DAY_MS = 86_400_000;
+  const form = document.getElementById("docs-key-form");
+  const field = document.getElementById("docs-key");
+  const told = document.getElementById("docs-key-told");
+  const places = [...document.querySelectorAll("code .own")].map((place) => ({ place, placeholder: place.textContent }));
+
+  const readKey = () => sessionStorage.getItem("docs-key") ?? "";
+
+  /** What the reader has in place of a placeholder; empty if that is not known. */
+  function ownValue(placeholder) {
+    const key = readKey();
+    const site = sessionStorage.getItem("docs-site") ?? "";
+    if (placeholder === "YOUR_SITE") return site;
+    if (placeholder === "YOUR_INDEX") return site && `site_${site}`;
+    // The guide's commands need a private key; what is no key at all stays out of code.
+    return (placeholder.startsWith("svc_prv_") ? /^svc_prv_\w+$/ : /^svc_\w+$/).test(key) ? key : "";
+  }
+
+  function keep(key, site) {
+    for (const [name, value] of [["docs-key", key], ["docs-site", site]]) {
+      if (value) sessionStorage.setItem(name, value);
+      else sessionStorage.removeItem(name);
+    }
+    fillIn();
+  }
+
+  function fillIn() {
+    for (const { place, placeholder } of places) place.textContent = ownValue(placeholder) || placeholder;
+    for (const input of document.querySelectorAll("[data-own]")) input.value = ownValue(input.dataset.own);
+  }
+
+  /** Ask which site a key is for, and whether it works at all. */
+  async function lookUp(key) {
+    told.textContent = "";
+    if (!key) return;
+    try {
+      const answer = await fetch("/v1/client-info", { headers: { Authorization: `Bearer ${key}` }, credentials: "omit" });
+      const info = await answer.json();
+      if (field.value.trim() !== key) return; // Another key was put in meanwhile.
+      told.textContent = answer.ok ? `The key works; its site is ${info.domain}.` : info.message;
+      if (answer.ok) keep(key, /^site_(\d+)$/.exec(info.index)?.[1]);
+    } catch (error) {
+      told.textContent = `No answer: ${error.message}`;
+    }
+  }
+
+  if (form) {
+    field.value = readKey();
+    field.addEventListener("input", () => keep(field.value.trim(), ""));
+    field.addEventListener("change", () => lookUp(field.value.trim()));
+    form.addEventListener("submit", (event) => event.preventDefault());
+    document.getElementById("docs-make")?.addEventListener("click", makeKey);
+  }
+  fillIn();
+
+  async function manage(path, method = "GET", body = undefined) {
+    const headers = { Accept: "application/json", "X-CSRF-Token": form.elements.csrf_token.value };
+    if (body) headers["Content-Type"] = "application/json";
+    const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
+    const content = await answer.json();
+    if (!answer.ok) throw new Error(content.message);
+    return content;
+  }
+
+  /** Make a key that ends by itself, in place of the last one: it must not use up the plan's keys. */
+  async function makeKey({ target }) {
+    const site = document.getElementById("docs-site").value;
+    target.disabled = true;
+    try {
+      const { keys } = await manage(`/api/sites/${site}/keys?limit=100`);
+      for (const old of keys.filter((key) => key.name === TRIAL_NAME && key.expires_at)) {
+        await manage(`/api/sites/${site}/keys/${old.id}`, "DELETE");
+      }
+      const expires_at = new Date(Date.now() + DAY_MS).toISOString();
+      const made = await manage(`/api/sites/${site}/keys`, "POST", { name: TRIAL_NAME, type: "private", expires_at });
+      field.value = made.api_key;
+      keep(made.api_key, site);
+      told.textContent = "Made. It is in the code below, and ends in a day.";
+    } catch (error) {
+      told.textContent = error.message;
+    } finally {
+      target.disabled = false;
+    }
+  }
+
+  // --- Forms that send a request
+
+  const SHOWN_HEADERS = ["Content-Type", "Location", "Allow", "Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Request-Id"];
+  const MOST_CHARACTERS = 100_000;
+
+  function make(tag, attributes = {}, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) if (value !== false) element.setAttribute(name, value === true ? "" : value);
+    element.append(...children);
+    return element;
+  }
+
+  for (const details of document.querySelectorAll("details.trial")) {
+    details.addEventListener("toggle", () => { if (details.open && !details.querySelector("form")) build(details); });
+  }
+
+  function labelled(id, words, input) {
+    input.id = id;
+    return make("div", { class: "field" }, make("label", { for: id }, words), input);
+  }
+
+  function parameterField(operation, parameter) {
+    const id = `${operation.name}-${parameter.in}-${parameter.name}`;
+    const name = `${parameter.in}.${parameter.name}`;
+    const input = parameter.choices.length
+      ? make("select", { name }, ...(parameter.required ? [] : [make("option", { value: "" }, "–")]), ...parameter.choices.map((value) => make("option", { value }, value)))
+      : make("input", { name, type: "text", autocomplete: "off", spellcheck: "false", required: parameter.required });
+    if (parameter.example.startsWith("YOUR_")) {
+      input.dataset.own = parameter.example;
+      input.value = ownValue(parameter.example);
+    } else if (parameter.required) {
+      input.value = parameter.example;
+    } else {
+      input.placeholder = parameter.example;
+    }
+    return labelled(id, [parameter.name, parameter.required ? "" : " (optional)"].join(""), input);
+  }
+
+  function build(details) {
+    const operation = JSON.parse(details.dataset.operation);
+    const trial = make("form", { "aria-label": `Try ${operation.method} ${operation.path}` });
+    const fields = operation.parameters.map((parameter) => parameterField(operation, parameter));
+    if (fields.length) trial.append(make("div", { class: "parameters" }, ...fields));
+    const types = Object.keys(operation.bodies);
+    if (types.length) {
+      const text = make("textarea", { name: "body", spellcheck: "false", autocomplete: "off" });
+      const show = (type) => {
+        text.value = operation.bodies[type];
+        text.rows = Math.min(Math.max(text.value.split("\n").length, 2), 16);
+      };
+      if (types.length > 1) {
+        const choice = make("select", { name: "type" }, ...types.map((type) => make("option", {}, type)));
+        choice.addEventListener("change", () => show(choice.value));
+        trial.append(labelled(`${operation.name}-type`, "Content type", choice));
+      }
+      show(types[0]);
+      trial.append(labelled(`${operation.name}-body`, "Body", text));
+    }
+    const answer = make("div", { class: "answer" });
+    trial.append(make("p", { class: "actions" }, make("button", {}, "Send")));
+    trial.append(make("p", { class: "status", role: "status" }), answer);
+    trial.addEventListener("submit", (event) => {
+      event.preventDefault();
+      send(operation, trial);
+    });
+    details.append(trial);
+  }
+
+  function readRequest(operation, trial) {
+    const query = new URLSearchParams();
+    const headers = { Accept: "application/json" };
+    let path = operation.path;
+    for (const parameter of operation.parameters) {
+      const value = trial.elements[`${parameter.in}.${parameter.name}`].value;
+      if (parameter.in === "path") path = path.replace(`{${parameter.name}}`, encodeURIComponent(value));
+      else if (value && parameter.in === "query") query.append(parameter.name, value);
+      else if (value) headers[parameter.name] = value;
+    }
+    const body = trial.elements.body?.value;
+    if (body) headers["Content-Type"] = trial.elements.type?.value ?? Object.keys(operation.bodies)[0];
+    return { address: path + (query.size ? `?${query}` : ""), headers, body: body || undefined };
+  }
+
+  /** The key as the operation takes it; engine keys are made of the reader's key. */
+  async function tokenFor(operation) {
+    const key = readKey();
+    if (!operation.key || !key || operation.key === "YOUR_KEY") return operation.key ? key : "";
+    const answer = await fetch("/v1/client-info", { headers: { Authorization: `Bearer ${key}` }, credentials: "omit" });
+    const info = await answer.json();
+    if (!answer.ok) throw new Error(info.message);
+    return info.engine_public_key;
+  }
+
+  async function send(operation, trial) {
+    const status = trial.querySelector(".status");
+    const answer = trial.querySelector(".answer");
+    const { address, headers, body } = readRequest(operation, trial);
+    if (operation.asks && !confirm(`${operation.method} ${address}\n\nThis cannot be undone. Send it?`)) return;
+    answer.replaceChildren();
+    if (operation.key && !readKey()) {
+      status.textContent = "Put in your key at the top of this page first.";
+      return;
+    }
+    const button = trial.querySelector("button");
+    button.disabled = true;
+    status.textContent = "Sending…";
+    try {
+      const token = await tokenFor(operation);
+      if (token) headers.Authorization = `Bearer ${token}`;
+      const began = performance.now();
+      // Without the session: what is shown is what a program with this key gets.
+      const response = await fetch(address, { method: operation.method, headers, body, credentials: "omit", cache: "no-store" });
+      const text = await response.text();
+      const took = Math.round(performance.now() - began);
+      status.textContent = `${response.status} ${response.statusText} in ${took} ms`;
+      show(answer, response, text);
+    } catch (error) {
+      status.textContent = `No answer: ${error.message}`;
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  function pretty(text) {
+    try {
+      return JSON.stringify(JSON.parse(text), null, 2);
+    } catch {
+      return text; // Not all bodies are JSON.
+    }
+  }
+
+  function show(answer, response, text) {
+    const rows = SHOWN_HEADERS.filter((name) => response.headers.has(name)).map((name) => make("div", {}, make("dt", {}, name), make("dd", {}, response.headers.get(name))));
+    answer.append(make("dl", { class: "headers" }, ...rows));
+    const shown = pretty(text);
+    const cut = shown.length > MOST_CHARACTERS ? `${shown.slice(0, MOST_CHARACTERS)}\n… (${shown.length - MOST_CHARACTERS} more characters)` : shown;
+    if (cut) answer.append(make("div", { class: "code" }, make("pre", { tabindex: "0", "aria-label": "Body of the answer" }, make("code", {}, cut))));
+  }
+})();

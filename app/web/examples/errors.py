@@ -1,0 +1,122 @@
+"""One body for each error code, for the API document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.errors import ApiError, Detail, ErrorCode, error_body, field_error
+from app.services.invitations import invitation_not_found
+from app.services.search import rejected
+from app.web.gateway_errors import GatewayError, code_of, gateway_error_body, invalid_engine_key
+from backends.errors import BackendRejected
+
+_ERRORS = (
+    ApiError(ErrorCode.INVALID_JSON, "The body is not valid JSON in UTF-8 (line 3, column 14)."),
+    field_error("limit", "out_of_range", "must be between 1 and 100"),
+    rejected(
+        BackendRejected("filters", "An operator was expected: =, !=, >, >=, <, <=, TO, IN, EXISTS, or IS.", position=8)
+    ),
+    rejected(BackendRejected("sort", "Results cannot be sorted by 'content'.")),
+    rejected(BackendRejected("facets", "The values of 'content' cannot be counted.")),
+    ApiError(
+        ErrorCode.BATCH_TOO_LARGE,
+        "documents must contain at most 10000 documents",
+        details=[Detail("documents", "batch_too_large", "documents must contain at most 10000 documents")],
+    ),
+    ApiError(
+        ErrorCode.ANSWER_TOO_LARGE,
+        "The response would contain more than 16777216 bytes of documents: request fewer hits, or select the fields "
+        "you need.",
+    ),
+    ApiError(
+        ErrorCode.SYNC_RUNNING,
+        "The sync sync_K5LSWPD3A7RX2QYM of this source is running: finish or abandon it, or send replace: true.",
+    ),
+    ApiError(
+        ErrorCode.SYNC_REMOVES_TOO_MUCH,
+        "This would remove 120 of the source's 200 documents, more than 20 percent. Nothing was removed; to allow it, "
+        "send a higher max_removed_percent.",
+    ),
+    ApiError(ErrorCode.MISSING_API_KEY, "Send an API key: Authorization: Bearer <API_KEY>."),
+    ApiError(ErrorCode.INVALID_API_KEY, "The API key is invalid."),
+    ApiError(ErrorCode.KEY_DISABLED, "The API key is disabled."),
+    ApiError(ErrorCode.KEY_EXPIRED, "The API key has expired."),
+    ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or password is incorrect."),
+    ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "A search key cannot do this; use a private key."),
+    ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to search or index."),
+    ApiError(ErrorCode.KEY_LIMIT_REACHED, "The plan allows 10 keys; delete one or change the plan."),
+    ApiError(ErrorCode.SITE_LIMIT_REACHED, "The plan allows 10 sites; delete one or change the plan."),
+    ApiError(ErrorCode.SOURCE_LIMIT_REACHED, "A site can have 20 sources; delete one first."),
+    ApiError(
+        ErrorCode.DOCUMENT_LIMIT_REACHED,
+        "The plan allows 1,000 documents; the account has 990, and this batch adds 50 new documents. None of the batch "
+        "was indexed.",
+    ),
+    ApiError(ErrorCode.MEMBER_LIMIT_REACHED, "An account can have 100 members, open invitations included."),
+    ApiError(ErrorCode.LAST_OWNER, "An account must have an owner; make another member an owner first."),
+    ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is incorrect."),
+    ApiError(ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."),
+    ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found."),
+    ApiError(ErrorCode.KEY_NOT_FOUND, "Key not found."),
+    ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "Document not found."),
+    ApiError(ErrorCode.SOURCE_NOT_FOUND, "Source not found."),
+    ApiError(ErrorCode.RUN_NOT_FOUND, "Run not found."),
+    ApiError(ErrorCode.SYNC_NOT_FOUND, "Sync not found: it does not exist, or has ended."),
+    ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found."),
+    invitation_not_found(),
+    ApiError(ErrorCode.INDEX_NOT_FOUND, "Index not found."),
+    ApiError(ErrorCode.NOT_FOUND, "This address does not exist."),
+    ApiError(ErrorCode.METHOD_NOT_ALLOWED, "This address supports GET, POST, not PUT."),
+    ApiError(ErrorCode.REQUEST_TIMEOUT, "The request was sent too slowly."),
+    ApiError(ErrorCode.PAYLOAD_TOO_LARGE, "The body is larger than 16777216 bytes."),
+    ApiError(
+        ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be JSON: send the header Content-Type: application/json."
+    ),
+    ApiError(
+        ErrorCode.RATE_LIMIT_EXCEEDED,
+        "More than 1,200 requests per minute; try again in 12 seconds.",
+        retry_after=12,
+    ),
+    ApiError(ErrorCode.INTERNAL_ERROR, "Internal error. For details, search the service's log for this X-Request-Id."),
+    ApiError(ErrorCode.SEARCH_ENGINE_UNAVAILABLE, "The search engine is unavailable; try again.", retry_after=5),
+    ApiError(ErrorCode.DATABASE_UNAVAILABLE, "The database is unavailable; try again.", retry_after=5),
+    ApiError(ErrorCode.COUNTERS_UNAVAILABLE, "The counter store is unavailable; try again.", retry_after=5),
+    ApiError(
+        ErrorCode.SERVER_BUSY,
+        "Your slow requests use all of your share of this server; try again when they have finished.",
+        retry_after=1,
+    ),
+)
+
+_LIKE_THE_GATEWAYS = {
+    ErrorCode.ANSWER_TOO_LARGE,
+    ErrorCode.MISSING_API_KEY,
+    ErrorCode.REQUEST_TIMEOUT,
+    ErrorCode.PAYLOAD_TOO_LARGE,
+    ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+    ErrorCode.RATE_LIMIT_EXCEEDED,
+    ErrorCode.INTERNAL_ERROR,
+    ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
+    ErrorCode.DATABASE_UNAVAILABLE,
+    ErrorCode.COUNTERS_UNAVAILABLE,
+    ErrorCode.SERVER_BUSY,
+}
+
+
+def _in_gateways_words(error: ApiError) -> dict[str, Any]:
+    return gateway_error_body(error, "https://search.example.com")
+
+
+ERRORS: Mapping[str, dict[str, Any]] = {error.code.value: error_body(error) for error in _ERRORS}
+"""Error code to a body."""
+
+GATEWAY_ERRORS: Mapping[str, dict[str, Any]] = {
+    "bad_request": _in_gateways_words(GatewayError("bad_request", "Unknown field `querry`.")),
+    "invalid_search_…": _in_gateways_words(
+        GatewayError("invalid_search_limit", "Invalid value at `.limit`: it must be an integer.")
+    ),
+    "invalid_api_key": _in_gateways_words(invalid_engine_key()),
+    **{code_of(error): _in_gateways_words(error) for error in _ERRORS if error.code in _LIKE_THE_GATEWAYS},
+}
+"""The same of the gateway, by its codes; one for all that begin alike."""

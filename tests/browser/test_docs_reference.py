@@ -1,0 +1,205 @@
+"""The reference in a browser: samples with the reader's key, forms that send requests, and pages that stay still."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.browser.people import Person
+from tests.browser.test_widget import Customer
+from tests.callers import PASSWORD
+from tests.server import Server
+
+pytestmark = pytest.mark.browser
+
+DOCUMENTS = "/docs/reference/documents"
+
+
+class Reader(Person):
+    """Somebody who reads the reference."""
+
+    def log_in(self, email: str) -> None:
+        self.go("/login")
+        self.fill(email=email, password=PASSWORD)
+        self.press("Log in")
+        self.sees("Dashboard")
+
+    def click(self, css: str) -> None:
+        found = self.find(css)
+        self.driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", found)
+        found.click()
+
+    def sample(self, operation: str) -> str:
+        """The sample that is seen."""
+        section = f"section[aria-labelledby='operation-{operation}']"
+        (shown,) = [text for text in self.texts(f"{section} .samples .code") if text]
+        return shown
+
+    def trial(self, operation: str) -> str:
+        """Open the form of an operation; gives its selector."""
+        section = f"section[aria-labelledby='operation-{operation}'] .trial"
+        self.click(f"{section} > summary")
+        self.wait(lambda: self.texts(f"{section} form"), "the form never came")
+        return section
+
+    def send(self, trial: str) -> None:
+        self.click(f"{trial} .actions button")
+
+    def sees_answer(self, trial: str, words: str) -> None:
+        self.wait(lambda: words in self.find(f"{trial} .status").text, f"{words!r} never came")
+
+    def shifts(self) -> float:
+        """How much of the page has moved by itself since it came (cumulative layout shift)."""
+        script = """
+            const done = arguments[0];
+            let moved = 0;
+            new PerformanceObserver((list) => {
+              for (const entry of list.getEntries()) moved += entry.value;
+            }).observe({ type: "layout-shift", buffered: true });
+            requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(moved), 0)));
+        """
+        return float(self.driver.execute_async_script(script))
+
+
+@pytest.fixture
+def reader(server: Server, browser: Any) -> Reader:
+    browser.set_window_size(1200, 900)
+    return Reader(browser, server.base_url)
+
+
+def test_a_customer_makes_a_key_and_calls_the_api_from_the_page(server: Server, reader: Reader) -> None:
+    customer = Customer(server, "reference@example.com")
+    reader.log_in("reference@example.com")
+    reader.go(DOCUMENTS)
+    assert "YOUR_KEY" in reader.sample("indexDocuments")
+    reader.click("#docs-make")
+    reader.sees("It is in the code below")
+    first = reader.find("#docs-key").get_attribute("value")
+    assert first.startswith("svc_prv_")
+    assert f"Bearer {first}" in reader.sample("indexDocuments")
+    assert f"'{server.base_url}/api/v1/index/bulk'" in reader.sample("indexDocuments")
+
+    trial = reader.trial("indexDocuments")
+    reader.send(trial)
+    reader.sees_answer(trial, "200 OK in ")
+    assert '"indexed": 1' in reader.find(f"{trial} .answer pre").text
+    assert "X-RateLimit-Remaining" in reader.find(f"{trial} .headers").text
+
+    trial = reader.trial("deleteDocument")
+    reader.send(trial)
+    reader.driver.switch_to.alert.dismiss()
+    assert reader.find(f"{trial} .status").text == ""
+    reader.send(trial)
+    reader.driver.switch_to.alert.accept()
+    reader.sees_answer(trial, "200 OK in ")
+    reader.send(trial)
+    reader.driver.switch_to.alert.accept()
+    reader.sees_answer(trial, "404 ")
+    assert "document_not_found" in reader.find(f"{trial} .answer pre").text
+
+    reader.go("/docs/reference/keys")
+    assert reader.find("#docs-key").get_attribute("value") == first
+    assert first in reader.sample("listKeys")
+    assert f"/api/sites/{customer.site_id}/keys" in reader.sample("listKeys")
+    trial = reader.trial("listKeys")
+    assert reader.find(f"{trial} [name='path.site_id']").get_attribute("value") == str(customer.site_id)
+    reader.send(trial)
+    reader.sees_answer(trial, "200 OK in ")
+    assert reader.find(f"{trial} .answer pre").text.count('"Trying out the documentation"') == 1
+
+    reader.click("#docs-make")
+    reader.wait(lambda: reader.find("#docs-key").get_attribute("value") != first, "no other key came")
+    reader.send(trial)
+    reader.wait(lambda: "in " in reader.find(f"{trial} .status").text, "no answer came")
+    assert reader.find(f"{trial} .answer pre").text.count('"Trying out the documentation"') == 1, "the first key went"
+    reader.go("/docs/start")
+    assert "KEY=svc_prv_" in reader.text
+    assert "svc_prv_…" not in reader.find("article pre").text
+
+
+def test_the_gateway_is_tried_with_an_engine_key_made_of_the_readers_key(server: Server, reader: Reader) -> None:
+    Customer(server, "gateway@example.com")
+    reader.log_in("gateway@example.com")
+    reader.go("/docs/reference/engine")
+    reader.click("#docs-make")
+    reader.sees("It is in the code below")
+    trial = reader.trial("engineSearchByQuery")
+    reader.find(f"{trial} [name='query.q']").send_keys("lighthouse")
+    reader.send(trial)
+    reader.sees_answer(trial, "200 OK in ")
+    assert "Opening hours" in reader.find(f"{trial} .answer pre").text
+
+
+def test_a_stranger_is_told_what_is_missing_and_what_is_wrong(reader: Reader) -> None:
+    reader.go(DOCUMENTS)
+    trial = reader.trial("listDocuments")
+    reader.send(trial)
+    reader.sees_answer(trial, "Put in your key")
+    reader.find("#docs-key").send_keys("svc_prv_nothing")
+    assert "Bearer svc_prv_nothing" in reader.sample("listDocuments")
+    reader.send(trial)
+    reader.sees_answer(trial, "401 ")
+    assert "invalid_api_key" in reader.find(f"{trial} .answer pre").text
+
+
+def test_a_key_that_is_pasted_says_whose_it_is(server: Server, reader: Reader) -> None:
+    customer = Customer(server, "pasted@example.com")
+    reader.go("/docs/reference/keys")
+    assert "/api/sites/YOUR_SITE/keys" in reader.sample("listKeys")
+    reader.find("#docs-key").send_keys(customer.private_key + "\t")
+    reader.sees("The key works; its site is museum.example.com.")
+    assert f"/api/sites/{customer.site_id}/keys" in reader.sample("listKeys")
+    reader.find("#docs-key").send_keys("x\t")
+    reader.sees("The API key is invalid.")
+    assert "/api/sites/YOUR_SITE/keys" in reader.sample("listKeys")
+
+
+def test_the_language_of_samples_stays_chosen(reader: Reader) -> None:
+    reader.go(DOCUMENTS)
+    assert reader.sample("listDocuments").startswith("curl")
+    reader.click("label[for='indexDocuments-python']")
+    assert reader.sample("listDocuments").startswith("import requests")
+    reader.go("/docs/reference/sites")
+    assert reader.sample("listSites").startswith("import requests")
+
+
+def test_samples_are_chosen_without_scripts_and_forms_are_not_offered(reader: Reader) -> None:
+    reader.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    reader.go(DOCUMENTS)
+    assert reader.sample("listDocuments").startswith("curl")
+    reader.click("label[for='listDocuments-php']")
+    assert reader.sample("listDocuments").startswith("<?php")
+    assert reader.sample("indexDocuments").startswith("curl")
+    assert not any(reader.texts(".trial"))
+    assert not reader.find("#docs-key").is_displayed()
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/start", "/docs/limits", "/docs/errors", "/docs/api", DOCUMENTS])
+def test_pages_neither_move_nor_run_over_on_a_small_phone(server: Server, browser: Any, path: str) -> None:
+    size = {"width": 320, "height": 640, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    reader = Reader(browser, server.base_url)
+    reader.go(path)
+    browser.execute_script("sessionStorage.setItem('docs-key', 'svc_prv_' + 'x'.repeat(40))")
+    browser.execute_script("document.cookie = 'docs_language=php; path=/docs'")
+    reader.go(path)
+    assert reader.shifts() == 0
+    assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/docs#operation-createKey", "/docs/reference#operation-createKey"),
+        ("/docs#schema-Hit", "/docs/reference/schemas#schema-Hit"),
+        ("/docs#group-keys", "/docs/reference/keys"),
+        ("/docs#api-reference", "/docs/reference"),
+        ("/docs#a-tour", "/docs/readme#a-tour"),
+        ("/docs/api#errors", "/docs/errors"),
+        ("/docs/feeding#php", "/docs/sync#php"),
+    ],
+)
+def test_links_to_former_sections_lead_to_where_they_are_now(reader: Reader, old: str, new: str) -> None:
+    reader.go(old)
+    reader.wait(lambda: reader.driver.current_url == reader.base_url + new, f"{old} stays where it is")
