@@ -16,8 +16,8 @@ README = "readme"
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
-        "start", "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "api", REFERENCE,
-        "gateway", "limits", "errors", "changelog",
+        "start", "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "members", "api",
+        REFERENCE, "gateway", "limits", "errors", "changelog",
     ),
     "Operating it": (README, "operations", "engines", "architecture", "contributing", "benchmarks", "glossary"),
 }  # fmt: skip

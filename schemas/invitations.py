@@ -34,6 +34,7 @@ class InvitationLinkAnswerSchema(Schema):
     success = fields.Boolean(required=True)
     invitation = fields.Nested(InvitationSchema, required=True)
     url = fields.Url(required=True, metadata={"description": "The link that accepts the invitation, once."})
+    token = fields.String(required=True, metadata={"description": "The last part of the link."})
 
 
 class InvitationListSchema(Schema):

@@ -8,6 +8,7 @@ from flask import Response
 
 from app.api.accounts import logged_in
 from app.errors import ErrorCode
+from app.models import Invitation
 from app.runtime import runtime
 from app.services import invitations
 from app.services.access.roles import Role
@@ -53,8 +54,12 @@ def list_invitations(page: dict[str, Any]) -> dict[str, Any]:
 @blp.response(201, InvitationLinkAnswerSchema)
 def create_invitation(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Invite somebody. The link in `url` works once, for seven days, and is never shown again."""
-    invitation, url = member_actions.invite(current_caller(), fields["email"], Role(fields["role"]))
-    return {"success": True, "invitation": invitation, "url": url}, 201, _NO_STORE
+    issued = member_actions.invite(current_caller(), fields["email"], Role(fields["role"]))
+    return _link_answer(*issued), 201, _NO_STORE
+
+
+def _link_answer(invitation: Invitation, token: str) -> dict[str, Any]:
+    return {"success": True, "invitation": invitation, "url": member_actions.link_of(token), "token": token}
 
 
 @blp.route(_INVITATION + "/renew", methods=["POST"])
@@ -63,8 +68,7 @@ def create_invitation(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict
 @blp.response(200, InvitationLinkAnswerSchema)
 def renew_invitation(nothing: dict[str, Any], invitation_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Replace an invitation's link with one that works for seven days from now."""
-    invitation, url = member_actions.renew_invitation(current_caller(), invitation_id)
-    return {"success": True, "invitation": invitation, "url": url}, 200, _NO_STORE
+    return _link_answer(*member_actions.renew_invitation(current_caller(), invitation_id)), 200, _NO_STORE
 
 
 @blp.route(_INVITATION, methods=["DELETE"])

@@ -96,15 +96,15 @@ def create_invitation() -> Response:
     """Invite somebody."""
     refill_on_error(_members)
     fields = read_form(InvitationCreateSchema())
-    _, url = member_actions.invite(current_caller(), fields["email"], Role(fields["role"]))
-    return _to_link(url)
+    _, token = member_actions.invite(current_caller(), fields["email"], Role(fields["role"]))
+    return _to_link(token)
 
 
 def renew_invitation(invitation_id: str) -> Response:
     """Give an invitation another link."""
     refill_on_error(_members)
-    _, url = member_actions.renew_invitation(current_caller(), invitation_id)
-    return _to_link(url)
+    _, token = member_actions.renew_invitation(current_caller(), invitation_id)
+    return _to_link(token)
 
 
 def revoke_invitation(invitation_id: str) -> Response:
@@ -128,9 +128,9 @@ def _fresh_link(session: Session, account_id: int) -> tuple[str, Invitation | No
     return member_actions.link_of(token), invitation
 
 
-def _to_link(url: str) -> Response:
+def _to_link(token: str) -> Response:
     response = see_other(PATH)
-    response.headers.add("Set-Cookie", _link_cookie(url.rpartition("/")[2]))
+    response.headers.add("Set-Cookie", _link_cookie(token))
     return response
 
 

@@ -41,7 +41,7 @@ def remove_member(caller: Caller, member_id: int) -> None:
 
 
 def invite(caller: Caller, email: str, role: Role) -> tuple[Invitation, str]:
-    """Invite somebody; gives the invitation and its link.
+    """Invite somebody; gives the invitation and the token of its link.
 
     Raises:
         ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have.
@@ -55,7 +55,7 @@ def invite(caller: Caller, email: str, role: Role) -> tuple[Invitation, str]:
 
 
 def renew_invitation(caller: Caller, invitation_id: str) -> tuple[Invitation, str]:
-    """Give an invitation another link; gives both.
+    """Give an invitation another link; gives the invitation and the token of the link.
 
     Raises:
         ApiError: 404.
@@ -70,10 +70,10 @@ def renew_invitation(caller: Caller, invitation_id: str) -> tuple[Invitation, st
 
 def _issue(caller: Caller, session: Session, invitation: Invitation, token: str) -> tuple[Invitation, str]:
     """An invitation with its new link, which is also sent to who is invited if there is a mail server."""
-    settings, url = runtime().settings, link_of(token)
+    settings = runtime().settings
     if settings.sends_mail:
         account = get_account(session, caller.account.id)
-        letter = write_invitation(invitation, account.name, url, settings.public_url)
+        letter = write_invitation(invitation, account.name, link_of(token), settings.public_url)
         queue_mail(
             session,
             invitation.email,
@@ -83,7 +83,7 @@ def _issue(caller: Caller, session: Session, invitation: Invitation, token: str)
             kind=KIND,
             account_id=account.id,
         )
-    return invitation, url
+    return invitation, token
 
 
 def link_of(token: str) -> str:

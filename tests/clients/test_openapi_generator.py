@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.clients.conftest import HERE, Customer
+from tests.clients.conftest import Customer
 
 Tool = Callable[[str], str]
 

@@ -244,9 +244,7 @@ def test_20_an_hour_of_one_client(app: Flask) -> None:
         assert ask(app, "another@example.com", "10.0.0.2").response.status_code == 303
 
 
-def test_a_link_is_the_members_who_asked_for_it(
-    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
-) -> None:
+def test_a_link_is_the_members_who_asked_for_it(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     url = tenant.private.post("/api/invitations", json={"email": "bo@example.com"}).get_json()["url"]
     accept_invitation(app, url.removeprefix("https://search.example.com"))
     part.mailer.send_due()
