@@ -49,6 +49,15 @@ def create_account(session: Session, *, name: str, email: str, password_hash: st
     Raises:
         ApiError: 400 if the e-mail is taken.
     """
+    return create_owner(session, name=name, email=email, password_hash=password_hash, plan=plan).account
+
+
+def create_owner(session: Session, *, name: str, email: str, password_hash: str, plan: str) -> Member:
+    """The same; gives the owner.
+
+    Raises:
+        ApiError: 400 if the e-mail is taken.
+    """
     account = Account(
         name=name,
         email=email.strip(),
@@ -59,8 +68,7 @@ def create_account(session: Session, *, name: str, email: str, password_hash: st
     )
     session.add(account)
     flush_email(session)
-    add_member(session, account, name=name, email=email, password_hash=password_hash, role=Role.OWNER)
-    return account
+    return add_member(session, account, name=name, email=email, password_hash=password_hash, role=Role.OWNER)
 
 
 def update_profile(

@@ -46,10 +46,9 @@ def register(name: str, email: str, password: str) -> tuple[Member, str, str]:
     count_attempt(part, [WindowRequest(f"register:{address()}", REGISTRATIONS, HOUR_SECONDS)], "registrations")
     password_hash = accounts.hash_password(password)
     with acting(member_actor(email)), part.database.write() as session:
-        account = accounts.create_account(
+        owner = accounts.create_owner(
             session, name=name, email=email, password_hash=password_hash, plan=part.settings.default_plan
         )
-        owner = first_owner(session, account.id)
         login, cookie = sessions.start_session(session, owner, part.settings.secret_key)
         return owner, login.csrf_token, cookie
 
