@@ -34,7 +34,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         "public_url": BASE_URL,
     }
     installation = make_app(make_settings(folder, **local))
-    # SQLAlchemy takes names by chance for what it joins when it first compiles that: it would be while somebody logs in.
+    # SQLAlchemy names what it joins by chance when it first compiles that: it would be while somebody logs in.
     with installation.extensions["runtime"].database.read() as session:
         assert find_member(session, "nobody@museum.example") is None
         assert session.get(Member, 0, with_for_update={**ROW_LOCK, "of": Member}) is None
