@@ -11,7 +11,9 @@ import tempfile
 
 from gunicorn.glogging import Logger
 
-_metrics_folder = tempfile.mkdtemp(prefix="metrics-")
+# Files that are mapped into memory: a disk that fills would kill whoever writes to them, and memory does not.
+_MEMORY = "/dev/shm"  # noqa: S108 - the folder made there has a name that nobody can guess
+_metrics_folder = tempfile.mkdtemp(prefix="metrics-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_folder
 
 _OPEN_FILES = 8192
@@ -100,10 +102,3 @@ def worker_exit(server, worker):
     part.database.dispose()
     # Last, since it may wait for a merge that gunicorn does not wait for.
     part.engines.close()
-
-
-def child_exit(server, worker):
-    """A dead worker's gauges no longer count."""
-    from prometheus_client import multiprocess
-
-    multiprocess.mark_process_dead(worker.pid)

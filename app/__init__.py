@@ -10,13 +10,15 @@ import orjson
 from flask import Flask
 from flask.json.provider import JSONProvider
 
-from app import api, logs, metrics, pages
+from app import api, logs, pages
 from app.commands import cli
 from app.config import Settings, load_settings
 from app.gateway import views as gateway_views
 from app.jobs import Jobs
+from app.metrics import views as metrics
 from app.runtime import attach, create_runtime
 from app.services.audit_log.recording import watch
+from app.storage import common_clock
 from app.web import compression, error_handlers, headers, openapi, request_checks, url_converters
 from app.web.actors import find_actor
 
@@ -56,9 +58,11 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
     part = create_runtime(settings, background=background)
     attach(app, part)
     watch(part.database, find_actor)
+    if background:
+        common_clock.follow(part.database)
     error_handlers.register(app)
     logs.register(app)
-    metrics.register(app)
+    metrics.register(app, part)
     compression.register(app)
     headers.register(app)
     request_checks.guard(app)

@@ -19,7 +19,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "start", "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "members", "api",
         REFERENCE, "gateway", "limits", "errors", "changelog",
     ),
-    "Operating it": (README, "operations", "engines", "architecture", "contributing", "benchmarks", "glossary"),
+    "Operating it": (
+        README, "operations", "deployment", "upgrading", "engines", "architecture", "contributing", "benchmarks",
+        "glossary",
+    ),
 }  # fmt: skip
 """Title of a group to its pages below ``/docs``, in reading order."""
 

@@ -79,6 +79,7 @@ class Jobs:
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
             Job("source-runs", 2.0, self._start_source_runs, apart=True),
             Job("memory", 10.0, refund),
+            Job("health", 10.0, part.health.check, apart=True),
             Job("syncs", 30.0, self._end_syncs, apart=True),
             Job("sessions", 3600.0, self._delete_sessions),
             Job("mail", 2.0, partial(part.mailer.send_due, self._stopping.is_set), apart=True),

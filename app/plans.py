@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import Counter
+
 from app.config import UNLIMITED, ConfigurationError
 
 SHIPPED_PLANS = Path(__file__).with_name("plans.toml")
@@ -32,6 +34,10 @@ class PlanLimits:
 
 
 LIMIT_NAMES = tuple(f.name for f in fields(PlanLimits))
+
+QUOTA_REFUSALS = Counter("search_quota_refusals_total", "What a limit of a plan refused.", ["quota"])
+for _name in LIMIT_NAMES:
+    QUOTA_REFUSALS.labels(_name)  # Shown from the start, so that the first refusal is seen as one.
 
 
 def shown(limit: int | None) -> int:

@@ -20,10 +20,12 @@ from app.services.access.credentials import CredentialCache
 from app.services.access.key_exposures import KeyExposures
 from app.services.access.key_last_used import KeysLastUsed
 from app.services.analytics.events import EventRecorder
+from app.services.analytics.waiting_events import WaitingEvents
 from app.services.crawling.preview import Previewer
 from app.services.crawling.turns import SharedTurns
 from app.services.daily_usage import UsageCopies
 from app.services.engines import Engines
+from app.services.health import HealthMonitor
 from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
@@ -62,6 +64,8 @@ class Runtime:
     keys_last_used: KeysLastUsed
     key_exposures: KeyExposures
     usage_copies: UsageCopies
+    health: HealthMonitor
+    waiting_events: WaitingEvents
     mailer: Mailer
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
@@ -99,8 +103,9 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
     plans = PlanTable(settings.plans_file or SHIPPED_PLANS)
     if settings.default_plan not in plans:
         raise ConfigurationError(f"DEFAULT_PLAN {settings.default_plan!r} is not defined in the plans file.")
+    journals = settings.data_path / "events"
     events = EventRecorder(
-        settings.data_path / "events",
+        journals,
         database,
         retention_days=settings.event_retention_days,
         background=background,
@@ -128,6 +133,8 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         keys_last_used=KeysLastUsed(database),
         key_exposures=KeyExposures(database),
         usage_copies=UsageCopies(database, counters),
+        health=HealthMonitor(settings.data_path, database, counters, engines, indexer),
+        waiting_events=WaitingEvents(journals, database),
         mailer=_create_mailer(settings, database),
         task_handlers=SourceRemoval(database, writer).handlers,
     )

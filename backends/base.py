@@ -414,6 +414,16 @@ class SearchBackend(ABC):
             BackendUnavailable: The engine cannot tell.
         """
 
+    @abstractmethod
+    def index_bytes(self) -> int | None:
+        """Bytes that the indexes take: on disk, or in memory where an engine keeps them there.
+
+        A server counts everything it keeps, other services' indexes included. ``None``: the engine cannot tell.
+
+        Raises:
+            BackendUnavailable: The engine does not answer.
+        """
+
     def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
         """Make a key that can search ``index`` and nothing else until ``expires_at``.
 

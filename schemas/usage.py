@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from marshmallow import Schema, fields
+from marshmallow.validate import OneOf
 
 from schemas.base import LenientBodySchema
 from schemas.fields import Instant, Text, WholeNumber
@@ -96,6 +97,18 @@ class FailedSourceSchema(Schema):
     failed_at = Instant(required=True, allow_none=True)
 
 
+class TroubleSchema(Schema):
+    """Something that the account depends on and that does not work as it should."""
+
+    kind = fields.String(
+        required=True,
+        validate=OneOf(("engine", "index", "indexing", "database", "disk", "counters", "sources")),
+    )
+    title = fields.String(required=True, metadata={"description": "What it is."})
+    effect = fields.String(required=True, metadata={"description": "What works all the same, and what does not."})
+    since = Instant(required=True, metadata={"description": "When it began or was noticed."})
+
+
 class ExposedKeySchema(Schema):
     """A private key that a web page sent."""
 
@@ -116,6 +129,11 @@ class DashboardSchema(Schema):
     usage = fields.Nested(DashboardUsageSchema, required=True)
     limits = fields.Nested(DashboardLimitsSchema, required=True)
     failed_sources = fields.List(fields.Nested(FailedSourceSchema), required=True)
+    troubles = fields.List(
+        fields.Nested(TroubleSchema),
+        required=True,
+        metadata={"description": "What does not work as it should at the moment, the gravest first."},
+    )
     exposed_keys = fields.List(
         fields.Nested(ExposedKeySchema),
         required=True,

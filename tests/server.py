@@ -56,8 +56,11 @@ class Server:
         path = self.folder / "server.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def start(self) -> None:
+    def start(self, *, ready: bool = True) -> None:
         """Start gunicorn and return when the service is ready and has all its workers.
+
+        Args:
+            ready: Whether it is to be waited for; otherwise it may never be ready.
 
         Raises:
             RuntimeError: It ended, or is not ready within two minutes; with the end of its log.
@@ -68,12 +71,14 @@ class Server:
                 cwd=PROJECT, env=self.environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
+        while ready and time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"gunicorn ended with {self.process.returncode}:\n{self.log[-4000:]}")
             if self._is_ready():
                 return
             time.sleep(0.05)
+        if not ready:
+            return
         self.kill()
         raise RuntimeError(f"the service was not ready within {START_SECONDS:.0f} s:\n{self.log[-4000:]}")
 
@@ -105,7 +110,7 @@ class Server:
     def worker_pids(self) -> list[int]:
         """Process ids of the workers, smallest first."""
         assert self.process is not None
-        return sorted(pid for pid, parent in _processes() if parent == self.process.pid)
+        return sorted(pid for pid, parent in processes() if parent == self.process.pid)
 
     def flask(self, *arguments: str) -> str:
         """Run ``flask --app wsgi …`` on the same installation; gives what it prints.
@@ -158,7 +163,7 @@ def free_port() -> int:
             return port
 
 
-def _processes() -> Iterator[tuple[int, int]]:
+def processes() -> Iterator[tuple[int, int]]:
     """Every process and its parent: from /proc, or where there is none from ``ps``."""
     if not Path("/proc/self/stat").exists():
         listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
@@ -176,6 +181,7 @@ def running_server(
     workers: int = 2,
     application: str = "wsgi:app",
     own_process: bool = False,
+    started: bool = True,
     **settings: str | int,
 ) -> Iterator[Server]:
     """Start the service on a free port of 127.0.0.1 and end it, by its process id, at the end.
@@ -185,14 +191,16 @@ def running_server(
         workers: Worker processes.
         application: What gunicorn serves.
         own_process: Whether a process of its own makes the tables, as in operation.
+        started: Whether it is started, and the tables are made; otherwise the caller does it.
         settings: Further settings by their names in lower case, such as ``default_plan="pro"``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     server = _prepare(folder, workers, settings)
     server.application = application
-    (server.flask if own_process else server.run_here)("database", "upgrade")
     try:
-        server.start()
+        if started:
+            (server.flask if own_process else server.run_here)("database", "upgrade")
+            server.start()
         yield server
     finally:
         if server.process is not None and server.process.poll() is None:

@@ -24,5 +24,5 @@ def show_dashboard() -> Dashboard:
     part = runtime()
     with part.database.read() as session:
         return get_dashboard(
-            session, part.counters, caller.account.id, caller.account.plan, caller.account.limits, today()
+            session, part.counters, part.health, caller.account.id, caller.account.plan, caller.account.limits, today()
         )

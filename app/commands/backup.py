@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from app.config import Settings
 from app.runtime import runtime
 from app.services.indexing.rebuilder import renew_indexes
 from app.services.mail.queue import discard_mails
-from app.storage.backup_file import BackupError, is_in_use, read_file, read_manifest, restore_tables, write_backup
+from app.storage.backup_file import BackupError, is_in_use, read_file, read_manifest, restored_tables, write_backup
 from app.wording import counted
 
 SECRET, PLANS = "secret_key", "plans.toml"
@@ -58,10 +57,12 @@ def restore(file: Path, force: bool) -> None:
     The next start rebuilds the indexes. The original may continue to run.
     """
     part = runtime()
+    folder = part.settings.data_path
     try:
         manifest = read_manifest(file)
         secret = read_file(file, SECRET)
-        if os.environ.get("SECRET_KEY", secret) != secret:
+        own_secret = os.environ.get("SECRET_KEY", "")
+        if own_secret not in ("", secret):
             raise BackupError(
                 "SECRET_KEY is not the backup's, so no key would be valid. Unset it, or set it to the backup's."
             )
@@ -69,17 +70,17 @@ def restore(file: Path, force: bool) -> None:
             raise BackupError(
                 "The database has accounts. To replace them by the backup's, stop the service and use --force."
             )
-        restore_tables(part.database, file, manifest)
+        with restored_tables(part.database, file, manifest) as session:
+            renew_indexes(session, part.engines.current.identity)
+            discard_mails(session)
+            session.flush()
+            # Before the tables: with an empty database and the right secret, this command can be repeated.
+            if not own_secret:
+                _replace(folder / SECRET, secret)
+            if PLANS in manifest.files:
+                _restore_plans(part.settings, read_file(file, PLANS))
     except (BackupError, OSError) as error:
         raise click.ClickException(str(error)) from error
-    with part.database.write() as session:
-        renew_indexes(session, part.engines.current.identity)
-        discard_mails(session)
-    folder = part.settings.data_path
-    if "SECRET_KEY" not in os.environ:
-        _replace(folder / SECRET, secret)
-    if PLANS in manifest.files:
-        _restore_plans(part.settings, read_file(file, PLANS))
     click.echo(
         f"The state of {manifest.created_at} is restored: {counted(manifest.rows['sites'], 'site')}, "
         f"{counted(manifest.rows['documents'], 'document')}. Start the service; it builds the indexes."
@@ -95,9 +96,11 @@ def _restore_plans(settings: Settings, plans: str) -> None:
 
 
 def _replace(path: Path, content: str) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    """Write a file that only its owner may read, whole or not at all. What is left of a process that was killed in the
+    middle is used again.
+    """
+    fresh = path.with_name(f".{path.name}.restoring")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

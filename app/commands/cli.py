@@ -9,7 +9,8 @@ import orjson
 from flask import Flask, current_app
 from flask.cli import AppGroup
 
-from app.clock import isoformat, now
+from app.clock import isoformat, now, today
+from app.commands.account_list import ORDERS, limits_of, shown_usage, sort_accounts, usage_table
 from app.config import ConfigurationError
 from app.errors import ApiError
 from app.models import Account
@@ -17,6 +18,7 @@ from app.plans import LIMIT_NAMES, parse_limit
 from app.runtime import runtime
 from app.services import accounts
 from app.services.access.credentials import credential_change
+from app.services.account_usage import list_account_usage
 from app.services.audit_log.actors import OPERATOR, acting
 from app.services.members import find_member
 from schemas.accounts import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, is_email
@@ -184,13 +186,22 @@ def reset_password(email: str, password: str, as_json: bool) -> None:
 
 
 @account_group.command("list")
+@click.option(
+    "--sort",
+    "order",
+    type=click.Choice(list(ORDERS)),
+    default="id",
+    show_default=True,
+    help="Numbers begin with the largest. quota: the largest part of any quota that is used.",
+)
 @json_option
-def list_all(as_json: bool) -> None:
-    """List all accounts."""
+def list_all(order: str, as_json: bool) -> None:
+    """List all accounts with their usage and quotas. Searches are up to a minute behind."""
     with runtime().database.read() as session:
-        found = [_shown(account) for account in accounts.list_accounts(session)]
-    lines = [f"{a['id']:>6}  {a['plan']:<12} {a['email']:<40} {a['name']}" for a in found]
-    show(as_json, found, "\n".join(lines) or "No accounts.")
+        accounts_used = list_account_usage(session, today())
+    found = sort_accounts(((usage, limits_of(runtime().plans, usage.account)) for usage in accounts_used), order)
+    listed = [{**_shown(usage.account), **shown_usage(usage, limits)} for usage, limits in found]
+    show(as_json, listed, usage_table(found) if found else "No accounts.")
 
 
 @account_group.command("delete")

@@ -17,6 +17,7 @@ from app.clock import isoformat
 from app.commands.crawl_parts import crawl_parts
 from app.errors import ApiError
 from app.memory import bound_arenas
+from app.metrics.views import serve_processes
 from app.models import Site, Source, SourceRun
 from app.runtime import Runtime, runtime
 from app.services.crawling.crawl import CrawlParts
@@ -35,14 +36,18 @@ LOOK_SECONDS = 0.3
 @click.command("worker")
 @with_appcontext
 @click.option("--runs", "runs_at_once", type=click.IntRange(1, 64), help="Sources crawled at the same time.")
+@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Port at which /metrics of the process is served.")
+@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address at which it is.")
 @click.option("--for-service", is_flag=True, hidden=True)
-def worker(runs_at_once: int | None, for_service: bool) -> None:
+def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str, for_service: bool) -> None:
     """Crawl sources whose runs wait, until stopped. Any number of machines may do so.
 
     At SIGTERM, the runs in hand are handed back and continued by another worker.
     """
     part = runtime()
     bound_arenas()
+    if metrics_port is not None:
+        _serve_metrics(part, metrics_host, metrics_port)
     with crawl_parts(part) as parts:
         working = Worker(parts, runs_at_once=runs_at_once or part.settings.crawl_runs or 4)
         end_with_signals(working.stop)
@@ -110,6 +115,14 @@ def _request(part: Runtime, site_id: int, url: str, max_removed_percent: int | N
         fields = {"kind": "website", "url": url, "schedule": "none", "include": [], "exclude": [], "selectors": {}}
         _, run = create_source(session, site.account_id, site_id, fields, private_addresses=private_addresses)
         return run.id
+
+
+def _serve_metrics(part: Runtime, host: str, port: int) -> None:
+    try:
+        server = serve_processes(host, port, part.settings.metrics_token)
+    except OSError as error:
+        raise click.ClickException(f"Metrics cannot be served at {host}:{port}: {error}") from error
+    click.echo(f"Metrics: http://{host}:{server.server_port}/metrics", err=True)
 
 
 def _work(part: Runtime, parts: CrawlParts, run_id: str, *, hidden: bool) -> SourceRun:

@@ -9,14 +9,15 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Literal
 
 from packaging.requirements import Requirement
 from sqlalchemy import func, select, text
 
-from app.clock import now
+from app.clock import machine_time, now
+from app.commands.certificates import NoTls, endpoints, look_at
 from app.config import Settings
 from app.counters.base import CountersUnavailable
 from app.models import EngineTask, SourceRun
@@ -24,7 +25,7 @@ from app.runtime import Runtime
 from app.services.indexing.indexer import lagging_sites
 from app.services.mail.delivery import count_late
 from app.services.mail.smtp import MailServerAway
-from app.storage.migrate import is_current
+from app.storage.migrate import TablesState, tables_state
 from app.wording import counted, size
 from backends.errors import BackendError
 
@@ -32,11 +33,15 @@ DISTRIBUTION = "site-search-service"
 
 LITTLE_SPACE, NO_SPACE = 2 * 1024**3, 256 * 1024**2
 """Free bytes below which the disk is worth a warning, and a problem."""
+CERTIFICATE_WARNING = timedelta(days=14)
+"""How long before its end a certificate should have been renewed."""
 CLOCK_WARNING_SECONDS, CLOCK_PROBLEM_SECONDS = 1.0, 10.0
 """How far another machine's clock may be from this one's. Turns at hosts and windows of limits are told by both."""
 STUCK = timedelta(minutes=10)
 """After which what should have gone on is stuck."""
 MANY_ATTEMPTS = 5
+REDIS_SECONDS = 5.0
+"""How long Redis may take to tell the time."""
 
 Level = Literal["ok", "warning", "problem"]
 
@@ -46,8 +51,8 @@ class Finding:
     """One thing that was looked at.
 
     Attributes:
-        topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``, ``clocks``,
-            ``indexes``, ``runs``, ``tasks``, ``mail`` or ``events``.
+        topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``,
+            ``certificates``, ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail`` or ``events``.
         level: ``problem``: something does not work, or soon will not.
         message: A sentence.
         remedy: What to do; empty if all is well.
@@ -70,13 +75,15 @@ def diagnose(settings: Settings, part: Runtime | None) -> Iterator[Finding]:
         ("disk", lambda: _disk(settings)),
         ("file modes", lambda: _file_modes(settings)),
         ("events", lambda: _events(settings)),
+        ("certificates", lambda: _certificates(settings)),
     ]
     if part is not None:
         checks += [
             ("database", lambda: _database(part)),
             ("counters", lambda: _counters(part)),
             ("engine", lambda: _engine(part)),
-            ("clocks", lambda: _clocks(part)),
+            ("clocks", lambda: _clock(part, "database", _database_clock)),
+            ("clocks", lambda: _clock(part, "counter store", _redis_clock)),
             ("indexes", lambda: _indexes(part)),
             ("runs", lambda: _runs(part)),
             ("tasks", lambda: _tasks(part)),
@@ -145,6 +152,36 @@ def _events(settings: Settings) -> Iterator[Finding]:
         yield Finding("events", "ok", "No search events are left behind.")
 
 
+def _certificates(settings: Settings) -> Iterator[Finding]:
+    named = list(endpoints(settings))
+    for endpoint in named:
+        where = f"{endpoint.setting} ({endpoint.address})"
+        try:
+            certificate = look_at(endpoint)
+        except NoTls as error:
+            yield Finding(
+                "certificates", "problem", f"{where} shows no certificate: {error}", "Start it, or fix the URL."
+            )
+            continue
+        end = f"{certificate.ends_at:%Y-%m-%d %H:%M} UTC"
+        message = f"The certificate of {where} for {', '.join(certificate.names) or 'nobody'} ends on {end}"
+        if certificate.refusal:
+            yield Finding(
+                "certificates", "problem", f"{message} and is refused: {certificate.refusal}.", _CERTIFICATE_REMEDY
+            )
+        elif certificate.ends_at < datetime.now(UTC) + CERTIFICATE_WARNING:
+            yield Finding("certificates", "warning", f"{message}.", "Renew it; the service needs no restart.")
+        else:
+            yield Finding("certificates", "ok", f"{message}.")
+    if not named:
+        yield Finding("certificates", "ok", "No setting names a server with TLS.")
+
+
+_CERTIFICATE_REMEDY = (
+    "Renew it, for the name in the setting, from an authority that this machine trusts. No restart is needed."
+)
+
+
 def _database(part: Runtime) -> Iterator[Finding]:
     with part.database.engine.connect() as connection:
         if part.database.is_sqlite:
@@ -155,11 +192,16 @@ def _database(part: Runtime) -> Iterator[Finding]:
             damage = "ok"
     if damage != "ok":
         yield Finding("database", "problem", f"The database file is damaged: {damage}", "Restore a backup.")
-    elif is_current(part.database):
-        yield Finding("database", "ok", f"{server}; its tables are up to date.")
-    else:
-        remedy = "Run `database upgrade`."
-        yield Finding("database", "problem", f"{server}; its tables are not those of this version.", remedy)
+        return
+    match tables_state(part.database):
+        case TablesState.CURRENT:
+            yield Finding("database", "ok", f"{server}; its tables are up to date.")
+        case TablesState.OLDER:
+            remedy = "Run `database upgrade`."
+            yield Finding("database", "problem", f"{server}; its tables are missing or of an older version.", remedy)
+        case TablesState.NEWER:
+            remedy = "Run the newer version of the service on this machine too."
+            yield Finding("database", "problem", f"{server}; its tables are of a newer version.", remedy)
 
 
 def _counters(part: Runtime) -> Iterator[Finding]:
@@ -181,25 +223,23 @@ def _engine(part: Runtime) -> Iterator[Finding]:
             yield Finding("engine", "ok", f"{engine.identity} {engine.version()} is ready.")
         except BackendError as error:
             remedy = "Start it, or fix SEARCH_URL: its address and key."
-            yield Finding("engine", "problem", f"{engine.identity} is away: {error}", remedy)
+            why = f" ({error.__cause__})" if error.__cause__ else ""
+            yield Finding("engine", "problem", f"{engine.identity} is away: {error}{why}", remedy)
 
 
-def _clocks(part: Runtime) -> Iterator[Finding]:
-    if part.database.is_sqlite and not part.settings.limits_url.startswith("redis"):
-        yield Finding("clocks", "ok", "Everything that is compared is on this machine's clock.")
+def _clock(part: Runtime, name: str, read: Callable[[Runtime], float | None]) -> Iterator[Finding]:
+    began = machine_time().timestamp()
+    theirs = read(part)
+    if theirs is None:
+        yield Finding("clocks", "ok", f"The {name} is on this machine's clock.")
         return
-    for name, read in (("database", _database_clock), ("counter store", _redis_clock)):
-        began = time.time()
-        theirs = read(part)
-        if theirs is None:
-            continue
-        difference = abs(theirs - (began + time.time()) / 2)
-        message = f"The clock of the {name} is {difference:.1f} s from this machine's."
-        if difference < CLOCK_WARNING_SECONDS:
-            yield Finding("clocks", "ok", message)
-        else:
-            level: Level = "warning" if difference < CLOCK_PROBLEM_SECONDS else "problem"
-            yield Finding("clocks", level, message, "Have both machines set their clocks by NTP.")
+    difference = abs(theirs - (began + machine_time().timestamp()) / 2)
+    message = f"The clock of the {name} is {difference:.1f} s from this machine's."
+    if difference < CLOCK_WARNING_SECONDS:
+        yield Finding("clocks", "ok", message)
+    else:
+        level: Level = "warning" if difference < CLOCK_PROBLEM_SECONDS else "problem"
+        yield Finding("clocks", level, message, "Have both machines set their clocks by NTP.")
 
 
 def _database_clock(part: Runtime) -> float | None:
@@ -214,7 +254,9 @@ def _redis_clock(part: Runtime) -> float | None:
         return None
     from redis import Redis  # An optional package.
 
-    with Redis.from_url(part.settings.limits_url) as client:
+    with Redis.from_url(
+        part.settings.limits_url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS
+    ) as client:
         seconds, microseconds = client.time()
     return float(seconds + microseconds / 1_000_000)
 

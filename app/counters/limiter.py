@@ -9,7 +9,6 @@ is Flask-Limiter's.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -18,6 +17,7 @@ import flask
 from flask_limiter import Limit, Limiter, RateLimitExceeded, RequestLimit
 from limits import RateLimitItem, WindowStats, parse
 
+from app import clock
 from app.counters.base import (
     ConsumeOutcome,
     CounterStore,
@@ -133,7 +133,7 @@ class RequestLimiter(Limiter):
             RequestLimitExceeded: A window had no room; nothing was counted.
             CountersUnavailable: The store is away. The headers then describe an untouched window.
         """
-        now = time.time() if now is None else now
+        now = clock.now().timestamp() if now is None else now
         strategy = cast(CountersRateLimiter, self.limiter)
         try:
             outcome = strategy.hit_all(

@@ -6,9 +6,26 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from app.counters.base import CounterStore
+from prometheus_client import Counter, Histogram
+
+from app.counters.base import CounterStore, CountersUnavailable
 from app.counters.memory import MemoryCounters
 from app.counters.sqlite.store import SqliteCounters
+from app.timing import observe_calls
+
+COUNTER_STORE_SECONDS = Histogram(
+    "search_counter_store_seconds",
+    "Time that a step of the counter store takes.",
+    buckets=(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
+)
+COUNTER_STORE_FAILURES = Counter(
+    "search_counter_store_failures_total", "Steps that the counter store could not do: away, or too slow."
+)
+STEPS = (
+    "consume", "peek", "refund", "report_usage", "count_refusal", "usage_of_day", "usage_between",
+    "begin_credential_change", "end_credential_change", "check",
+)  # fmt: skip
+"""What is observed of a store: methods of :class:`CounterStore`."""
 
 DEFAULT_TIMEOUT_SECONDS = 1.0
 """How long a step may wait for the store before it is unavailable."""
@@ -30,7 +47,15 @@ def create_counters(url: str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECOND
     if maker is None:
         known = ", ".join(f"{name}://" for name in _MAKERS)
         raise ValueError(f"Unknown counter store {scheme or url!r}: the URL must begin with one of {known}.")
-    return maker(url, timeout_seconds)
+    store = maker(url, timeout_seconds)
+    observe_calls(
+        store,
+        STEPS,
+        seconds=lambda _: COUNTER_STORE_SECONDS,
+        failures=lambda _: COUNTER_STORE_FAILURES,
+        failure=CountersUnavailable,
+    )
+    return store
 
 
 def _memory(url: str, timeout_seconds: float) -> CounterStore:

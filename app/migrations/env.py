@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from alembic import context
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from app.config import load_settings
 from app.models import Base
 from app.models.base import UtcDateTime
 from app.storage.database import Database
 
-database = context.config.attributes.get("database")
-if database is None:
-    settings = load_settings()
-    database = Database(settings.database_url)
+database: Database = context.config.attributes.get("database") or Database(load_settings().database_url)
 
 
 def _render_plain_types(kind: str, item: Any, _context: Any) -> str | Literal[False]:
@@ -23,7 +20,7 @@ def _render_plain_types(kind: str, item: Any, _context: Any) -> str | Literal[Fa
     return "sa.BigInteger()" if kind == "type" and isinstance(item, UtcDateTime) else False
 
 
-with database.engine.execution_options(writes=True).connect() as connection:
+def _migrate(connection: Connection) -> None:
     context.configure(
         connection=connection,
         target_metadata=Base.metadata,
@@ -34,3 +31,11 @@ with database.engine.execution_options(writes=True).connect() as connection:
         if not database.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(7202611201)"))
         context.run_migrations()
+
+
+given = context.config.attributes.get("connection")
+if given is not None:
+    _migrate(given)
+else:
+    with database.engine.execution_options(writes=True).connect() as opened:
+        _migrate(opened)

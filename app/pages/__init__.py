@@ -21,6 +21,7 @@ from app.pages import (
     layout,
     members,
     passwords,
+    plans,
     search_settings,
     sites,
     widget,
@@ -109,6 +110,7 @@ _SOURCES = "/sites/<int(signed=True):site_id>/sources"
 
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/", "pages.show_home", home.show_home, _PAGE),
+    ("/plans", "pages.show_plans", plans.show_plans, _PAGE),
     ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
     ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
     ("/password/forgot", "pages.show_forgot", passwords.show_forgot, _PAGE),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from argon2 import PasswordHasher
@@ -131,11 +130,6 @@ def set_plan(session: Session, account_id: int, plan: str, overrides: dict[str, 
     account.limit_overrides = dict(overrides)
     session.flush()
     return account
-
-
-def list_accounts(session: Session) -> Sequence[Account]:
-    """Every account, oldest first."""
-    return session.scalars(select(Account).order_by(Account.id)).all()
 
 
 def password_incorrect() -> ApiError:

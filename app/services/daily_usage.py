@@ -112,16 +112,20 @@ def discount_changed(session: Session, account_id: int, day: date, documents: in
 
 
 def usage_between(
-    session: Session, counters: CounterStore, account_id: int, first_day: date, last_day: date
+    session: Session, counters: CounterStore | None, account_id: int, first_day: date, last_day: date
 ) -> Sequence[DayUsage]:
     """An account's days with usage, oldest first; from the copy where the counter store has less.
 
     Indexing operations are those reported and the documents changed here.
 
+    Args:
+        counters: ``None``: all is from the copy.
+
     Raises:
         CountersUnavailable: Usage cannot be read.
     """
-    days = {usage.day: usage for usage in counters.usage_between(account_id, first_day, last_day)}
+    counted_days = [] if counters is None else counters.usage_between(account_id, first_day, last_day)
+    days = {usage.day: usage for usage in counted_days}
     copies = select(UsageDay).where(
         UsageDay.account_id == account_id, UsageDay.day >= first_day, UsageDay.day <= last_day
     )

@@ -13,8 +13,10 @@ from app.plans import PlanLimits, per_month, shown
 from app.services.access.key_exposures import ExposedKey, list_exposed
 from app.services.access.keys import count_keys
 from app.services.daily_usage import usage_between
+from app.services.health import HealthMonitor
 from app.services.sites import count_documents, count_sites
 from app.services.sources.sources import FailedSource, list_failed
+from app.services.troubles import Trouble, find_troubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,23 @@ class Dashboard:
     usage: dict[str, int]
     limits: dict[str, int | bool]
     failed_sources: list[FailedSource]
+    troubles: list[Trouble]
     exposed_keys: Sequence[ExposedKey]
 
 
 def get_dashboard(
-    session: Session, counters: CounterStore, account_id: int, plan: str, limits: PlanLimits, today: date
+    session: Session,
+    counters: CounterStore | None,
+    health: HealthMonitor,
+    account_id: int,
+    plan: str,
+    limits: PlanLimits,
+    today: date,
 ) -> Dashboard:
-    """What an account has and used in this calendar month (UTC).
+    """What an account has and used in this calendar month (UTC), and what is wrong with what it depends on.
+
+    Args:
+        counters: ``None``: usage is what was copied from the counter store last.
 
     Raises:
         CountersUnavailable: Usage cannot be read.
@@ -57,5 +69,6 @@ def get_dashboard(
             "unlimited": limits.sites is None and limits.keys is None and monthly is None,
         },
         failed_sources=list_failed(session, account_id),
+        troubles=find_troubles(session, health, account_id),
         exposed_keys=list_exposed(session, account_id),
     )

@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+from prometheus_client import Counter, Histogram
+
+from app.timing import observe_calls
 from backends.base import SearchBackend
-from backends.errors import BackendMisconfigured
+from backends.errors import BackendMisconfigured, BackendUnavailable
+
+ENGINE_SECONDS = Histogram(
+    "search_engine_seconds",
+    "Time that the search engine takes.",
+    ["operation"],
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+ENGINE_FAILURES = Counter(
+    "search_engine_failures_total", "Operations that the search engine could not do: away, or too slow.", ["operation"]
+)
+OPERATIONS = (
+    "search", "find_titles", "upsert", "delete", "count", "create_index", "delete_index", "list_indexes", "check",
+    "issue_credential", "revoke_credential",
+)  # fmt: skip
+"""What is observed of an engine: methods of :class:`SearchBackend`."""
 
 
 class Engines:
@@ -25,6 +43,14 @@ class Engines:
         self.current = current
         self.upcoming = upcoming
         self._by_identity = {engine.identity: engine for engine in (current, upcoming) if engine is not None}
+        for engine in self.all():
+            observe_calls(
+                engine,
+                OPERATIONS,
+                seconds=ENGINE_SECONDS.labels,
+                failures=ENGINE_FAILURES.labels,
+                failure=BackendUnavailable,
+            )
 
     def get_engine(self, identity: str) -> SearchBackend:
         """The engine that holds a site's index.

@@ -23,6 +23,9 @@ PURGE_SITE = "purge_site"
 REMOVE_SOURCE = "remove_source"
 RELEASE_SOURCE = "release_source"
 
+AT_ENGINES = (DELETE_INDEX, REVOKE_CREDENTIAL)
+"""What is done at an engine alone; the others change the database."""
+
 MAX_DELAY = timedelta(minutes=5)
 PURGE_STEP = 500
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select, text
+import logging
+
+from sqlalchemy import select
 
 from app.counters.base import CounterStore
+from app.errors import ApiError, ErrorCode
 from app.models import Site
 from app.services.engines import Engines
 from app.storage.database import Database
+from app.storage.migrate import TablesState, tables_state
 from backends.errors import BackendUnavailable, IndexNotFound
+
+log = logging.getLogger(__name__)
 
 SAMPLE = 3
 """Sites whose index is compared with SQL: an engine that answers may still be loading its documents."""
@@ -18,12 +24,19 @@ def check_readiness(database: Database, counters: CounterStore, engines: Engines
     """Return if database, counters and search engine can work.
 
     Raises:
+        ApiError: 503: the database's tables are still those of an older version.
         SQLAlchemyError: The database cannot.
         CountersUnavailable: The counter store cannot.
         BackendUnavailable: The engine cannot, or does not have its documents back yet.
     """
+    if tables_state(database) is TablesState.OLDER:
+        log.error("the database's tables are missing or of an older version: run `database upgrade`")
+        raise ApiError(
+            ErrorCode.DATABASE_UNAVAILABLE,
+            "The database's tables are missing or of an older version; they must be upgraded.",
+            retry_after=5,
+        )
     with database.read() as session:
-        session.execute(text("SELECT 1"))
         largest = session.scalars(
             select(Site)
             .where(Site.applied_revision == Site.revision, Site.document_count > 0)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode
 from app.models import Account, EngineCredential, Key, Site
-from app.plans import PlanLimits, PlanTable
+from app.plans import QUOTA_REFUSALS, PlanLimits, PlanTable
 from app.services import outbox
 from app.storage.database import ROW_LOCK, Database
 from app.wording import counted
@@ -111,6 +111,7 @@ def create_site(session: Session, account_id: int, limits: PlanLimits, engine: s
     """
     get_account(session, account_id, lock=True)
     if limits.sites is not None and count_sites(session, account_id) >= limits.sites:
+        QUOTA_REFUSALS.labels("sites").inc()
         raise ApiError(
             ErrorCode.SITE_LIMIT_REACHED,
             f"The plan allows {counted(limits.sites, 'site')}; delete one or change the plan.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import os
 import secrets
 import zipfile
@@ -21,18 +22,20 @@ from typing import IO, Any
 import orjson
 from alembic import command
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import JSON, Connection, Date, LargeBinary, MetaData, Table, func, insert, inspect, select, text
 from sqlalchemy.exc import StatementError
+from sqlalchemy.orm import Session
 
 from app.storage.database import Database, is_unavailable
-from app.storage.migrate import MIGRATIONS, alembic_config, upgrade
+from app.storage.migrate import alembic_config, known_revisions
 
 FORMAT = 1
 """The version of the archive's layout that this program writes, and the newest that it reads."""
 _MANIFEST = "manifest.json"
 _VERSIONS = "alembic_version"
 _BATCH_ROWS = 500
+_UNFINISHED = ".unfinished-backup-"
+"""How the name of a backup begins that is being written."""
 
 
 class BackupError(Exception):
@@ -81,8 +84,8 @@ def write_backup(
     """
     if path.exists():
         raise BackupError(f"{path} exists; a backup never overwrites a file.")
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    _remove_unfinished(path.parent)
+    fresh, descriptor = _create_unfinished(path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
@@ -100,6 +103,25 @@ def write_backup(
     finally:
         fresh.unlink()
     return manifest
+
+
+def _create_unfinished(folder: Path) -> tuple[Path, int]:
+    """A new file that this process keeps locked for as long as it has it open; its path and descriptor."""
+    while True:
+        path = folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return path, descriptor
+        os.close(descriptor)  # Another backup took it for one that was left, before it was locked.
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Delete what backups left whose processes were killed: nobody holds the lock of these files."""
+    for path in folder.glob(f"{_UNFINISHED}*"):
+        with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
 
 
 def _write_tables(database: Database, archive: zipfile.ZipFile, created_at: str, program: str) -> Manifest:
@@ -197,8 +219,7 @@ def read_manifest(path: Path) -> Manifest:
     expected = {f"tables/{table}.jsonl" for table in manifest.columns} | set(manifest.files)
     if damaged is not None or not expected <= names:
         raise BackupError(f"{path} is damaged: {damaged or ', '.join(sorted(expected - names))}")
-    known = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
-    if manifest.format > FORMAT or manifest.revision not in known:
+    if manifest.format > FORMAT or manifest.revision not in known_revisions():
         raise BackupError(f"{path} was written by a newer version of the service ({manifest.program}).")
     return manifest
 
@@ -228,20 +249,31 @@ def is_in_use(database: Database) -> bool:
         return connection.execute(text("SELECT 1 FROM accounts LIMIT 1")).first() is not None
 
 
-def restore_tables(database: Database, path: Path, manifest: Manifest) -> None:
+@contextlib.contextmanager
+def restored_tables(database: Database, path: Path, manifest: Manifest) -> Iterator[Session]:
     """Replace all tables by those of a backup, and bring them up to date. Nobody else may be using the database.
+
+    All of it is one transaction, which ends with the block: until then, and if the process is killed or the block
+    raises, the database is as it was.
 
     Args:
         manifest: As :func:`read_manifest` gives it.
 
     Raises:
-        BackupError: A row does not fit its table. The database is empty then, and the backup as it was.
+        BackupError: A row does not fit its table.
     """
-    _drop_tables(database)
-    command.upgrade(alembic_config(database), manifest.revision)
+    with database.write() as session:
+        connection = session.connection()
+        _drop_tables(connection)
+        command.upgrade(alembic_config(database, connection), manifest.revision)
+        _load_tables(connection, path, manifest)
+        command.upgrade(alembic_config(database, connection), "head")
+        yield session
+
+
+def _load_tables(connection: Connection, path: Path, manifest: Manifest) -> None:
     try:
-        with database.write() as session, zipfile.ZipFile(path) as archive:
-            connection = session.connection()
+        with zipfile.ZipFile(path) as archive:
             for table in _tables(connection):
                 if table.name in manifest.columns:
                     with archive.open(f"tables/{table.name}.jsonl") as member:
@@ -253,15 +285,12 @@ def restore_tables(database: Database, path: Path, manifest: Manifest) -> None:
         if is_unavailable(error):
             raise
         raise BackupError(f"{path} does not fit the tables of revision {manifest.revision}: {error}") from error
-    upgrade(database)
 
 
-def _drop_tables(database: Database) -> None:
-    with database.write() as session:
-        connection = session.connection()
-        metadata = MetaData()
-        metadata.reflect(connection)
-        metadata.drop_all(connection)
+def _drop_tables(connection: Connection) -> None:
+    metadata = MetaData()
+    metadata.reflect(connection)
+    metadata.drop_all(connection)
 
 
 def _load_rows(connection: Connection, table: Table, columns: Sequence[str], lines: Iterable[bytes]) -> int:

@@ -9,16 +9,19 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session, sessionmaker
+
+if TYPE_CHECKING:
+    from app.storage.watched_connection import WatchedServer
 
 SQLITE_BYTES = 50_331_648
 """What SQLite keeps of its files in the memory of a process: every connection may keep 16 MB of them, all this much."""
@@ -37,11 +40,17 @@ UNAVAILABLE_ERRORS: tuple[type[Exception], ...] = (OperationalError, InterfaceEr
 """What SQLAlchemy raises when the database is away, locked for too long or out of space."""
 
 
+_OTHER_TABLES = ("42P01", "42703")
+"""PostgreSQL's undefined table and column: the tables are of another version of the program."""
+
+
 def is_unavailable(error: BaseException) -> bool:
     """Tell whether ``error`` says that the database cannot work now, rather than that a statement was wrong."""
     if isinstance(error, UNAVAILABLE_ERRORS):
         return True
-    return isinstance(error, DBAPIError) and error.connection_invalidated
+    return isinstance(error, DBAPIError) and (
+        error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _OTHER_TABLES
+    )
 
 
 class Database:
@@ -59,6 +68,8 @@ class Database:
         self._busy_timeout_seconds = busy_timeout_seconds
         self._turns = _WriterTurns(busy_timeout_seconds)
         self.engine = self._create_engine(pool_size)
+        self.before_sessions: Callable[[], None] | None = None
+        """Called before each session is begun."""
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
         self.writing_sessions = sessionmaker(
             self.engine.execution_options(writes=True), expire_on_commit=False, autoflush=True
@@ -77,7 +88,7 @@ class Database:
             event.listen(engine, "begin", self._begin_sqlite)
             return engine
         milliseconds = int(self._busy_timeout_seconds * 1000)
-        return create_engine(
+        engine = create_engine(
             self.url,
             connect_args={
                 "connect_timeout": max(2, int(self._busy_timeout_seconds)),
@@ -93,10 +104,14 @@ class Database:
             pool_timeout=self._busy_timeout_seconds,
             pool_pre_ping=True,
         )
+        event.listen(engine, "do_connect", _WatchedConnections().connect)
+        return engine
 
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A session for reading; what it changes is rolled back."""
+        if self.before_sessions is not None:
+            self.before_sessions()
         with self._sessions() as session:
             yield session
 
@@ -106,6 +121,8 @@ class Database:
 
         On SQLite it takes the write lock at once, so that what was read in it cannot have changed by the commit.
         """
+        if self.before_sessions is not None:
+            self.before_sessions()
         if not self.is_sqlite:
             with self.writing_sessions() as session, session.begin():
                 yield session
@@ -202,6 +219,20 @@ class _WriterTurns:
                 raise
         finally:
             file.execute(f"PRAGMA busy_timeout={int(self._timeout_seconds * 1000)}")
+
+
+class _WatchedConnections:
+    """Opens the connections of an engine on PostgreSQL."""
+
+    def __init__(self) -> None:
+        self._server: WatchedServer | None = None
+
+    def connect(self, _dialect: Any, _record: Any, _arguments: Any, parameters: dict[str, Any]) -> Any:
+        if self._server is None:
+            from app.storage.watched_connection import WatchedServer  # An optional package.
+
+            self._server = WatchedServer(parameters)
+        return self._server.connect()
 
 
 def normalized_url(url: str) -> URL:

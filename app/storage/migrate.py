@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
 
 from app.storage.database import Database
 
 MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 
 
-def alembic_config(database: Database) -> Config:
-    """Alembic's configuration for ``database``."""
+class TablesState(StrEnum):
+    """How the tables of a database compare with those that this version of the program works with."""
+
+    CURRENT = "current"
+    OLDER = "older"
+    """They are missing, or of an older version: ``database upgrade`` brings them up to date."""
+    NEWER = "newer"
+    """Of a version that this program does not know."""
+
+
+def alembic_config(database: Database, connection: Connection | None = None) -> Config:
+    """Alembic's configuration for ``database``.
+
+    Args:
+        connection: In whose transaction to work, instead of one of its own.
+    """
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes["database"] = database
+    config.attributes.update(database=database, connection=connection)
     return config
 
 
@@ -31,6 +48,25 @@ def upgrade(database: Database) -> None:
 
 def is_current(database: Database) -> bool:
     """Tell whether the tables are those of this version of the program."""
-    heads = set(ScriptDirectory(str(MIGRATIONS)).get_heads())
+    return tables_state(database) is TablesState.CURRENT
+
+
+def tables_state(database: Database) -> TablesState:
+    """Compare the tables with those of this version of the program."""
     with database.engine.connect() as connection:
-        return set(MigrationContext.configure(connection).get_current_heads()) == heads
+        found = set(MigrationContext.configure(connection).get_current_heads())
+    if found == {newest_revision()}:
+        return TablesState.CURRENT
+    return TablesState.OLDER if found <= known_revisions() else TablesState.NEWER
+
+
+@cache
+def newest_revision() -> str:
+    """The revision of the tables that this version of the program works with."""
+    return str(ScriptDirectory(str(MIGRATIONS)).get_current_head())
+
+
+@cache
+def known_revisions() -> frozenset[str]:
+    """Every revision of the tables up to the newest."""
+    return frozenset(script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions())

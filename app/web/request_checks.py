@@ -23,6 +23,7 @@ from app.counters.base import (
 )
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
+from app.plans import QUOTA_REFUSALS
 from app.runtime import Runtime, runtime
 from app.services.access.credentials import KeyRecord
 from app.web.auth import (
@@ -212,9 +213,13 @@ def _may(req: Request, policy: OperationPolicy, caller: Caller) -> bool:
 def _count_refusal(
     part: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
 ) -> None:
-    """Note a search that a limit of the plan refused, for its owner to see; not what one visitor has overdone."""
+    """Count what a limit of the plan refused, not what one visitor has overdone; a search is noted for its owner."""
     plan = {window.key for window in bucket_windows(caller, charged=policy.charges)}
-    if error.window.key in plan and _may(req, policy, caller) and _charge(req, policy)[0]:
+    if error.window.key not in plan:
+        return
+    minutely = error.window.seconds == MINUTE_SECONDS
+    QUOTA_REFUSALS.labels("requests_per_minute" if minutely else "requests_per_day").inc()
+    if _may(req, policy, caller) and _charge(req, policy)[0]:
         _note_refused(part, caller)
 
 
@@ -309,6 +314,7 @@ def require_search() -> None:
     """Refuse the search if it was to be charged, and the day's searches are used up."""
     outcome: ConsumeOutcome | None = g.outcome
     if outcome is not None and outcome.reservation is None and outcome.used_today is not None:
+        QUOTA_REFUSALS.labels("searches_per_day").inc()
         _note_refused(runtime(), current_caller())
         raise out_of_searches(outcome, current_caller().account.limits)
 

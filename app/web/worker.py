@@ -89,6 +89,10 @@ class Socket(socket.socket):
         """Seconds that :meth:`recv` waits at most, beside the client's deadline."""
         self._timeout = value
 
+    def gettimeout(self) -> float | None:
+        """What was set, which gunicorn puts back when it has read the rest of a body."""
+        return self._timeout
+
     def give(self, seconds: float) -> None:
         """Let the client have so many seconds from now on."""
         self.deadline = time.monotonic() + seconds

@@ -115,6 +115,10 @@ class TantivyBackend(SearchBackend):
         with engine_errors("checking itself"):
             self.store.check()
 
+    def index_bytes(self) -> int | None:
+        with engine_errors("measuring the indexes"):
+            return self.store.index_bytes()
+
     def version(self) -> str:
         return package_version("tantivy")
 

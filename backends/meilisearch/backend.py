@@ -190,6 +190,10 @@ class MeilisearchBackend(ServerBackend):
             if health["status"] != "available" or not isinstance(keys["results"], list):
                 raise BackendUnavailable("The search engine is not available.")
 
+    def index_bytes(self) -> int | None:
+        with translated(), readable():
+            return int(self._transport.ask("GET", "/stats")["databaseSize"])
+
     def version(self) -> str:
         with translated(), readable():
             return str(self._transport.ask("GET", "/version")["pkgVersion"])

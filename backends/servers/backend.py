@@ -55,7 +55,8 @@ class ServerBackend(SearchBackend):
         return f"<{type(self).__name__} {self.identity}>"
 
     def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
-        reference = sha256(f"holder {holder}".encode()).hexdigest()[:32]
+        # Of this index: another installation on the same server may have holders of the same names.
+        reference = sha256(f"holder {holder} {index}".encode()).hexdigest()[:32]
         with translated(index), readable():
             return Credential(self._keys.issue(checked_index_name(index), reference, expires_at), reference)
 

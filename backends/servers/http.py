@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.cookiejar import DefaultCookiePolicy
+from ssl import SSLCertVerificationError
 from typing import Any
 
 import orjson
@@ -82,8 +83,8 @@ class TransportFailure(Exception):
         kind: ``refused`` (nothing was sent), ``broken`` (the connection ended, or this is no HTTP) or ``timeout``.
     """
 
-    def __init__(self, kind: str, node: str):
-        super().__init__(f"{kind} at {node}")
+    def __init__(self, kind: str, node: str, why: str = ""):
+        super().__init__(f"{kind} at {node}" + (f": {why}" if why else ""))
         self.kind = kind
 
 
@@ -191,6 +192,10 @@ class HttpPool:
         except requests.exceptions.Timeout as error:
             raise TransportFailure("timeout", node) from error
         except requests.exceptions.RequestException as error:
+            certificate = next((each for each in _causes(error) if isinstance(each, SSLCertVerificationError)), None)
+            if certificate is not None:
+                why = f"its certificate is refused: {certificate.verify_message.rstrip('.')}"
+                raise TransportFailure("refused", node, why) from error
             raise TransportFailure("refused" if _never_connected(error) else "broken", node) from error
         except (Urllib3Error, OSError, ValueError) as error:
             raise TransportFailure("broken", node) from error
@@ -224,10 +229,14 @@ class HttpPool:
 
 
 def _never_connected(error: BaseException) -> bool:
+    unreachable = (ConnectionRefusedError, NewConnectionError, NameResolutionError)
+    return any(isinstance(each, unreachable) for each in _causes(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error of ``requests`` and those it was made of, which are in different places."""
     seen: BaseException | None = error
     while seen is not None:
-        if isinstance(seen, ConnectionRefusedError | NewConnectionError | NameResolutionError):
-            return True
+        yield seen
         reason = getattr(seen, "reason", None) or (seen.args[0] if seen.args else None)
         seen = reason if isinstance(reason, BaseException) else seen.__cause__
-    return False

@@ -202,6 +202,11 @@ class TypesenseBackend(ServerBackend):
                 raise BackendUnavailable(reason)
             time.sleep(_POLL_SECONDS)
 
+    def index_bytes(self) -> int | None:
+        # Typesense keeps its indexes in memory, and tells no more than how much that is in all.
+        with translated(), readable():
+            return int(self._transport.get("/metrics.json", dict)["typesense_memory_active_bytes"])
+
     def version(self) -> str:
         with translated(), readable():
             return str(self._transport.get("/debug", dict)["version"])

@@ -33,6 +33,7 @@ def test_counts_usage_and_limits(tenant: Tenant) -> None:
         },
         "limits": {"max_sites": 10, "max_api_keys": 10, "searches_per_month": 300_000, "unlimited": False},
         "failed_sources": [],
+        "troubles": [],
         "exposed_keys": [],
     }
 

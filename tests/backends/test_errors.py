@@ -34,6 +34,7 @@ CALLS: dict[str, Callable[[SearchBackend], object]] = {
     "document_ids": lambda b: list(b.document_ids("site_1")),
     "check": lambda b: b.check(),
     "version": lambda b: b.version(),
+    "index_bytes": lambda b: b.index_bytes(),
     "issue_credential": lambda b: b.issue_credential("site_1", "holder", SOON),
     "revoke_credential": lambda b: b.revoke_credential("6f4b2a8c-0000-4000-8000-000000000000"),
 }

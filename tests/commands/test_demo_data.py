@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import orjson
@@ -64,6 +65,18 @@ def test_the_documentation_is_searched_with_its_public_key(app: Flask) -> None:
     key = load_settings({"DATA_DIR": str(part.settings.data_path)}).docs_search_key
     assert key.startswith("svc_pub_")
     assert key in text
+    (search_key,) = set(re.findall(r"svc_srch_\w+", text))
+
+    def first(query: str) -> str:
+        headers = {"Authorization": f"Bearer {search_key}"}
+        answer = app.test_client().get("/v1/search", query_string={"q": query}, headers=headers).get_json()
+        return str(answer["results"]["hits"][0]["url"]).removeprefix(f"{BASE_URL}/docs/")
+
+    assert first("createKey") == "reference/keys", "an operation by its name"
+    assert first("report a click") == "reference/clicks", "an operation by what it does"
+    assert first("key_expired") == "errors"
+    assert first("first search") == "start"
+    assert first("limits") == "limits"
 
 
 def test_it_is_the_same_when_it_is_made_twice(app: Flask) -> None:

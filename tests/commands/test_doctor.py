@@ -28,8 +28,8 @@ from tests.mail_server import mail_server
 from tests.services.sources.rows import add_source
 
 TOPICS = [
-    "settings", "versions", "disk", "file modes", "events", "database", "counters", "engine", "clocks", "indexes",
-    "runs", "tasks", "mail",
+    "settings", "versions", "disk", "file modes", "events", "certificates", "database", "counters", "engine", "clocks",
+    "indexes", "runs", "tasks", "mail",
 ]  # fmt: skip
 
 
@@ -136,6 +136,46 @@ def test_a_database_of_another_version_is_told(installation: Tenant) -> None:
 
     assert status == 1
     assert wrong["database"]["remedy"] == "Run `database upgrade`."
+
+
+def test_a_database_of_a_newer_version_needs_the_newer_program(installation: Tenant) -> None:
+    part = part_of(installation)
+    with part.database.write() as session:
+        session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+
+    status, wrong = examine(installation)
+
+    assert status == 1
+    assert "newer version" in wrong["database"]["message"]
+    assert "upgrade" not in wrong["database"]["remedy"]
+
+
+def test_everything_is_told_when_nothing_is_right(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Database, counters, and engine away, a wrong setting, an open folder, a full disk, events left: all in one go."""
+    folder = part_of(installation).settings.data_path
+    folder.chmod(0o755)
+    (folder / "events").mkdir(mode=0o700, exist_ok=True)
+    left = folder / "events" / "left.journal"
+    left.write_bytes(b"x")
+    os.utime(left, (time.time() - 3600,) * 2)
+    monkeypatch.setattr(diagnosis, "NO_SPACE", sys.maxsize)
+
+    status, wrong = examine(
+        installation,
+        LOG_LEVEL="LOUD",
+        DATABASE_URL="postgresql://nobody@127.0.0.1:1/none?connect_timeout=1",
+        SEARCH_URL="typesense+https://:key@127.0.0.1:1?timeout_seconds=1",
+        LIMITS_URL="rediss://127.0.0.1:1/0",
+        LIMITS_TIMEOUT_SECONDS="0.2",
+        PUBLIC_URL="https://127.0.0.1:1",
+    )
+
+    assert status == 1
+    assert set(wrong) == {
+        "settings", "disk", "file modes", "events", "certificates", "database", "counters", "engine", "clocks",
+        "indexes", "runs", "tasks",
+    }  # fmt: skip
+    assert wrong["engine"]["message"] == "typesense is away: The search engine does not answer."
 
 
 def test_a_damaged_database_is_told(installation: Tenant) -> None:

@@ -24,6 +24,7 @@ OPEN = [
     "/",
     "/login",
     "/register",
+    "/plans",
     "/password/forgot",
     "/docs",
     "/docs/start",
@@ -34,6 +35,7 @@ OPEN = [
 MINE = [
     "/",
     "/dashboard",
+    "/plans",
     "/sites",
     "/sites/create",
     "/sites/{site}",

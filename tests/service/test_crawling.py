@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import requests
 
 from app import create_app
 from app.config import load_settings
@@ -103,6 +105,20 @@ def priorities(server: Server) -> list[int]:
 def load(part: Runtime, run_id: str) -> SourceRun:
     with part.database.read() as session:
         return session.get_one(SourceRun, run_id)
+
+
+def test_what_the_process_counted_is_told_after_it_has_ended(
+    server: Server, part: Runtime, website: Website, run_id: str
+) -> None:
+    until(lambda: load(part, run_id).status == "finished", "the run was not done")
+    until(lambda: not crawling_pids(server), "the process did not end")
+
+    told = requests.get(f"{server.base_url}/metrics", timeout=10).text
+
+    assert 'search_source_runs_total{status="finished"} 1.0\n' in told
+    written = re.search(r'^search_engine_seconds_count\{operation="upsert"\} (\S+)$', told, re.MULTILINE)
+    assert written is not None
+    assert float(written[1]) > 0
 
 
 def test_a_queued_run_is_done_by_a_process_of_low_priority_that_ends_afterwards(

@@ -12,7 +12,9 @@ import pytest
 import requests
 
 from tests.server import Server, running_server
-from tests.service.clients import Customer, page, register
+from tests.service.clients import Customer, eventually, page, register
+from tests.service.stored import rows
+from tests.services.crawling.websites import html, serving
 
 pytestmark = pytest.mark.service
 
@@ -31,12 +33,13 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("only root may mount a disk")
     assert mounted.returncode == 0, mounted.stderr
     yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)  # A process that crawled may still be ending.
 
 
 @pytest.fixture
 def server(disk: Path) -> Iterator[Server]:
-    with running_server(disk / "data", workers=2, default_plan="business") as running:
+    settings = {"default_plan": "business", "crawl_private_addresses": "true"}
+    with running_server(disk / "data", workers=2, **settings) as running:
         yield running
 
 
@@ -79,3 +82,61 @@ def test_searches_go_on_and_writes_wait(server: Server, disk: Path, customer: Cu
     filler.unlink()
     assert customer.private.index(page("3")).status == 200
     assert customer.search.search("page").body["results"]["estimatedTotalHits"] == 3
+
+
+def test_a_backup_that_does_not_fit_leaves_nothing_and_an_upload_is_taken_later(
+    server: Server, disk: Path, customer: Customer
+) -> None:
+    file = disk / "backup.zip"
+    lines = b"".join(b'{"id": "u%d", "title": "Up", "content": "load", "url": "/u"}\n' % n for n in range(3))
+    filler = fill(disk)
+
+    with pytest.raises(RuntimeError, match="No space left on device"):
+        server.flask("backup", str(file))
+    assert [path.name for path in disk.iterdir() if "backup" in path.name] == []
+    refused = upload(customer, lines)
+    assert refused.status_code == 503, refused.text
+    assert int(refused.headers["Retry-After"]) >= 1
+
+    filler.unlink()
+    assert upload(customer, lines).status_code == 200
+    server.flask("backup", str(file))
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert customer.search.found_ids("load") == {"u0", "u1", "u2"}
+
+
+def upload(customer: Customer, lines: bytes) -> requests.Response:
+    return requests.post(
+        f"{customer.private.servers[0].base_url}/api/sites/{customer.site_id}/import?format=jsonl",
+        data=lines,
+        headers={**customer.private.headers, "Content-Type": "application/x-ndjson"},
+        timeout=60,
+    )
+
+
+def test_a_crawl_goes_on_when_there_is_room_again(server: Server, disk: Path, customer: Customer) -> None:
+    """Its pages are asked for again where they could not be kept; none is lost, and the run does not fail."""
+    with serving() as website:
+        website.pages = {f"/{n}": html(f"Page {n}") for n in range(40)}
+        website.pages["/"] = html("Home", links=[f"/{n}" for n in range(40)])
+        site = customer.session.must("POST", "/sites", {"name": "Crawled", "url": website.url})["site"]["id"]
+        source = {"kind": "website", "url": website.address("/"), "schedule": "none"}
+        customer.session.must("POST", f"/api/sites/{site}/sources", source)
+        eventually(lambda: _at_least(len(website.asked), 5))
+        filler = fill(disk)
+
+        for _ in range(40):
+            assert customer.search.search("page").status == 200
+        assert len(website.asked) < 30, "no page is read that cannot be kept"
+        filler.unlink()
+
+        def is_finished() -> None:
+            assert [tuple(row) for row in rows(server, "SELECT status, indexed FROM source_runs")] == [("finished", 41)]
+
+        eventually(is_finished, seconds=120)
+    found = customer.private.call("GET", f"/v1/search?q=page&limit=100&site_id={site}").body["results"]
+    assert found["estimatedTotalHits"] == 40
+
+
+def _at_least(found: int, wanted: int) -> None:
+    assert found >= wanted

@@ -135,6 +135,25 @@ def test_bodies_of_every_size_come_whole_or_in_pieces(
         assert status == 200, answer
 
 
+def test_a_large_body_may_come_in_pieces_on_a_connection_that_is_used_again(
+    served: tuple[Server, Customer], wire: Callable[[], Wire]
+) -> None:
+    """As it does from proxies, which keep their connections."""
+    _, customer = served
+    client, other = wire(), wire()
+    body = documents(90_000)
+    client.send(HEALTH)
+    assert client.answer()[0] == 200
+
+    client.send(indexing(customer, body), body[:100_000])
+    for at in range(100_000, len(body), 10_000):
+        other.send(HEALTH)  # The thread that reads has its turn meanwhile, and waits for more.
+        assert other.answer()[0] == 200
+        client.send(body[at : at + 10_000])
+
+    assert client.answer()[0] == 200
+
+
 def test_a_client_that_waits_for_a_go_gets_one(served: tuple[Server, Customer], wire: Callable[[], Wire]) -> None:
     _, customer = served
     for body in (documents(100), documents(200_000)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from flask import Flask
 
 from app import create_app
+from app.web.openapi import document
 from app.web.policy import policies
 from schemas.validation.keys import SCOPES, Scope
 from tests.answers import assert_error, assert_ok
@@ -200,6 +202,25 @@ class TestScopes:
         assert_ok(ann.browser.put(f"{path}/{key_id}", json={"scopes": None, "site_only": False}))
 
 
+NAMING: list[tuple[str, str, dict[str, Any] | None]] = [
+    ("GET", "/v1/search?q=x&site_id={site}", None),
+    ("POST", "/v1/search", {"q": "x"}),
+    ("GET", "/v1/suggest?q=x&site_id={site}", None),
+    ("POST", "/api/v1/index/bulk?site_id={site}", {"documents": [page(1)]}),
+    ("POST", "/api/v1/index/bulk", {"documents": [page(1)]}),
+    ("DELETE", "/api/v1/index/destroy?id=page-1&site_id={site}", None),
+    ("DELETE", "/api/v1/index/destroy", {"id": "page-1"}),
+    ("PATCH", "/api/v1/documents", {"documents": [{"id": "page-1", "title": "x"}]}),
+    ("POST", "/api/v1/documents/delete", {"all": True}),
+    ("POST", "/api/v1/sync", {"source": "cms"}),
+    ("POST", "/api/v1/sync/sync_00000000000000000000/finish", {}),
+    ("GET", "/api/analytics?site_id={site}", None),
+    ("GET", "/analytics/export?site_id={site}", None),
+    ("PUT", "/api/analytics/inbox", {"query": "x", "ignored": True}),
+]
+"""Requests that name a site: in the address where it has a place for one, else in the body."""
+
+
 class TestOneSite:
     """A private key for its own site alone."""
 
@@ -218,25 +239,7 @@ class TestOneSite:
         assert_error(found[0], 404, "site_not_found" if "{site}" in row.path else "key_not_found")
         assert found[0].get_json() == found[1].get_json()
 
-    @pytest.mark.parametrize(
-        ("method", "path", "body"),
-        [
-            ("GET", "/v1/search?q=x&site_id={site}", None),
-            ("POST", "/v1/search", {"q": "x"}),
-            ("GET", "/v1/suggest?q=x&site_id={site}", None),
-            ("POST", "/api/v1/index/bulk?site_id={site}", {"documents": [page(1)]}),
-            ("POST", "/api/v1/index/bulk", {"documents": [page(1)]}),
-            ("DELETE", "/api/v1/index/destroy?id=page-1&site_id={site}", None),
-            ("DELETE", "/api/v1/index/destroy", {"id": "page-1"}),
-            ("PATCH", "/api/v1/documents", {"documents": [{"id": "page-1", "title": "x"}]}),
-            ("POST", "/api/v1/documents/delete", {"all": True}),
-            ("POST", "/api/v1/sync", {"source": "cms"}),
-            ("POST", "/api/v1/sync/sync_00000000000000000000/finish", {}),
-            ("GET", "/api/analytics?site_id={site}", None),
-            ("GET", "/analytics/export?site_id={site}", None),
-            ("PUT", "/api/analytics/inbox", {"query": "x", "ignored": True}),
-        ],
-    )
+    @pytest.mark.parametrize(("method", "path", "body"), NAMING)
     def test_nor_is_it_opened_by_naming_it_in_the_query_or_the_body(
         self, ann: Tenant, eve: Tenant, method: str, path: str, body: dict[str, Any] | None
     ) -> None:
@@ -250,6 +253,26 @@ class TestOneSite:
         assert_error(call(other), 403, "insufficient_permission")
         for site_id in (eve.site_id, 987654321, 0):
             assert call(site_id).get_json()["error"] == "site_not_found"
+
+    def test_every_operation_that_takes_a_site_was_tried(self, shared_app: Flask) -> None:
+        with shared_app.app_context():
+            described = document()
+        taking = set()
+        for path, item in described["paths"].items():
+            for method, operation in item.items():
+                if method == "parameters":
+                    continue
+                named = {found["name"] for found in [*item.get("parameters", ()), *operation.get("parameters", ())]}
+                content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+                reference = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+                body = described["components"]["schemas"].get(reference, {})
+                if "site_id" in named or "site_id" in body.get("properties", {}):
+                    taking.add(f"{method.upper()} {path}")
+
+        tried = {f"{row.method} {row.template}" for row in OWNED}
+        tried |= {re.sub(r"sync_0+", "{sync_id}", f"{method} {path.partition('?')[0]}") for method, path, _ in NAMING}
+        assert len(taking) > 30
+        assert taking - tried == set()
 
     def test_its_own_site_is_open_named_or_not(self, ann: Tenant) -> None:
         _, client = narrow_key(ann, site_only=True)

@@ -30,6 +30,7 @@ TABLE = {
     "pages.show_unsubscribe": OperationPolicy(has_page=True),
     "pages.stop_digest": OperationPolicy(has_page=True),
     "pages.show_home": OperationPolicy(has_page=True),
+    "pages.show_plans": OperationPolicy(has_page=True),
     "analytics.show_analytics": OperationPolicy(MANAGING, Scope.ANALYTICS, has_page=True),
     "pages.export_analytics": OperationPolicy(MANAGING, Scope.ANALYTICS),
     "inbox.show_inbox": OperationPolicy(MANAGING, Scope.ANALYTICS, has_page=True),

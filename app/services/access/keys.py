@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Key
-from app.plans import PlanLimits
+from app.plans import QUOTA_REFUSALS, PlanLimits
 from app.services.access.rights import Rights, read_scopes, require_cover, rights_of
 from app.services.sites import end_engine_credentials, get_account, get_site
 from app.storage.database import ROW_LOCK
@@ -154,6 +154,7 @@ def create_key(
     require_cover(held, rights_of(type, read_scopes(scopes), site_only, site.id), "create")
     get_account(session, account_id, lock=True)
     if limits.keys is not None and count_keys(session, account_id) >= limits.keys:
+        QUOTA_REFUSALS.labels("keys").inc()
         raise ApiError(
             ErrorCode.KEY_LIMIT_REACHED,
             f"The plan allows {counted(limits.keys, 'key')}; delete one or change the plan.",

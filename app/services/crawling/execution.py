@@ -25,6 +25,7 @@ from app.services.crawling.page_documents import retitle
 from app.services.crawling.posts import page_of_post
 from app.services.crawling.recorder import Outcome, Recorder, RunLost
 from app.services.crawling.source_documents import SourceDocuments
+from app.services.crawling.turns import InsistentTurns
 from app.services.crawling.visitor import Visitor, is_failure
 from app.services.indexing.stored_documents import read_stored
 from app.services.sources.runs import ENDED_RUNS, Claim, delete_old_runs, end_run, hand_back, held_run
@@ -191,7 +192,8 @@ class _Execution:
 
     def _make_parts(self) -> None:
         parts, source = self._parts, self._source
-        self._visitor = Visitor(parts.network, parts.turns, source, parts.user_agent, self._control.wait)
+        turns = InsistentTurns(parts.turns, self._control.insist)
+        self._visitor = Visitor(parts.network, turns, source, parts.user_agent, self._control.wait)
         self._frontier = Frontier(parts.database, self._run.id, source)
         self._documents = SourceDocuments(
             parts.database, parts.writer, parts.plans, self._site.account_id, source, self._run.sync_id

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from sqlalchemy import delete, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from app import clock
 from app.crawler.politeness import HostPace, Turn, Turns
 from app.models import CrawlHost
+from app.services.crawling.recorder import Insist
 from app.storage.database import ROW_LOCK, Database
 
 KEPT_SECONDS = 3600.0
@@ -24,7 +25,7 @@ class SharedTurns(Turns):
         now: Unix seconds.
     """
 
-    def __init__(self, database: Database, now: Callable[[], float] = time.time):
+    def __init__(self, database: Database, now: Callable[[], float] = lambda: clock.now().timestamp()):
         self._database = database
         self._now = now
 
@@ -49,6 +50,25 @@ class SharedTurns(Turns):
         """Forget hosts that nobody has asked for long."""
         with self._database.write() as session:
             session.execute(delete(CrawlHost).where(CrawlHost.next_at < self._now() - KEPT_SECONDS))
+
+
+class InsistentTurns(Turns):
+    """Turns of a run, which waits while they cannot be had because the database is away.
+
+    Args:
+        turns: Gives them.
+        insist: Calls a function again, after pauses, while the database is away.
+    """
+
+    def __init__(self, turns: Turns, insist: Insist):
+        self._turns = turns
+        self._insist = insist
+
+    def take(self, host: str, *, crawl_delay: float = 0.0) -> Turn | float:
+        return self._insist(lambda: self._turns.take(host, crawl_delay=crawl_delay))
+
+    def give_back(self, turn: Turn, *, pause: float = 0.0) -> None:
+        self._insist(lambda: self._turns.give_back(turn, pause=pause))
 
 
 def _lock(session: Session, host: str) -> CrawlHost:

@@ -16,7 +16,7 @@ from app.clock import now, today
 from app.counters.base import CounterStore
 from app.errors import ApiError, Detail, ErrorCode, validation_error
 from app.models import API_SOURCE, Sync
-from app.plans import PlanLimits
+from app.plans import QUOTA_REFUSALS, PlanLimits
 from app.services.daily_usage import count_changed, discount_changed
 from app.services.indexing.group_commit import GroupCommit, Written
 from app.services.indexing.indexer import Indexer
@@ -371,6 +371,7 @@ class _Marks:
 
 
 def _over_quota(limit: int, have: int, created: int) -> ApiError:
+    QUOTA_REFUSALS.labels("documents").inc()
     return ApiError(
         ErrorCode.DOCUMENT_LIMIT_REACHED,
         f"The plan allows {counted(limit, 'document')}; the account has {number(have)}, and this batch adds "

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.models import EngineCredential, EngineTask, Site, StoredDocument
 from app.models.base import from_microseconds
+from app.services import outbox
 from app.services.engines import Engines
 from app.services.indexing.indexer import STEP, Indexer
 from app.services.site_fields import SeenKinds
@@ -151,7 +152,8 @@ def renew_indexes(session: Session, engine: str) -> int:
     """Give every site an index that is not there yet, so that the next start builds it from the documents.
 
     For a restored database: what an engine has under the old names is of other documents, or another installation's.
-    Engine keys that were handed out are forgotten, and asked for anew.
+    Engine keys that were handed out are forgotten, and asked for anew. So is what was still to be done at engines: the
+    original does it, and it would be done to what the original uses.
 
     Args:
         engine: Identity of the engine that is to hold the indexes.
@@ -160,6 +162,7 @@ def renew_indexes(session: Session, engine: str) -> int:
         How many sites there are.
     """
     session.execute(delete(EngineCredential))
+    session.execute(delete(EngineTask).where(EngineTask.action.in_(outbox.AT_ENGINES)))
     sites = session.scalars(select(Site)).all()
     for site in sites:
         site.engine, site.index_tag, site.rebuilding = engine, secrets.token_hex(5), False

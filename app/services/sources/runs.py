@@ -23,6 +23,8 @@ from app.models import RunPage, Site, Source, SourceRun
 from app.storage.database import ROW_LOCK
 
 ENDED_RUNS = Counter("search_source_runs_total", "Runs of sources that ended.", ["status"])
+for _status in ("finished", "failed", "cancelled"):
+    ENDED_RUNS.labels(_status)  # Shown from the start, so that the first one is seen as one.
 
 RUNS_KEPT = 50
 """Runs of a source that are kept, the newest."""

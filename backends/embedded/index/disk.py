@@ -28,9 +28,11 @@ from backends.embedded.index.documents import dynamic_columns_for
 from backends.embedded.index.generations import (
     META_FILE,
     STATE_FILE,
+    Measured,
     Signature,
     current_generation,
     make_generation,
+    measure_generations,
     new_generation,
     open_generation,
     read_generation,
@@ -167,6 +169,7 @@ class DiskStore(Store):
         self._closed = threading.Event()
         self._maintenance = None if self._make_maintenance is None else self._make_maintenance(self)
         self.is_closing = False
+        self._measured: dict[str, Measured] = {}
 
     def names(self) -> list[str]:
         try:
@@ -252,6 +255,15 @@ class DiskStore(Store):
     def run_maintenance(self) -> None:
         if self._maintenance is not None:
             self._maintenance.look()
+
+    def index_bytes(self) -> int | None:
+        known = self._measured
+        self._measured = {
+            path: measured
+            for name in self.names()
+            for path, measured in measure_generations(self.folder(name), known).items()
+        }
+        return sum(measured.size for measured in self._measured.values())
 
     def check(self) -> None:
         self._prepare_root()

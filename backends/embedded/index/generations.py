@@ -7,8 +7,9 @@ import shutil
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import tantivy
@@ -22,9 +23,25 @@ STORED_BLOCK_BYTES = 4_096
 """Stored documents are compressed in blocks of so many bytes or one document: a search unpacks one for every hit."""
 
 _DRAFT_LIFE_SECONDS = 3600
+_SETTLED_NS = 2_000_000_000
+"""How much older than a look a folder's last change must be: two changes within a tick of the clock look like one."""
 
 Signature = tuple[int, int, int]
 """Inode, time of change and size of a file: another one whenever it is replaced."""
+
+
+class Measured(NamedTuple):
+    """What a folder was found to hold.
+
+    Attributes:
+        changed_at: When a file was last made, renamed or removed in it, in nanoseconds.
+        measured_at: When it was looked through, in nanoseconds.
+        size: Bytes of its files.
+    """
+
+    changed_at: int
+    measured_at: int
+    size: int
 
 
 def new_generation() -> str:
@@ -123,6 +140,37 @@ def current_generation(folder: Path) -> Path:
         ValueError: It cannot be read.
     """
     return folder / State.from_json((folder / STATE_FILE).read_bytes()).generation
+
+
+def measure_generations(folder: Path, known: Mapping[str, Measured]) -> dict[str, Measured]:
+    """The sizes of an index's generations, by path.
+
+    Args:
+        known: What was measured before: a folder in which no file was made, renamed or removed since is not looked
+            through again, for tantivy writes a file once.
+    """
+    measured: dict[str, Measured] = {}
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                continue
+            changed_at = entry.stat().st_mtime_ns
+            before = known.get(entry.path)
+            if before is not None and before.changed_at == changed_at and changed_at + _SETTLED_NS < before.measured_at:
+                measured[entry.path] = before
+            else:
+                began = time.time_ns()
+                with suppress(FileNotFoundError), os.scandir(entry.path) as files:
+                    size = sum(_size_of(file) for file in files)
+                    measured[entry.path] = Measured(changed_at, began, size)
+    return measured
+
+
+def _size_of(file: os.DirEntry[str]) -> int:
+    try:
+        return file.stat(follow_symlinks=False).st_size
+    except FileNotFoundError:
+        return 0  # It was merged away meanwhile.
 
 
 def sweep_generations(folder: Path, state: State) -> None:

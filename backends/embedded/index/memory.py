@@ -72,6 +72,9 @@ class MemoryStore(Store):
         entry.index.reload()
         entry.snapshot = Snapshot(entry.index, dynamic_columns, 0)
 
+    def index_bytes(self) -> int | None:
+        return None  # tantivy does not tell what it keeps in memory.
+
     def check(self) -> None:
         return
 

@@ -137,6 +137,10 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def index_bytes(self) -> int | None:
+        """Bytes of all indexes; ``None`` if that is not known."""
+
+    @abstractmethod
     def check(self) -> None:
         """Raise ``OSError`` if nothing can be stored."""
 

@@ -80,5 +80,10 @@ class IndexContract:
     def test_it_tells_its_version(self, backend: SearchBackend) -> None:
         assert re.fullmatch(r"v?\d+\.\d+.*", backend.version())
 
+    def test_it_tells_how_much_its_indexes_take_if_it_can(self, case: Case) -> None:
+        case.add(page("a", "word"))
+        size = case.backend.index_bytes()
+        assert size is None or size > 0
+
     def test_check_returns_when_the_engine_is_there(self, backend: SearchBackend) -> None:
         backend.check()

@@ -135,6 +135,8 @@ class FakeMeilisearch:
                 return _json(200, {"status": "available"})
             case ("GET", ["version"]):
                 return _json(200, {"commitSha": "x", "commitDate": "x", "pkgVersion": "1.50.0"})
+            case ("GET", ["stats"]):
+                return _json(200, {"databaseSize": 4096, "lastUpdate": _NOW, "indexes": {}})
             case ("GET", ["tasks", number]):
                 return _json(200, self.task(int(number)))
             case ("GET", ["indexes"]):

@@ -162,6 +162,8 @@ class FakeTypesense:
             return _json(200, state)
         if path == "/debug":
             return _json(200, {"state": 1, "version": "0.24.1"})
+        if path == "/metrics.json":
+            return _json(200, {"typesense_memory_active_bytes": "29630464"})
         if names[0] == "keys":
             return self.keys_route(method, names[1:], body)
         if names[0] == "collections":

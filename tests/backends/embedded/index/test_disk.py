@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +18,7 @@ import pytest
 
 from backends.base import Document, SearchBackend, SearchQuery
 from backends.embedded.backend import TantivyBackend
-from backends.embedded.index import disk
+from backends.embedded.index import disk, generations
 from backends.embedded.index.disk import DiskStore
 from backends.embedded.index.locks import try_lock_file
 from backends.embedded.maintenance import vacuum
@@ -393,3 +393,76 @@ def test_a_write_that_cannot_begin_gives_its_lock_back(
 
     backend.upsert(NAME, [document("a")], {})
     assert backend.count(NAME) == 1
+
+
+class TestIndexBytes:
+    """What indexes take on disk, without looking through folders in which nothing was written."""
+
+    @pytest.fixture
+    def looks(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """The folders of files that are looked through."""
+        seen: list[str] = []
+        scan = generations.os.scandir
+
+        def noted(path: str | Path) -> object:
+            if Path(path).parent.name.startswith("site_"):
+                seen.append(str(path))
+            return scan(path)
+
+        monkeypatch.setattr(generations.os, "scandir", noted)
+        monkeypatch.setattr(generations, "_SETTLED_NS", -1)
+        return seen
+
+    @pytest.fixture
+    def store(self, url: str) -> Iterator[TantivyBackend]:
+        backend = cast(TantivyBackend, create_backend(url))
+        for name in ("site_1", "site_2"):
+            backend.create_index(name)
+            backend.upsert(name, [document("a")], {})
+        backend.store.settle()
+        yield backend
+        backend.close()
+
+    def test_it_is_the_sum_of_all_files_of_documents(self, store: TantivyBackend) -> None:
+        root = cast(DiskStore, store.store).root
+        files = [path for path in root.glob("site_*/*/*") if path.is_file()]
+
+        assert store.index_bytes() == sum(path.stat().st_size for path in files) > 0
+
+    def test_only_what_was_written_since_is_looked_through(self, store: TantivyBackend, looks: list[str]) -> None:
+        first = store.index_bytes()
+        assert len(looks) == 2
+        looks.clear()
+        assert store.index_bytes() == first
+        assert looks == []
+
+        store.upsert("site_2", [document(str(number), f"word{number} " * 50) for number in range(50)], {})
+        store.store.settle()
+        looks.clear()
+        second = store.index_bytes()
+
+        assert first is not None
+        assert second is not None
+        assert second > first
+        assert [Path(path).parent.name for path in looks] == ["site_2"]
+
+    def test_a_deleted_index_takes_nothing(self, store: TantivyBackend) -> None:
+        both = store.index_bytes()
+        store.delete_index("site_2")
+        one = store.index_bytes()
+        store.delete_index("site_1")
+
+        assert both is not None
+        assert one is not None
+        assert 0 < one < both
+        assert store.index_bytes() == 0
+
+    def test_a_folder_that_was_just_changed_is_looked_through_again(self, store: TantivyBackend) -> None:
+        cast(DiskStore, store.store).index_bytes()
+        (folder,) = [path for path in (cast(DiskStore, store.store).root / "site_1").iterdir() if path.is_dir()]
+        before = store.index_bytes()
+        with next(folder.glob("*.store")).open("ab") as file:
+            file.write(b"x" * 1000)
+
+        assert before is not None
+        assert store.index_bytes() == before + 1000

@@ -1,0 +1,85 @@
+"""What ``account list`` shows: every account with its usage and quotas, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from app.models import Account
+from app.plans import PlanLimits, PlanTable
+from app.services.account_usage import AccountUsage
+from app.wording import number
+
+Listed = tuple[AccountUsage, PlanLimits | None]
+"""An account's usage and what it may use; ``None`` if its plan is no longer in the plans file."""
+
+ORDERS: dict[str, Callable[[Listed], Any]] = {
+    "id": lambda listed: listed[0].account.id,
+    "email": lambda listed: listed[0].account.email_key,
+    "plan": lambda listed: listed[0].account.plan,
+    "searches": lambda listed: (-listed[0].searches_today, -listed[0].searches_this_month),
+    "documents": lambda listed: -listed[0].documents,
+    "sites": lambda listed: -listed[0].sites,
+    "keys": lambda listed: -listed[0].keys,
+    "quota": lambda listed: 0.0 if listed[1] is None else -listed[0].share(listed[1]),
+}
+"""By what accounts are sorted. Numbers begin with the largest."""
+
+_HEAD = ("id", "plan", "searches today", "this month", "documents", "sites", "keys", "e-mail", "name")
+_TEXTS = ("plan", "e-mail", "name")
+
+
+def limits_of(plans: PlanTable, account: Account) -> PlanLimits | None:
+    """What an account may use; ``None`` if its plan is no longer in the plans file."""
+    return plans.limits_of(account.plan, account.limit_overrides) if account.plan in plans else None
+
+
+def sort_accounts(listed: Iterable[Listed], order: str) -> list[Listed]:
+    """The accounts in one of :data:`ORDERS`; alike ones stay in theirs."""
+    return sorted(listed, key=ORDERS[order])
+
+
+def shown_usage(usage: AccountUsage, limits: PlanLimits | None) -> dict[str, Any]:
+    """Usage and quotas for programs; an unlimited quota is null, and so are all if the plan is unknown."""
+    return {
+        "usage": {
+            "searches_today": usage.searches_today,
+            "searches_this_month": usage.searches_this_month,
+            "documents": usage.documents,
+            "sites": usage.sites,
+            "keys": usage.keys,
+        },
+        "quotas": None if limits is None else asdict(limits),
+    }
+
+
+def usage_table(listed: Sequence[Listed]) -> str:
+    """Usage and quotas for people, an account a line."""
+    rows = [_HEAD, *(_row(usage, limits) for usage, limits in listed)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
+    return "\n".join("  ".join(map(_padded, _HEAD, row, widths)).rstrip() for row in rows)
+
+
+def _row(usage: AccountUsage, limits: PlanLimits | None) -> tuple[str, ...]:
+    def of(used: int, limit: int | None) -> str:
+        return f"{number(used)} of {'unlimited' if limit is None else number(limit)}"
+
+    account = usage.account
+    used: Sequence[str]
+    if limits is None:
+        used = [number(count) for count in (usage.searches_today, usage.documents, usage.sites, usage.keys)]
+    else:
+        used = (
+            of(usage.searches_today, limits.searches_per_day),
+            of(usage.documents, limits.documents),
+            of(usage.sites, limits.sites),
+            of(usage.keys, limits.keys),
+        )
+    searches, *others = used
+    plan = account.plan if limits is not None else f"{account.plan} (unknown)"
+    return (str(account.id), plan, searches, number(usage.searches_this_month), *others, account.email, account.name)
+
+
+def _padded(name: str, cell: str, width: int) -> str:
+    return cell.ljust(width) if name in _TEXTS else cell.rjust(width)

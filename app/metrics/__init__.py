@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: what the processes of a machine count, and what is worked out when it is asked for."""

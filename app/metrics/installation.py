@@ -1,0 +1,171 @@
+"""Gauges that nobody counts: they are worked out when they are asked for, and each can be missing.
+
+A database or an engine that hangs costs an answer no more than :data:`PATIENCE_SECONDS`: what is not there by then is
+left out, ``search_scrape_success`` says so, and the rest is answered.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from sqlalchemy import func, select
+
+from app.counters.base import CountersUnavailable
+from app.models import Site
+from app.runtime import Runtime
+from app.services.health import DATABASE
+from app.services.sources.runs import count_waiting
+from app.storage.database import is_unavailable
+from backends.base import SearchBackend
+from backends.errors import BackendError
+
+PATIENCE_SECONDS = 3.0
+"""How long an answer waits for all that must be asked for. Prometheus waits 10 seconds, unless it is told otherwise."""
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the database knows of all sites together."""
+
+    documents: int
+    indexes_behind: int
+    runs_waiting: int
+
+
+class InstallationMetrics:
+    """The gauges of an installation and of the machine that answers."""
+
+    def __init__(self, part: Runtime):
+        self._part = part
+        self._stored = _Question("database", self._read_database)
+        self._events = _Question("events", self._count_events)
+        self._index_bytes = {
+            engine.identity: _Question(f"indexes of {engine.identity}", partial(_index_bytes, engine))
+            for engine in part.engines.all()
+        }
+
+    def show(self) -> bytes:
+        """The gauges in Prometheus' text format."""
+        registry = CollectorRegistry()
+        registry.register(self)
+        return generate_latest(registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Give the gauges that are there in time."""
+        questions: tuple[_Question[Any], ...] = (self._stored, self._events, *self._index_bytes.values())
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        for question in questions:
+            question.ask()
+        success = GaugeMetricFamily(
+            "search_scrape_success",
+            "Whether the gauges of one source could be read for this answer.",
+            labels=["source"],
+        )
+        stored, events = self._stored.answer(deadline, success), self._events.answer(deadline, success)
+        if stored is not None:
+            yield GaugeMetricFamily("search_documents", "Documents of all sites.", stored.documents)
+            behind = "Sites whose index lacks changes that are stored."
+            yield GaugeMetricFamily("search_indexes_behind", behind, stored.indexes_behind)
+            waiting = "Runs of sources that no process works on."
+            yield GaugeMetricFamily("search_source_runs_waiting", waiting, stored.runs_waiting)
+        if events is not None:
+            on_disk = "Searches and clicks on this machine's disk that are not in the database yet."
+            yield GaugeMetricFamily("search_events_waiting", on_disk, events)
+        sizes = GaugeMetricFamily(
+            "search_index_bytes", "Bytes of all indexes, or of all that a search server keeps.", labels=["engine"]
+        )
+        for name, question in self._index_bytes.items():
+            size = question.answer(deadline, success)
+            if size is not None:
+                sizes.add_metric([name], size)
+        yield sizes
+        yield success
+        yield from self._disk()
+        yield from self._dependencies()
+
+    def _disk(self) -> Iterator[Metric]:
+        usage = shutil.disk_usage(self._part.settings.data_path)
+        yield GaugeMetricFamily("search_disk_bytes", "Size of the disk that DATA_DIR is on.", usage.total)
+        yield GaugeMetricFamily("search_disk_free_bytes", "Bytes that are free there.", usage.free)
+
+    def _dependencies(self) -> Iterator[Metric]:
+        works = GaugeMetricFamily(
+            "search_dependency_up", "Whether the last look at a dependency found it working.", labels=["dependency"]
+        )
+        seconds = GaugeMetricFamily(
+            "search_dependency_check_seconds", "How long the last look at a dependency took.", labels=["dependency"]
+        )
+        for name, finding in self._part.health.findings.items():
+            works.add_metric([name], finding.failing_since is None)
+            seconds.add_metric([name], finding.seconds)
+        yield works
+        yield seconds
+
+    def _read_database(self) -> Stored:
+        with self._part.database.read() as session:
+            behind = select(func.count()).where(Site.applied_revision < Site.revision)
+            return Stored(
+                documents=int(session.scalar(select(func.sum(Site.document_count))) or 0),
+                indexes_behind=session.scalar(behind) or 0,
+                runs_waiting=count_waiting(session),
+            )
+
+    def _count_events(self) -> int:
+        return self._part.waiting_events.count(database_away=self._part.health.failing_since(DATABASE) is not None)
+
+
+def _index_bytes(engine: SearchBackend) -> int | None:
+    return engine.index_bytes()
+
+
+class _Question(Generic[T]):
+    """Something that may be long in coming: asked for in a thread of its own, once at a time."""
+
+    def __init__(self, source: str, read: Callable[[], T]):
+        self._source = source
+        self._read = read
+        self._answer: Future[T] | None = None
+        self._lock = threading.Lock()
+
+    def ask(self) -> None:
+        """Begin, unless the last question is still unanswered."""
+        with self._lock:
+            if self._answer is None or self._answer.done():
+                self._answer = Future()
+                thread = threading.Thread(target=self._work, args=(self._answer,), name="metrics", daemon=True)
+                thread.start()
+
+    def _work(self, answer: Future[T]) -> None:
+        try:
+            answer.set_result(self._read())
+        except Exception as error:  # noqa: BLE001 - raised again by whoever reads the answer
+            answer.set_exception(error)
+
+    def answer(self, deadline: float, success: GaugeMetricFamily) -> T | None:
+        """What was found; ``None`` if it failed or is late, which is logged and noted in ``success``."""
+        assert self._answer is not None
+        try:
+            found = self._answer.result(max(0.0, deadline - time.monotonic()))
+        except Exception as error:
+            if not (isinstance(error, BackendError | CountersUnavailable | OSError) or is_unavailable(error)):
+                log.exception("metrics: %s could not be read", self._source)
+            else:
+                log.warning("metrics: %s could not be read: %s", self._source, error or "no answer in time")
+            success.add_metric([self._source], 0)
+            return None
+        success.add_metric([self._source], 1)
+        return found

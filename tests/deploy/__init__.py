@@ -1,0 +1,1 @@
+"""The files for operators in deploy/: what they say, and whether they work."""

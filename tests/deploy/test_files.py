@@ -1,0 +1,340 @@
+"""The files for operators say what the program says: settings, commands, ports, limits, times, and versions."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+from flask import Flask
+
+from app.config import SERVER_SETTINGS, SETTINGS, Settings
+from app.errors import STATUS, ErrorCode
+from tests.deploy.files import (
+    COMPOSE_FILES,
+    DEPLOY,
+    OWN_COMPOSE_FILES,
+    PROJECT,
+    UNITS,
+    assignments,
+    compose,
+    kustomization,
+    objects,
+    pods,
+    seconds,
+    text,
+)
+
+KNOWN = {*SETTINGS, *SERVER_SETTINGS}
+CONTAINERFILE = text("Containerfile")
+NGINX = text("nginx/site-search.conf")
+CADDY = text("Caddyfile")
+PORT = int(SERVER_SETTINGS["PORT"][0])
+
+
+def gunicorn_setting(name: str) -> Any:
+    """A number of gunicorn.conf.py."""
+    for node in ast.parse((PROJECT / "gunicorn.conf.py").read_text()).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name:
+            return ast.literal_eval(node.value)
+    raise AssertionError(name)
+
+
+def directive(source: str, name: str) -> list[str]:
+    """All values of a directive of nginx or Caddy."""
+    return re.findall(rf"^\s*{name} ([^;{{\n]+?);?$", source, re.MULTILINE)
+
+
+def own_services(file: Path) -> dict[str, dict[str, Any]]:
+    """The services of a compose file that run this program."""
+    return {name: each for name, each in compose(file)["services"].items() if each["image"] == "site-search"}
+
+
+# Settings.
+
+
+@pytest.mark.parametrize("file", OWN_COMPOSE_FILES, ids=lambda file: file.name)
+def test_a_compose_file_sets_what_the_program_knows(file: Path) -> None:
+    for name, service in own_services(file).items():
+        assert set(service["environment"]) <= KNOWN, name
+        assert {"PUBLIC_URL", "TRUSTED_PROXIES"} <= set(service["environment"]), name
+
+
+def test_the_image_sets_what_the_program_knows() -> None:
+    final = CONTAINERFILE.rpartition("\nFROM ")[2]
+    names = set(re.findall(r"^(?:ENV|   ) ([A-Z_]+)=", final, re.MULTILINE))
+    assert {"DATA_DIR", "HOST", "PORT"} <= names
+    assert {name for name in names if not name.startswith("PYTHON")} - {"PATH"} <= KNOWN
+
+
+def test_the_settings_of_the_units_are_the_programs() -> None:
+    assert set(assignments(text("systemd/environment.example"))) <= KNOWN
+
+
+def test_the_settings_on_kubernetes_are_the_programs() -> None:
+    (settings,) = kustomization()["configMapGenerator"]
+    named = {line.partition("=")[0] for line in settings["literals"]}
+    (secret,) = [yaml.safe_load(text("kubernetes/secret.example.yaml"))]
+    assert {"SECRET_KEY", "DATABASE_URL"} <= set(secret["stringData"])
+    assert {*named, *secret["stringData"]} <= KNOWN
+    assert settings["name"] == secret["metadata"]["name"] == "settings"
+
+
+@pytest.mark.parametrize("file", OWN_COMPOSE_FILES, ids=lambda file: file.name)
+def test_whatever_a_compose_file_asks_for_is_in_the_example(file: Path) -> None:
+    asked = set(re.findall(r"(?<!\$)\$\{([A-Z_]+)", file.read_text()))
+    assert asked
+    assert asked <= set(assignments(text(".env.example")))
+
+
+@pytest.mark.parametrize("file", COMPOSE_FILES, ids=lambda file: str(file.relative_to(DEPLOY)))
+def test_no_secret_stands_in_a_compose_file(file: Path) -> None:
+    for name, service in compose(file)["services"].items():
+        for variable, value in (service.get("environment") or {}).items():
+            if re.search("KEY|PASSWORD|SECRET|TOKEN|AUTH", variable):
+                assert re.fullmatch(r"\$\{[A-Z_]+(:\?[^}]+)?\}", value), (name, variable)
+
+
+def test_a_secret_that_is_not_set_stops_compose() -> None:
+    source = text("compose.yaml")
+    for name in ("SECRET_KEY", "POSTGRES_PASSWORD", "REDIS_PASSWORD", "SEARCH_KEY", "SEARCH_URL", "PUBLIC_URL"):
+        assert f"${{{name}:?" in source
+
+
+# Commands.
+
+
+def commands() -> list[tuple[str, list[str]]]:
+    """Every command of the program that the files run: file and words."""
+    found = []
+    for file in OWN_COMPOSE_FILES:
+        found += [(file.name, each["command"]) for each in own_services(file).values() if "command" in each]
+    for pod in pods():
+        found += [("kubernetes", each["command"]) for each in pod["containers"] if "command" in each]
+    for unit in UNITS:
+        for line in re.findall(r"^Exec\w+=(.*)$", unit.read_text(), re.MULTILINE):
+            match = re.search(r"/bin/(site-search .*?)'?$", line)
+            if match:
+                found.append((unit.name, shlex.split(match[1])))
+    return found
+
+
+def test_the_commands_are_the_programs(app: Flask) -> None:
+    assert {file for file, _ in commands()} >= {"compose.yaml", "compose.single.yaml", "kubernetes", UNITS[0].name}
+    for file, words in commands():
+        assert words[0] == "site-search", file
+        context = click.Context(app.cli)
+        command: click.Command = app.cli
+        arguments = words[1:]
+        while isinstance(command, click.Group):
+            name = arguments.pop(0)
+            found = command.get_command(context, name)
+            assert found is not None, (file, name)
+            command = found
+        command.make_context(words[-1], list(arguments))
+
+
+def test_the_tables_are_made_before_the_service_starts() -> None:
+    for file in OWN_COMPOSE_FILES:
+        services = own_services(file)
+        assert services["migrate"]["command"] == ["site-search", "database", "upgrade"]
+        assert services["migrate"]["restart"] == "no"
+        for name in services.keys() - {"migrate"}:
+            condition = services[name]["depends_on"]["migrate"]["condition"]
+            assert condition == "service_completed_successfully", name
+    assert "ExecStartPre=/opt/site-search/.venv/bin/site-search database upgrade" in text("systemd/site-search.service")
+
+
+# Ports and addresses.
+
+
+def test_the_port_is_the_same_everywhere() -> None:
+    assert f"EXPOSE {PORT}\n" in CONTAINERFILE
+    assert f"PORT={PORT} " in CONTAINERFILE
+    assert f"server 127.0.0.1:{PORT} " in text("nginx/upstream.conf")
+    assert f"server service:{PORT};" in text("nginx/upstream-compose.conf")
+    assert f"{{$UPSTREAM:127.0.0.1:{PORT}}}" in CADDY
+    assert compose(DEPLOY / "compose.single.yaml")["services"]["proxy"]["environment"]["UPSTREAM"] == f"service:{PORT}"
+    assert f"ListenStream=127.0.0.1:{PORT}\n" in text("systemd/site-search.socket")
+    ports = [port["containerPort"] for pod in pods() for each in pod["containers"] for port in each.get("ports", ())]
+    assert ports == [PORT]
+
+
+def test_the_servers_are_found_by_their_names_in_the_compose_file() -> None:
+    services = compose(DEPLOY / "compose.yaml")["services"]
+    environment = services["service"]["environment"]
+    urls = [environment["DATABASE_URL"], environment["LIMITS_URL"], *re.findall(r"SEARCH_URL=.*", text(".env.example"))]
+    hosts = [re.search(r"@([a-z]+)[:/]", url)[1] for url in urls]  # type: ignore[index]
+    assert hosts == ["postgresql", "redis", "typesense", "meilisearch"]
+    assert set(hosts) <= services.keys()
+    assert all("ports" not in services[host] for host in hosts)
+
+
+# Limits and times.
+
+
+def test_the_proxies_let_through_as_much_as_the_service_takes() -> None:
+    mebibyte = 1024 * 1024
+    defaults = Settings()
+    limits = [f"{defaults.max_body_bytes // mebibyte}", f"{defaults.max_bulk_body_bytes // mebibyte}"]
+    assert directive(NGINX, "client_max_body_size") == [f"{limit}m" for limit in limits]
+    assert sorted(directive(CADDY, "max_size")) == sorted(f"{limit}MiB" for limit in limits)
+    assert directive(CADDY, "request_buffers") == [f"{limits[1]}MiB"]
+    (ingress,) = [each for each in objects() if each["kind"] == "Ingress"]
+    assert ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-body-size"] == f"{limits[1]}m"
+
+
+def large_bodies() -> list[str]:
+    """The patterns of the proxies' routes with the limit of bulk requests."""
+    return [*re.findall(r"location ~ (\S+) \{", NGINX), *re.findall(r"path_regexp (\S+)$", CADDY, re.MULTILINE)]
+
+
+def test_the_proxies_know_the_routes_with_large_bodies(app: Flask) -> None:
+    large, small = set(), set()
+    for rule in app.url_map.iter_rules():
+        path = re.sub(r"<[^>]*>", "17", rule.rule)
+        (large if rule.endpoint in app.config["BODY_LIMITS"] else small).add(path)
+    assert len(large) == 4
+    assert len(large_bodies()) == 3
+    for pattern in large_bodies():
+        assert {path for path in large | small if re.search(pattern, path)} == large
+
+
+def test_a_proxy_waits_longer_than_the_service_works() -> None:
+    longest = gunicorn_setting("timeout")
+    assert [seconds(each) > longest for each in directive(NGINX, "proxy_read_timeout")] == [True]
+    assert [seconds(each) > longest for each in directive(CADDY, "response_header_timeout")] == [True]
+    (ingress,) = [each for each in objects() if each["kind"] == "Ingress"]
+    assert int(ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-read-timeout"]) > longest
+
+
+def test_a_proxy_ends_idle_connections_before_the_service_does() -> None:
+    kept = gunicorn_setting("keepalive")
+    for name in ("nginx/upstream.conf", "nginx/upstream-compose.conf"):
+        assert [seconds(each) < kept for each in directive(text(name), "keepalive_timeout")] == [True]
+    assert [seconds(each) < kept for each in directive(CADDY, "keepalive")] == [True]
+
+
+def test_nothing_is_killed_while_it_finishes_what_it_has_begun() -> None:
+    least = gunicorn_setting("graceful_timeout") + 10
+    for file in OWN_COMPOSE_FILES:
+        for name, service in own_services(file).items():
+            assert name == "migrate" or seconds(service["stop_grace_period"]) >= least
+    for name in ("site-search.service", "site-search-worker.service"):
+        (stop,) = re.findall(r"^TimeoutStopSec=(\d+)$", text(f"systemd/{name}"), re.MULTILINE)
+        assert int(stop) >= least
+    periods = [pod["terminationGracePeriodSeconds"] for pod in pods() if "terminationGracePeriodSeconds" in pod]
+    assert len(periods) == 2
+    assert min(periods) >= least
+
+
+@pytest.mark.parametrize("source", [NGINX, CADDY], ids=["nginx", "Caddy"])
+def test_a_proxys_own_refusals_look_like_the_services(source: str) -> None:
+    bodies = re.findall(r"(?:(\d{3}) )?['`](\{.*?\})['`](?: (\d{3}))?", source)
+    refusals = {int(before or after): json.loads(body) for before, body, after in bodies}
+    assert set(refusals) == {413, 503}
+    for status, body in refusals.items():
+        assert STATUS[ErrorCode(body["error"])] == status
+        assert body["message"]
+    assert refusals[503]["retry_after"] == 5
+    assert re.search(r"Retry-After 5\b", source)
+
+
+# Containers and units are confined.
+
+
+@pytest.mark.parametrize("file", OWN_COMPOSE_FILES, ids=lambda file: file.name)
+def test_every_container_is_confined(file: Path) -> None:
+    loaded = compose(file)
+    for name, service in loaded["services"].items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["logging"]["options"].keys() == {"max-size", "max-file"}, name
+        assert service["restart"] in ("unless-stopped", "no"), name
+        volumes = {each.partition(":")[0] for each in service.get("volumes", ()) if not each.startswith(".")}
+        assert volumes <= loaded["volumes"].keys(), name
+
+
+def test_every_pod_is_confined() -> None:
+    (uid,) = re.findall(r"^USER (\d+):\1$", CONTAINERFILE, re.MULTILINE)
+    found = list(pods())
+    assert len(found) == 3
+    for pod in found:
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["runAsUser"] == int(uid)
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["automountServiceAccountToken"] is False
+        for container in pod["containers"]:
+            assert container["image"] == kustomization()["images"][0]["name"]
+            assert container["securityContext"] == {
+                "readOnlyRootFilesystem": True,
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert {each["mountPath"] for each in container["volumeMounts"]} == {"/data", "/tmp"}
+
+
+def test_all_units_are_confined_alike() -> None:
+    confined = {unit.name: hardening(unit.read_text()) for unit in UNITS if unit.suffix == ".service"}
+    assert len(confined) == 3
+    assert len(set(confined.values())) == 1
+    assert "NoNewPrivileges=true" in confined["site-search.service"]
+
+
+def hardening(unit: str) -> str:
+    return unit.partition("\nUMask=0077\n")[2].partition("\n\n")[0].strip()
+
+
+def test_the_example_makes_what_is_there() -> None:
+    files = {file.name for file in (DEPLOY / "kubernetes").glob("*.yaml")} - {"kustomization.yaml"}
+    assert {*kustomization()["resources"], "secret.example.yaml"} == files
+
+
+# The image.
+
+
+def test_the_image_has_all_that_the_program_reads() -> None:
+    allowed = {line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert {path for path in allowed if not (PROJECT / path).exists()} == set()
+    assert {"app", "backends", "schemas", "docs", "README.md", "wsgi.py", "gunicorn.conf.py"} <= allowed
+    copied = set(re.findall(r"[\w.-]+", re.findall(r"^COPY (pyproject.*) \./$", CONTAINERFILE, re.MULTILINE)[0]))
+    assert copied <= allowed
+
+
+def test_images_are_pinned() -> None:
+    for file in COMPOSE_FILES:
+        for name, service in compose(file)["services"].items():
+            image = service["image"]
+            assert image == "site-search" or re.search(r":v?\d", image), (file.name, name)
+    assert re.search(r"^ARG BASE=\S+:\d\S+$", CONTAINERFILE, re.MULTILINE)
+
+
+def test_the_engines_have_the_versions_that_are_tested() -> None:
+    found: dict[str, set[str]] = {}
+    for file in COMPOSE_FILES:
+        for service in compose(file)["services"].values():
+            name, _, version = service["image"].rpartition(":")
+            found.setdefault(name.rpartition("/")[2], set()).add(version)
+    engines = (PROJECT / "docs" / "engines.md").read_text()
+    tested = re.findall(r"^Tested with (\d[\d.]*\d)", engines, re.MULTILINE)
+    assert found["typesense"] == {tested[0]}
+    assert {version.removeprefix("v").rpartition(".")[0] for version in found["meilisearch"]} == {tested[1]}
+
+
+def test_an_engine_runs_as_in_its_own_compose_file() -> None:
+    together = compose(DEPLOY / "compose.yaml")["services"]
+    for name in ("typesense", "meilisearch"):
+        alone = compose(DEPLOY / name / "compose.yaml")["services"][name]
+        for part in ("image", "command", "healthcheck", "stop_grace_period"):
+            assert together[name].get(part) == alone.get(part), (name, part)
+        ours, theirs = together[name]["environment"], alone["environment"]
+        assert {each: value for each, value in ours.items() if "KEY" not in each} == {
+            each: value for each, value in theirs.items() if "KEY" not in each
+        }

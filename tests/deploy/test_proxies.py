@@ -1,0 +1,137 @@
+"""The service behind nginx and Caddy, as deploy/ sets them up."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+
+from app.config import Settings
+from tests.deploy.proxies import Proxy, running_caddy, running_nginx
+from tests.server import Server, running_server
+from tests.service.clients import PASSWORD, Customer, page, register
+
+pytestmark = pytest.mark.deploy
+
+KINDS = ("nginx", "caddy")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service with one worker of two threads: who holds one is felt."""
+    folder = tmp_path_factory.mktemp("service")
+    with running_server(folder, workers=1, trusted_proxies=1, default_plan="business", web_threads=2) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def customer(server: Server) -> Customer:
+    return register([server], "ann@example.com")
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def proxy(request: pytest.FixtureRequest, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    folder = tmp_path_factory.mktemp(request.param)
+    running = running_nginx(folder, [server]) if request.param == "nginx" else running_caddy(folder, server)
+    with running as made:
+        yield made
+
+
+def document(number: int, content: str) -> dict[str, str]:
+    return {"id": f"large-{number}", "title": "Large", "content": content, "url": "/large"}
+
+
+def test_documents_and_searches_pass_through(proxy: Proxy, customer: Customer) -> None:
+    sent = proxy.call("POST", "/api/v1/index/bulk", customer.tokens["private"], json={"documents": [page(1)]})
+    found = proxy.call("GET", "/v1/search?q=page", customer.tokens["search"])
+
+    assert sent.status_code == 200
+    assert found.status_code == 200
+    assert [hit["id"] for hit in found.json()["results"]["hits"]] == [page(1)["id"]]
+    assert found.headers["Strict-Transport-Security"] == "max-age=31536000"
+    assert found.headers["Access-Control-Allow-Origin"] == "*"
+    assert found.headers["X-Request-Id"]
+
+
+def test_a_bulk_request_may_be_larger_than_others(proxy: Proxy, customer: Customer) -> None:
+    body = {"documents": [document(number, "word " * 180_000) for number in range(2)]}
+
+    sent = proxy.call("POST", "/api/v1/index/bulk", customer.tokens["private"], json=body)
+    searched = proxy.call("POST", "/v1/search", customer.tokens["search"], json={"q": "x" * 2_000_000})
+
+    assert sent.status_code == 200
+    assert (searched.status_code, searched.json()["error"]) == (413, "payload_too_large")
+
+
+def test_a_bulk_request_that_is_too_large_is_told_so(proxy: Proxy, customer: Customer) -> None:
+    body = b"x" * (Settings().max_bulk_body_bytes + 1)
+
+    answer = proxy.call("POST", "/api/v1/index/bulk", customer.tokens["private"], data=body)
+
+    assert (answer.status_code, answer.json()["error"]) == (413, "payload_too_large")
+
+
+def test_a_visitor_counts_by_the_address_that_is_its_own(proxy: Proxy, server: Server) -> None:
+    """A header that a client makes up does not put it into another's place."""
+
+    def remaining(**headers: str) -> int:
+        answer = proxy.call("GET", "/v1/search?q=x", "svc_sea_unknown", headers=headers)
+        assert answer.status_code == 401
+        return int(answer.headers["X-RateLimit-Remaining"])
+
+    first = remaining()
+
+    assert remaining(**{"X-Forwarded-For": "203.0.113.7"}) == first - 1
+    assert remaining(**{"X-Forwarded-For": "203.0.113.8", "Forwarded": "for=203.0.113.9"}) == first - 2
+
+
+def test_metrics_are_not_public(proxy: Proxy, server: Server) -> None:
+    assert proxy.call("GET", "/metrics").status_code == 404
+    assert requests.get(f"{server.base_url}/metrics", timeout=10).status_code == 200
+
+
+def test_pages_and_scripts_keep_their_caching(proxy: Proxy, server: Server) -> None:
+    for path in ("/widget.js", "/login"):
+        direct = requests.get(server.base_url + path, timeout=10)
+        through = proxy.call("GET", path)
+        assert through.status_code == 200
+        assert through.headers["Cache-Control"] == direct.headers["Cache-Control"]
+        assert through.headers.get("ETag") == direct.headers.get("ETag")
+
+
+def test_the_session_cookie_is_for_https_only(proxy: Proxy, customer: Customer) -> None:
+    answer = proxy.call("POST", "/login", data={"email": customer.email, "password": "wrong"})
+    assert answer.status_code in (400, 401)
+    form = {"email": customer.email, "password": PASSWORD}
+
+    cookie = proxy.call("POST", "/login", data=form).headers["Set-Cookie"]
+
+    assert "Secure" in cookie
+
+
+def test_slow_clients_hold_no_thread(proxy: Proxy, server: Server, customer: Customer) -> None:
+    """Of two threads, none waits for six clients that have sent part of a body of 2 MB."""
+    target = urlsplit(proxy.base_url)
+    context = ssl.create_default_context(cafile=str(proxy.certificates))
+    head = (
+        f"POST /api/v1/index/bulk HTTP/1.1\r\nHost: {target.netloc}\r\nContent-Type: application/json\r\n"
+        f"Authorization: Bearer {customer.tokens['private']}\r\nContent-Length: 2000000\r\n\r\n"
+    )
+    with contextlib.ExitStack() as stack:
+        for _ in range(6):
+            plain = stack.enter_context(socket.create_connection(("127.0.0.1", int(target.port or 0)), timeout=10))
+            slow = stack.enter_context(context.wrap_socket(plain, server_hostname="localhost"))
+            slow.sendall(head.encode() + b"{" + b" " * 500_000)
+
+        bodies = [{"documents": [document(number, "word " * 20_000)]} for number in range(4)]
+        answers = [
+            proxy.call("POST", "/api/v1/index/bulk", customer.tokens["private"], json=body).status_code
+            for body in bodies
+        ]
+
+        assert answers == [200] * 4

@@ -1,0 +1,112 @@
+"""The files for operators in the eyes of the programs that read them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.deploy.files import COMPOSE_FILES, DEPLOY, MANIFESTS, UNITS
+
+pytestmark = pytest.mark.deploy
+
+MOST_EXPOSURE = 2.0
+"""systemd's measure of what a unit could do to its machine, from 0 (nothing) to 10; up to 2 it says "OK" or better."""
+
+
+def program(name: str) -> str:
+    """Where a program is. Without it, the test is skipped; with CI set, it fails."""
+    folders = (str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath), "/usr/sbin")
+    found = shutil.which(name, path=os.pathsep.join(folders))
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail(f"{name} is missing")
+        pytest.skip(f"{name} is needed")
+    return found
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A root folder with the units and what they start."""
+    program("systemd-analyze")
+    units = tmp_path / "etc/systemd/system"
+    units.mkdir(parents=True)
+    for unit in UNITS:
+        shutil.copy(unit, units)
+        for path in re.findall(r"^Exec\w+=(\S+)", unit.read_text(), re.MULTILINE):
+            command = tmp_path / path.removeprefix("/")
+            command.parent.mkdir(parents=True, exist_ok=True)
+            command.write_text("#!/bin/sh\n")
+            command.chmod(0o755)
+    shutil.copytree("/lib/systemd/system", tmp_path / "lib/systemd/system", symlinks=True)
+    return tmp_path
+
+
+def test_systemd_takes_the_units(machine: Path) -> None:
+    done = subprocess.run(
+        [program("systemd-analyze"), f"--root={machine}", "verify", "--man=no", *(unit.name for unit in UNITS)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    ours = [line for line in done.stderr.splitlines() if "site-search" in line]
+    assert (done.returncode, ours) == (0, [])
+
+
+def test_systemd_finds_a_mistake_in_a_unit(machine: Path) -> None:
+    unit = machine / "etc/systemd/system/site-search.service"
+    unit.write_text(unit.read_text().replace("Type=notify", "Type=notified"))
+
+    done = subprocess.run(
+        [program("systemd-analyze"), f"--root={machine}", "verify", "--man=no", unit.name],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert "notified" in done.stderr
+
+
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit.suffix == ".service"], ids=lambda unit: unit.name)
+def test_a_unit_can_do_little_harm(unit: Path) -> None:
+    done = subprocess.run(
+        [program("systemd-analyze"), "security", "--offline=true", "--no-pager", str(unit)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    (exposure,) = re.findall(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
+    assert float(exposure) <= MOST_EXPOSURE, done.stdout
+
+
+def test_compose_files_follow_the_compose_specification() -> None:
+    done = subprocess.run(
+        [program("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", *map(str, COMPOSE_FILES)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("file", MANIFESTS, ids=lambda file: file.name)
+def test_kubernetes_knows_the_objects(file: Path) -> None:
+    if not os.environ.get("CI"):
+        pytest.importorskip("kubernetes_validate")
+    import kubernetes_validate
+
+    documents = list(yaml.safe_load_all(file.read_text()))
+    assert documents
+    for each in documents:
+        kubernetes_validate.validate(each, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_hadolint_finds_nothing_in_the_containerfile() -> None:
+    done = subprocess.run(
+        [program("hadolint"), "--format", "json", str(DEPLOY / "Containerfile")],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert json.loads(done.stdout) == []

@@ -1,0 +1,162 @@
+"""Gauges that are worked out when they are asked for: right, cheap, and missing rather than late."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from sqlalchemy import event, update
+from sqlalchemy.exc import OperationalError
+
+from app.clock import now
+from app.metrics import installation
+from app.models import Site
+from app.runtime import Runtime
+from backends.errors import BackendUnavailable
+from tests.callers import Tenant, page, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.metrics.samples import has, key_of, scrape, value
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Iterator[Tenant]:
+    """A tenant with two documents, on the engine that is on disk."""
+    app = make_app(make_settings(tmp_path, search_url=f"tantivy://{tmp_path / 'indexes'}"))
+    tenant = register_tenant(app, "ann@example.com")
+    tenant.index(page(1), page(2))
+    yield tenant
+    close_app(app)
+
+
+def part_of(tenant: Tenant) -> Runtime:
+    part: Runtime = tenant.app.extensions["runtime"]
+    return part
+
+
+def test_documents_indexes_and_disk_are_told(installed: Tenant) -> None:
+    before = scrape(installed.app)
+    installed.index(*(page(number, content=f"word{number} " * 500) for number in range(3, 40)))
+
+    after = scrape(installed.app)
+
+    assert [value(samples, "search_documents") for samples in (before, after)] == [2, 39]
+    sizes = [value(samples, "search_index_bytes", engine="tantivy") for samples in (before, after)]
+    assert 0 < sizes[0] < sizes[1]
+    assert 0 < value(after, "search_disk_free_bytes") <= value(after, "search_disk_bytes")
+    assert value(after, "search_scrape_success", source="database") == 1
+
+
+def test_what_waits_is_told(installed: Tenant) -> None:
+    installed.find("page")
+    installed.find("zeppelin")
+    with part_of(installed).database.write() as session:
+        session.execute(update(Site).values(revision=Site.revision + 1))
+
+    samples = scrape(installed.app)
+
+    assert value(samples, "search_events_waiting") == 2
+    assert value(samples, "search_indexes_behind") == 1
+    part_of(installed).events.flush()
+    assert value(scrape(installed.app), "search_events_waiting") == 0
+
+
+def test_an_engine_that_cannot_tell_its_size_is_left_out(app: Flask) -> None:
+    samples = scrape(app)
+
+    assert not has(samples, "search_index_bytes")
+    assert 0.0 not in [found for (name, _), found in samples.items() if name == "search_scrape_success"]
+
+
+def test_without_a_database_the_rest_is_told(installed: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OperationalError("SELECT", {}, Exception("away"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(part_of(installed).database, "read", refuse)
+        samples = scrape(installed.app)
+
+    assert not has(samples, "search_documents")
+    assert value(samples, "search_scrape_success", source="database") == 0
+    assert key_of("search_scrape_success", {"source": "database"}) in samples
+    assert value(samples, "search_index_bytes", engine="tantivy") > 0
+    assert has(samples, "http_requests_total")
+    assert value(scrape(installed.app), "search_documents") == 2
+
+
+def test_without_an_engine_the_rest_is_told(installed: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise BackendUnavailable
+
+    monkeypatch.setattr(part_of(installed).engines.current, "index_bytes", refuse)
+
+    samples = scrape(installed.app)
+
+    assert not has(samples, "search_index_bytes")
+    assert key_of("search_scrape_success", {"source": "indexes of tantivy"}) in samples
+    assert value(samples, "search_scrape_success", source="indexes of tantivy") == 0
+    assert value(samples, "search_documents") == 2
+
+
+def test_an_engine_that_hangs_is_not_waited_for_and_not_asked_twice(
+    installed: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installation, "PATIENCE_SECONDS", 0.2)
+    goes_on, asked = threading.Event(), []
+
+    def hang() -> int:
+        asked.append(1)
+        assert goes_on.wait(30)
+        return 12
+
+    monkeypatch.setattr(part_of(installed).engines.current, "index_bytes", hang)
+
+    for _ in range(2):
+        samples = scrape(installed.app)
+        assert not has(samples, "search_index_bytes")
+        assert value(samples, "search_documents") == 2
+    assert len(asked) == 1
+    goes_on.set()
+
+
+def test_what_the_last_look_found_is_told(installed: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise BackendUnavailable
+
+    assert not has(scrape(installed.app), "search_dependency_up"), "nobody has looked yet"
+    monkeypatch.setattr(part_of(installed).engines.current, "check", refuse)
+    part_of(installed).health.check()
+
+    samples = scrape(installed.app)
+
+    found = {
+        name: value(samples, "search_dependency_up", dependency=name)
+        for name in ("engine", "database", "disk", "counters")
+    }
+    assert found == {"engine": 0, "database": 1, "disk": 1, "counters": 1}
+    assert key_of("search_dependency_check_seconds", {"dependency": "database"}) in samples
+
+
+def test_the_number_of_queries_does_not_grow_with_the_sites(installed: Tenant) -> None:
+    statements: list[str] = []
+    engine = part_of(installed).database.engine
+    event.listen(engine, "before_cursor_execute", lambda *args: statements.append(args[2]))
+
+    def ask() -> int:
+        statements.clear()
+        scrape(installed.app)
+        return len(statements)
+
+    few = ask()
+    with part_of(installed).database.write() as session:
+        for number in range(200):
+            session.add(
+                Site(
+                    account_id=installed.account_id, name="s", url="https://example.com/", domain="example.com",
+                    engine="tantivy", engine_index=f"none_{number}", created_at=now(), updated_at=now(),
+                )
+            )  # fmt: skip
+
+    assert ask() == few

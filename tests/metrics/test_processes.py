@@ -1,0 +1,98 @@
+"""What processes counted is told while they run and after they have ended, without a file for each that ever ran."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from werkzeug.test import TestResponse
+
+from app.metrics.processes import show_processes
+from app.plans import LIMIT_NAMES
+from tests.callers import Tenant, page
+from tests.metrics.samples import Samples, samples_of, scrape, value
+
+COUNT = """
+import sys
+from app.metrics.processes import show_processes
+from app.plans import QUOTA_REFUSALS
+from app.services.engines import ENGINE_SECONDS
+QUOTA_REFUSALS.labels("keys").inc(int(sys.argv[1]))
+ENGINE_SECONDS.labels("search").observe(0.003)
+print(show_processes().decode())
+"""
+REFUSALS = "search_quota_refusals_total"
+CUSTOMERS = frozenset({"account", "site", "site_id", "key", "index", "email", "domain", "plan"})
+
+
+def run_process(folder: Path, count: int) -> Samples:
+    """A process that counts something, tells what it sees, and ends."""
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT, str(count)],
+        env=environment, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return samples_of(done.stdout)
+
+
+def test_processes_that_have_ended_count_and_leave_one_file_of_a_kind(tmp_path: Path) -> None:
+    seen = [run_process(tmp_path, count) for count in (1, 10, 100)]
+
+    assert [value(samples, "search_quota_refusals_total", quota="keys") for samples in seen] == [1, 11, 111]
+    last = seen[-1]
+    assert value(last, "search_engine_seconds_count", operation="search") == 3
+    assert value(last, "search_engine_seconds_bucket", operation="search", le="0.0025") == 0
+    assert value(last, "search_engine_seconds_bucket", operation="search", le="0.005") == 3
+    assert value(last, "search_engine_seconds_bucket", operation="search", le="+Inf") == 3
+    assert value(last, "search_engine_seconds_sum", operation="search") == pytest.approx(0.009)
+    kinds = [file.name.rpartition("_")[0] for file in tmp_path.glob("*.db")]
+    assert max(map(kinds.count, kinds)) == 2, "that of the last process, and that of all before"
+
+
+def test_the_version_is_told() -> None:
+    ((_, labels),) = [key for key in samples_of(show_processes().decode()) if key[0] == "search_build_info"]
+
+    assert {name for name, _ in labels} == {"version", "python"}
+
+
+def test_what_is_promised_is_there_and_names_no_customer(app: Flask, tenant: Tenant) -> None:
+    tenant.index(page(1))
+    tenant.find("page")
+
+    samples = scrape(app)
+
+    names = {name for name, _ in samples}
+    assert names >= {
+        "search_engine_seconds_bucket", "search_documents", "search_events_waiting", "search_events_lost_total",
+        "search_counter_store_seconds_bucket", "search_quota_refusals_total", "search_source_runs_total",
+        "search_build_info", "search_disk_free_bytes",
+    }  # fmt: skip
+    assert not CUSTOMERS & {label for _, labels in samples for label, _ in labels}
+    assert tenant.email not in str(samples)
+    assert "site_1" not in str(samples)
+
+
+@pytest.mark.parametrize("quota", LIMIT_NAMES)
+def test_what_a_quota_refuses_is_counted_once(app: Flask, tenant: Tenant, quota: str) -> None:
+    tenant.index(page(1))
+    tenant.set_plan("pro", **{quota: 1})
+    app.extensions["runtime"].counters.reset_all()
+    tenant.find("page")
+    before = scrape(app)
+
+    requests: dict[str, Callable[[], TestResponse]] = {
+        "sites": lambda: tenant.browser.post("/sites", json={"name": "Two", "url": "https://two.example.com/"}),
+        "keys": lambda: tenant.browser.post(f"/api/sites/{tenant.site_id}/keys", json={"name": "x", "type": "search"}),
+        "documents": lambda: tenant.private.post("/api/v1/index/bulk", json={"documents": [page(2)]}),
+    }
+    refused = requests.get(quota, lambda: tenant.search.get("/v1/search?q=page"))()
+
+    assert refused.status_code in (403, 429), refused.get_json()
+    after = scrape(app)
+    counted = {name: value(after, REFUSALS, quota=name) - value(before, REFUSALS, quota=name) for name in LIMIT_NAMES}
+    assert counted == {name: float(name == quota) for name in LIMIT_NAMES}

@@ -1,0 +1,37 @@
+"""How much of a limit is used, and from when on that is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.pages.meters import quota_meter, quota_meters
+from app.plans import PlanLimits
+
+
+@pytest.mark.parametrize(
+    ("used", "most", "state", "note"),
+    [
+        (0, 100, "", "Resets."),
+        (79, 100, "", "Resets."),
+        (80, 100, "near", "Nearly used up. Resets."),
+        (99, 100, "near", "Nearly used up. Resets."),
+        (100, 100, "full", "Used up."),
+        (101, 100, "full", "Used up."),
+        (10**9, None, "", "Resets."),
+        (0, 0, "full", "Used up."),
+    ],
+)
+def test_what_runs_out_is_said(used: int, most: int | None, state: str, note: str) -> None:
+    meter = quota_meter("Searches", used, most, full="Used up.", note="Resets.")
+
+    assert (meter.state, meter.note) == (state, note)
+
+
+def test_to_have_all_sites_and_keys_of_a_plan_is_nothing_to_be_warned_of() -> None:
+    limits = PlanLimits(60, 1000, searches_per_day=10, documents=10, keys=2, sites=1)
+
+    meters = quota_meters(limits, searches=10, pages=9, sites=1, keys=2)
+
+    assert [(meter.used, meter.most, meter.state) for meter in meters] == [
+        (10, 10, "full"), (9, 10, "near"), (1, 1, ""), (2, 2, ""),
+    ]  # fmt: skip

@@ -1,0 +1,101 @@
+"""The plans' page: for everybody what there is, for a customer also what they have, and whom to ask for more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from app.pages.plans import ROWS, contact_address
+from app.plans import LIMIT_NAMES
+from tests.callers import Tenant, page, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.pages.people import Person, person_of
+
+
+def cells(person: Person) -> dict[str, list[str]]:
+    """Each row's heading to its cells."""
+    rows = person.page.one("tbody").all("tr")
+    return {row.one("th").text: [cell.text for cell in row.all("td")] for row in rows}
+
+
+def test_everybody_sees_what_every_plan_allows(app: Flask) -> None:
+    person = Person(app)
+    person.go("/plans")
+
+    headings = [heading.text for heading in person.page.one("thead").all("th")]
+    assert headings == ["free", "starter", "pro", "business", "enterprise"]
+    assert cells(person)["Searches per day"] == ["100", "1,000", "10,000", "unlimited", "unlimited"]
+    assert "Your usage" not in person.page.text
+    assert "Create an account" in person.page.text
+
+
+def test_every_limit_has_its_row() -> None:
+    assert {name for name, _ in ROWS} == set(LIMIT_NAMES)
+
+
+def test_a_customer_sees_their_plan_and_usage(tenant: Tenant) -> None:
+    tenant.index(page(1), page(2))
+    tenant.find("page")
+    tenant.set_plan("pro")
+    person = person_of(tenant)
+    person.go("/plans")
+
+    assert "pro Your plan" in [heading.text for heading in person.page.one("thead").all("th")]
+    meters = [meter.text for meter in person.page.all("div", class_="meter")]
+    assert [meter.partition(" of ")[0] for meter in meters] == [
+        "Searches today 1",
+        "Indexed pages 2",
+        "Sites 1",
+        "API keys 3",
+    ]
+    assert "limits of its own" not in person.page.text
+
+
+def test_limits_of_ones_own_are_shown(tenant: Tenant) -> None:
+    tenant.set_plan("pro", documents=77)
+    person = person_of(tenant)
+
+    shown = person.go("/plans").text
+
+    assert "limits of its own" in shown
+    assert "Indexed pages 0 of 77" in shown
+
+
+@pytest.mark.parametrize(
+    ("contact", "said", "address"),
+    [
+        ("", "the operator of this service", ""),
+        ("help@example.com", "help@example.com", "mailto:help@example.com"),
+        ("https://example.com/help", "https://example.com/help", "https://example.com/help"),
+        ("Ann, room 12", "Ann, room 12", ""),
+        ("javascript:alert(1)", "javascript:alert(1)", ""),
+    ],
+)
+def test_whom_to_ask_for_another_is_said(tmp_path: Path, contact: str, said: str, address: str) -> None:
+    assert contact_address(contact) == address
+    app = make_app(make_settings(tmp_path, operator_contact=contact))
+    person = person_of(register_tenant(app, "ann@example.com"))
+
+    shown = person.go("/plans")
+
+    assert f"ask {said}" in shown.text
+    assert (address in [link.attributes.get("href") for link in shown.all("a")]) == bool(address)
+    close_app(app)
+
+
+def test_where_nobody_can_register_it_says_whom_to_ask(tmp_path: Path) -> None:
+    app = make_app(make_settings(tmp_path, registration=False, operator_contact="help@example.com"))
+
+    shown = Person(app).go("/plans")
+
+    assert "Registration is closed. For an account, ask help@example.com." in shown.text
+    close_app(app)
+
+
+def test_the_dashboard_leads_to_it(tenant: Tenant) -> None:
+    person = person_of(tenant)
+    person.go("/dashboard")
+
+    assert person.follow("Plan: pro").one("h1").text == "Plans"

