@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
 from schemas.base import BodySchema, UpdateSchema
-from schemas.fields import Flag, Instant, Text
+from schemas.fields import Flag, Instant, RowNumber, Text
 from schemas.validation.problems import Problem
 
 _LOCAL = re.compile(r"[^\s@\"(),:;<>\[\]\\\x00-\x1f\x7f]{1,64}")
@@ -57,7 +57,7 @@ def _known_password(**kwargs: Any) -> Text:
 class UserSchema(Schema):
     """The person behind an account."""
 
-    id = fields.Integer(required=True)
+    id = RowNumber(required=True)
     name = fields.String(required=True)
     email = fields.String(required=True)
     plan = fields.String(required=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from schemas.base import QuerySchema
-from schemas.fields import Instant, QueryWholeNumber, Text
+from schemas.fields import Instant, QueryWholeNumber, RowNumber, Text
 from schemas.search import MAX_INT64
 
 KINDS = ("site", "search_settings", "key", "source", "member", "invitation", "account")
@@ -51,7 +51,7 @@ class ObjectSchema(Schema):
     kind = fields.String(required=True, metadata={"enum": list(KINDS)})
     id = fields.String(required=True)
     name = fields.String(required=True)
-    site_id = fields.Integer(required=True, allow_none=True, metadata={"description": "The site it is or belongs to."})
+    site_id = RowNumber(required=True, allow_none=True)
 
 
 class ChangeSchema(Schema):
@@ -67,7 +67,7 @@ class ChangeSchema(Schema):
 class AuditEntrySchema(Schema):
     """One change of one thing."""
 
-    id = fields.Integer(required=True)
+    id = RowNumber(required=True)
     created_at = Instant(required=True)
     actor = fields.Nested(ActorSchema, required=True)
     action = fields.String(required=True, metadata={"enum": list(ACTIONS)})
@@ -81,6 +81,4 @@ class AuditLogSchema(Schema):
     entries = fields.List(fields.Nested(AuditEntrySchema), required=True)
     total = fields.Integer(required=True)
     limit = fields.Integer(required=True)
-    next_before = fields.Integer(
-        required=True, allow_none=True, metadata={"description": "`before` of the next page; null at the end."}
-    )
+    next_before = RowNumber(required=True, allow_none=True)

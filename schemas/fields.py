@@ -83,6 +83,8 @@ class WholeNumber(fields.Integer):
         metadata = kwargs.setdefault("metadata", {})
         metadata.setdefault("minimum", low)
         metadata.setdefault("maximum", high)
+        if high > MAX_INTEGER:
+            metadata.setdefault("format", "int64")
         super().__init__(**kwargs)
         self.low = low
         self.high = high
@@ -103,6 +105,13 @@ class WholeNumber(fields.Integer):
 
     def _out_of_range(self) -> ValidationError:
         return ValidationError([Problem(f"must be between {self.low} and {self.high}", "out_of_range")])
+
+
+class RowNumber(fields.Integer):
+    """The number by which a row is known, which may have 64 bits."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(metadata={"format": "int64"}, **kwargs)
 
 
 class QueryWholeNumber(WholeNumber):

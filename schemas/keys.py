@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields
 
 from schemas.base import BodySchema, UpdateSchema
-from schemas.fields import Flag, Instant, Text, WholeNumber
+from schemas.fields import Flag, Instant, RowNumber, Text, WholeNumber
 from schemas.search_settings import ItemList
 from schemas.validation.keys import MAX_ORIGIN_LENGTH, SCOPES, normalize_allowed_origin
 from schemas.validation.problems import Problem
@@ -66,7 +66,7 @@ class KeySchema(Schema):
     """A key, without its token."""
 
     id = fields.String(required=True)
-    site_id = fields.Integer(required=True)
+    site_id = RowNumber(required=True)
     name = fields.String(required=True)
     type = fields.String(required=True, metadata={"enum": list(KEY_TYPES)})
     prefix = fields.String(required=True)

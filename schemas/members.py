@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from schemas.base import BodySchema
-from schemas.fields import Instant, Text
+from schemas.fields import Instant, RowNumber, Text
 
 ROLES = ("owner", "editor", "viewer")
 
@@ -13,7 +13,7 @@ ROLES = ("owner", "editor", "viewer")
 class MemberSchema(Schema):
     """A person with a login."""
 
-    id = fields.Integer(required=True)
+    id = RowNumber(required=True)
     name = fields.String(required=True)
     email = fields.String(required=True)
     role = fields.String(required=True, metadata={"enum": list(ROLES)})

@@ -106,19 +106,16 @@ class SearchBodySchema(BodySchema):
     sort = NamesOrList(
         load_default="",
         allow_none=True,
-        metadata={"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
     )
     facets = NamesOrList(
         load_default="",
         allow_none=True,
-        metadata={"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
     )
     fields_ = NamesOrList(
         data_key="fields",
         attribute="fields",
         load_default="",
         allow_none=True,
-        metadata={"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
     )
     highlight = Flag(load_default=False)
     session_id = Text(load_default=None, max_length=MAX_SESSION_LENGTH, allow_none=True)

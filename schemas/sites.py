@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields
 
 from schemas.base import BodySchema, QuerySchema, UpdateSchema
-from schemas.fields import Flag, Instant, QueryWholeNumber, Text
+from schemas.fields import Flag, Instant, QueryWholeNumber, RowNumber, Text
 from schemas.validation.problems import Problem
 from schemas.validation.sites import domain_of
 
@@ -31,7 +31,7 @@ class SiteUrl(Text):
 class SiteSchema(Schema):
     """A site."""
 
-    id = fields.Integer(required=True)
+    id = RowNumber(required=True)
     name = fields.String(required=True)
     url = fields.String(required=True)
     domain = fields.String(required=True)

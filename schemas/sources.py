@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, post_load
 
 from schemas.base import BodySchema, QuerySchema, UpdateSchema
-from schemas.fields import Instant, QueryFlag, Text, WholeNumber
+from schemas.fields import Instant, QueryFlag, RowNumber, Text, WholeNumber
 from schemas.search_settings import ItemList
 from schemas.sites import SiteUrl
 from schemas.validation.problems import Problem, shown_name
@@ -215,7 +215,7 @@ class SourceSchema(Schema):
     """A source: where pages of a site are. Request headers are never shown."""
 
     id = fields.String(required=True)
-    site_id = fields.Integer(required=True)
+    site_id = RowNumber(required=True)
     kind = fields.String(required=True, metadata={"enum": list(KINDS)})
     url = fields.String(required=True)
     schedule = fields.String(required=True, metadata={"enum": list(SCHEDULES)})

@@ -6,7 +6,7 @@ from marshmallow import Schema, fields
 from marshmallow.validate import OneOf
 
 from schemas.base import LenientBodySchema
-from schemas.fields import Instant, Text, WholeNumber
+from schemas.fields import Instant, RowNumber, Text, WholeNumber
 from schemas.search import MAX_SESSION_LENGTH, QueryText, RemainingQuotaSchema
 from schemas.sources import RunErrorSchema
 
@@ -90,7 +90,7 @@ class FailedSourceSchema(Schema):
     """A source whose newest run failed."""
 
     id = fields.String(required=True)
-    site_id = fields.Integer(required=True)
+    site_id = RowNumber(required=True)
     site_name = fields.String(required=True)
     url = fields.String(required=True)
     error = fields.Nested(RunErrorSchema, required=True, allow_none=True)

@@ -159,9 +159,10 @@ def _certificates(settings: Settings) -> Iterator[Finding]:
         try:
             certificate = look_at(endpoint)
         except NoTls as error:
-            yield Finding(
-                "certificates", "problem", f"{where} shows no certificate: {error}", "Start it, or fix the URL."
-            )
+            # A public address may lead to this machine's own network only from outside.
+            level: Level = "warning" if endpoint.setting.endswith("PUBLIC_URL") else "problem"
+            remedy = "Start the server, or fix the URL."
+            yield Finding("certificates", level, f"{where} shows no certificate: {error}", remedy)
             continue
         end = f"{certificate.ends_at:%Y-%m-%d %H:%M} UTC"
         message = f"The certificate of {where} for {', '.join(certificate.names) or 'nobody'} ends on {end}"

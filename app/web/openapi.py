@@ -23,7 +23,7 @@ from app.web.parsing import StrictParser
 from app.web.policy import OPEN, OperationPolicy, set_policy
 from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema, DocumentsField
 from schemas.errors import ErrorSchema, RateLimitErrorSchema
-from schemas.gateway.searches import MAX_QUERIES, EngineQuerySchema, Queries
+from schemas.gateway.searches import MAX_QUERIES, EngineQuerySchema, FilterField, Queries
 from schemas.search import NamesOrList
 from schemas.search_settings import ItemList
 from schemas.validation.documents import MAX_BATCH
@@ -89,6 +89,26 @@ _HEADERS = {
 }
 _RETRY_HEADER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
 _HEADER_REFERENCES = {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}
+
+
+_TEXT = {"type": "string"}
+_SHARED_SCHEMAS = {
+    "Names": {
+        "description": "Names separated by commas, or a list of them.",
+        "oneOf": [_TEXT, {"type": "array", "items": _TEXT}],
+    },
+    # Not by oneOf: in another oneOf, openapi-generator for TypeScript takes it for an object.
+    "EngineFilterPart": {
+        "description": "An expression, or a list of which one must hold.",
+        "type": ["string", "array"],
+        "items": _TEXT,
+    },
+    "EngineSearchFilter": {
+        "description": "An expression, or a list of which all must hold.",
+        "oneOf": [_TEXT, {"type": "array", "items": {"$ref": "#/components/schemas/EngineFilterPart"}}],
+    },
+}
+"""Parts of schemas with a name of their own, for the sake of generated clients."""
 
 
 class ApiBlueprint(SmorestBlueprint):
@@ -231,10 +251,12 @@ def create_api(app: Flask) -> Api:
     api.init_app(app)
     converter = api.ma_plugin.converter
     converter.add_attribute_function(_batch_property)
-    converter.add_attribute_function(_names_property)
+    converter.add_attribute_function(_shared_property)
     converter.add_attribute_function(_list_property)
     for name, scheme in SECURITY_SCHEMES.items():
         api.spec.components.security_scheme(name, scheme)
+    for name, schema in _SHARED_SCHEMAS.items():
+        api.spec.components.schema(name, schema)
     for name, header in {**_HEADERS, **_RETRY_HEADER}.items():
         api.spec.components.header(name, header, lazy=True)
     for prefix, examples in (("", ERRORS), (GATEWAY_PREFIX, GATEWAY_ERRORS)):
@@ -295,10 +317,9 @@ def _list_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
     return {"type": kind, "items": self.field2property(field.item), "minItems": field.low, "maxItems": field.high}
 
 
-def _names_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
-    if not isinstance(field, NamesOrList):
-        return {}
-    return {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+def _shared_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    name = {NamesOrList: "Names", FilterField: "EngineSearchFilter"}.get(type(field))
+    return {} if name is None else {"$ref": f"#/components/schemas/{name}"}
 
 
 def document() -> dict[str, Any]:
@@ -318,6 +339,9 @@ def _finished(spec: dict[str, Any]) -> dict[str, Any]:
     """The collected document as it is served."""
     spec = deepcopy(spec)
     for item in spec["paths"].values():
+        for parameter in item.get("parameters", ()):
+            if parameter["schema"].get("type") == "integer":
+                parameter["schema"]["format"] = "int64"
         for method, operation in item.items():
             if method != "parameters":
                 _finish_operation(method, operation)

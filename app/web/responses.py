@@ -14,8 +14,15 @@ def json_answer(body: Any, status: int = 200, headers: dict[str, str] | None = N
 
 
 def prefers(req: Request, media_type: str) -> bool:
-    """Whether the client names ``media_type`` and ranks it at least as high as JSON."""
+    """Whether the client names ``media_type`` and ranks it at least as high as JSON, higher if it names that, too.
+
+    Generated clients name all types that an operation has, and read the JSON.
+    """
     accepted = req.accept_mimetypes
-    named = any(kind.partition(";")[0].strip() == media_type for kind, _ in accepted)
-    quality = float(accepted.quality(media_type))
-    return named and quality > 0 and quality >= float(accepted.quality("application/json"))
+    named = {kind.partition(";")[0].strip() for kind, _ in accepted}
+    quality, of_json = float(accepted.quality(media_type)), float(accepted.quality("application/json"))
+    return (
+        media_type in named
+        and quality > 0
+        and (quality > of_json if "application/json" in named else quality >= of_json)
+    )

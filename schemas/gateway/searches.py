@@ -54,11 +54,6 @@ class FilterField(fields.Field[FilterValue]):
 
     default_error_messages = Text.default_error_messages
 
-    def __init__(self, **kwargs: Any):
-        text = {"type": "string"}
-        either = {"oneOf": [text, {"type": "array", "items": text}]}
-        super().__init__(metadata={"oneOf": [text, {"type": "array", "items": either}]}, **kwargs)
-
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> FilterValue:
         text = Text()
         if isinstance(value, str):

@@ -357,7 +357,14 @@ def test_the_lists_are_a_table_to_whoever_asks_for_csv(owner: Tenant) -> None:
         "zero_result_queries,'=1+1,1,0,0.0,",
         "",
     ]
-    assert get("*/*").content_type == get("text/csv;q=0.5, application/json").content_type == "application/json"
+    for accept in (
+        "*/*",
+        "text/csv;q=0.5, application/json",
+        "application/json, text/csv",
+        "text/csv, application/json",
+    ):
+        assert get(accept).content_type == "application/json"
+    assert get("text/csv, */*").mimetype == get("text/csv, application/json;q=0.9").mimetype == "text/csv"
 
 
 class TestOneQuery:

@@ -132,7 +132,7 @@ def _post(browser: requests.Session, server: Server, path: str, body: dict[str, 
 def run(folder: Path, *command: str, **environment: str) -> str:
     """Run a command, which must work; gives what it prints."""
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+        command, cwd=folder, capture_output=True, text=True, timeout=400, check=False,
         env={**os.environ, **environment},
     )  # fmt: skip
     assert done.returncode == 0, f"{' '.join(command[:3])} ended with {done.returncode}:\n{done.stdout}{done.stderr}"

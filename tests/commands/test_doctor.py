@@ -224,7 +224,7 @@ def test_crawls_and_tasks_that_are_stuck_are_told(installation: Tenant) -> None:
 
 
 def test_a_mail_server_is_tried(installation: Tenant) -> None:
-    settings = {"MAIL_FROM": "search@example.com", "PUBLIC_URL": "https://search.example.com"}
+    settings = {"MAIL_FROM": "search@example.com", "PUBLIC_URL": "http://search.example.com"}
     assert examine(installation, **settings, SMTP_URL="smtp://127.0.0.1:1")[1]["mail"]["level"] == "problem"
     with mail_server() as server:
         assert examine(installation, **settings, SMTP_URL=server.url) == (0, {})

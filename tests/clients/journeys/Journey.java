@@ -15,7 +15,6 @@ import com.example.sitesearch.model.Document;
 import com.example.sitesearch.model.KeyCreate;
 import com.example.sitesearch.model.KeyTokenAnswer;
 import com.example.sitesearch.model.SearchBody;
-import com.example.sitesearch.model.SearchBodyFacets;
 import com.example.sitesearch.model.SearchResults;
 import com.example.sitesearch.model.Site;
 import com.example.sitesearch.model.SiteCreate;
@@ -70,7 +69,7 @@ public class Journey {
         check(found.getHits().size() == 1 && found.getHits().get(0).getId().equals("hours"), found);
         check(found.getHits().get(0).getAdditionalProperty("section").equals("visit"), found);
         check(found.getFacetDistribution().get("section").get("visit") == 1, found);
-        SearchBody body = new SearchBody().q("hours").facets(new SearchBodyFacets(List.of("section")));
+        SearchBody body = new SearchBody().q("hours").facets(List.of("section"));
         check(visitor.searchByBody(body).getResults().getHits().size() == 2, body);
 
         Analytics analytics = new AnalyticsApi(server).showAnalytics("7d", site.getId(), null);

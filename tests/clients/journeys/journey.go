@@ -42,12 +42,12 @@ func main() {
 	newKey := sitesearch.NewKeyCreate("Search page")
 	newKey.SetType("search")
 	made := must(client.KeysAPI.CreateKey(server, site.Id).KeyCreate(*newKey).Execute())
-	check(made.Key.Type == "search" && !made.Key.ExpiresAt.IsSet() || made.Key.ExpiresAt.Get() == nil, made)
+	check(made.Key.Type == "search" && made.Key.ExpiresAt.Get() == nil, made)
 	visitor := context.WithValue(context.Background(), sitesearch.ContextAccessToken, made.ApiKey)
 
-	hours := *sitesearch.NewDocument("We open at nine.", "hours", "Opening hours", "/hours")
+	hours := *sitesearch.NewDocument("hours", "Opening hours", "We open at nine.", "/hours")
 	hours.AdditionalProperties = map[string]any{"section": "visit"}
-	news := *sitesearch.NewDocument("New opening hours.", "news", "News", "/news")
+	news := *sitesearch.NewDocument("news", "News", "New opening hours.", "/news")
 	bulk := sitesearch.NewBulk([]sitesearch.Document{hours, news})
 	bulk.SetSiteId(site.Id)
 	indexed := must(client.DocumentsAPI.IndexDocuments(server).Bulk(*bulk).Execute())
@@ -57,10 +57,10 @@ func main() {
 	found := must(search.Execute()).Results
 	check(len(found.Hits) == 1 && found.Hits[0].Id == "hours", found)
 	check(found.Hits[0].AdditionalProperties["section"] == "visit", found)
-	check(found.Matched == "corrected" && (*found.FacetDistribution)["section"]["visit"] == 1, found)
+	check(found.Matched == "corrected" && found.FacetDistribution["section"]["visit"] == 1, found)
 	body := sitesearch.NewSearchBody("hours")
 	facets := []string{"section"}
-	body.SetFacets(sitesearch.SearchBodyFacets{ArrayOfString: &facets})
+	body.SetFacets(sitesearch.Names{ArrayOfString: &facets})
 	byBody := must(client.SearchAPI.SearchByBody(visitor).SearchBody(*body).Execute()).Results
 	check(len(byBody.Hits) == 2, byBody)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from site_search import (
     AnalyticsApi,
@@ -15,13 +17,24 @@ from site_search import (
     Error,
     KeyCreate,
     KeysApi,
+    Names,
     SearchApi,
     SearchBody,
-    SearchBodyFacets,
     SiteCreate,
     SitesApi,
 )
-from site_search.exceptions import BadRequestException, NotFoundException
+from site_search.exceptions import ApiException, BadRequestException, NotFoundException
+
+
+def refusal(kind: type[ApiException], call: Callable[..., Any], *args: Any, **kwargs: Any) -> Error:
+    """The body of the error that a call must end with."""
+    try:
+        call(*args, **kwargs)
+    except kind as error:
+        if isinstance(error.data, Error):
+            return error.data
+        raise
+    raise AssertionError("it was not refused")
 
 
 def main(base_url: str, private_token: str) -> None:
@@ -44,28 +57,19 @@ def main(base_url: str, private_token: str) -> None:
     assert (hit.id, hit.additional_properties["section"]) == ("hours", "visit")
     assert found.results.matched == "corrected"
     assert found.results.facet_distribution == {"section": {"visit": 1}}
-    by_body = visitor.search_by_body(SearchBody(q="hours", facets=SearchBodyFacets(["section"])))
+    by_body = visitor.search_by_body(SearchBody(q="hours", facets=Names(["section"])))
     assert sorted(hit.id for hit in by_body.results.hits) == ["hours", "news"]
 
     analytics = AnalyticsApi(server).show_analytics(period="7d", site_id=site.id)
     assert len(analytics.series) == 7
     assert analytics.previous.click_through_rate is None
 
-    try:
-        visitor.search("hours", filters="section visit")
-    except BadRequestException as error:
-        assert isinstance(error.data, Error)
-        assert (error.data.error, error.data.details[0].position) == ("invalid_filter", 8)
-    else:
-        raise AssertionError("a broken filter was taken")
+    broken = refusal(BadRequestException, visitor.search, "hours", filters="section visit")
+    assert (broken.error, broken.details[0].position) == ("invalid_filter", 8)
 
     assert documents.delete_document(site_id=site.id, destroy=Destroy(id="hours")).deleted == 1
-    try:
-        documents.delete_document(site_id=site.id, destroy=Destroy(id="hours"))
-    except NotFoundException as error:
-        assert error.data.error == "document_not_found"
-    else:
-        raise AssertionError("a document was removed twice")
+    again = refusal(NotFoundException, documents.delete_document, site_id=site.id, destroy=Destroy(id="hours"))
+    assert again.error == "document_not_found"
     assert SitesApi(server).delete_site(site.id).success
     sys.stdout.write("done\n")
 
