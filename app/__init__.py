@@ -17,8 +17,10 @@ from app.gateway import views as gateway_views
 from app.jobs import Jobs
 from app.metrics import views as metrics
 from app.runtime import attach, create_runtime
+from app.services.audit_log.recording import watch
 from app.storage import common_clock
 from app.web import compression, error_handlers, headers, openapi, request_checks, url_converters
+from app.web.actors import find_actor
 
 
 def create_app(settings: Settings | None = None, *, background: bool = True) -> Flask:
@@ -55,6 +57,7 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
     )
     part = create_runtime(settings, background=background)
     attach(app, part)
+    watch(part.database, find_actor)
     if background:
         common_clock.follow(part.database)
     error_handlers.register(app)

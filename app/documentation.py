@@ -16,8 +16,8 @@ README = "readme"
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
-        "start", "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "api", REFERENCE,
-        "clients", "gateway", "limits", "errors", "changelog",
+        "start", "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "members", "api",
+        REFERENCE, "clients", "gateway", "limits", "errors", "changelog",
     ),
     "Operating it": (
         README, "operations", "deployment", "upgrading", "engines", "architecture", "contributing", "benchmarks",

@@ -36,6 +36,8 @@ class ErrorCode(StrEnum):
     SITE_LIMIT_REACHED = "site_limit_reached"
     SOURCE_LIMIT_REACHED = "source_limit_reached"
     DOCUMENT_LIMIT_REACHED = "document_limit_reached"
+    MEMBER_LIMIT_REACHED = "member_limit_reached"
+    LAST_OWNER = "last_owner"
     PASSWORD_INCORRECT = "password_incorrect"
     CSRF_FAILED = "csrf_failed"
     SITE_NOT_FOUND = "site_not_found"
@@ -44,6 +46,8 @@ class ErrorCode(StrEnum):
     SOURCE_NOT_FOUND = "source_not_found"
     RUN_NOT_FOUND = "run_not_found"
     SYNC_NOT_FOUND = "sync_not_found"
+    MEMBER_NOT_FOUND = "member_not_found"
+    INVITATION_NOT_FOUND = "invitation_not_found"
     INDEX_NOT_FOUND = "index_not_found"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
@@ -80,6 +84,8 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.SITE_LIMIT_REACHED: 403,
     ErrorCode.SOURCE_LIMIT_REACHED: 403,
     ErrorCode.DOCUMENT_LIMIT_REACHED: 403,
+    ErrorCode.MEMBER_LIMIT_REACHED: 403,
+    ErrorCode.LAST_OWNER: 403,
     ErrorCode.PASSWORD_INCORRECT: 403,
     ErrorCode.CSRF_FAILED: 403,
     ErrorCode.SITE_NOT_FOUND: 404,
@@ -88,6 +94,8 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.SOURCE_NOT_FOUND: 404,
     ErrorCode.RUN_NOT_FOUND: 404,
     ErrorCode.SYNC_NOT_FOUND: 404,
+    ErrorCode.MEMBER_NOT_FOUND: 404,
+    ErrorCode.INVITATION_NOT_FOUND: 404,
     ErrorCode.INDEX_NOT_FOUND: 404,
     ErrorCode.NOT_FOUND: 404,
     ErrorCode.METHOD_NOT_ALLOWED: 405,

@@ -19,9 +19,11 @@ from app.models import Site
 from app.runtime import Runtime
 from app.services import outbox, password_resets
 from app.services.access import sessions
+from app.services.audit_log.entries import delete_old_entries
 from app.services.crawling.worker_process import WorkerProcess
 from app.services.daily_usage import delete_old_copies
 from app.services.indexing.indexer import lagging_sites
+from app.services.invitations import delete_expired_invitations
 from app.services.mail.digests import Digests
 from app.services.mail.quota_warnings import warn_owners
 from app.services.sources.runs import count_waiting
@@ -258,5 +260,7 @@ class Jobs:
     def _delete_sessions(self) -> None:
         with self._part.database.write() as session:
             sessions.delete_expired_sessions(session)
+            delete_expired_invitations(session)
+            delete_old_entries(session)
             password_resets.delete_expired_resets(session)
             delete_old_copies(session)

@@ -17,7 +17,10 @@ ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 PREFIXES = {"public": "svc_pub_", "search": "svc_srch_", "private": "svc_prv_"}
 _RANDOM_LENGTH = 32
 _CHECKSUM_LENGTH = 6
+_INVITATION_PREFIX = "svc_inv_"
+_INVITATION_LENGTH = 43
 _KEY_ID = re.compile(r"key_[A-Z2-7]{10}", re.ASCII)
+_INVITATION = re.compile(r"svc_inv_[0-9A-Za-z]{43}", re.ASCII)
 _TOKEN = re.compile(r"svc_(?:pub|srch|prv)_[0-9A-Za-z]{38}", re.ASCII)
 
 
@@ -28,6 +31,16 @@ def _checksum(text: str) -> str:
         value, remainder = divmod(value, 62)
         digits = ALPHABET[remainder] + digits
     return digits
+
+
+def make_invitation_token() -> str:
+    """A new token for the link of an invitation. Its prefix keeps it out of logs, where paths of requests stand."""
+    return _INVITATION_PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(_INVITATION_LENGTH))
+
+
+def is_invitation_token(text: str) -> bool:
+    """Tell whether ``text`` could be such a token; what could not is not worth a query."""
+    return _INVITATION.fullmatch(text) is not None
 
 
 def make_token(key_type: str) -> str:

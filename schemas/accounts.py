@@ -43,7 +43,8 @@ class Email(Text):
         return email
 
 
-def _new_password(**kwargs: Any) -> Text:
+def chosen_password(**kwargs: Any) -> Text:
+    """A password that somebody chooses."""
     metadata = {"format": "password", **kwargs.pop("metadata", {})}
     return Text(min_length=MIN_PASSWORD_LENGTH, max_length=MAX_PASSWORD_LENGTH, metadata=metadata, **kwargs)
 
@@ -68,7 +69,7 @@ class RegisterSchema(BodySchema):
 
     name = Text(required=True, trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
     email = Email(required=True, metadata={"title": "E-mail"})
-    password = _new_password(required=True, metadata={"title": "Password"})
+    password = chosen_password(required=True, metadata={"title": "Password"})
 
 
 class LoginSchema(BodySchema):
@@ -90,7 +91,7 @@ class PasswordResetSchema(BodySchema):
     """A new password, and the token of the link that allows it."""
 
     token = Text(required=True, max_length=100)
-    new_password = _new_password(required=True, metadata={"title": "New password"})
+    new_password = chosen_password(required=True, metadata={"title": "New password"})
 
 
 class LoginAnswerSchema(Schema):
@@ -107,7 +108,7 @@ class ProfileUpdateSchema(UpdateSchema):
     name = Text(trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
     email = Email(metadata={"title": "E-mail"})
     current_password = _known_password(metadata={"title": "Current password"})
-    new_password = _new_password(metadata={"title": "New password"})
+    new_password = chosen_password(metadata={"title": "New password"})
     weekly_digest = Flag(
         metadata={
             "title": "Weekly digest",

@@ -145,6 +145,28 @@ def register_tenant(app: Flask, email: str) -> Tenant:
     return tenant
 
 
+def add_member(tenant: Tenant, email: str, role: str) -> Browser:
+    """Invite somebody, who accepts; gives their browser."""
+    invited = tenant.browser.post("/api/invitations", json={"email": email, "role": role})
+    assert invited.status_code == 201, invited.get_json()
+    return accept_invitation(tenant.app, invited.get_json()["url"])
+
+
+def accept_invitation(app: Flask, url: str, name: str = "Somebody else") -> Browser:
+    """Follow an invitation's link and become a member; gives the browser."""
+    client = app.test_client()
+    path = url.removeprefix("http://localhost")
+    response = client.post(path, json={"name": name, "password": PASSWORD})
+    assert response.status_code == 201, response.get_json()
+    return Browser(client, response.get_json()["csrf_token"])
+
+
+def member_id(tenant: Tenant, email: str) -> int:
+    """The id of the account's member with this e-mail."""
+    members = tenant.browser.get("/api/members").get_json()["members"]
+    return int(next(member["id"] for member in members if member["email"] == email))
+
+
 def page(number: int | str = 1, **fields: Any) -> dict[str, Any]:
     """A valid document."""
     return {

@@ -7,6 +7,7 @@ from flask_smorest import Api
 from app.api import (
     accounts,
     analytics,
+    audit_log,
     clicks,
     client_info,
     dashboard,
@@ -14,7 +15,9 @@ from app.api import (
     health,
     imports,
     inbox,
+    invitations,
     keys,
+    members,
     profile,
     search,
     search_settings,
@@ -42,6 +45,9 @@ BLUEPRINTS = (
     sources.blp,
     dashboard.blp,
     profile.blp,
+    members.blp,
+    invitations.blp,
+    audit_log.blp,
     accounts.blp,
     health.blp,
 )

@@ -8,6 +8,7 @@ from flask import Response, request
 
 from app.api.views import user_answer
 from app.errors import ErrorCode
+from app.models import Member
 from app.web.logins import cookie_header, log_in, log_out, register
 from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
@@ -25,7 +26,7 @@ blp = ApiBlueprint("accounts", __name__, description="Registration and login.")
 @blp.response(201, LoginAnswerSchema)
 def register_account(fields: dict[str, Any]) -> Response:
     """Create an account and log in."""
-    return _logged_in(*register(**fields), status=201)
+    return logged_in(*register(**fields), status=201)
 
 
 @blp.route("/login", methods=["POST"])
@@ -34,7 +35,7 @@ def register_account(fields: dict[str, Any]) -> Response:
 @blp.response(200, LoginAnswerSchema)
 def login(fields: dict[str, Any]) -> Response:
     """Log in and set the session cookie."""
-    return _logged_in(*log_in(**fields), status=200)
+    return logged_in(*log_in(**fields), status=200)
 
 
 @blp.route("/logout", methods=["POST"])
@@ -49,9 +50,10 @@ def logout(nothing: dict[str, Any]) -> Response:
     return response
 
 
-def _logged_in(account: Any, csrf_token: str, cookie: str, *, status: int) -> Response:
-    user = UserSchema().dump(user_answer(account))
-    response = json_answer({"success": True, "user": user, "csrf_token": csrf_token}, status)
+def logged_in(user: Member, csrf_token: str, cookie: str, *, status: int) -> Response:
+    """The answer that starts a session."""
+    shown = UserSchema().dump(user_answer(user))
+    response = json_answer({"success": True, "user": shown, "csrf_token": csrf_token}, status)
     response.headers.add("Set-Cookie", cookie_header(request, cookie))
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -7,6 +7,7 @@ from typing import Any
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services.access import keys
+from app.services.access.roles import Role
 from app.web import actions
 from app.web.auth import MANAGING
 from app.web.forms import key_form
@@ -62,7 +63,7 @@ def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], in
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["GET"])
-@blp.operation("showKey", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS)
+@blp.operation("showKey", OperationPolicy(MANAGING, Scope.KEYS, role=Role.EDITOR), errors=_ERRORS)
 @blp.response(200, KeyShowSchema)
 def show_key(site_id: int, key_id: str) -> dict[str, Any]:
     """Get a key, without its token."""
@@ -72,7 +73,7 @@ def show_key(site_id: int, key_id: str) -> dict[str, Any]:
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/edit", methods=["GET"])
-@blp.operation("showKeyEditForm", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS)
+@blp.operation("showKeyEditForm", OperationPolicy(MANAGING, Scope.KEYS, role=Role.EDITOR), errors=_ERRORS)
 @blp.response(200, KeyFormAnswerSchema)
 def show_edit_form(site_id: int, key_id: str) -> dict[str, Any]:
     """Get the form for editing a key, filled in."""

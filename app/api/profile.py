@@ -9,8 +9,9 @@ from flask import request
 from app.api.views import user_answer
 from app.errors import ErrorCode
 from app.runtime import runtime
-from app.services.sites import get_account
+from app.services.access.roles import Role
 from app.web.actions import delete_account as delete_own_account
+from app.web.actions import get_user
 from app.web.actions import update_profile as update_own_profile
 from app.web.auth import MANAGING
 from app.web.forms import profile_form
@@ -33,14 +34,14 @@ def show_edit_form() -> dict[str, Any]:
     """Get the form for editing the profile, filled in."""
     caller = current_caller()
     with runtime().database.read() as session:
-        account = get_account(session, caller.account.id)
-    return {"form": profile_form(caller, account), "user": user_answer(account)}
+        user = get_user(session, caller)
+    return {"form": profile_form(caller, user), "user": user_answer(user)}
 
 
 @blp.route("/profile", methods=["PUT"])
 @blp.operation(
     "updateProfile",
-    OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True),
+    OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.VIEWER),
     errors=(ErrorCode.PASSWORD_INCORRECT,),
     body=True,
 )
@@ -54,7 +55,7 @@ def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
 @blp.route("/profile", methods=["DELETE"])
 @blp.operation(
     "deleteAccount",
-    OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True),
+    OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
     errors=(ErrorCode.PASSWORD_INCORRECT,),
     body=True,
 )

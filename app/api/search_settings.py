@@ -7,6 +7,7 @@ from typing import Any
 
 from app.errors import ErrorCode
 from app.runtime import runtime
+from app.services.access.roles import Role
 from app.services.search_preview import QueryPreview
 from app.services.search_settings import shown_settings
 from app.services.sites import get_site
@@ -35,7 +36,11 @@ PATH = "/sites/<int(signed=True):site_id>/search-settings"
 
 
 @blp.route(PATH, methods=["GET"])
-@blp.operation("showSearchSettings", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation(
+    "showSearchSettings",
+    OperationPolicy(MANAGING, Scope.SITES, role=Role.EDITOR),
+    errors=(ErrorCode.SITE_NOT_FOUND,),
+)
 @blp.response(200, SearchSettingsAnswerSchema)
 def show_search_settings(site_id: int) -> dict[str, Any]:
     """Get the settings, with defaults filled in."""

@@ -8,6 +8,7 @@ from app.api.views import site_answer
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services import sites
+from app.services.access.roles import Role
 from app.web import actions
 from app.web.auth import MANAGING
 from app.web.forms import site_form
@@ -58,7 +59,7 @@ def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, 
 
 
 @blp.route("/sites/create", methods=["GET"])
-@blp.operation("showSiteCreateForm", OperationPolicy(MANAGING, Scope.SITES, whole_account=True))
+@blp.operation("showSiteCreateForm", OperationPolicy(MANAGING, Scope.SITES, whole_account=True, role=Role.EDITOR))
 @blp.response(200, FormAnswerSchema)
 def show_create_form() -> dict[str, Any]:
     """Get the form for creating a site."""
@@ -76,7 +77,9 @@ def show_site(site_id: int) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>/edit", methods=["GET"])
-@blp.operation("showSiteEditForm", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation(
+    "showSiteEditForm", OperationPolicy(MANAGING, Scope.SITES, role=Role.EDITOR), errors=(ErrorCode.SITE_NOT_FOUND,)
+)
 @blp.response(200, SiteFormAnswerSchema)
 def show_edit_form(site_id: int) -> dict[str, Any]:
     """Get the form for editing a site, filled in."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.models import Account, Site
+from app.models import Member, Site
 from app.web.auth import Caller
 
 
@@ -24,12 +24,12 @@ def site_answer(site: Site, caller: Caller) -> dict[str, Any]:
     }
 
 
-def user_answer(account: Account) -> dict[str, Any]:
-    """An account's user as answers show them."""
+def user_answer(user: Member) -> dict[str, Any]:
+    """The caller's user as answers show them: a member, with the account's id, plan, and age."""
     return {
-        "id": account.id,
-        "name": account.name,
-        "email": account.email,
-        "plan": account.plan,
-        "created_at": account.created_at,
+        "id": user.account.id,
+        "name": user.name,
+        "email": user.email,
+        "plan": user.account.plan,
+        "created_at": user.account.created_at,
     }

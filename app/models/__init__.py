@@ -1,6 +1,7 @@
 """The tables, without queries."""
 
-from app.models.accounts import Account, DepartureReason, Session
+from app.models.accounts import Account, DepartureReason
+from app.models.audit_log import AuditEntry
 from app.models.base import Base
 from app.models.documents import API_SOURCE, StoredDocument, Sync
 from app.models.events import (
@@ -19,6 +20,7 @@ from app.models.events import (
 from app.models.inbox import IgnoredQuery
 from app.models.keys import EngineCredential, Key
 from app.models.mail import Mail, PasswordReset, QuotaWarning
+from app.models.members import Invitation, Member, Session
 from app.models.sites import EngineTask, Site
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
 from app.models.usage import UsageDay
@@ -26,6 +28,7 @@ from app.models.usage import UsageDay
 __all__ = [
     "API_SOURCE",
     "Account",
+    "AuditEntry",
     "Base",
     "ClickDay",
     "CrawlHost",
@@ -35,8 +38,10 @@ __all__ = [
     "EventJournal",
     "EventRemoval",
     "IgnoredQuery",
+    "Invitation",
     "Key",
     "Mail",
+    "Member",
     "PasswordReset",
     "QueryDay",
     "QueryVisit",

@@ -1,18 +1,18 @@
-"""Accounts (the tenants) and their sessions."""
+"""Accounts: the tenants."""
 
 from __future__ import annotations
 
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import JSON, Date, ForeignKey, Index, String, true
-from sqlalchemy.orm import Mapped, mapped_column, relationship
+from sqlalchemy import JSON, Date, String, true
+from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
 
 
 class Account(Base):
-    """A customer. Sites, keys and quotas belong to it."""
+    """A customer. Sites, keys and quotas belong to it; its name and e-mail are those of its first owner."""
 
     __tablename__ = "accounts"
     __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012 - ids are never reused
@@ -22,7 +22,8 @@ class Account(Base):
     email: Mapped[str] = mapped_column(String(254))
     email_key: Mapped[str] = mapped_column(String(254), unique=True)
     """The e-mail trimmed and case-folded: what is compared."""
-    password_hash: Mapped[str] = mapped_column(String(255))
+    password_hash: Mapped[str] = mapped_column(String(255), default="")
+    """Empty: members have the passwords. Processes of the version before still name it while they are replaced."""
     plan: Mapped[str] = mapped_column(String(32))
     limit_overrides: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
     """Limit name to a number, or null for unlimited; what is absent follows the plan."""
@@ -31,24 +32,6 @@ class Account(Base):
     """Whether its owner wants a mail each week about what found nothing."""
     digest_week: Mapped[date | None] = mapped_column(Date)
     """The Monday of the last week whose digest was seen to, sent or not worth a mail."""
-
-    sessions: Mapped[list[Session]] = relationship(back_populates="account", passive_deletes=True)
-
-
-class Session(Base):
-    """A person's login. The row is the session: deleting it ends it."""
-
-    __tablename__ = "sessions"
-    __table_args__ = (Index(None, "account_id"), Index(None, "expires_at"))
-
-    token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
-    account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
-    csrf_token: Mapped[str] = mapped_column(String(64))
-    created_at: Mapped[datetime]
-    seen_at: Mapped[datetime]
-    expires_at: Mapped[datetime]
-
-    account: Mapped[Account] = relationship(back_populates="sessions", lazy="joined")
 
 
 class DepartureReason(Base):

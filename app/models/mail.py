@@ -39,13 +39,13 @@ class Mail(Base):
 
 
 class PasswordReset(Base):
-    """A link that sets a new password, once."""
+    """A link that sets a member's new password, once."""
 
     __tablename__ = "password_resets"
-    __table_args__ = (Index(None, "account_id"), Index(None, "expires_at"))
+    __table_args__ = (Index(None, "member_id"), Index(None, "expires_at"))
 
     token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
-    account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
+    member_id: Mapped[int] = mapped_column(BigId, ForeignKey("members.id", ondelete="CASCADE"))
     expires_at: Mapped[datetime]
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flask import Flask
 from flask_smorest import Api
 
 from app.pages import (
     accounts,
+    audit_log,
     dashboard,
     digests,
     documents,
     errors,
     home,
     imports,
+    invitations,
     keys,
     layout,
+    members,
     passwords,
     plans,
     search_settings,
@@ -27,6 +32,7 @@ from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
 from app.pages.sources import views as sources
+from app.services.access.roles import Role
 from app.services.mail import unsubscribing
 from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
@@ -40,6 +46,17 @@ PAGES: dict[str, View] = {
     "profile.show_edit_form": accounts.show_profile,
     "profile.update_profile": accounts.update_profile,
     "profile.delete_account": accounts.delete_account,
+    "members.list_members": members.list_members,
+    "members.show_member": members.show_member,
+    "members.update_member": members.update_member,
+    "members.remove_member": members.remove_member,
+    "invitations.list_invitations": members.to_members,
+    "invitations.create_invitation": members.create_invitation,
+    "invitations.renew_invitation": members.renew_invitation,
+    "invitations.revoke_invitation": members.revoke_invitation,
+    "invitations.show_invitation": invitations.show_invitation,
+    "invitations.accept_invitation": invitations.accept_invitation,
+    "audit-log.list_entries": audit_log.show_log,
     "dashboard.show_dashboard": dashboard.show_dashboard,
     "analytics.show_analytics": overview.show_analytics,
     "analytics.show_query_analytics": queries.show_query,
@@ -80,11 +97,13 @@ PAGES: dict[str, View] = {
 
 _PAGE = OperationPolicy(has_page=True)
 _GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
+_ENTRANCE = OperationPolicy(opens_session=True, has_page=True)
 _DOCUMENTS = OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True)
 _ANALYTICS = OperationPolicy(MANAGING, Scope.ANALYTICS)
 _SETTINGS = OperationPolicy(MANAGING, Scope.SITES, has_page=True)
+_DOCUMENT_FORM = replace(_DOCUMENTS, role=Role.EDITOR)
+_SETTINGS_FORM = replace(_SETTINGS, role=Role.EDITOR)
 _PREVIEW = OperationPolicy(MANAGING, Scope.SEARCH, has_page=True, searches=True, charges_search=charges_search)
-_ENTRANCE = OperationPolicy(opens_session=True, has_page=True)
 
 _INBOX = "/sites/<int(signed=True):site_id>/inbox"
 _SOURCES = "/sites/<int(signed=True):site_id>/sources"
@@ -98,9 +117,9 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/password/reset", "pages.show_reset", passwords.show_reset, _PAGE),
     (unsubscribing.PATH, "pages.show_unsubscribe", digests.show_unsubscribe, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
-    (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENTS),
-    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENTS),
-    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _DOCUMENTS),
+    (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENT_FORM),
+    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENT_FORM),
+    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _DOCUMENT_FORM),
     ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _DOCUMENTS),
     (
         "/sites/<int(signed=True):site_id>/documents/export",
@@ -108,9 +127,15 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
         documents.export_documents,
         OperationPolicy(MANAGING, Scope.DOCUMENTS),
     ),
+    (
+        "/audit-log/export",
+        "pages.export_audit_log",
+        audit_log.export_log,
+        OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
+    ),
     ("/analytics/export", "pages.export_analytics", export.export_analytics, _ANALYTICS),
-    (_INBOX + "/synonym", "pages.show_synonym_remedy", remedies.show_synonym_remedy, _SETTINGS),
-    (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _SETTINGS),
+    (_INBOX + "/synonym", "pages.show_synonym_remedy", remedies.show_synonym_remedy, _SETTINGS_FORM),
+    (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _SETTINGS_FORM),
     ("/docs", "pages.show_docs", show_docs, _GUIDE),
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
     ("/docs/reference/<string:name>", "pages.show_docs_reference", show_docs_reference, _GUIDE),

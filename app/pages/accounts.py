@@ -7,13 +7,12 @@ from typing import Any
 from flask import Response, g, request
 
 from app.errors import ApiError
-from app.models import Account
+from app.models import Member
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.pages.redirects import local_path, see_other
 from app.runtime import runtime
-from app.services.sites import get_account
 from app.web import actions
 from app.web.logins import cookie_header, log_in, log_out, register
 from app.web.request_checks import current_caller
@@ -75,14 +74,14 @@ def show_profile() -> str:
 
 def _profile(error: ApiError | None = None) -> str:
     with runtime().database.read() as session:
-        account = get_account(session, current_caller().account.id)
-    parts = _profile_parts(account, error if request.form else None)
-    return render("profile.html", account=account, sends_mail=runtime().settings.sends_mail, **parts)
+        user = actions.get_user(session, current_caller())
+    parts = _profile_parts(user, error if request.form else None)
+    return render("profile.html", user=user, account=user.account, sends_mail=runtime().settings.sends_mail, **parts)
 
 
-def _profile_parts(account: Account, error: ApiError | None) -> dict[str, Any]:
+def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
     """The page's forms; an error belongs to the one that was sent."""
-    values = {"name": account.name, "email": account.email, "weekly_digest": account.weekly_digest}
+    values = {"name": user.name, "email": user.email, "weekly_digest": user.account.weekly_digest}
     marks = {"delete": "reason", "password": "new_password", "mails": "weekly_digest"}
     sent = next((form for form, field in marks.items() if field in request.form), "details")
     forms: dict[str, Any] = {

@@ -36,6 +36,10 @@ NOTICES = {
     "exposure-dismissed": "Notice dismissed. It returns if the key is in a web page after you rotate it.",
     "profile-updated": "Profile saved.",
     "password-changed": "Password changed. Your other sessions were logged out.",
+    "role-changed": "Role changed. It takes effect immediately.",
+    "member-removed": "Member removed and logged out.",
+    "invitation-revoked": "Invitation revoked. Its link no longer works.",
+    "invitation-accepted": "Welcome. You are a member of this account now.",
     "reset-requested": "If there is an account with this e-mail, a mail with a link is on its way. "
     "The link works once, for 30 minutes.",
     "password-reset": "Password changed. All your sessions were logged out. Log in with the new password.",

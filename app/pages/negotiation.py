@@ -10,8 +10,8 @@ from typing import Any
 from flask import Flask, Response, request
 
 from app.web.auth import bearer_token
-from app.web.policy import policies, policy_of, set_policy
-from app.web.request_checks import FORM_TYPES, SAFE_METHODS
+from app.web.policy import SAFE_METHODS, policies, policy_of, set_policy
+from app.web.request_checks import FORM_TYPES
 
 View = Callable[..., Any]
 

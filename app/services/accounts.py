@@ -7,30 +7,25 @@ from typing import Any
 from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError
 from sqlalchemy import delete, select
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.errors import ApiError, ErrorCode, field_error
-from app.models import Account, DepartureReason, Key, PasswordReset, Site
+from app.errors import ApiError, ErrorCode
+from app.models import Account, DepartureReason, Key, Member, PasswordReset, Site
+from app.services.access.roles import Role
 from app.services.access.sessions import end_other_sessions
+from app.services.members import add_member, email_key, first_owner, flush_email, follow_first_owner, get_member
 from app.services.sites import get_account, lock_keys, remove_site
 from app.storage.database import ROW_LOCK
-from backends.text import normalized
 
 _hasher = PasswordHasher()
 _NO_ACCOUNT_HASH = _hasher.hash("no account has this password")
 """Verified against when the e-mail is unknown, so that both cases take alike."""
 
 
-def email_key(email: str) -> str:
-    """What e-mails are compared by: trimmed, without case."""
-    return normalized("NFC", email.strip()).casefold()
-
-
 def find_account(session: Session, email: str) -> Account | None:
-    """The account with this e-mail."""
-    return session.scalar(select(Account).where(Account.email_key == email_key(email)))
+    """The account of the member with this e-mail."""
+    return session.scalar(select(Account).join(Member).where(Member.email_key == email_key(email)))
 
 
 def hash_password(password: str) -> str:
@@ -38,17 +33,26 @@ def hash_password(password: str) -> str:
     return _hasher.hash(password)
 
 
-def check_password(account: Account | None, password: str) -> bool:
-    """Tell whether ``password`` is the account's; as slow for no account. Call it outside a transaction."""
+def check_password(member: Member | None, password: str) -> bool:
+    """Tell whether ``password`` is the member's; as slow for no member. Call it outside a transaction."""
     try:
-        matches = _hasher.verify(_NO_ACCOUNT_HASH if account is None else account.password_hash, password)
+        matches = _hasher.verify(_NO_ACCOUNT_HASH if member is None else member.password_hash, password)
     except VerificationError:
         return False
-    return matches and account is not None
+    return matches and member is not None
 
 
 def create_account(session: Session, *, name: str, email: str, password_hash: str, plan: str) -> Account:
-    """Add an account.
+    """Add an account with its first owner.
+
+    Raises:
+        ApiError: 400 if the e-mail is taken.
+    """
+    return create_owner(session, name=name, email=email, password_hash=password_hash, plan=plan).account
+
+
+def create_owner(session: Session, *, name: str, email: str, password_hash: str, plan: str) -> Member:
+    """The same; gives the owner.
 
     Raises:
         ApiError: 400 if the e-mail is taken.
@@ -57,41 +61,51 @@ def create_account(session: Session, *, name: str, email: str, password_hash: st
         name=name,
         email=email.strip(),
         email_key=email_key(email),
-        password_hash=password_hash,
         plan=plan,
         limit_overrides={},
         created_at=now(),
     )
     session.add(account)
-    _flush_email(session)
-    return account
+    flush_email(session)
+    return add_member(session, account, name=name, email=email, password_hash=password_hash, role=Role.OWNER)
 
 
 def update_profile(
-    session: Session, account_id: int, changes: dict[str, Any], *, kept_session: str | None = None
-) -> Account:
-    """Change ``name``, ``email``, ``weekly_digest`` or ``password_hash``; the last one ends other sessions.
+    session: Session,
+    account_id: int,
+    changes: dict[str, Any],
+    *,
+    member_id: int | None = None,
+    kept_session: str | None = None,
+) -> Member:
+    """Change a member's ``name``, ``email`` or ``password_hash``, or the account's ``weekly_digest``.
 
-    Links to a new password end with the password and the e-mail that they were sent for.
+    A new password ends their other sessions. Links to a new password end with the password and the e-mail that they
+    were sent for.
+
+    Args:
+        member_id: Whose profile it is; ``None`` for the first owner's.
 
     Raises:
-        ApiError: 400 if the e-mail is taken.
+        ApiError: 400 if the e-mail is taken; 404 if the member is gone.
     """
     account = get_account(session, account_id, lock=True)
+    member = first_owner(session, account_id) if member_id is None else get_member(session, account_id, member_id)
     if "name" in changes:
-        account.name = changes["name"]
+        member.name = changes["name"]
     if "email" in changes:
-        account.email = changes["email"]
-        account.email_key = email_key(changes["email"])
+        member.email = changes["email"]
+        member.email_key = email_key(changes["email"])
     if "weekly_digest" in changes:
         account.weekly_digest = changes["weekly_digest"]
     if "password_hash" in changes:
-        account.password_hash = changes["password_hash"]
-        end_other_sessions(session, account_id, kept_session)
-    _flush_email(session)
+        member.password_hash = changes["password_hash"]
+        end_other_sessions(session, member.id, kept_session)
+    flush_email(session)
     if changes.keys() & {"email", "password_hash"}:
-        session.execute(delete(PasswordReset).where(PasswordReset.account_id == account_id))
-    return account
+        session.execute(delete(PasswordReset).where(PasswordReset.member_id == member.id))
+    follow_first_owner(session, account)
+    return member
 
 
 def delete_account(session: Session, account_id: int, *, reason: str = "") -> None:
@@ -121,10 +135,3 @@ def set_plan(session: Session, account_id: int, plan: str, overrides: dict[str, 
 def password_incorrect() -> ApiError:
     """The 403 for a wrong password of somebody already known."""
     return ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is incorrect.")
-
-
-def _flush_email(session: Session) -> None:
-    try:
-        session.flush()
-    except IntegrityError as error:
-        raise field_error("email", "taken", "is already in use") from error

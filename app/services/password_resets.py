@@ -14,10 +14,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.models import Mail, PasswordReset
-from app.services.accounts import find_account
 from app.services.mail.letters import Letter, Link
 from app.services.mail.messages import Draft
 from app.services.mail.queue import queue_mail
+from app.services.members import find_member
 from app.storage.database import Database
 from app.tokens import hash_token
 from app.wording import moment_text
@@ -27,7 +27,7 @@ VALID_FOR = timedelta(minutes=30)
 
 
 def request_reset(session: Session, email: str) -> None:
-    """Queue a mail with a link to whoever has the account with this e-mail; nothing comes of it if nobody has."""
+    """Queue a mail with a link to the member with this e-mail; nothing comes of it if nobody has."""
     queue_mail(session, email, "", "", "", kind=KIND, expires_at=now() + VALID_FOR)
 
 
@@ -45,28 +45,28 @@ class ResetWriter:
         self._secret = secret
 
     def write(self, mail: Mail) -> Draft | None:
-        """Make a link, and the mail that holds it; ``None`` if there is no such account."""
+        """Make a link, and the mail that holds it; ``None`` if there is no such member."""
         token = secrets.token_urlsafe(32)
         with self._database.write() as session:
-            account = find_account(session, mail.recipient)
-            if account is None:
+            member = find_member(session, mail.recipient)
+            if member is None:
                 return None
             session.add(
                 PasswordReset(
-                    token_hash=hash_token(token, self._secret), account_id=account.id, expires_at=mail.expires_at
+                    token_hash=hash_token(token, self._secret), member_id=member.id, expires_at=mail.expires_at
                 )
             )
         letter = Letter(
             "Choose a new password",
             (
-                f"Somebody asked for a new password for your account at {self._public_url} ({account.email}). If that "
+                f"Somebody asked for a new password for your account at {self._public_url} ({member.email}). If that "
                 "was you, open this page:",
                 Link("Choose a new password", f"{self._public_url}/password/reset?token={token}"),
                 f"The link works once, until {moment_text(mail.expires_at)}: 30 minutes after it was asked for.",
                 "If it was not you, ignore this mail. Your password stays as it is.",
             ),
         )
-        return Draft(account.email, letter.subject, letter.text, letter.html)
+        return Draft(member.email, letter.subject, letter.text, letter.html)
 
 
 def find_reset(session: Session, token: str, secret: str) -> PasswordReset | None:

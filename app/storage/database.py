@@ -71,7 +71,7 @@ class Database:
         self.before_sessions: Callable[[], None] | None = None
         """Called before each session is begun."""
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
-        self._writing_sessions = sessionmaker(
+        self.writing_sessions = sessionmaker(
             self.engine.execution_options(writes=True), expire_on_commit=False, autoflush=True
         )
 
@@ -124,10 +124,10 @@ class Database:
         if self.before_sessions is not None:
             self.before_sessions()
         if not self.is_sqlite:
-            with self._writing_sessions() as session, session.begin():
+            with self.writing_sessions() as session, session.begin():
                 yield session
             return
-        with self._turns.take(), self._writing_sessions() as session, session.begin():
+        with self._turns.take(), self.writing_sessions() as session, session.begin():
             yield session
 
     def _make_private(self, *_: Any) -> None:

@@ -12,13 +12,13 @@ from flask import request
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.errors import ApiError, field_error
+from app.errors import ApiError, ErrorCode, field_error
 from app.importers.column_map import read_column_map
 from app.importers.formats import read_file
 from app.importers.records import ByteStream, UnreadableFile
-from app.models import Account, Site
+from app.models import Member, Site
 from app.runtime import runtime
-from app.services import accounts, sites
+from app.services import accounts, members, sites
 from app.services.access import keys
 from app.services.access.credentials import SiteRecord, credential_change
 from app.services.access.keys import KeyView
@@ -80,7 +80,7 @@ def create_key(caller: Caller, site_id: int, fields: dict[str, Any]) -> tuple[Ke
     """Add a key; gives it and its token.
 
     Raises:
-        ApiError: 404, 400 for an expiry in the past, 403 at the plan's limit, or for more rights than the caller's key.
+        ApiError: 404, 400 for an expiry in the past, 403 at the plan's limit, or for more rights than the caller's.
     """
     secret = runtime().settings.secret_key
     with changing(caller) as session:
@@ -94,7 +94,7 @@ def update_key(caller: Caller, site_id: int, key_id: str, changes: dict[str, Any
     """Change a key's name, expiry, scopes, site, or origins.
 
     Raises:
-        ApiError: 404, 400; 403 for a key that may do more than the caller's.
+        ApiError: 404, 400; 403 for a key that may do more than the caller.
     """
     with changing(caller) as session:
         shown = keys.view(keys.update_key(session, caller.account.id, site_id, key_id, changes, held=caller.rights))
@@ -106,7 +106,7 @@ def rotate_key(caller: Caller, site_id: int, key_id: str, fields: dict[str, Any]
     """Give a key a new token.
 
     Raises:
-        ApiError: 404; 400 for an expired key; 403 for a key that may do more than the caller's.
+        ApiError: 404; 400 for an expired key; 403 for a key that may do more than the caller.
     """
     secret = runtime().settings.secret_key
     with changing(caller) as session:
@@ -120,7 +120,7 @@ def toggle_key(caller: Caller, key_id: str, active: bool | None) -> KeyView:
     """Disable or enable a key.
 
     Raises:
-        ApiError: 404; 400 for an expired key; 403 for a key that may do more than the caller's.
+        ApiError: 404; 400 for an expired key; 403 for a key that may do more than the caller.
     """
     with changing(caller) as session:
         shown = keys.view(keys.toggle_key(session, caller.account.id, key_id, active=active, held=caller.rights))
@@ -132,7 +132,7 @@ def dismiss_exposure(caller: Caller, site_id: int, key_id: str) -> None:
     """Say no more of a private key's being in a web page, until it is rotated.
 
     Raises:
-        ApiError: 404; 403 for a key that may do more than the caller's.
+        ApiError: 404; 403 for a key that may do more than the caller.
     """
     with runtime().database.write() as session:
         keys.dismiss_exposure(session, caller.account.id, site_id, key_id, held=caller.rights)
@@ -142,24 +142,45 @@ def delete_key(caller: Caller, site_id: int, key_id: str) -> None:
     """Remove a key.
 
     Raises:
-        ApiError: 404; 403 for a key that may do more than the caller's.
+        ApiError: 404; 403 for a key that may do more than the caller.
     """
     with changing(caller) as session:
         keys.delete_key(session, caller.account.id, site_id, key_id, held=caller.rights)
     runtime().run_engine_tasks()
 
 
-def update_profile(caller: Caller, changes: dict[str, Any]) -> Account:
-    """Change name, e-mail or password; a new password ends the other sessions.
+def get_user(session: Session, caller: Caller) -> Member:
+    """Whose profile a caller's is: the member's own; for a key, the first owner's.
 
     Raises:
-        ApiError: 400 for a taken e-mail, 403 for a wrong password, 429 after too many.
+        ApiError: 404 if the member was removed meanwhile.
     """
+    if caller.member is None:
+        return members.first_owner(session, caller.account.id)
+    return members.get_member(session, caller.account.id, caller.member.id)
+
+
+def update_profile(caller: Caller, changes: dict[str, Any]) -> Member:
+    """Change name, e-mail or password of the caller's user; a new password ends their other sessions.
+
+    Raises:
+        ApiError: 400 for a taken e-mail; 403 for a wrong password, or what only owners may change; 429 after too
+            many.
+    """
+    member_id = _member_id(caller)
+    if "weekly_digest" in changes and not caller.is_owner:
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only an owner can change which mails the account gets.")
     if "new_password" in changes:
-        check_own_password(caller.account.id, changes["current_password"])
+        check_own_password(caller.account.id, member_id, changes["current_password"])
         changes = {**changes, "password_hash": accounts.hash_password(changes["new_password"])}
     with runtime().database.write() as session:
-        return accounts.update_profile(session, caller.account.id, changes, kept_session=current_session())
+        return accounts.update_profile(
+            session, caller.account.id, changes, member_id=member_id, kept_session=current_session()
+        )
+
+
+def _member_id(caller: Caller) -> int | None:
+    return None if caller.member is None else caller.member.id
 
 
 def delete_account(caller: Caller, password: str, reason: str) -> None:
@@ -169,7 +190,7 @@ def delete_account(caller: Caller, password: str, reason: str) -> None:
         ApiError: 403 for a wrong password, 429 after too many.
     """
     part = runtime()
-    check_own_password(caller.account.id, password)
+    check_own_password(caller.account.id, _member_id(caller), password)
     removal.delete_pages_of_sites(part.database, caller.account.id)
     with changing(caller) as session:
         accounts.delete_account(session, caller.account.id, reason=reason)

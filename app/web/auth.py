@@ -21,13 +21,23 @@ from app.services.access.credentials import (
     load_credentials,
     load_engine_credentials,
 )
-from app.services.access.rights import Rights
+from app.services.access.rights import EDITOR_RIGHTS, Rights
+from app.services.access.roles import Role
 from app.tokens import hash_token, is_well_formed
 from app.web.gateway_errors import GatewayError, invalid_engine_key, is_gateway_path
 
 SESSION_COOKIE = "session"
 
 CallerKind = Literal["public", "search", "private", "session", "engine"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRecord:
+    """The member whose session it is, as they are with this request."""
+
+    id: int
+    email: str
+    role: Role
 
 
 @dataclass(slots=True)
@@ -39,7 +49,7 @@ class Caller:
         account: Whom they act for.
         key: The key, or the one an engine key belongs to; none for a session and a site's public engine key.
         site: The one site an engine key searches.
-        csrf_token, session_hash: The session's, unless it is a key.
+        member, csrf_token, session_hash: The session's, unless it is a key.
         credential_version: The account's, under which all this was loaded; ``None`` if it was read just now.
     """
 
@@ -47,14 +57,31 @@ class Caller:
     account: AccountRecord
     key: KeyRecord | None = None
     site: SiteRecord | None = None
+    member: MemberRecord | None = None
     csrf_token: str = ""
     session_hash: str = ""
     credential_version: CredentialVersion | None = None
 
     @property
+    def is_owner(self) -> bool:
+        """Tell whether no role limits what they may do."""
+        return self.has_role(Role.OWNER)
+
+    @property
+    def is_editor(self) -> bool:
+        """Tell whether they may change sites and what is in them."""
+        return self.has_role(Role.EDITOR)
+
+    def has_role(self, needed: Role) -> bool:
+        """Tell whether a member's role covers ``needed``. A key has none: what it may do, its kind decides."""
+        return self.member is None or self.member.role.covers(needed)
+
+    @property
     def rights(self) -> Rights | None:
-        """How much the caller's key may do; ``None`` for people."""
-        return None if self.key is None else self.key.rights
+        """How much of what there is the caller's key, or their role, may do; ``None`` for all, as an owner may."""
+        if self.key is not None:
+            return self.key.rights
+        return None if self.is_owner else EDITOR_RIGHTS
 
     @property
     def only_site_id(self) -> int | None:
@@ -218,11 +245,13 @@ def identify_session(runtime: Runtime, cookie: str) -> Caller | None:
 
 def session_caller(runtime: Runtime, login: Session) -> Caller:
     """A live session as a caller."""
-    account = login.account
+    member = login.member
+    account = member.account
     limits = runtime.plans.limits_of(account.plan, account.limit_overrides)
     return Caller(
         "session",
         AccountRecord(account.id, account.plan, limits),
+        member=MemberRecord(member.id, member.email, Role(member.role)),
         csrf_token=login.csrf_token,
         session_hash=login.token_hash,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.clock import isoformat
-from app.models import Account, Key, Site
+from app.models import Key, Member, Site
 from app.web.auth import Caller
 from schemas.accounts import ProfileUpdateSchema
 from schemas.forms import describe_form
@@ -41,7 +41,8 @@ def key_form(caller: Caller, site_id: int, key: Key) -> dict[str, Any]:
     return _form(caller, "PUT", f"/api/sites/{site_id}/keys/{key.id}", fields)
 
 
-def profile_form(caller: Caller, account: Account) -> dict[str, Any]:
+def profile_form(caller: Caller, user: Member) -> dict[str, Any]:
     """The form that edits the profile."""
-    values = {"name": account.name, "email": account.email, "weekly_digest": account.weekly_digest}
-    return _form(caller, "PUT", "/profile", describe_form(ProfileUpdateSchema(), values))
+    values = {"name": user.name, "email": user.email, "weekly_digest": user.account.weekly_digest}
+    leave_out = () if caller.is_owner else ("weekly_digest",)
+    return _form(caller, "PUT", "/profile", describe_form(ProfileUpdateSchema(), values, leave_out=leave_out))

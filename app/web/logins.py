@@ -10,11 +10,15 @@ from werkzeug.http import dump_cookie
 from app.clock import now
 from app.counters.base import WindowRequest, WindowState
 from app.errors import ApiError, ErrorCode
-from app.models import Account
+from app.models import Member
 from app.runtime import Runtime, runtime
 from app.services import accounts
 from app.services.access import sessions
+from app.services.audit_log.actors import acting
+from app.services.audit_log.recording import log_login
+from app.services.members import email_key, find_member, first_owner
 from app.storage.database import ROW_LOCK
+from app.web.actors import member_actor
 from app.web.auth import SESSION_COOKIE
 from app.web.client_ip import address_key, is_forwarded, is_loopback
 from app.web.quota import rate_limited
@@ -29,8 +33,8 @@ REGISTRATIONS = 30
 """Registrations an hour of one address."""
 
 
-def register(name: str, email: str, password: str) -> tuple[Account, str, str]:
-    """Create an account and a session; gives the account, the CSRF token and the cookie's value.
+def register(name: str, email: str, password: str) -> tuple[Member, str, str]:
+    """Create an account and a session; gives its owner, the CSRF token and the cookie's value.
 
     Raises:
         ApiError: 400 if the e-mail is taken, 403 where registration is closed, 429 after too many.
@@ -41,16 +45,18 @@ def register(name: str, email: str, password: str) -> tuple[Account, str, str]:
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"Registration is closed; ask {whom} for an account.")
     count_attempt(part, [WindowRequest(f"register:{address()}", REGISTRATIONS, HOUR_SECONDS)], "registrations")
     password_hash = accounts.hash_password(password)
-    with part.database.write() as session:
-        account = accounts.create_account(
+    with acting(member_actor(email)), part.database.write() as session:
+        owner = accounts.create_owner(
             session, name=name, email=email, password_hash=password_hash, plan=part.settings.default_plan
         )
-        login, cookie = sessions.start_session(session, account, part.settings.secret_key)
-        return account, login.csrf_token, cookie
+        login, cookie = sessions.start_session(session, owner, part.settings.secret_key)
+        return owner, login.csrf_token, cookie
 
 
-def log_in(email: str, password: str) -> tuple[Account, str, str]:
-    """Start a session; gives the account, the CSRF token and the cookie's value.
+def log_in(email: str, password: str) -> tuple[Member, str, str]:
+    """Start a session; gives the member, the CSRF token and the cookie's value.
+
+    A failure is not written to the audit log: the time that takes would tell which e-mails are known.
 
     Raises:
         ApiError: 401 alike for an unknown e-mail and a wrong password; 429 after too many failures.
@@ -59,15 +65,16 @@ def log_in(email: str, password: str) -> tuple[Account, str, str]:
     windows = _failure_windows(part, email)
     counted = count_attempt(part, windows, "failed logins")
     with part.database.read() as session:
-        account = accounts.find_account(session, email)
-    if not accounts.check_password(account, password) or account is None:
+        member = find_member(session, email)
+    if not accounts.check_password(member, password) or member is None:
         raise _wrong_credentials()
     with part.database.write() as session:
-        # Hashing takes a while, in which the account may have gone or been given another password.
-        present = session.get(Account, account.id, with_for_update=ROW_LOCK)
-        if present is None or present.password_hash != account.password_hash:
+        # Hashing takes a while, in which the member may have gone or been given another password.
+        present = session.get(Member, member.id, with_for_update={**ROW_LOCK, "of": Member})
+        if present is None or present.password_hash != member.password_hash:
             raise _wrong_credentials()
         login, cookie = sessions.start_session(session, present, part.settings.secret_key)
+        log_login(session, present, member_actor(present.email, present.id))
     part.counters.refund(windows=counted, now=now().timestamp())
     return present, login.csrf_token, cookie
 
@@ -81,7 +88,7 @@ def _failure_windows(part: Runtime, email: str) -> list[WindowRequest]:
 
 
 def _account_windows(part: Runtime, email: str) -> list[WindowRequest]:
-    who = address_key(f"login:{accounts.email_key(email)}", part.settings.secret_key)
+    who = address_key(f"login:{email_key(email)}", part.settings.secret_key)
     return [
         WindowRequest(f"login:{who}:{address()}", 10, QUARTER_SECONDS),
         WindowRequest(f"login:{who}", 100, HOUR_SECONDS),
@@ -94,18 +101,21 @@ def forget_failures(email: str) -> None:
     part.counters.reset([window.key for window in _account_windows(part, email)])
 
 
-def check_own_password(account_id: int, password: str) -> None:
-    """Make sure that somebody already known knows the account's password.
+def check_own_password(account_id: int, member_id: int | None, password: str) -> None:
+    """Make sure that somebody already known knows their password.
+
+    Args:
+        member_id: Whose it is; ``None`` for the first owner's, as a key needs it.
 
     Raises:
         ApiError: 403 if it is wrong, 429 after five wrong ones in an hour.
     """
     part = runtime()
-    window = WindowRequest(f"password:{account_id}", PASSWORD_FAILURES, HOUR_SECONDS)
-    counted = count_attempt(part, [window], "wrong passwords")
     with part.database.read() as session:
-        account = session.get(Account, account_id)
-    if not accounts.check_password(account, password):
+        member = first_owner(session, account_id) if member_id is None else session.get(Member, member_id)
+    window = WindowRequest(f"password:{account_id}:{member_id or ''}", PASSWORD_FAILURES, HOUR_SECONDS)
+    counted = count_attempt(part, [window], "wrong passwords")
+    if not accounts.check_password(member, password):
         raise accounts.password_incorrect()
     part.counters.refund(windows=counted, now=now().timestamp())
 

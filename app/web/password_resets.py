@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from app.counters.base import WindowRequest
 from app.errors import ApiError, ErrorCode, field_error
+from app.models import Member
 from app.runtime import runtime
 from app.services import accounts, password_resets
+from app.services.audit_log.actors import acting
+from app.services.members import email_key
 from app.services.sites import get_account
+from app.web.actors import member_actor
 from app.web.client_ip import address_key
 from app.web.logins import HOUR_SECONDS, count_attempt, forget_failures
 from app.web.request_checks import address
@@ -28,7 +32,7 @@ def request_reset(email: str) -> None:
     if not part.settings.sends_mail:
         whom = operator_text(part.settings.operator_contact)
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"This service sends no mail; ask {whom} for a new password.")
-    who = address_key(f"reset:{accounts.email_key(email)}", part.settings.secret_key)
+    who = address_key(f"reset:{email_key(email)}", part.settings.secret_key)
     windows = [
         WindowRequest(f"reset:{who}", REQUESTS_PER_EMAIL, HOUR_SECONDS),
         WindowRequest(f"reset:{address()}", REQUESTS_PER_ADDRESS, HOUR_SECONDS),
@@ -51,7 +55,7 @@ def check_token(token: str) -> None:
 
 
 def reset_password(token: str, new_password: str) -> None:
-    """Set a new password; it ends the link, all others of the account, and all of its sessions.
+    """Set a new password; it ends the link, all others of the member, and all of their sessions.
 
     Raises:
         ApiError: 400 if the link no longer works.
@@ -63,12 +67,14 @@ def reset_password(token: str, new_password: str) -> None:
         reset = password_resets.find_reset(session, token, part.settings.secret_key)
         if reset is None:
             raise _ended()
-        get_account(session, reset.account_id, lock=True)
+        member = session.get_one(Member, reset.member_id)
+        get_account(session, member.account_id, lock=True)
         # Who used the link, or changed the password or the e-mail, held that lock: only now it is certain.
         if password_resets.find_reset(session, token, part.settings.secret_key) is None:
             raise _ended()
-        account = accounts.update_profile(session, reset.account_id, {"password_hash": password_hash})
-    forget_failures(account.email)
+        with acting(member_actor(member.email, member.id)):
+            accounts.update_profile(session, member.account_id, {"password_hash": password_hash}, member_id=member.id)
+    forget_failures(member.email)
 
 
 def _ended() -> ApiError:

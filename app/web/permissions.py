@@ -1,4 +1,5 @@
-"""Whether a known caller may do what they ask: by the kind of key, its scopes, its site, and the page that sends it."""
+"""Whether a known caller may do what they ask: by the kind of key, its scopes, its site, and the page that
+sends it; by a member's role."""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ from flask import Request
 from app.errors import ApiError, ErrorCode
 from app.runtime import runtime
 from app.services.access.rights import told_scopes
+from app.services.access.roles import Role
 from app.services.sites import get_site
-from app.web.auth import Caller
+from app.web.auth import Caller, MemberRecord
 from app.web.policy import OperationPolicy
 
 
@@ -24,6 +26,8 @@ def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiEr
             )
     if not policy.access.allows(caller):
         return _wrong_kind(policy, caller)
+    if caller.member is not None and not policy.access.anyone:
+        return _lacking_role(caller.member, policy.role_for(req.method))
     if key is None:
         return None
     if key.scopes is not None and policy.scope is not None and policy.scope not in key.scopes:
@@ -37,6 +41,16 @@ def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiEr
             "The key is for its own site only, and this is about the whole account; use a key without site_only.",
         )
     return None
+
+
+def _lacking_role(member: MemberRecord, needed: Role) -> ApiError | None:
+    """The 403 for a member whose role does not suffice."""
+    if member.role.covers(needed):
+        return None
+    return ApiError(
+        ErrorCode.INSUFFICIENT_PERMISSION,
+        f"Your role in this account is {member.role}; this needs the role {needed}.",
+    )
 
 
 def _wrong_kind(policy: OperationPolicy, caller: Caller) -> ApiError:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from flask import Flask, current_app
 from flask.sansio.app import App
 
+from app.services.access.roles import Role
 from app.web.auth import ANYONE, Access
 from schemas.validation.keys import Scope
 
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _POLICIES = "operation_policies"
 
 
@@ -33,6 +35,7 @@ class OperationPolicy:
         reflects_nothing: Whether its answer holds no text that strangers choose, so that it may be compressed for
             anybody.
         has_page: Whether it answers people with a page.
+        role: The role that a member must have; by default, viewers may read, and editors write.
     """
 
     access: Access = ANYONE
@@ -47,6 +50,11 @@ class OperationPolicy:
     opens_session: bool = False
     reflects_nothing: bool = False
     has_page: bool = False
+    role: Role | None = None
+
+    def role_for(self, method: str) -> Role:
+        """The role that a member must have for a request with this method."""
+        return self.role or (Role.VIEWER if method in SAFE_METHODS else Role.EDITOR)
 
     @property
     def charges(self) -> bool:

@@ -1,8 +1,8 @@
 """What happens to every request before its view, in the order in which errors win.
 
 0 the address limit of callers nobody knows, 1 route and method, 2 identity, 3 request limits,
-4 CSRF, 5 kind of key. The rest (body, objects, state, quota) is the view's. Before all limits comes the share of
-threads: who has used it up is refused before anything is asked that could be slow.
+4 CSRF, 5 kind of key, or a member's role. The rest (body, objects, state, quota) is the view's. Before all limits
+comes the share of threads: who has used it up is refused before anything is asked that could be slow.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from app.web.client_ip import address_key, client_address, visitor_key
 from app.web.hosts import is_own_origin, refuse_foreign_form
 from app.web.parsing import read_form_body
 from app.web.permissions import find_refusal, refuse_other_site
-from app.web.policy import OperationPolicy, policy_of
+from app.web.policy import SAFE_METHODS, OperationPolicy, policy_of
 from app.web.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
@@ -56,7 +56,6 @@ from app.web.quota import (
 from app.wording import counted
 
 log = logging.getLogger(__name__)
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 

@@ -16,13 +16,13 @@ from click.testing import Result
 from flask import Flask
 from sqlalchemy import Connection, Table, select, text
 
-from app.models import Base, EngineCredential, Site
+from app.models import Base, EngineCredential, Member, Site
 from app.runtime import Runtime
 from app.services.mail.queue import queue_mail
 from app.storage import backup_file
 from app.storage.database import Database
 from app.storage.migrate import alembic_config, is_current
-from tests.callers import ApiClient, Tenant, page, register_tenant
+from tests.callers import PASSWORD, ApiClient, Tenant, add_member, page, register_tenant
 from tests.conftest import SECRET, close_app, make_app, make_settings
 
 INDEX_COLUMNS = {"engine", "engine_index", "index_generation", "index_tag", "public_epoch", "rebuilding"}
@@ -45,7 +45,9 @@ def other(tmp_path: Path) -> Iterator[Flask]:
 
 @pytest.fixture
 def filled(tenant: Tenant) -> Tenant:
-    """A tenant with documents, among them a deleted one, and a search in the statistics."""
+    """A tenant with documents, among them a deleted one, a search in the statistics, a colleague and an invitation."""
+    add_member(tenant, "bo@example.com", "viewer")
+    assert tenant.private.post("/api/invitations", json={"email": "cy@example.com"}).status_code == 201
     tenant.index(page(1, tags=["a", "ö"]), page(2), page(3, note="\u2028 \U0001f50d"))
     assert tenant.private.post("/api/v1/documents/delete", json={"ids": ["page-2"]}).status_code == 200
     assert tenant.found_ids("page", session_id="s") == ["page-1", "page-3"]
@@ -87,6 +89,9 @@ def test_a_restored_installation_is_the_same_and_searches(filled: Tenant, other:
     other.extensions["jobs"].run_all()
     answer = ApiClient(other, filled.tokens["search"]).get("/v1/search?q=page").get_json()
     assert sorted(hit["id"] for hit in answer["results"]["hits"]) == ["page-1", "page-3"]
+    assert all(before[table] for table in ("members", "invitations", "audit_entries"))
+    login = ApiClient(other).post("/login", json={"email": "bo@example.com", "password": PASSWORD})
+    assert login.status_code == 200
 
 
 def test_a_backup_goes_from_one_kind_of_database_to_another_and_back(
@@ -315,6 +320,8 @@ def test_a_backup_of_the_first_released_tables_is_brought_up_to_date(other: Flas
     with part.database.read() as session:
         site = session.scalars(select(Site)).one()
         assert (site.id, site.account_id, site.name, site.active) == (5, 7, "Pages", True)
+        owner = session.scalars(select(Member)).one()
+        assert (owner.account_id, owner.email, owner.password_hash, owner.role) == (7, "ann@example.com", "x", "owner")
 
 
 def test_a_database_without_tables_has_no_backup(tmp_path: Path, file: Path) -> None:

@@ -12,6 +12,7 @@ from flask import Flask
 from app.clock import now
 from app.models import PasswordReset
 from app.services.mail.unsubscribing import unsubscribe_url
+from app.services.members import first_owner
 from app.tokens import hash_token
 from app.web.headers import CONTENT_SECURITY_POLICY
 from tests.callers import Tenant, page
@@ -73,6 +74,10 @@ MINE = [
     "/sites/{site}/inbox/pin?q=page",
     "/sites/{site}/inbox/pin?q=zeppelin&id=page-1",
     "/profile/edit",
+    "/api/members",
+    "/api/audit-log",
+    "/api/audit-log?kind=key&since=2024-01-01",
+    "/api/audit-log?kind=account&until=2024-01-01",
     "/password/reset?token={token}",
     "{unsubscribe}",
     "/docs",
@@ -90,13 +95,15 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
     ann.set_plan("pro")
     ann.index(page(1, author="Ann"), page(2, author="Bo"), page(3, author="Ann"))
     source = make_source(ann)
+    ann.browser.post("/api/invitations", json={"email": "guest@example.com"})
     for query in ("zeppelin", "page"):
         ann.find(query, session_id="s")
     shared_app.extensions["runtime"].events.flush()
     token = "x" * 43
     with shared_app.extensions["runtime"].database.write() as session:
+        owner = first_owner(session, ann.account_id)
         link = PasswordReset(
-            token_hash=hash_token(token, SECRET), account_id=ann.account_id, expires_at=now() + timedelta(minutes=30)
+            token_hash=hash_token(token, SECRET), member_id=owner.id, expires_at=now() + timedelta(minutes=30)
         )
         session.add(link)
     seen = []

@@ -181,7 +181,7 @@ def test_errors_are_small_pages_for_people_and_json_for_programs(person: Person,
 @pytest.mark.parametrize("path", ["/nope", "/sites/999", "/docs/nope", "/logout", "/sites?limit=x"])
 def test_an_error_page_knows_who_is_logged_in(person: Person, passer_by: Person, path: str) -> None:
     person.call("GET", path)
-    assert _menu(person) == ["Dashboard", "Sites", "Analytics", "Docs", "Profile", "Log out"]
+    assert _menu(person) == ["Dashboard", "Sites", "Analytics", "Members", "Docs", "Profile", "Log out"]
     assert person.page.first("a", "Go to the dashboard")
     passer_by.call("GET", "/nope")
     assert _menu(passer_by) == ["Docs", "Log in"]
@@ -192,7 +192,7 @@ def test_a_refusal_for_too_many_requests_knows_who_is_logged_in(person: Person, 
     person.call("GET", "/sites")
     response = person.call("GET", "/sites")
     assert response.status_code == 429
-    assert _menu(person) == ["Dashboard", "Sites", "Analytics", "Docs", "Profile", "Log out"]
+    assert _menu(person) == ["Dashboard", "Sites", "Analytics", "Members", "Docs", "Profile", "Log out"]
     assert re.search(r"More than 1 request per minute; try again in \d+ seconds?\.", person.page.one("main").text)
 
 

@@ -16,8 +16,8 @@ from sqlalchemy import select
 
 from app.models import Mail, PasswordReset
 from app.runtime import Runtime
-from app.services import accounts
-from tests.callers import PASSWORD, Tenant, register_tenant
+from app.services import members
+from tests.callers import PASSWORD, Tenant, accept_invitation, member_id, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.mail_server import MailServer, mail_server, mail_settings
 from tests.pages.people import Person
@@ -218,8 +218,8 @@ def test_a_request_takes_alike_since_no_account_is_looked_up(
     def look_up(*_: object) -> None:
         raise AssertionError("the request tells whether there is such an account")
 
-    monkeypatch.setattr(accounts, "find_account", look_up)
-    monkeypatch.setattr("app.services.password_resets.find_account", look_up)
+    monkeypatch.setattr(members, "find_member", look_up)
+    monkeypatch.setattr("app.services.password_resets.find_member", look_up)
 
     assert ask(app, tenant.email).response.status_code == 303
 
@@ -244,6 +244,23 @@ def test_20_an_hour_of_one_client(app: Flask) -> None:
         assert ask(app, "another@example.com", "10.0.0.2").response.status_code == 303
 
 
+def test_a_link_is_the_members_who_asked_for_it(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+    url = tenant.private.post("/api/invitations", json={"email": "bo@example.com"}).get_json()["url"]
+    accept_invitation(app, url.removeprefix("https://search.example.com"))
+    part.mailer.send_due()
+    server.mails.clear()
+    ask(app, "bo@example.com")
+    person = Person(app)
+    person.go(link_of(part, server))
+    person.press("Set the password", new_password=NEW_PASSWORD)
+
+    assert can_log_in(app, "bo@example.com", NEW_PASSWORD)
+    assert can_log_in(app, tenant.email, PASSWORD)
+    entries = tenant.private.get("/api/audit-log").get_json()["entries"]
+    changed = next(entry for entry in entries if entry["action"] == "changed")
+    assert (changed["actor"]["name"], changed["changes"]) == ("bo@example.com", [{"field": "password"}])
+
+
 def test_only_a_hash_of_the_token_is_stored(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     ask(app, tenant.email)
     token = link_of(part, server).partition("token=")[2]
@@ -251,7 +268,7 @@ def test_only_a_hash_of_the_token_is_stored(app: Flask, part: Runtime, tenant: T
     assert token.encode() not in stored_bytes(app)
     with part.database.read() as session:
         (reset,) = session.scalars(select(PasswordReset))
-    assert reset.account_id == tenant.account_id
+    assert reset.member_id == member_id(tenant, tenant.email)
 
 
 def test_the_token_leaks_to_no_other_address(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:

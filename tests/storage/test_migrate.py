@@ -14,7 +14,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import select, text
 
-from app.models import Base, EngineTask, Key, Site
+from app.models import Base, EngineTask, Key, Member, Session, Site
 from app.storage.database import Database
 from app.storage.migrate import MIGRATIONS, alembic_config, is_current, upgrade
 
@@ -149,6 +149,44 @@ def test_indexes_keep_their_names_and_forget_their_folders(tmp_path: Path) -> No
     assert site is not None
     assert (site.engine, site.engine_index, task.engine) == ("tantivy", "site_7_3", "typesense")
     assert re.fullmatch("site_7_4_[0-9a-f]{10}", site.index_name(site.index_generation + 1))
+
+
+def test_who_had_an_account_is_its_owner_and_stays_logged_in(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'old.db'}")
+    command.upgrade(alembic_config(database), "0007")
+    with database.write() as session:
+        for id, name in ((3, "a"), (8, "b")):
+            session.execute(
+                text(
+                    "INSERT INTO accounts (id, name, email, email_key, password_hash, plan, limit_overrides,"
+                    " created_at)"
+                    " VALUES (:id, :name, :name || '@b.c', :name || '@b.c', 'hash of ' || :name, 'free', '{}', 1)"
+                ),
+                {"id": id, "name": name},
+            )
+        session.execute(
+            text(
+                "INSERT INTO sessions (token_hash, account_id, csrf_token, created_at, seen_at, expires_at)"
+                " VALUES ('t', 8, 'c', 1, 1, 1)"
+            )
+        )
+
+    upgrade(database)
+
+    with database.read() as session:
+        members = session.scalars(select(Member).order_by(Member.id)).all()
+        login = session.scalars(select(Session)).one()
+        assert [(m.account_id, m.name, m.email_key, m.password_hash, m.role) for m in members] == [
+            (3, "a", "a@b.c", "hash of a", "owner"),
+            (8, "b", "b@b.c", "hash of b", "owner"),
+        ]
+        assert (login.token_hash, login.member.email, login.member.account.password_hash) == ("t", "b@b.c", "")
+
+    command.downgrade(alembic_config(database), "0007")
+    with database.read() as session:
+        rows = session.execute(text("SELECT id, password_hash FROM accounts ORDER BY id")).all()
+        assert [tuple(row) for row in rows] == [(3, "hash of a"), (8, "hash of b")]
+        assert session.execute(text("SELECT token_hash FROM sessions")).scalars().all() == ["t"]
 
 
 def test_keys_keep_all_rights(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ class Row:
     """One line of the table.
 
     Attributes:
-        path: With ``{site}``, ``{key}`` and ``{index}`` for objects of the account, and ``{source}``, ``{run}`` and
-            ``{sync}`` for what there is none of.
+        path: With ``{site}``, ``{key}`` and ``{index}`` for objects of the account, and ``{source}``, ``{run}``,
+            ``{sync}``, ``{member}`` and ``{invitation}`` for what there is none of.
         allowed: The kinds of caller it is for; of the rest, keys get 403, sessions and nobody 401.
         answer: What it answers to them: a status, or the error that only those get who were let in.
     """
@@ -50,6 +50,8 @@ MANAGING = ("private", "session")
 KEYS = "/api/sites/{site}/keys"
 SOURCES = "/api/sites/{site}/sources"
 NO_SOURCE = (404, "source_not_found")
+NO_MEMBER = (404, "member_not_found")
+NO_INVITATION = (404, "invitation_not_found")
 NO_SYNC = (404, "sync_not_found")
 REPORT = {"operation": "search", "count": 1, "index": "{index}"}
 SITE = {"name": "Another", "url": "https://another.example/"}
@@ -118,9 +120,34 @@ TABLE = [
     Row("GET", "/profile/edit", MANAGING),
     Row("PUT", "/profile", MANAGING, {"name": "Renamed"}),
     Row("DELETE", "/profile", MANAGING, {"password": "not this one"}, (403, "password_incorrect")),
+    Row("GET", "/api/members", MANAGING),
+    Row("GET", "/api/members/{member}", MANAGING, None, NO_MEMBER),
+    Row("PUT", "/api/members/{member}", MANAGING, {"role": "owner"}, NO_MEMBER),
+    Row("PATCH", "/api/members/{member}", MANAGING, {"role": "owner"}, NO_MEMBER),
+    Row("DELETE", "/api/members/{member}", MANAGING, None, NO_MEMBER),
+    Row("GET", "/api/invitations", MANAGING),
+    Row("POST", "/api/invitations", MANAGING, {"email": "ann@example.com"}, (400, "validation_failed")),
+    Row("POST", "/api/invitations/{invitation}/renew", MANAGING, None, NO_INVITATION),
+    Row("DELETE", "/api/invitations/{invitation}", MANAGING, None, NO_INVITATION),
+    Row("GET", "/api/audit-log", MANAGING),
 ]
-NOTHING = {"source": "src_0000000000000000", "run": "run_00000000000000000000", "sync": "sync_00000000000000000000"}
-OPEN = {"POST /register", "POST /login", "POST /logout", "GET /healthz", "GET /readyz", "GET /openapi.json"}
+NOTHING = {
+    "source": "src_0000000000000000",
+    "run": "run_00000000000000000000",
+    "sync": "sync_00000000000000000000",
+    "member": "987654321",
+    "invitation": "inv_0000000000000000",
+}
+OPEN = {
+    "POST /register",
+    "POST /login",
+    "POST /logout",
+    "GET /invitations/{token}",
+    "POST /invitations/{token}",
+    "GET /healthz",
+    "GET /readyz",
+    "GET /openapi.json",
+}
 OWNED = [row for row in TABLE if "{site}" in row.path or "{key}" in row.path]
 
 

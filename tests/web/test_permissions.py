@@ -34,10 +34,13 @@ SCOPED = (
     ("/api/sites/{site}/keys", Scope.KEYS),
     ("/api/keys", Scope.KEYS),
     ("/profile", Scope.ACCOUNT),
+    ("/api/members", Scope.ACCOUNT),
+    ("/api/invitations", Scope.ACCOUNT),
+    ("/api/audit-log", Scope.ACCOUNT),
 )
 FREE = {"/v1/client-info", "/api/v1/search-log", "/api/v1/click", "/v1/report-usage"}
 WHOLE_ACCOUNT = {"GET /dashboard", "POST /sites", "GET /sites/create"} | {
-    f"{method} /profile{rest}" for method, rest in (("GET", "/edit"), ("PUT", ""), ("DELETE", ""))
+    str(row) for row in TABLE if row.path.startswith(("/profile", "/api/members", "/api/invitations", "/api/audit-log"))
 }
 
 
@@ -108,7 +111,8 @@ class TestScopes:
             if policy is None or policy.scope is None or "GET" not in (rule.methods or ()):
                 continue
             path = ann.app.url_map.bind("localhost").build(
-                rule.endpoint, {name: ann.site_id if name == "site_id" else "x" for name in rule.arguments}
+                rule.endpoint,
+                {name: ann.site_id if name in ("site_id", "member_id") else "x" for name in rule.arguments},
             )
             for accept in ("text/html", "application/json"):
                 response = client.get(path, headers={"Accept": accept})

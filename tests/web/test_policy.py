@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 from flask import Flask
+from werkzeug.routing import Rule
 
 from app.gateway.views import searched_text
 from app.pages.search.preview import charges_search
+from app.services.access.roles import Role
 from app.web.auth import ANY_KEY, ANY_KEY_OR_ENGINE_KEY, GATEWAY, INDEXING, MANAGING, SEARCHING
 from app.web.policy import OPEN, OperationPolicy, policies, policy_of
 from schemas.validation.keys import Scope
+from tests.answers import assert_error
+from tests.callers import Browser, Tenant, add_member
 
 TABLE = {
     "accounts.login": OperationPolicy(opens_session=True, has_page=True),
@@ -28,9 +35,9 @@ TABLE = {
     "pages.export_analytics": OperationPolicy(MANAGING, Scope.ANALYTICS),
     "inbox.show_inbox": OperationPolicy(MANAGING, Scope.ANALYTICS, has_page=True),
     "inbox.update_inbox": OperationPolicy(MANAGING, Scope.ANALYTICS, has_page=True),
-    "pages.show_synonym_remedy": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
+    "pages.show_synonym_remedy": OperationPolicy(MANAGING, Scope.SITES, has_page=True, role=Role.EDITOR),
     "pages.save_synonym": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "pages.show_pin_remedy": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
+    "pages.show_pin_remedy": OperationPolicy(MANAGING, Scope.SITES, has_page=True, role=Role.EDITOR),
     "pages.save_pin": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
     "dashboard.show_dashboard": OperationPolicy(MANAGING, Scope.SITES, whole_account=True, has_page=True),
     "imports.import_file": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
@@ -38,19 +45,23 @@ TABLE = {
     "keys.delete_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
     "keys.list_keys": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
     "keys.rotate_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
-    "keys.show_edit_form": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
-    "keys.show_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
+    "keys.show_edit_form": OperationPolicy(MANAGING, Scope.KEYS, has_page=True, role=Role.EDITOR),
+    "keys.show_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True, role=Role.EDITOR),
     "keys.toggle_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
     "pages.tune_search": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "pages.show_source_create_form": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "pages.show_source_edit_form": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "pages.show_source_create_form": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True, role=Role.EDITOR),
+    "pages.show_source_edit_form": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True, role=Role.EDITOR),
     "keys.dismiss_exposure": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
     "keys.update_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
-    "profile.delete_account": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True),
+    "profile.delete_account": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
     "profile.show_edit_form": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True),
-    "profile.update_profile": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True),
+    "profile.update_profile": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.VIEWER
+    ),
     "search-settings.preview_search_settings": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "search-settings.show_search_settings": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
+    "search-settings.show_search_settings": OperationPolicy(MANAGING, Scope.SITES, has_page=True, role=Role.EDITOR),
     "search-settings.update_search_settings": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
     "sources.cancel_run": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
     "sources.create_source": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
@@ -65,8 +76,10 @@ TABLE = {
     "sites.create_site": OperationPolicy(MANAGING, Scope.SITES, whole_account=True, has_page=True),
     "sites.delete_site": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
     "sites.list_sites": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "sites.show_create_form": OperationPolicy(MANAGING, Scope.SITES, whole_account=True, has_page=True),
-    "sites.show_edit_form": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
+    "sites.show_create_form": OperationPolicy(
+        MANAGING, Scope.SITES, whole_account=True, has_page=True, role=Role.EDITOR
+    ),
+    "sites.show_edit_form": OperationPolicy(MANAGING, Scope.SITES, has_page=True, role=Role.EDITOR),
     "sites.show_site": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
     "sites.update_site": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
     "client-info.show_client_info": OperationPolicy(ANY_KEY),
@@ -100,7 +113,7 @@ TABLE = {
     "keys.patch_key": OperationPolicy(MANAGING, Scope.KEYS),
     "sites.patch_site": OperationPolicy(MANAGING, Scope.SITES),
     "sources.patch_source": OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    "pages.show_import": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
+    "pages.show_import": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True, role=Role.EDITOR),
     "openapi": OperationPolicy(reflects_nothing=True),
     "pages.show_docs": OperationPolicy(reflects_nothing=True, has_page=True),
     "pages.show_docs_page": OperationPolicy(reflects_nothing=True, has_page=True),
@@ -112,6 +125,35 @@ TABLE = {
     "search.search_by_body": OperationPolicy(SEARCHING, Scope.SEARCH, searches=True, charges_search=True),
     "static": OperationPolicy(uncounted=True, without_rate_headers=True, reflects_nothing=True),
     "usage.report_usage": OperationPolicy(ANY_KEY, reports_usage=True),
+    "members.list_members": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "members.show_member": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER),
+    "members.update_member": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "members.patch_member": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
+    "members.remove_member": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "invitations.list_invitations": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "invitations.create_invitation": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "invitations.renew_invitation": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "invitations.revoke_invitation": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "invitations.show_invitation": OperationPolicy(has_page=True),
+    "invitations.accept_invitation": OperationPolicy(opens_session=True, has_page=True),
+    "audit-log.list_entries": OperationPolicy(
+        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
+    ),
+    "pages.export_audit_log": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
     "widget": OperationPolicy(uncounted=True, reflects_nothing=True),
     "widget_results": OperationPolicy(uncounted=True, reflects_nothing=True),
 }
@@ -143,3 +185,63 @@ def test_each_policy_belongs_to_a_route(shared_app: Flask) -> None:
 def test_what_no_route_fits_is_open_to_anyone_and_counted(shared_app: Flask) -> None:
     with shared_app.app_context():
         assert policy_of(None) == policy_of("no such operation") == OPEN
+
+
+OF_MEMBERS = {endpoint: policy for endpoint, policy in TABLE.items() if policy.access.session}
+
+
+@pytest.fixture(scope="module")
+def colleagues(shared_app: Flask, ann: Tenant) -> dict[Role, Browser]:
+    """A member of each role, beside Ann."""
+    return {role: add_member(ann, f"{role}@example.com", role) for role in Role}
+
+
+@pytest.mark.parametrize("endpoint", OF_MEMBERS)
+def test_a_member_gets_no_further_than_their_role(
+    shared_app: Flask, ann: Tenant, colleagues: dict[Role, Browser], endpoint: str
+) -> None:
+    """Every operation, with every method, as the API and as a page; those who may are told of what they sent."""
+    policy = OF_MEMBERS[endpoint]
+    for rule in shared_app.url_map.iter_rules(endpoint):
+        for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
+            needed = policy.role_for(method)
+            for role, browser in colleagues.items():
+                if role.covers(needed):
+                    continue
+                path = _path(rule, ann)
+                assert_error(browser.call(method, path, json={}), 403, "insufficient_permission")
+                form = {"csrf_token": browser.csrf_token, "_method": method}
+                sent = {"data": form} if method != "GET" else {}
+                response = browser.client.open(
+                    path, method="GET" if method == "GET" else "POST", headers={"Accept": "text/html"}, **sent
+                )
+                assert (response.status_code, role.value in response.get_data(as_text=True)) == (403, True)
+
+
+def _path(rule: Rule, tenant: Tenant) -> str:
+    values = {
+        "site_id": tenant.site_id,
+        "key_id": tenant.keys["search"]["id"],
+        "member_id": 1,
+        "invitation_id": "inv_0",
+        "source_id": "src_0",
+        "run_id": "run_0",
+        "sync_id": "sync_0",
+    }
+    path = rule.rule
+    for name in rule.arguments:
+        path = re.sub(rf"<[^<>]*{name}>", str(values[name]), path)
+    return path
+
+
+def test_viewers_write_nothing_but_their_profile() -> None:
+    writable = {endpoint for endpoint, policy in OF_MEMBERS.items() if policy.role_for("POST") is Role.VIEWER}
+    assert writable == {"profile.update_profile"}
+
+
+def test_each_role_may_what_those_before_it_may() -> None:
+    assert [[role.covers(needed) for needed in Role] for role in Role] == [
+        [True, False, False],
+        [True, True, False],
+        [True, True, True],
+    ]

@@ -142,7 +142,7 @@ def create_key(
     """Add a key; gives it and its token, which is kept nowhere.
 
     Args:
-        held: The rights of the key that asks; ``None`` for people.
+        held: The rights of the key that asks, or those of an editor; ``None`` for owners.
 
     Raises:
         ApiError: 404 for the site, 400 for an expiry in the past, 403 at the plan's limit, or for more rights than

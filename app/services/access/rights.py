@@ -26,6 +26,10 @@ class Rights:
         return has_scopes and self.site_id in (None, other.site_id)
 
 
+EDITOR_RIGHTS = Rights(frozenset(Scope) - {Scope.ACCOUNT}, None)
+"""How much a key may do that an editor makes: not what only owners may."""
+
+
 def rights_of(key_type: str, scopes: frozenset[Scope] | None, site_only: bool, site_id: int) -> Rights:
     """The rights of a key.
 
@@ -47,7 +51,7 @@ def require_cover(held: Rights | None, wanted: Rights, what: str) -> None:
     """Refuse what a key with fewer rights does to one with more.
 
     Args:
-        held: The rights of the key that asks; ``None`` for people.
+        held: The rights of the key that asks, or :data:`EDITOR_RIGHTS`; ``None`` for owners.
         what: What it is about to do, such as ``create``.
 
     Raises:
@@ -55,6 +59,11 @@ def require_cover(held: Rights | None, wanted: Rights, what: str) -> None:
     """
     if held is None or held.cover(wanted):
         return
+    if held is EDITOR_RIGHTS:
+        raise ApiError(
+            ErrorCode.INSUFFICIENT_PERMISSION,
+            f"Only an owner can {what} a key with the scope `account`; choose the other scopes.",
+        )
     raise ApiError(
         ErrorCode.INSUFFICIENT_PERMISSION,
         f"A key cannot {what} a key that may do more than itself: {_missing(held, wanted)}.",

@@ -9,7 +9,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session as DatabaseSession
 
 from app.clock import now
-from app.models import Account, Session
+from app.models import Member, Session
 from app.tokens import hash_token
 
 IDLE = timedelta(days=14)
@@ -18,19 +18,20 @@ SEEN_STEP = timedelta(minutes=5)
 """How stale ``seen_at`` may become before a request writes it again."""
 
 
-def start_session(session: DatabaseSession, account: Account, secret: str) -> tuple[Session, str]:
-    """Log an account in; gives the session and the cookie's value."""
+def start_session(session: DatabaseSession, member: Member, secret: str) -> tuple[Session, str]:
+    """Log a member in; gives the session and the cookie's value."""
     token = secrets.token_urlsafe(32)
     moment = now()
     login = Session(
         token_hash=hash_token(token, secret),
-        account_id=account.id,
+        account_id=member.account_id,
+        member_id=member.id,
         csrf_token=secrets.token_urlsafe(32),
         created_at=moment,
         seen_at=moment,
         expires_at=moment + LONGEST,
     )
-    login.account = account
+    login.member = member
     session.add(login)
     session.flush()
     return login, token
@@ -63,9 +64,9 @@ def end_session(session: DatabaseSession, token_hash: str) -> None:
     session.execute(delete(Session).where(Session.token_hash == token_hash))
 
 
-def end_other_sessions(session: DatabaseSession, account_id: int, kept_token_hash: str | None) -> None:
-    """Log an account out everywhere else."""
-    query = delete(Session).where(Session.account_id == account_id)
+def end_other_sessions(session: DatabaseSession, member_id: int, kept_token_hash: str | None) -> None:
+    """Log a member out everywhere else."""
+    query = delete(Session).where(Session.member_id == member_id)
     if kept_token_hash is not None:
         query = query.where(Session.token_hash != kept_token_hash)
     session.execute(query)

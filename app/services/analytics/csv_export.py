@@ -26,7 +26,7 @@ def encode_csv(analytics: Analytics) -> str:
             writer.writerow(
                 (
                     name,
-                    _harmless(item.query),
+                    harmless(item.query),
                     item.count,
                     item.clicks,
                     item.click_through_rate,
@@ -36,5 +36,6 @@ def encode_csv(analytics: Analytics) -> str:
     return text.getvalue()
 
 
-def _harmless(query: str) -> str:
-    return f"'{query}" if query.startswith(_FORMULA_STARTS) else query
+def harmless(text: str) -> str:
+    """A text as a cell that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

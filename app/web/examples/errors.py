@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import ApiError, Detail, ErrorCode, error_body, field_error
+from app.services.invitations import invitation_not_found
 from app.services.search import rejected
 from app.web.gateway_errors import GatewayError, code_of, gateway_error_body, invalid_engine_key
 from backends.errors import BackendRejected
@@ -56,6 +57,8 @@ _ERRORS = (
         "The plan allows 1,000 documents; the account has 990, and this batch adds 50 new documents. None of the batch "
         "was indexed.",
     ),
+    ApiError(ErrorCode.MEMBER_LIMIT_REACHED, "An account can have 100 members, open invitations included."),
+    ApiError(ErrorCode.LAST_OWNER, "An account must have an owner; make another member an owner first."),
     ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is incorrect."),
     ApiError(ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."),
     ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found."),
@@ -64,6 +67,8 @@ _ERRORS = (
     ApiError(ErrorCode.SOURCE_NOT_FOUND, "Source not found."),
     ApiError(ErrorCode.RUN_NOT_FOUND, "Run not found."),
     ApiError(ErrorCode.SYNC_NOT_FOUND, "Sync not found: it does not exist, or has ended."),
+    ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found."),
+    invitation_not_found(),
     ApiError(ErrorCode.INDEX_NOT_FOUND, "Index not found."),
     ApiError(ErrorCode.NOT_FOUND, "This address does not exist."),
     ApiError(ErrorCode.METHOD_NOT_ALLOWED, "This address supports GET, POST, not PUT."),

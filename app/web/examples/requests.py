@@ -232,6 +232,19 @@ REQUESTS: Mapping[str, RequestExample] = {
     "showDashboard": RequestExample(),
     "showProfileEditForm": RequestExample(),
     "updateProfile": RequestExample(body={"name": "Ada Marin-Holt"}),
+    # A colleague joins, and leaves.
+    "createInvitation": RequestExample(body={"email": "leo@museum.example", "role": "viewer"}),
+    "renewInvitation": RequestExample(body={}),
+    "listInvitations": RequestExample(parameters={"limit": 20}),
+    "showInvitation": RequestExample(),
+    "acceptInvitation": RequestExample(body={"name": "Leo Holt", "password": "four masts and a funnel"}),
+    "listMembers": RequestExample(parameters={"limit": 20}),
+    "showMember": RequestExample(),
+    "updateMember": RequestExample(body={"role": "owner"}),
+    "patchMember": RequestExample(body={"role": "editor"}),
+    "listAuditEntries": RequestExample(parameters={"kind": "member", "limit": 3}),
+    "removeMember": RequestExample(),
+    "revokeInvitation": RequestExample(),
     # The end.
     "deleteSource": RequestExample(parameters={"keep_documents": True}),
     "deleteDocument": RequestExample(body={"id": "lighthouse"}),
@@ -242,12 +255,15 @@ REQUESTS: Mapping[str, RequestExample] = {
 }
 """Operation id to its request."""
 
-PATHS: Mapping[str, tuple[str, ...]] = {
+PATHS: Mapping[str, tuple[Any, ...]] = {
     "site_id": ("createSite", "site", "id"),
     "uid": ("createSite", "site", "index"),
     "key_id": ("createKey", "key", "id"),
     "sync_id": ("beginSync", "sync", "id"),
     "source_id": ("createSource", "source", "id"),
+    "invitation_id": ("createInvitation", "invitation", "id"),
+    "token": ("renewInvitation", "token"),
+    "member_id": ("listMembers", "members", 1, "id"),
     "run_id": ("createSource", "source", "last_run", "id"),
 }
 """A parameter of paths to what it names in the story: an operation, and the members of its answer that lead there."""

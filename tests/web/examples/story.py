@@ -190,6 +190,10 @@ class Story:
         sync = self._private("POST", "/api/v1/sync", json={"source": "wordpress"}).get_json()["sync"]
         self._paths["sync_id"] = sync["id"]
 
+    def _before_revokeInvitation(self) -> None:
+        invitation = self._private("POST", "/api/invitations", json={"email": "kim@museum.example"}).get_json()
+        self._paths["invitation_id"] = invitation["invitation"]["id"]
+
     def _after_deleteSite(self) -> None:
         self._token = ""  # The key was the site's.
 

@@ -14,6 +14,9 @@ import pytest
 import time_machine
 
 import app.web.examples
+from app.models import Member
+from app.services.members import find_member
+from app.storage.database import ROW_LOCK
 from app.web.examples.document import FILE, read_answers
 from app.web.examples.requests import REQUESTS
 from tests.conftest import close_app, make_app, make_settings
@@ -31,6 +34,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         "public_url": BASE_URL,
     }
     installation = make_app(make_settings(folder, **local))
+    # SQLAlchemy names what it joins by chance when it first compiles that: it would be while somebody logs in.
+    with installation.extensions["runtime"].database.read() as session:
+        assert find_member(session, "nobody@museum.example") is None
+        assert session.get(Member, 0, with_for_update={**ROW_LOCK, "of": Member}) is None
     with time_machine.travel(NOW, tick=False) as clock, pytest.MonkeyPatch.context() as patch:
         story = Story(installation, clock, patch)
         story.tell()

@@ -1,0 +1,57 @@
+"""The audit log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.models import AuditEntry
+from app.runtime import runtime
+from app.services.access.roles import Role
+from app.services.audit_log.entries import Selection
+from app.services.audit_log.entries import list_entries as list_chosen_entries
+from app.web.auth import MANAGING
+from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
+from app.web.request_checks import current_caller
+from schemas.audit_log import AuditLogSchema, AuditQuerySchema
+from schemas.validation.keys import Scope
+
+blp = ApiBlueprint("audit-log", __name__, description="Who changed what in the account.")
+
+
+@blp.route("/api/audit-log", methods=["GET"])
+@blp.operation("listAuditEntries", OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER))
+@blp.arguments(AuditQuerySchema, location="query")
+@blp.response(200, AuditLogSchema)
+def list_entries(query: dict[str, Any]) -> dict[str, Any]:
+    """List who changed what in the last 400 days, newest first."""
+    limit, before = query.pop("limit"), query.pop("before")
+    with runtime().database.read() as session:
+        page = list_chosen_entries(session, Selection(current_caller().account.id, **query), limit=limit, before=before)
+    return {
+        "entries": [_answer(entry) for entry in page.entries],
+        "total": page.total,
+        "limit": limit,
+        "next_before": page.next_before,
+    }
+
+
+def _answer(entry: AuditEntry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "created_at": entry.created_at,
+        "actor": {
+            "kind": entry.actor_kind,
+            "id": entry.actor_id,
+            "name": entry.actor_name,
+            "address": entry.address,
+        },
+        "action": entry.action,
+        "object": {
+            "kind": entry.kind,
+            "id": entry.object_id,
+            "name": entry.object_name,
+            "site_id": entry.site_id,
+        },
+        "changes": entry.changes,
+    }

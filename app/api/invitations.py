@@ -1,0 +1,107 @@
+"""Invitations to join the account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response
+
+from app.api.accounts import logged_in
+from app.errors import ErrorCode
+from app.models import Invitation
+from app.runtime import runtime
+from app.services import invitations
+from app.services.access.roles import Role
+from app.web import member_actions
+from app.web.auth import MANAGING
+from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
+from app.web.request_checks import current_caller
+from schemas.accounts import LoginAnswerSchema
+from schemas.base import NothingSchema
+from schemas.forms import describe_form
+from schemas.invitations import (
+    InvitationAcceptSchema,
+    InvitationCreateSchema,
+    InvitationFormAnswerSchema,
+    InvitationLinkAnswerSchema,
+    InvitationListSchema,
+)
+from schemas.sites import PageQuerySchema, SuccessSchema
+from schemas.validation.keys import Scope
+
+blp = ApiBlueprint("invitations", __name__, description="Invitations to become a member of the account.")
+
+_POLICY = OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER)
+_INVITATION = "/api/invitations/<string:invitation_id>"
+_NO_STORE = {"Cache-Control": "no-store"}
+
+
+@blp.route("/api/invitations", methods=["GET"])
+@blp.operation("listInvitations", _POLICY)
+@blp.arguments(PageQuerySchema, location="query")
+@blp.response(200, InvitationListSchema)
+def list_invitations(page: dict[str, Any]) -> dict[str, Any]:
+    """List the invitations that were not accepted yet, oldest first."""
+    with runtime().database.read() as session:
+        found, total = invitations.list_invitations(session, current_caller().account.id, **page)
+        return {"invitations": found, "total": total, **page}
+
+
+@blp.route("/api/invitations", methods=["POST"])
+@blp.operation("createInvitation", _POLICY, errors=(ErrorCode.MEMBER_LIMIT_REACHED,), body=True)
+@blp.arguments(InvitationCreateSchema)
+@blp.response(201, InvitationLinkAnswerSchema)
+def create_invitation(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Invite somebody. The link in `url` works once, for seven days, and is never shown again."""
+    issued = member_actions.invite(current_caller(), fields["email"], Role(fields["role"]))
+    return _link_answer(*issued), 201, _NO_STORE
+
+
+def _link_answer(invitation: Invitation, token: str) -> dict[str, Any]:
+    return {"success": True, "invitation": invitation, "url": member_actions.link_of(token), "token": token}
+
+
+@blp.route(_INVITATION + "/renew", methods=["POST"])
+@blp.operation("renewInvitation", _POLICY, errors=(ErrorCode.INVITATION_NOT_FOUND,), body=True)
+@blp.arguments(NothingSchema, location="json_optional", required=False)
+@blp.response(200, InvitationLinkAnswerSchema)
+def renew_invitation(nothing: dict[str, Any], invitation_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Replace an invitation's link with one that works for seven days from now."""
+    return _link_answer(*member_actions.renew_invitation(current_caller(), invitation_id)), 200, _NO_STORE
+
+
+@blp.route(_INVITATION, methods=["DELETE"])
+@blp.operation("revokeInvitation", _POLICY, errors=(ErrorCode.INVITATION_NOT_FOUND,))
+@blp.response(200, SuccessSchema)
+def revoke_invitation(invitation_id: str) -> dict[str, Any]:
+    """Revoke an invitation. Its link stops working."""
+    member_actions.revoke_invitation(current_caller(), invitation_id)
+    return {"success": True}
+
+
+@blp.route("/invitations/<string:token>", methods=["GET"])
+@blp.operation("showInvitation", errors=(ErrorCode.INVITATION_NOT_FOUND,))
+@blp.response(200, InvitationFormAnswerSchema)
+def show_invitation(token: str) -> dict[str, Any]:
+    """Get the form that accepts an invitation. `token` is the last part of its link."""
+    form = {
+        "method": "POST",
+        "action": f"/invitations/{token}",
+        "fields": describe_form(InvitationAcceptSchema(), {}),
+    }
+    return {"form": form, "invitation": member_actions.open_invitation(token)}
+
+
+@blp.route("/invitations/<string:token>", methods=["POST"])
+@blp.operation(
+    "acceptInvitation",
+    OperationPolicy(opens_session=True),
+    errors=(ErrorCode.INVITATION_NOT_FOUND,),
+    body=True,
+)
+@blp.arguments(InvitationAcceptSchema)
+@blp.response(201, LoginAnswerSchema)
+def accept_invitation(fields: dict[str, Any], token: str) -> Response:
+    """Become a member and log in."""
+    return logged_in(*member_actions.accept_invitation(token, **fields), status=201)

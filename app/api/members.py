@@ -1,0 +1,76 @@
+"""Members of the account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.errors import ErrorCode
+from app.runtime import runtime
+from app.services import members
+from app.services.access.roles import Role
+from app.web import member_actions
+from app.web.auth import MANAGING
+from app.web.openapi import ApiBlueprint
+from app.web.policy import OperationPolicy
+from app.web.request_checks import current_caller
+from schemas.members import MemberAnswerSchema, MemberListSchema, MemberShowSchema, MemberUpdateSchema
+from schemas.sites import PageQuerySchema, SuccessSchema
+from schemas.validation.keys import Scope
+
+blp = ApiBlueprint("members", __name__, description="Members of the account: people with a login of their own.")
+
+_POLICY = OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER)
+_MEMBER = "/api/members/<int(signed=True):member_id>"
+_CHANGE_ERRORS = (ErrorCode.MEMBER_NOT_FOUND, ErrorCode.LAST_OWNER)
+
+
+@blp.route("/api/members", methods=["GET"])
+@blp.operation("listMembers", _POLICY)
+@blp.arguments(PageQuerySchema, location="query")
+@blp.response(200, MemberListSchema)
+def list_members(page: dict[str, Any]) -> dict[str, Any]:
+    """List the account's members, oldest first."""
+    with runtime().database.read() as session:
+        found, total = members.list_members(session, current_caller().account.id, **page)
+        return {"members": found, "total": total, **page}
+
+
+@blp.route(_MEMBER, methods=["GET"])
+@blp.operation("showMember", _POLICY, errors=(ErrorCode.MEMBER_NOT_FOUND,))
+@blp.response(200, MemberShowSchema)
+def show_member(member_id: int) -> dict[str, Any]:
+    """Get a member."""
+    with runtime().database.read() as session:
+        return {"member": members.get_member(session, current_caller().account.id, member_id)}
+
+
+def _update(member_id: int, fields: dict[str, Any]) -> dict[str, Any]:
+    member = member_actions.change_role(current_caller(), member_id, Role(fields["role"]))
+    return {"success": True, "member": member}
+
+
+@blp.route(_MEMBER, methods=["PUT"])
+@blp.operation("updateMember", _POLICY, errors=_CHANGE_ERRORS, body=True)
+@blp.arguments(MemberUpdateSchema)
+@blp.response(200, MemberAnswerSchema)
+def update_member(fields: dict[str, Any], member_id: int) -> dict[str, Any]:
+    """Change a member's role. It takes effect with the member's next request."""
+    return _update(member_id, fields)
+
+
+@blp.route(_MEMBER, methods=["PATCH"])
+@blp.operation("patchMember", _POLICY, errors=_CHANGE_ERRORS, body=True)
+@blp.arguments(MemberUpdateSchema)
+@blp.response(200, MemberAnswerSchema)
+def patch_member(fields: dict[str, Any], member_id: int) -> dict[str, Any]:
+    """Same as PUT."""
+    return _update(member_id, fields)
+
+
+@blp.route(_MEMBER, methods=["DELETE"])
+@blp.operation("removeMember", _POLICY, errors=_CHANGE_ERRORS)
+@blp.response(200, SuccessSchema)
+def remove_member(member_id: int) -> dict[str, Any]:
+    """Remove a member. All of their sessions end."""
+    member_actions.remove_member(current_caller(), member_id)
+    return {"success": True}

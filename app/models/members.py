@@ -1,0 +1,65 @@
+"""The people of an account, and those who are invited."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from app.models.accounts import Account
+from app.models.base import Base, BigId
+
+
+class Member(Base):
+    """A person with a login. An e-mail belongs to one member of one account."""
+
+    __tablename__ = "members"
+    __table_args__ = (Index(None, "account_id"), {"sqlite_autoincrement": True})
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(100))
+    email: Mapped[str] = mapped_column(String(254))
+    email_key: Mapped[str] = mapped_column(String(254), unique=True)
+    """The e-mail trimmed and case-folded: what is compared."""
+    password_hash: Mapped[str] = mapped_column(String(255))
+    role: Mapped[str] = mapped_column(String(16))
+    """``owner``, ``editor`` or ``viewer``."""
+    created_at: Mapped[datetime]
+
+    account: Mapped[Account] = relationship(lazy="joined", innerjoin=True)
+
+
+class Session(Base):
+    """A member's login. The row is the session: deleting it ends it."""
+
+    __tablename__ = "sessions"
+    __table_args__ = (Index(None, "account_id"), Index(None, "member_id"), Index(None, "expires_at"))
+
+    token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
+    member_id: Mapped[int] = mapped_column(BigId, ForeignKey("members.id", ondelete="CASCADE"))
+    csrf_token: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime]
+    seen_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+
+    member: Mapped[Member] = relationship(lazy="joined", innerjoin=True)
+
+
+class Invitation(Base):
+    """An invitation to join an account. It ends when it is accepted, revoked, or expired."""
+
+    __tablename__ = "invitations"
+    __table_args__ = (UniqueConstraint("account_id", "email_key"), Index(None, "expires_at"))
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    """``inv_…``."""
+    account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
+    email: Mapped[str] = mapped_column(String(254))
+    email_key: Mapped[str] = mapped_column(String(254))
+    role: Mapped[str] = mapped_column(String(16))
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]

@@ -1,0 +1,144 @@
+"""The audit log, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Response, request
+from marshmallow import Schema, ValidationError
+
+from app.models import AuditEntry
+from app.pages.layout import render
+from app.runtime import runtime
+from app.services import members
+from app.services.audit_log.entries import Selection, export_csv, list_entries
+from app.web.parsing import check_query_string, invalid
+from app.web.request_checks import current_caller
+from schemas.audit_log import KINDS, AuditQuerySchema, AuditSelectionSchema
+
+THINGS = {
+    "site": "site",
+    "search_settings": "search settings of",
+    "key": "key",
+    "source": "source",
+    "member": "member",
+    "invitation": "invitation of",
+    "account": "plan of",
+}
+"""Kind to what the thing is called before its name."""
+KIND_NAMES = {
+    "site": "Sites",
+    "search_settings": "Search settings",
+    "key": "Keys",
+    "source": "Sources",
+    "member": "Members",
+    "invitation": "Invitations",
+    "account": "Plan",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEntry:
+    """An entry for people.
+
+    Attributes:
+        what: A sentence without its end.
+        changes: What changed of each field.
+    """
+
+    entry: AuditEntry
+    what: str
+    changes: list[str]
+
+
+def show_log() -> str:
+    """One page of the log, with the form that narrows it."""
+    given = _given()
+    query = _checked(AuditQuerySchema(), given)
+    limit, before = query.pop("limit"), query.pop("before")
+    account_id = current_caller().account.id
+    with runtime().database.read() as session:
+        page = list_entries(session, Selection(account_id, **query), limit=limit, before=before)
+        people, _ = members.list_members(session, account_id, limit=members.MAX_MEMBERS, offset=0)
+    chosen = {name: given.get(name, "") for name in ("since", "until", "member_id", "kind")}
+    narrowed = {name: value for name, value in chosen.items() if value}
+    return render(
+        "audit_log.html",
+        entries=[_shown(entry) for entry in page.entries],
+        total=page.total,
+        chosen=chosen,
+        people=people,
+        kinds=[(kind, KIND_NAMES[kind]) for kind in KINDS],
+        is_narrowed=bool(narrowed),
+        is_first=before is None,
+        export_query=urlencode(narrowed),
+        next_query=None if page.next_before is None else urlencode({**narrowed, "before": page.next_before}),
+        first_query=urlencode(narrowed),
+    )
+
+
+def export_log() -> Response:
+    """The log, or what of it is asked for, as CSV.
+
+    Raises:
+        ApiError: 400.
+    """
+    selection = Selection(current_caller().account.id, **_checked(AuditSelectionSchema(), _given()))
+    response = Response(export_csv(runtime().database, selection), content_type="text/csv; charset=utf-8")
+    response.headers["Content-Disposition"] = 'attachment; filename="audit-log.csv"'
+    return response
+
+
+def _given() -> dict[str, str]:
+    """The query parameters; a field of the form that was left empty is none."""
+    check_query_string(request)
+    return {name: value for name, value in request.args.items() if value}
+
+
+def _checked(schema: Schema, values: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        loaded: dict[str, Any] = schema.load(values)
+    except ValidationError as error:
+        raise invalid(error) from error
+    return loaded
+
+
+def _shown(entry: AuditEntry) -> ShownEntry:
+    if entry.action == "logged_in":
+        return ShownEntry(entry, "Logged in", [])
+    what = f"{entry.action.capitalize()} {THINGS[entry.kind]} “{entry.object_name}”"
+    return ShownEntry(entry, what, [_change_text(change) for change in entry.changes])
+
+
+def _change_text(change: Mapping[str, Any]) -> str:
+    field = change["field"].replace("_", " ")
+    if "added" in change:
+        parts = [f"{name} {_text(change[name])}" for name in ("added", "removed") if change[name]]
+        return f"{field}: {'; '.join(parts)}"
+    if "after" not in change:
+        return f"{field} changed"
+    if change["before"] is None:
+        return f"{field}: {_text(change['after'])}"
+    return f"{field}: {_text(change['before'])} → {_text(change['after'])}"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return f"“{value}”"
+    if isinstance(value, list):
+        return ", ".join(_item_text(item) for item in value) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(part)}" for name, part in value.items()) or "none"
+    return str(value)
+
+
+def _item_text(item: Any) -> str:
+    """An item of a list; what has parts of its own, such as a group of synonyms, stands in brackets."""
+    return f"({_text(item)})" if isinstance(item, list | dict) else _text(item)

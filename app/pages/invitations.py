@@ -1,0 +1,49 @@
+"""Accepting an invitation."""
+
+from __future__ import annotations
+
+from flask import Response, request
+
+from app.errors import ApiError
+from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
+from app.pages.layout import render
+from app.pages.redirects import HOME, see_other
+from app.web import member_actions
+from app.web.logins import cookie_header
+from schemas.invitations import InvitationAcceptSchema
+
+
+def show_invitation(token: str) -> str:
+    """What somebody is invited to, and the form that accepts it."""
+    return _invitation(token)
+
+
+def _invitation(token: str, error: ApiError | None = None) -> str:
+    shown = shown_fields(InvitationAcceptSchema(), {}, error)
+    return render(
+        "invitation.html",
+        invitation=member_actions.open_invitation(token),
+        token=token,
+        fields=shown,
+        banner=_taken(error) or banner_of(error, shown),
+    )
+
+
+def _taken(error: ApiError | None) -> str | None:
+    """What to do if the invitation's e-mail, which the form does not ask for, belongs to another account."""
+    if error is None or not any(detail.field == "email" for detail in error.details):
+        return None
+    return (
+        "This e-mail address is already the login of another account. An address can belong to one account: change it "
+        "in the other account’s profile and come back, or ask for an invitation to another address."
+    )
+
+
+def accept_invitation(token: str) -> Response:
+    """Become a member, and log in."""
+    refill_on_error(lambda error: _invitation(token, error))
+    fields = read_form(InvitationAcceptSchema())
+    _, _, cookie = member_actions.accept_invitation(token, **fields)
+    response = see_other(HOME, notice="invitation-accepted")
+    response.headers.add("Set-Cookie", cookie_header(request, cookie))
+    return response

@@ -1,0 +1,146 @@
+"""Members and invitations. A new invitation's link is handed to the next page in a cookie that dies with it."""
+
+from __future__ import annotations
+
+from flask import Response, request
+from sqlalchemy.orm import Session
+from werkzeug.http import dump_cookie
+
+from app.clock import now
+from app.errors import ApiError
+from app.models import Invitation
+from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
+from app.pages.layout import render
+from app.pages.redirects import see_other
+from app.pages.sites import read_paging
+from app.runtime import runtime
+from app.services import invitations, members
+from app.services.access.roles import Role
+from app.web import member_actions
+from app.web.logins import is_secure
+from app.web.request_checks import current_caller
+from schemas.invitations import InvitationCreateSchema
+from schemas.members import ROLES, MemberUpdateSchema
+
+PATH = "/api/members"
+LINK_COOKIE = "new_invitation"
+LINK_SECONDS = 120
+"""How long a new link waits to be shown."""
+
+
+def list_members() -> Response:
+    """The account's members and invitations, and the link of the one that was just made, this once."""
+    response = Response(_members(), content_type="text/html; charset=utf-8")
+    if LINK_COOKIE in request.cookies:
+        response.headers.add("Set-Cookie", _link_cookie(None))
+    return response
+
+
+def _members(error: ApiError | None = None) -> str:
+    account_id = current_caller().account.id
+    paging = read_paging()
+    with runtime().database.read() as session:
+        found, total = members.list_members(session, account_id, **paging)
+        invited, _ = invitations.list_invitations(session, account_id, limit=members.MAX_MEMBERS, offset=0)
+        link, invitation = _fresh_link(session, account_id)
+    shown = shown_fields(InvitationCreateSchema(), {"role": "editor"}, error if "email" in request.form else None)
+    return render(
+        "members.html",
+        members=found,
+        total=total,
+        paging=paging,
+        invitations=invited,
+        roles=ROLES,
+        fields=shown,
+        banner=banner_of(error, shown),
+        link=link,
+        new_invitation=invitation,
+        now=now(),
+        sends_mail=runtime().settings.sends_mail,
+    )
+
+
+def to_members() -> Response:
+    """On to the page that shows members and invitations."""
+    return see_other(PATH)
+
+
+def show_member(member_id: int) -> Response:
+    """The same for one member, who has no page."""
+    return to_members()
+
+
+def update_member(member_id: int) -> Response:
+    """Give a member another role."""
+    refill_on_error(_members)
+    role = Role(read_form(MemberUpdateSchema())["role"])
+    member = member_actions.change_role(current_caller(), member_id, role)
+    is_own = _is_own(member.id)
+    return see_other("/dashboard" if is_own and role is not Role.OWNER else PATH, notice="role-changed")
+
+
+def remove_member(member_id: int) -> Response:
+    """Remove a member."""
+    refill_on_error(_members)
+    is_own = _is_own(member_id)
+    member_actions.remove_member(current_caller(), member_id)
+    return see_other("/login" if is_own else PATH, notice="member-removed")
+
+
+def _is_own(member_id: int) -> bool:
+    member = current_caller().member
+    return member is not None and member.id == member_id
+
+
+def create_invitation() -> Response:
+    """Invite somebody."""
+    refill_on_error(_members)
+    fields = read_form(InvitationCreateSchema())
+    _, token = member_actions.invite(current_caller(), fields["email"], Role(fields["role"]))
+    return _to_link(token)
+
+
+def renew_invitation(invitation_id: str) -> Response:
+    """Give an invitation another link."""
+    refill_on_error(_members)
+    _, token = member_actions.renew_invitation(current_caller(), invitation_id)
+    return _to_link(token)
+
+
+def revoke_invitation(invitation_id: str) -> Response:
+    """End an invitation."""
+    refill_on_error(_members)
+    member_actions.revoke_invitation(current_caller(), invitation_id)
+    return see_other(PATH, notice="invitation-revoked")
+
+
+def _fresh_link(session: Session, account_id: int) -> tuple[str, Invitation | None]:
+    """The link that the cookie brings, if it is one of this account's."""
+    token = request.cookies.get(LINK_COOKIE, "")
+    if not token:
+        return "", None
+    try:
+        invitation = invitations.get_open_invitation(session, token, runtime().settings.secret_key)
+    except ApiError:
+        return "", None
+    if invitation.account_id != account_id:
+        return "", None
+    return member_actions.link_of(token), invitation
+
+
+def _to_link(token: str) -> Response:
+    response = see_other(PATH)
+    response.headers.add("Set-Cookie", _link_cookie(token))
+    return response
+
+
+def _link_cookie(token: str | None) -> str:
+    return dump_cookie(
+        LINK_COOKIE,
+        token or "",
+        max_age=LINK_SECONDS if token else 0,
+        path=PATH,
+        secure=is_secure(request),
+        httponly=True,
+        samesite="Strict",
+    )

@@ -1,0 +1,172 @@
+"""Writing entries: whatever changes an audited row through a session is logged with the same flush.
+
+Services and views need not think of it, and none can forget it. What is written past the session's objects, such as
+when a key was last used, is not logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import orjson
+from sqlalchemy import event, insert
+from sqlalchemy.orm import Session, UOWTransaction
+from sqlalchemy.orm.attributes import get_history
+
+from app.clock import isoformat, now
+from app.models import AuditEntry, Member
+from app.services.audit_log.actors import Actor, FindActor
+from app.services.audit_log.audited import AUDITED, Audited, account_of, site_of
+from app.storage.database import Database
+
+Change = dict[str, Any]
+"""What changed of a field: ``field`` with ``before`` and ``after``, with ``added`` and ``removed``, or alone."""
+
+MAX_ITEMS = 100
+"""Most items of a list that an entry keeps; how many more there were is counted."""
+MAX_CHARACTERS = 500
+"""Most characters of a text that an entry keeps."""
+_ACTOR = "audit_actor"
+
+
+def watch(database: Database, find_actor: FindActor) -> None:
+    """Log what is changed through ``database``.
+
+    Args:
+        find_actor: Asked once a transaction, before its first audited change: a key may be deleting itself.
+    """
+
+    def find(session: Session, _flush: UOWTransaction, _instances: object) -> None:
+        if _ACTOR not in session.info and _has_audited_changes(session):
+            session.info[_ACTOR] = find_actor(session)
+
+    event.listen(database.writing_sessions, "before_flush", find)
+    event.listen(database.writing_sessions, "after_flush", _log_flush)
+
+
+def log_login(session: Session, member: Member, actor: Actor) -> None:
+    """Log that a member logged in."""
+    row = _row(actor, "logged_in", AUDITED[Member].kind, member, member.account_id, str(member.id), [])
+    session.execute(insert(AuditEntry), [row])
+
+
+def _has_audited_changes(session: Session) -> bool:
+    if any(type(thing) in AUDITED for things in (session.new, session.deleted) for thing in things):
+        return True
+    return any(type(thing) in AUDITED and _is_changed(AUDITED[type(thing)], thing) for thing in session.dirty)
+
+
+def _is_changed(audited: Audited, thing: object) -> bool:
+    columns = (*audited.fields, *audited.secrets, *audited.settings)
+    return any(get_history(thing, column).has_changes() for column in columns)
+
+
+def _log_flush(session: Session, _flush: UOWTransaction) -> None:
+    rows = [
+        *_rows(session, session.new, "created"),
+        *_rows(session, session.dirty, "changed"),
+        *_rows(session, session.deleted, "deleted"),
+    ]
+    if rows:
+        session.connection().execute(insert(AuditEntry.__table__), rows)  # type: ignore[arg-type]
+
+
+def _rows(session: Session, things: Any, action: str) -> Iterator[dict[str, Any]]:
+    for thing in things:
+        audited = AUDITED.get(type(thing))
+        if audited is None or (action != "changed" and not audited.comes_and_goes):
+            continue
+        account_id, name = None, str(thing.id)
+        for kind, changes in _changes(audited, thing, action):
+            if changes or action != "changed":
+                account_id = account_of(session, thing) if account_id is None else account_id
+                yield _row(session.info[_ACTOR], action, kind, thing, account_id, name, changes)
+
+
+def _row(
+    actor: Actor, action: str, kind: str, thing: Any, account_id: int, object_id: str, changes: Sequence[Change]
+) -> dict[str, Any]:
+    return {
+        "account_id": account_id,
+        "created_at": now(),
+        "actor_kind": actor.kind,
+        "actor_id": actor.id,
+        "actor_name": actor.name[:300],
+        "address": actor.address,
+        "action": action,
+        "kind": kind,
+        "object_id": object_id,
+        "object_name": AUDITED[type(thing)].name(thing)[:300],
+        "site_id": site_of(thing),
+        "changes": list(changes),
+    }
+
+
+def _changes(audited: Audited, thing: Any, action: str) -> Iterator[tuple[str, list[Change]]]:
+    """Kinds with what changed of each. Of a deleted thing, its name is enough."""
+    if action == "deleted":
+        yield audited.kind, []
+        return
+    changes: list[Change] = []
+    for field in audited.fields:
+        before, after = _values(thing, field)
+        if before != after:
+            changes.append(_change(field, before, after))
+    if action == "changed":
+        changes += [
+            {"field": name} for column, name in audited.secrets.items() if get_history(thing, column).has_changes()
+        ]
+    yield audited.kind, changes
+    if action == "changed":
+        for column, (kind, read) in audited.settings.items():
+            before, after = _values(thing, column)
+            if before != after:
+                yield kind, _setting_changes(read(before or {}), read(after or {}))
+
+
+def _values(thing: Any, field: str) -> tuple[Any, Any]:
+    """A column's value before the flush and after it; before is ``None`` for what is new."""
+    history = get_history(thing, field)
+    after = getattr(thing, field)
+    if not history.has_changes():
+        return after, after
+    return (history.deleted[0] if history.deleted else None), after
+
+
+def _setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    return [_change(field, before[field], after[field]) for field in after if before[field] != after[field]]
+
+
+def _change(field: str, before: Any, after: Any) -> Change:
+    """A change; of lists, what is new in them and what is gone, unless only their order changed."""
+    if isinstance(before, list) and isinstance(after, list):
+        added, removed = _without(after, before), _without(before, after)
+        if added or removed:
+            return {"field": field, "added": _few(added), "removed": _few(removed)}
+        return {"field": field}
+    return {"field": field, "before": _brief(before), "after": _brief(after)}
+
+
+def _without(items: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    known = {orjson.dumps(item) for item in others}
+    return [item for item in items if orjson.dumps(item) not in known]
+
+
+def _few(items: Sequence[Any]) -> list[Any]:
+    kept = [_brief(item) for item in items[:MAX_ITEMS]]
+    more = len(items) - len(kept)
+    return [*kept, f"… and {more} more"] if more else kept
+
+
+def _brief(value: Any) -> Any:
+    """A value as JSON; what is long is cut."""
+    if isinstance(value, datetime):
+        return isoformat(value)
+    if isinstance(value, list):
+        return _few(value) if len(orjson.dumps(value)) > MAX_CHARACTERS else value
+    if isinstance(value, dict):
+        text = orjson.dumps(value).decode()
+        return value if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "…"
+    return value[:MAX_CHARACTERS] + "…" if isinstance(value, str) and len(value) > MAX_CHARACTERS else value

@@ -1,0 +1,158 @@
+"""Invitations to join an account: a link that works once, for a week."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.errors import ApiError, ErrorCode, field_error
+from app.models import Invitation, Member
+from app.services.access.roles import Role
+from app.services.members import add_member, check_room, email_key, find_member, lock_as_owner
+from app.services.sites import get_account
+from app.storage.database import ROW_LOCK
+from app.tokens import hash_token, is_invitation_token, make_invitation_token
+
+VALID = timedelta(days=7)
+
+
+def invitation_not_found() -> ApiError:
+    """The 404 for an invitation that does not exist, or no longer."""
+    return ApiError(
+        ErrorCode.INVITATION_NOT_FOUND,
+        "Invitation not found. It was accepted, revoked or replaced, or it has expired; ask for a new one.",
+    )
+
+
+def list_invitations(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Invitation], int]:
+    """One page of the account's invitations that were not accepted, oldest first, and how many there are."""
+    invitations = session.scalars(
+        select(Invitation)
+        .where(Invitation.account_id == account_id)
+        .order_by(Invitation.created_at, Invitation.id)
+        .limit(limit)
+        .offset(offset)
+    ).all()
+    total = session.scalar(select(func.count()).select_from(Invitation).where(Invitation.account_id == account_id))
+    return invitations, total or 0
+
+
+def create_invitation(
+    session: Session, account_id: int, secret: str, *, email: str, role: Role, by: int | None
+) -> tuple[Invitation, str]:
+    """Invite somebody; gives the invitation and the token of its link, which is kept nowhere.
+
+    An e-mail that belongs to another account is not told from others: its owner learns it when accepting.
+
+    Args:
+        by: The member who invites; ``None`` if it is a key.
+
+    Raises:
+        ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have, or
+            who invites is an owner no longer.
+    """
+    lock_as_owner(session, account_id, by)
+    member = find_member(session, email)
+    if member is not None and member.account_id == account_id:
+        raise field_error("email", "taken", "is already a member's")
+    known = select(Invitation.id).where(Invitation.account_id == account_id, Invitation.email_key == email_key(email))
+    if session.scalar(known) is not None:
+        raise field_error("email", "taken", "is already invited; renew that invitation, or revoke it first")
+    check_room(session, account_id)
+    token, moment = make_invitation_token(), now()
+    invitation = Invitation(
+        id=f"inv_{secrets.token_hex(8)}",
+        account_id=account_id,
+        email=email.strip(),
+        email_key=email_key(email),
+        role=role,
+        token_hash=hash_token(token, secret),
+        created_at=moment,
+        expires_at=moment + VALID,
+    )
+    session.add(invitation)
+    session.flush()
+    return invitation, token
+
+
+def renew_invitation(
+    session: Session, account_id: int, secret: str, invitation_id: str, *, by: int | None
+) -> tuple[Invitation, str]:
+    """Give an invitation another link and a week from now; its old link ends.
+
+    Raises:
+        ApiError: 404; 403 if who asks is an owner no longer.
+    """
+    lock_as_owner(session, account_id, by)
+    invitation = _get_invitation(session, account_id, invitation_id)
+    token = make_invitation_token()
+    invitation.token_hash = hash_token(token, secret)
+    invitation.expires_at = now() + VALID
+    session.flush()
+    return invitation, token
+
+
+def revoke_invitation(session: Session, account_id: int, invitation_id: str, *, by: int | None) -> None:
+    """End an invitation.
+
+    Raises:
+        ApiError: 404; 403 if who asks is an owner no longer.
+    """
+    lock_as_owner(session, account_id, by)
+    session.delete(_get_invitation(session, account_id, invitation_id))
+    session.flush()
+
+
+def _get_invitation(session: Session, account_id: int, invitation_id: str) -> Invitation:
+    invitation = session.get(Invitation, invitation_id) if "\x00" not in invitation_id else None
+    if invitation is None or invitation.account_id != account_id:
+        raise invitation_not_found()
+    return invitation
+
+
+def get_open_invitation(session: Session, token: str, secret: str) -> Invitation:
+    """The invitation that a link is for.
+
+    Raises:
+        ApiError: 404 if it was accepted, revoked or replaced, has expired, or never was.
+    """
+    if not is_invitation_token(token):
+        raise invitation_not_found()
+    invitation = session.scalar(select(Invitation).where(Invitation.token_hash == hash_token(token, secret)))
+    if invitation is None or invitation.expires_at <= now():
+        raise invitation_not_found()
+    return invitation
+
+
+def accept_invitation(session: Session, token: str, secret: str, *, name: str, password_hash: str) -> Member:
+    """Make who has the link a member. Of two who use it at once, one is told that it is gone.
+
+    Raises:
+        ApiError: 404 as :func:`get_open_invitation`; 400 if the e-mail belongs to a member of another account.
+    """
+    account_id = get_open_invitation(session, token, secret).account_id
+    account = get_account(session, account_id, lock=True)
+    held = select(Invitation).where(Invitation.token_hash == hash_token(token, secret))
+    invitation = session.scalar(held.with_for_update(**ROW_LOCK).execution_options(populate_existing=True))
+    if invitation is None:
+        raise invitation_not_found()
+    session.delete(invitation)
+    session.flush()
+    return add_member(
+        session,
+        account,
+        name=name,
+        email=invitation.email,
+        password_hash=password_hash,
+        role=Role(invitation.role),
+    )
+
+
+def delete_expired_invitations(session: Session) -> None:
+    """Remove invitations that expired a week ago; until then they are shown, and can be renewed."""
+    session.execute(delete(Invitation).where(Invitation.expires_at <= now() - VALID))

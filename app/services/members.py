@@ -1,0 +1,187 @@
+"""The members of an account. It always has an owner; its name and e-mail are those of the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.errors import ApiError, ErrorCode, field_error
+from app.models import Account, Invitation, Member
+from app.models import Session as Login
+from app.services.access.roles import Role
+from app.services.sites import MAX_INT64, get_account
+from app.wording import counted
+from backends.text import normalized
+
+MAX_MEMBERS = 100
+"""Most members and open invitations of an account."""
+
+
+def email_key(email: str) -> str:
+    """What e-mails are compared by: trimmed, without case."""
+    return normalized("NFC", email.strip()).casefold()
+
+
+def find_member(session: Session, email: str) -> Member | None:
+    """The member with this e-mail, of whichever account."""
+    return session.scalar(select(Member).where(Member.email_key == email_key(email)))
+
+
+def first_owner(session: Session, account_id: int) -> Member:
+    """The owner who has been a member for longest: whom keys, commands and mails mean by the account's user.
+
+    Raises:
+        ApiError: 401 if the account is gone.
+    """
+    owners = select(Member).where(Member.account_id == account_id, Member.role == Role.OWNER)
+    owner = session.scalar(owners.order_by(Member.id).limit(1))
+    if owner is None:
+        raise ApiError(ErrorCode.INVALID_API_KEY, "The account no longer exists.")
+    return owner
+
+
+def get_member(session: Session, account_id: int, member_id: int) -> Member:
+    """Load a member for a caller.
+
+    Raises:
+        ApiError: 404 if there is none with this id, or it is another account's.
+    """
+    member = session.get(Member, member_id) if 0 < member_id <= MAX_INT64 else None
+    if member is None or member.account_id != account_id:
+        raise ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found.")
+    return member
+
+
+def list_members(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Member], int]:
+    """One page of the account's members, oldest first, and how many there are."""
+    members = session.scalars(
+        select(Member).where(Member.account_id == account_id).order_by(Member.id).limit(limit).offset(offset)
+    ).all()
+    total = session.scalar(select(func.count()).select_from(Member).where(Member.account_id == account_id)) or 0
+    return members, total
+
+
+def add_member(session: Session, account: Account, *, name: str, email: str, password_hash: str, role: Role) -> Member:
+    """Add a member to an account that is new, or locked.
+
+    Raises:
+        ApiError: 400 if somebody has the e-mail.
+    """
+    member = Member(
+        account_id=account.id,
+        name=name,
+        email=email.strip(),
+        email_key=email_key(email),
+        password_hash=password_hash,
+        role=role,
+        created_at=now(),
+    )
+    member.account = account
+    session.add(member)
+    flush_email(session)
+    return member
+
+
+def change_role(session: Session, account_id: int, member_id: int, role: Role, *, by: int | None) -> Member:
+    """Give a member another role; it holds from the member's next request on.
+
+    Args:
+        by: The member who asks for it; ``None`` if it is a key.
+
+    Raises:
+        ApiError: 404; 403 for the last owner, or if who asks is an owner no longer.
+    """
+    account = lock_as_owner(session, account_id, by)
+    member = get_member(session, account_id, member_id)
+    if member.role == Role.OWNER != role:
+        _refuse_last_owner(session, member)
+    member.role = role
+    session.flush()
+    follow_first_owner(session, account)
+    return member
+
+
+def remove_member(session: Session, account_id: int, member_id: int, *, by: int | None) -> None:
+    """Remove a member; all of their sessions end.
+
+    Args:
+        by: As in :func:`change_role`.
+
+    Raises:
+        ApiError: 404; 403 for the last owner, or if who asks is an owner no longer.
+    """
+    account = lock_as_owner(session, account_id, by)
+    member = get_member(session, account_id, member_id)
+    if member.role == Role.OWNER:
+        _refuse_last_owner(session, member)
+    session.execute(delete(Login).where(Login.member_id == member.id))
+    session.delete(member)
+    session.flush()
+    follow_first_owner(session, account)
+
+
+def lock_as_owner(session: Session, account_id: int, by: int | None) -> Account:
+    """Lock the account, so that changes of its members follow one another.
+
+    Args:
+        by: The member who asks; ``None`` if it is a key.
+
+    Raises:
+        ApiError: 403 if they are an owner no longer: somebody else was faster.
+    """
+    account = get_account(session, account_id, lock=True)
+    if by is not None:
+        member = session.get(Member, by, populate_existing=True)
+        if member is None or member.role != Role.OWNER:
+            raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "You are no longer an owner of this account.")
+    return account
+
+
+def check_room(session: Session, account_id: int) -> None:
+    """Refuse one more member or invitation than an account may have; the account must be locked.
+
+    Raises:
+        ApiError: 403.
+    """
+    counts = [
+        session.scalar(select(func.count()).select_from(table).where(table.account_id == account_id)) or 0
+        for table in (Member, Invitation)
+    ]
+    if sum(counts) >= MAX_MEMBERS:
+        raise ApiError(
+            ErrorCode.MEMBER_LIMIT_REACHED,
+            f"An account can have {counted(MAX_MEMBERS, 'member')}, open invitations included.",
+        )
+
+
+def follow_first_owner(session: Session, account: Account) -> None:
+    """Give the account the name and e-mail of its first owner."""
+    owner = first_owner(session, account.id)
+    account.name = owner.name
+    account.email = owner.email
+    account.email_key = owner.email_key
+    session.flush()
+
+
+def flush_email(session: Session) -> None:
+    """Write an e-mail.
+
+    Raises:
+        ApiError: 400 if it is taken.
+    """
+    try:
+        session.flush()
+    except IntegrityError as error:
+        raise field_error("email", "taken", "is already in use") from error
+
+
+def _refuse_last_owner(session: Session, member: Member) -> None:
+    others = select(Member.id).where(
+        Member.account_id == member.account_id, Member.role == Role.OWNER, Member.id != member.id
+    )
+    if session.scalar(others.limit(1)) is None:
+        raise ApiError(ErrorCode.LAST_OWNER, "An account must have an owner; make another member an owner first.")

@@ -1,0 +1,140 @@
+"""What a caller does with members and invitations: each action once, for the JSON API and for the pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.models import Invitation, Member
+from app.runtime import runtime
+from app.services import accounts, invitations, members
+from app.services.access import sessions
+from app.services.access.roles import Role
+from app.services.audit_log.actors import acting
+from app.services.mail.invitations import KIND, write_invitation
+from app.services.mail.queue import queue_mail
+from app.services.sites import get_account
+from app.web.actors import member_actor
+from app.web.auth import Caller
+from app.web.hosts import base_url
+
+
+def change_role(caller: Caller, member_id: int, role: Role) -> Member:
+    """Give a member another role.
+
+    Raises:
+        ApiError: 404; 403 for the last owner.
+    """
+    with runtime().database.write() as session:
+        return members.change_role(session, caller.account.id, member_id, role, by=_member_id(caller))
+
+
+def remove_member(caller: Caller, member_id: int) -> None:
+    """Remove a member; all of their sessions end.
+
+    Raises:
+        ApiError: 404; 403 for the last owner.
+    """
+    with runtime().database.write() as session:
+        members.remove_member(session, caller.account.id, member_id, by=_member_id(caller))
+
+
+def invite(caller: Caller, email: str, role: Role) -> tuple[Invitation, str]:
+    """Invite somebody; gives the invitation and the token of its link.
+
+    Raises:
+        ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have.
+    """
+    part = runtime()
+    with part.database.write() as session:
+        issued = invitations.create_invitation(
+            session, caller.account.id, part.settings.secret_key, email=email, role=role, by=_member_id(caller)
+        )
+        return _issue(caller, session, *issued)
+
+
+def renew_invitation(caller: Caller, invitation_id: str) -> tuple[Invitation, str]:
+    """Give an invitation another link; gives the invitation and the token of the link.
+
+    Raises:
+        ApiError: 404.
+    """
+    part = runtime()
+    with part.database.write() as session:
+        issued = invitations.renew_invitation(
+            session, caller.account.id, part.settings.secret_key, invitation_id, by=_member_id(caller)
+        )
+        return _issue(caller, session, *issued)
+
+
+def _issue(caller: Caller, session: Session, invitation: Invitation, token: str) -> tuple[Invitation, str]:
+    """An invitation with its new link, which is also sent to who is invited if there is a mail server."""
+    settings = runtime().settings
+    if settings.sends_mail:
+        account = get_account(session, caller.account.id)
+        letter = write_invitation(invitation, account.name, link_of(token), settings.public_url)
+        queue_mail(
+            session,
+            invitation.email,
+            letter.subject,
+            letter.text,
+            letter.html,
+            kind=KIND,
+            account_id=account.id,
+        )
+    return invitation, token
+
+
+def link_of(token: str) -> str:
+    """The address at which an invitation is accepted."""
+    return f"{base_url()}/invitations/{token}"
+
+
+def revoke_invitation(caller: Caller, invitation_id: str) -> None:
+    """End an invitation.
+
+    Raises:
+        ApiError: 404.
+    """
+    with runtime().database.write() as session:
+        invitations.revoke_invitation(session, caller.account.id, invitation_id, by=_member_id(caller))
+
+
+def open_invitation(token: str) -> dict[str, Any]:
+    """What somebody with a link is invited to.
+
+    Raises:
+        ApiError: 404 if the invitation is no longer open.
+    """
+    part = runtime()
+    with part.database.read() as session:
+        invitation = invitations.get_open_invitation(session, token, part.settings.secret_key)
+        account = get_account(session, invitation.account_id)
+    return {
+        "account": account.name,
+        "email": invitation.email,
+        "role": invitation.role,
+        "expires_at": invitation.expires_at,
+    }
+
+
+def accept_invitation(token: str, name: str, password: str) -> tuple[Member, str, str]:
+    """Become a member; gives the member, and the CSRF token and the cookie's value of their session.
+
+    Raises:
+        ApiError: 404 if the invitation is no longer open; 400 if its e-mail belongs to another account.
+    """
+    part = runtime()
+    secret = part.settings.secret_key
+    with part.database.read() as session:
+        email = invitations.get_open_invitation(session, token, secret).email
+    password_hash = accounts.hash_password(password)
+    with acting(member_actor(email)), part.database.write() as session:
+        member = invitations.accept_invitation(session, token, secret, name=name, password_hash=password_hash)
+        login, cookie = sessions.start_session(session, member, secret)
+    return member, login.csrf_token, cookie
+
+
+def _member_id(caller: Caller) -> int | None:
+    return None if caller.member is None else caller.member.id

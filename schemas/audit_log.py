@@ -1,0 +1,84 @@
+"""The audit log."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields
+
+from schemas.base import QuerySchema
+from schemas.fields import Instant, QueryWholeNumber, RowNumber, Text
+from schemas.search import MAX_INT64
+
+KINDS = ("site", "search_settings", "key", "source", "member", "invitation", "account")
+ACTIONS = ("created", "changed", "deleted", "logged_in")
+ACTOR_KINDS = ("member", "key", "operator", "system")
+
+
+class AuditSelectionSchema(QuerySchema):
+    """Which entries."""
+
+    since = Instant(load_default=None, metadata={"description": "Only entries of this moment or later."})
+    until = Instant(load_default=None, metadata={"description": "Only entries before this moment."})
+    member_id = QueryWholeNumber(
+        low=1, high=MAX_INT64, load_default=None, metadata={"description": "Only what this member did."}
+    )
+    kind = Text(load_default=None, choices=KINDS, metadata={"description": "Only changes of things of this kind."})
+
+
+class AuditQuerySchema(AuditSelectionSchema):
+    """Which entries, and which page of them."""
+
+    limit = QueryWholeNumber(low=1, high=100, load_default=50)
+    before = QueryWholeNumber(
+        low=1,
+        high=MAX_INT64,
+        load_default=None,
+        metadata={"description": "`next_before` of the page before, with the same other parameters."},
+    )
+
+
+class ActorSchema(Schema):
+    """Who made a change."""
+
+    kind = fields.String(required=True, metadata={"enum": list(ACTOR_KINDS)})
+    id = fields.String(required=True, allow_none=True, metadata={"description": "The member's or the key's id."})
+    name = fields.String(required=True, metadata={"description": "The member's e-mail or the key's name."})
+    address = fields.String(required=True, allow_none=True, metadata={"description": "IP address of the request."})
+
+
+class ObjectSchema(Schema):
+    """What was changed. It may be gone."""
+
+    kind = fields.String(required=True, metadata={"enum": list(KINDS)})
+    id = fields.String(required=True)
+    name = fields.String(required=True)
+    site_id = RowNumber(required=True, allow_none=True)
+
+
+class ChangeSchema(Schema):
+    """What changed of a field. Secrets, and lists of which only the order changed, have `field` alone."""
+
+    field = fields.String(required=True)
+    before = fields.Raw(allow_none=True, metadata={"description": "The value before; null if there was none."})
+    after = fields.Raw(allow_none=True, metadata={"description": "The value since; null if there is none."})
+    added = fields.List(fields.Raw(), metadata={"description": "Of a list: its new items."})
+    removed = fields.List(fields.Raw(), metadata={"description": "Of a list: the items it no longer has."})
+
+
+class AuditEntrySchema(Schema):
+    """One change of one thing."""
+
+    id = RowNumber(required=True)
+    created_at = Instant(required=True)
+    actor = fields.Nested(ActorSchema, required=True)
+    action = fields.String(required=True, metadata={"enum": list(ACTIONS)})
+    object = fields.Nested(ObjectSchema, required=True)
+    changes = fields.List(fields.Nested(ChangeSchema), required=True)
+
+
+class AuditLogSchema(Schema):
+    """Entries, newest first."""
+
+    entries = fields.List(fields.Nested(AuditEntrySchema), required=True)
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    next_before = RowNumber(required=True, allow_none=True)

@@ -1,0 +1,68 @@
+"""Invitations to join an account."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields
+
+from schemas.accounts import Email, chosen_password
+from schemas.base import BodySchema
+from schemas.fields import Instant, Text
+from schemas.forms import FormAnswerSchema
+from schemas.members import ROLES
+
+
+class InvitationSchema(Schema):
+    """An invitation that was not accepted yet, without its link."""
+
+    id = fields.String(required=True)
+    email = fields.String(required=True)
+    role = fields.String(required=True, metadata={"enum": list(ROLES)})
+    created_at = Instant(required=True)
+    expires_at = Instant(required=True)
+
+
+class InvitationCreateSchema(BodySchema):
+    """Who is invited."""
+
+    email = Email(required=True, metadata={"title": "E-mail"})
+    role = Text(load_default="editor", choices=ROLES, metadata={"title": "Role"})
+
+
+class InvitationLinkAnswerSchema(Schema):
+    """An invitation with its link, shown this once."""
+
+    success = fields.Boolean(required=True)
+    invitation = fields.Nested(InvitationSchema, required=True)
+    url = fields.Url(required=True, metadata={"description": "The link that accepts the invitation, once."})
+    token = fields.String(required=True, metadata={"description": "The last part of the link."})
+
+
+class InvitationListSchema(Schema):
+    """Invitations that were not accepted yet, oldest first."""
+
+    invitations = fields.List(fields.Nested(InvitationSchema), required=True)
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+
+
+class InvitationAcceptSchema(BodySchema):
+    """A new member."""
+
+    name = Text(required=True, trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
+    password = chosen_password(required=True, metadata={"title": "Password"})
+
+
+class InvitedSchema(Schema):
+    """What somebody is invited to."""
+
+    account = fields.String(required=True, metadata={"description": "The account's name."})
+    email = fields.String(required=True)
+    role = fields.String(required=True, metadata={"enum": list(ROLES)})
+    expires_at = Instant(required=True)
+
+
+class InvitationFormAnswerSchema(FormAnswerSchema):
+    """The form that accepts an invitation, and the invitation."""
+
+    invitation = fields.Nested(InvitedSchema, required=True)

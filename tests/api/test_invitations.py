@@ -1,0 +1,229 @@
+"""Invitations: a link that works once, for a week."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import time_machine
+from flask import Flask
+from werkzeug.test import TestResponse
+
+from app.logs import redact
+from app.services import members
+from tests.answers import assert_error, assert_ok
+from tests.callers import PASSWORD, ApiClient, Tenant, accept_invitation, add_member
+from tests.shared_servers import stored_bytes
+
+BO = "bo@example.com"
+NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+
+
+def invite(tenant: Tenant, email: str = BO, role: str = "editor") -> dict[str, str]:
+    answer = assert_ok(tenant.private.post("/api/invitations", json={"email": email, "role": role}), 201)
+    return {**answer["invitation"], "url": answer["url"]}
+
+
+def accept(app: Flask, url: str, **fields: str) -> TestResponse:
+    body = {"name": "Bo", "password": PASSWORD, **fields}
+    return ApiClient(app).post(url.removeprefix("http://localhost"), json=body)
+
+
+class TestInviting:
+    """Making, renewing and revoking invitations."""
+
+    def test_an_owner_gets_a_link_to_pass_on(self, tenant: Tenant) -> None:
+        with time_machine.travel(NOON, tick=False):
+            response = tenant.private.post("/api/invitations", json={"email": " Bo@example.com ", "role": "viewer"})
+        answer = assert_ok(response, 201)
+
+        invitation = answer["invitation"]
+        token = answer["token"]
+        url = f"http://localhost/invitations/{token}"
+        assert answer == {"success": True, "invitation": invitation, "url": url, "token": token}
+        assert set(invitation) == {"id", "email", "role", "created_at", "expires_at"}
+        assert (invitation["email"], invitation["role"]) == ("Bo@example.com", "viewer")
+        assert invitation["expires_at"] == "2031-05-21T12:00:00.000Z"
+        assert response.headers["Cache-Control"] == "no-store"
+
+    def test_without_a_role_it_is_for_an_editor(self, tenant: Tenant) -> None:
+        answer = assert_ok(tenant.private.post("/api/invitations", json={"email": BO}), 201)
+        assert answer["invitation"]["role"] == "editor"
+
+    def test_it_is_listed_without_its_link(self, tenant: Tenant) -> None:
+        made = invite(tenant)
+        answer = assert_ok(tenant.private.get("/api/invitations"))
+        link = made.pop("url")
+        assert answer == {"invitations": [made], "total": 1, "limit": 20, "offset": 0}
+        assert link.rpartition("/")[2] not in str(answer)
+
+    def test_the_links_token_is_not_stored(self, app: Flask, tenant: Tenant) -> None:
+        token = invite(tenant)["url"].rpartition("/")[2]
+        stored = stored_bytes(app)
+        assert BO.encode() in stored
+        assert token.encode() not in stored
+
+    @pytest.mark.parametrize(
+        ("body", "field"),
+        [
+            ({}, "email"),
+            ({"email": "bo"}, "email"),
+            ({"email": BO, "role": "admin"}, "role"),
+            ({"email": BO, "name": "Bo"}, "name"),
+        ],
+    )
+    def test_a_mistake_is_told(self, tenant: Tenant, body: dict[str, str], field: str) -> None:
+        answer = assert_error(tenant.private.post("/api/invitations", json=body), 400, "validation_failed")
+        assert answer["details"][0]["field"] == field
+
+    def test_nobody_is_invited_twice(self, tenant: Tenant) -> None:
+        invite(tenant)
+        answer = tenant.private.post("/api/invitations", json={"email": "BO@EXAMPLE.COM"})
+        assert "already invited" in assert_error(answer, 400, "validation_failed")["message"]
+
+    def test_no_member_is_invited(self, tenant: Tenant) -> None:
+        answer = tenant.private.post("/api/invitations", json={"email": tenant.email.upper()})
+        assert "already a member" in assert_error(answer, 400, "validation_failed")["message"]
+
+    def test_who_invites_does_not_learn_who_has_another_account(self, tenant: Tenant, stranger: Tenant) -> None:
+        assert invite(tenant, stranger.email)["email"] == stranger.email
+
+    def test_there_is_an_end_of_members(self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(members, "MAX_MEMBERS", 2)
+        invite(tenant)
+        answer = tenant.private.post("/api/invitations", json={"email": "cy@example.com"})
+        assert_error(answer, 403, "member_limit_reached")
+
+    def test_renewing_gives_another_link_and_ends_the_old_one(self, app: Flask, tenant: Tenant) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            made = invite(tenant)
+            clock.shift(timedelta(days=3))
+            response = tenant.private.post(f"/api/invitations/{made['id']}/renew")
+            answer = assert_ok(response)
+            assert answer["invitation"]["expires_at"] == "2031-05-24T12:00:00.000Z"
+            assert_error(accept(app, made["url"]), 404, "invitation_not_found")
+            assert_ok(accept(app, answer["url"]), 201)
+        assert response.headers["Cache-Control"] == "no-store"
+
+    def test_an_expired_one_can_be_renewed_for_a_week(self, app: Flask, tenant: Tenant) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            made = invite(tenant)
+            clock.shift(timedelta(days=13))
+            app.extensions["jobs"].run_all()
+            answer = assert_ok(tenant.private.post(f"/api/invitations/{made['id']}/renew"))
+            assert_ok(accept(app, answer["url"]), 201)
+
+    def test_a_week_after_its_end_it_is_forgotten(self, app: Flask, tenant: Tenant) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            made = invite(tenant)
+            clock.shift(timedelta(days=14))
+            app.extensions["jobs"].run_all()
+            assert assert_ok(tenant.private.get("/api/invitations"))["total"] == 0
+            assert_error(tenant.private.post(f"/api/invitations/{made['id']}/renew"), 404, "invitation_not_found")
+
+    def test_another_accounts_invitation_is_not_found(self, tenant: Tenant, stranger: Tenant) -> None:
+        path = f"/api/invitations/{invite(tenant)['id']}"
+        assert_error(stranger.private.post(f"{path}/renew"), 404, "invitation_not_found")
+        assert_error(stranger.private.delete(path), 404, "invitation_not_found")
+        assert_error(stranger.private.delete("/api/invitations/inv_%00"), 404, "invitation_not_found")
+        assert assert_ok(tenant.private.get("/api/invitations"))["total"] == 1
+
+
+class TestAccepting:
+    """Becoming a member."""
+
+    def test_who_has_the_link_sees_what_they_are_invited_to(self, app: Flask, tenant: Tenant) -> None:
+        path = invite(tenant, role="viewer")["url"].removeprefix("http://localhost")
+        answer = assert_ok(ApiClient(app).get(path))
+        assert answer["invitation"] == {
+            **answer["invitation"], "account": "Somebody", "email": BO, "role": "viewer"
+        }  # fmt: skip
+        assert [field["name"] for field in answer["form"]["fields"]] == ["name", "password"]
+
+    def test_who_accepts_is_logged_in_with_the_role(self, app: Flask, tenant: Tenant) -> None:
+        bo = accept_invitation(app, invite(tenant, role="viewer")["url"], "Bo")
+        assert_ok(bo.get("/sites"))
+        assert_error(bo.post("/sites", json={}), 403, "insufficient_permission")
+        answer = assert_ok(ApiClient(app).post("/login", json={"email": BO, "password": PASSWORD}))
+        assert (answer["user"]["name"], answer["user"]["id"]) == ("Bo", tenant.account_id)
+        assert assert_ok(tenant.private.get("/api/invitations"))["total"] == 0
+
+    def test_a_link_works_once(self, app: Flask, tenant: Tenant) -> None:
+        url = invite(tenant)["url"]
+        assert_ok(accept(app, url), 201)
+        assert_error(accept(app, url), 404, "invitation_not_found")
+        assert_error(ApiClient(app).get(url.removeprefix("http://localhost")), 404, "invitation_not_found")
+
+    def test_of_two_who_use_it_at_once_one_becomes_a_member(
+        self, app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        url = invite(tenant)["url"]
+        database = app.extensions["runtime"].database
+        checked = threading.Barrier(2, timeout=30)
+        write = database.write
+        monkeypatch.setattr(database, "write", lambda: (checked.wait(), write())[1])
+        answers: list[TestResponse] = []
+        threads = [
+            threading.Thread(target=lambda name=name: answers.append(accept(app, url, name=name))) for name in "AB"
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        monkeypatch.undo()
+
+        first, second = sorted(answers, key=lambda answer: answer.status_code)
+        assert_ok(first, 201)
+        assert_error(second, 404, "invitation_not_found")
+        assert assert_ok(tenant.private.get("/api/members"))["total"] == 2
+
+    def test_logs_of_requests_leave_the_link_out(self, tenant: Tenant) -> None:
+        assert redact(f"GET {invite(tenant)['url']} 200") == "GET http://localhost/invitations/[secret] 200"
+
+    def test_after_seven_days_it_has_expired(self, app: Flask, tenant: Tenant) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            url = invite(tenant)["url"]
+            clock.shift(timedelta(days=7))
+            assert_error(accept(app, url), 404, "invitation_not_found")
+            clock.shift(timedelta(seconds=-1))
+            assert_ok(accept(app, url), 201)
+
+    def test_a_revoked_one_does_not_work(self, app: Flask, tenant: Tenant) -> None:
+        made = invite(tenant)
+        assert_ok(tenant.private.delete(f"/api/invitations/{made['id']}"))
+        assert_error(accept(app, made["url"]), 404, "invitation_not_found")
+        assert_error(tenant.private.delete(f"/api/invitations/{made['id']}"), 404, "invitation_not_found")
+
+    @pytest.mark.parametrize("token", ["x", "svc_inv_" + "x" * 43, "svc_inv_" + "x" * 200, "%00" * 30, "%C3%A9" * 30])
+    def test_an_invented_link_does_not_work(self, app: Flask, tenant: Tenant, token: str) -> None:
+        assert_error(accept(app, f"/invitations/{token}"), 404, "invitation_not_found")
+
+    @pytest.mark.parametrize(("fields", "field"), [({"password": "short"}, "password"), ({"name": " "}, "name")])
+    def test_a_mistake_does_not_use_it_up(self, app: Flask, tenant: Tenant, fields: dict[str, str], field: str) -> None:
+        url = invite(tenant)["url"]
+        answer = assert_error(accept(app, url, **fields), 400, "validation_failed")
+        assert answer["details"][0]["field"] == field
+        assert_ok(accept(app, url), 201)
+
+    def test_an_e_mail_of_another_account_must_leave_that_first(
+        self, app: Flask, tenant: Tenant, stranger: Tenant
+    ) -> None:
+        url = invite(tenant, stranger.email)["url"]
+        answer = assert_error(accept(app, url), 400, "validation_failed")
+        assert (answer["details"][0]["field"], answer["details"][0]["code"]) == ("email", "taken")
+
+        assert_ok(stranger.browser.put("/profile", json={"email": "eve@other.example"}))
+        assert_ok(accept(app, url), 201)
+
+    def test_a_form_of_another_site_is_refused(self, app: Flask, tenant: Tenant) -> None:
+        path = invite(tenant)["url"].removeprefix("http://localhost")
+        body = {"name": "Bo", "password": PASSWORD}
+        response = ApiClient(app).post(path, json=body, headers={"Origin": "https://evil.example"})
+        assert_error(response, 403, "csrf_failed")
+
+    def test_deleting_the_account_ends_its_invitations(self, app: Flask, tenant: Tenant) -> None:
+        add_member(tenant, "cy@example.com", "viewer")
+        url = invite(tenant)["url"]
+        assert_ok(tenant.browser.delete("/profile", json={"password": PASSWORD}))
+        assert_error(accept(app, url), 404, "invitation_not_found")

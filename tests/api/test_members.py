@@ -1,0 +1,319 @@
+"""Members: their roles, and the account's last owner."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask import Flask
+from werkzeug.test import TestResponse
+
+from tests.answers import assert_error, assert_ok
+from tests.callers import PASSWORD, ApiClient, Browser, Tenant, add_member, member_id
+
+BO = "bo@example.com"
+CY = "cy@example.com"
+
+
+def log_in(app: Flask, email: str, password: str = PASSWORD) -> TestResponse:
+    return ApiClient(app).post("/login", json={"email": email, "password": password})
+
+
+def roles(tenant: Tenant) -> dict[str, str]:
+    answer = assert_ok(tenant.private.get("/api/members"))
+    return {member["email"]: member["role"] for member in answer["members"]}
+
+
+class TestList:
+    """Who is a member."""
+
+    def test_who_registered_is_the_first_owner(self, tenant: Tenant) -> None:
+        answer = assert_ok(tenant.browser.get("/api/members"))
+
+        (member,) = answer["members"]
+        assert answer == {"members": [member], "total": 1, "limit": 20, "offset": 0}
+        assert set(member) == {"id", "name", "email", "role", "created_at"}
+        assert (member["email"], member["role"]) == (tenant.email, "owner")
+
+    def test_it_is_in_pages_oldest_first(self, tenant: Tenant) -> None:
+        add_member(tenant, BO, "viewer")
+        add_member(tenant, CY, "editor")
+
+        answer = assert_ok(tenant.private.get("/api/members?limit=1&offset=1"))
+        assert [member["email"] for member in answer["members"]] == [BO]
+        assert answer["total"] == 3
+
+    def test_one_member(self, tenant: Tenant) -> None:
+        add_member(tenant, BO, "viewer")
+        answer = assert_ok(tenant.private.get(f"/api/members/{member_id(tenant, BO)}"))
+        assert answer["member"]["email"] == BO
+
+    @pytest.mark.parametrize("kind", ["public", "search"])
+    def test_other_keys_than_private_ones_may_not_ask(self, tenant: Tenant, kind: str) -> None:
+        assert_error(tenant.client(kind).get("/api/members"), 403, "insufficient_permission")
+
+
+class TestProfiles:
+    """Each member has a name, an e-mail and a password of their own."""
+
+    def test_a_member_logs_in_and_sees_the_accounts_sites(self, app: Flask, tenant: Tenant) -> None:
+        add_member(tenant, BO, "viewer")
+
+        user = assert_ok(log_in(app, BO))["user"]
+        assert user == {**user, "id": tenant.account_id, "email": BO, "plan": "pro"}
+
+    def test_a_member_changes_only_the_own_profile(self, app: Flask, tenant: Tenant) -> None:
+        bo = add_member(tenant, BO, "viewer")
+        change = {"name": "Bo", "email": "bob@example.com", "current_password": PASSWORD, "new_password": "b" * 12}
+
+        assert_ok(bo.put("/profile", json=change))
+
+        assert_ok(log_in(app, "bob@example.com", "b" * 12))
+        assert_error(log_in(app, BO), 401, "invalid_credentials")
+        assert_ok(log_in(app, tenant.email))
+        assert assert_ok(tenant.browser.get("/profile/edit"))["user"]["email"] == tenant.email
+        assert_ok(tenant.browser.get("/dashboard"))
+
+    def test_a_key_means_the_first_owner(self, app: Flask, tenant: Tenant) -> None:
+        add_member(tenant, BO, "owner")
+
+        assert_ok(tenant.private.put("/profile", json={"email": "anna@example.com"}))
+
+        assert roles(tenant) == {"anna@example.com": "owner", BO: "owner"}
+        assert_ok(log_in(app, "anna@example.com"))
+
+    def test_when_the_first_owner_leaves_the_account_is_the_next_ones(self, tenant: Tenant) -> None:
+        add_member(tenant, BO, "owner")
+        assert_ok(tenant.private.delete(f"/api/members/{member_id(tenant, tenant.email)}"))
+
+        assert assert_ok(tenant.private.get("/profile/edit"))["user"]["email"] == BO
+        listed = tenant.app.test_cli_runner().invoke(args=["account", "list"])
+        assert BO in listed.output
+        assert tenant.email not in listed.output
+
+    def test_the_e_mail_of_a_removed_member_is_free_again(self, app: Flask, tenant: Tenant) -> None:
+        add_member(tenant, BO, "editor")
+        assert_ok(tenant.private.delete(f"/api/members/{member_id(tenant, BO)}"))
+        assert_ok(ApiClient(app).post("/register", json={"name": "Bo", "email": BO, "password": PASSWORD}), 201)
+
+    def test_nobody_registers_with_a_members_e_mail(self, app: Flask, tenant: Tenant) -> None:
+        add_member(tenant, BO, "viewer")
+        response = ApiClient(app).post(
+            "/register", json={"name": "Bo", "email": " BO@example.com", "password": PASSWORD}
+        )
+        assert assert_error(response, 400, "validation_failed")["details"][0]["code"] == "taken"
+
+    def test_an_operator_gives_a_member_a_new_password(self, app: Flask, tenant: Tenant) -> None:
+        bo = add_member(tenant, BO, "viewer")
+        args = ["account", "reset-password", BO, "--password", "x" * 12]
+
+        assert app.test_cli_runner().invoke(args=args).exit_code == 0
+
+        assert_error(bo.get("/dashboard"), 401, "missing_api_key")
+        assert_ok(log_in(app, BO, "x" * 12))
+        assert_ok(tenant.browser.get("/dashboard"))
+        assert_ok(log_in(app, tenant.email))
+
+    def test_only_an_owner_deletes_the_account_with_the_own_password(self, app: Flask, tenant: Tenant) -> None:
+        editor = add_member(tenant, BO, "editor")
+        owner = add_member(tenant, CY, "owner")
+        assert_ok(owner.put("/profile", json={"current_password": PASSWORD, "new_password": "the password of cy"}))
+
+        assert_error(editor.delete("/profile", json={"password": PASSWORD}), 403, "insufficient_permission")
+        assert_error(owner.delete("/profile", json={"password": PASSWORD}), 403, "password_incorrect")
+        assert_ok(owner.delete("/profile", json={"password": "the password of cy"}))
+        for email in (tenant.email, BO, CY):
+            assert_error(log_in(app, email), 401, "invalid_credentials")
+            assert_ok(ApiClient(app).post("/register", json={"name": "N", "email": email, "password": PASSWORD}), 201)
+
+
+class TestRoles:
+    """Changing a role, and removing a member."""
+
+    @pytest.mark.parametrize("method", ["PUT", "PATCH"])
+    def test_a_new_role_holds_from_the_next_request_on(self, tenant: Tenant, method: str) -> None:
+        bo = add_member(tenant, BO, "editor")
+        site = {"name": "Renamed"}
+        assert_ok(bo.put(f"/sites/{tenant.site_id}", json=site))
+
+        answer = assert_ok(
+            tenant.browser.call(method, f"/api/members/{member_id(tenant, BO)}", json={"role": "viewer"})
+        )
+
+        assert answer["member"]["role"] == "viewer"
+        assert_error(bo.put(f"/sites/{tenant.site_id}", json=site), 403, "insufficient_permission")
+        assert_ok(bo.get("/sites"))
+
+    def test_a_removed_member_is_logged_out_everywhere_at_once(self, app: Flask, tenant: Tenant) -> None:
+        bo = add_member(tenant, BO, "owner")
+        again = app.test_client()
+        assert again.post("/login", json={"email": BO, "password": PASSWORD}).status_code == 200
+
+        assert_ok(tenant.browser.delete(f"/api/members/{member_id(tenant, BO)}"))
+
+        assert_error(bo.get("/dashboard"), 401, "missing_api_key")
+        assert again.get("/dashboard").status_code == 401
+        assert_error(log_in(app, BO), 401, "invalid_credentials")
+
+    def test_an_unknown_role_is_refused(self, tenant: Tenant) -> None:
+        answer = tenant.browser.put(f"/api/members/{member_id(tenant, tenant.email)}", json={"role": "admin"})
+        assert assert_error(answer, 400, "validation_failed")["details"][0]["field"] == "role"
+
+    @pytest.mark.parametrize("id", [0, -1, 2**62, 2**70])
+    def test_an_unknown_member_is_not_found(self, tenant: Tenant, id: int) -> None:
+        for response in (
+            tenant.private.get(f"/api/members/{id}"),
+            tenant.private.put(f"/api/members/{id}", json={"role": "viewer"}),
+            tenant.private.delete(f"/api/members/{id}"),
+        ):
+            assert response.status_code == 404
+
+    def test_another_accounts_member_is_not_found(self, tenant: Tenant, stranger: Tenant) -> None:
+        add_member(tenant, BO, "editor")
+        path = f"/api/members/{member_id(tenant, BO)}"
+        for caller in (stranger.browser, stranger.private):
+            assert_error(caller.get(path), 404, "member_not_found")
+            assert_error(caller.put(path, json={"role": "viewer"}), 404, "member_not_found")
+            assert_error(caller.delete(path), 404, "member_not_found")
+        assert roles(tenant)[BO] == "editor"
+
+
+class TestLastOwner:
+    """An account always has an owner."""
+
+    @pytest.mark.parametrize("role", ["editor", "viewer"])
+    def test_the_last_owner_cannot_become_less(self, tenant: Tenant, role: str) -> None:
+        add_member(tenant, BO, "editor")
+        path = f"/api/members/{member_id(tenant, tenant.email)}"
+        assert_error(tenant.browser.put(path, json={"role": role}), 403, "last_owner")
+        assert_error(tenant.private.put(path, json={"role": role}), 403, "last_owner")
+        assert_ok(tenant.private.put(path, json={"role": "owner"}))
+
+    def test_the_last_owner_cannot_be_removed(self, tenant: Tenant) -> None:
+        add_member(tenant, BO, "editor")
+        path = f"/api/members/{member_id(tenant, tenant.email)}"
+        assert_error(tenant.browser.delete(path), 403, "last_owner")
+        assert_error(tenant.private.delete(path), 403, "last_owner")
+
+    def test_of_two_owners_one_may_leave(self, tenant: Tenant) -> None:
+        add_member(tenant, BO, "owner")
+        assert_ok(tenant.browser.delete(f"/api/members/{member_id(tenant, tenant.email)}"))
+        assert_error(tenant.browser.get("/api/members"), 401, "missing_api_key")
+        assert roles(tenant) == {BO: "owner"}
+
+    def test_of_two_owners_who_remove_one_another_at_once_one_stays(
+        self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bo = add_member(tenant, BO, "owner")
+        answers = self._at_once(
+            tenant,
+            monkeypatch,
+            lambda: tenant.browser.delete(f"/api/members/{self.ids[BO]}"),
+            lambda: bo.delete(f"/api/members/{self.ids[tenant.email]}"),
+        )
+        assert sorted(answers) == [200, 403]
+        assert list(roles(tenant).values()) == ["owner"]
+
+    def test_of_two_owners_who_demote_one_another_at_once_one_stays(
+        self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bo = add_member(tenant, BO, "owner")
+        answers = self._at_once(
+            tenant,
+            monkeypatch,
+            lambda: tenant.browser.put(f"/api/members/{self.ids[BO]}", json={"role": "viewer"}),
+            lambda: bo.put(f"/api/members/{self.ids[tenant.email]}", json={"role": "viewer"}),
+        )
+        assert sorted(answers) == [200, 403]
+        assert sorted(roles(tenant).values()) == ["owner", "viewer"]
+
+    def test_who_is_removed_while_removing_another_does_not_succeed(
+        self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With a third owner the account would keep one, but nobody acts who was thrown out before."""
+        bo = add_member(tenant, BO, "owner")
+        add_member(tenant, CY, "owner")
+        answers = self._at_once(
+            tenant,
+            monkeypatch,
+            lambda: tenant.browser.delete(f"/api/members/{self.ids[BO]}"),
+            lambda: bo.delete(f"/api/members/{self.ids[tenant.email]}"),
+        )
+        assert sorted(answers) == [200, 403]
+        assert len(roles(tenant)) == 2
+
+    ids: dict[str, int]
+
+    def _at_once(
+        self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, *calls: Callable[[], TestResponse]
+    ) -> list[int]:
+        """Send requests of which none changes anything before all have passed the checks of who calls."""
+        listed = assert_ok(tenant.browser.get("/api/members"))["members"]
+        self.ids = {member["email"]: member["id"] for member in listed}
+        checked = threading.Barrier(len(calls), timeout=30)
+        database = tenant.app.extensions["runtime"].database
+        write = database.write
+
+        def write_together() -> Any:
+            checked.wait()
+            return write()
+
+        monkeypatch.setattr(database, "write", write_together)
+        statuses: list[int] = []
+        threads = [threading.Thread(target=lambda call=call: statuses.append(call().status_code)) for call in calls]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        monkeypatch.undo()
+        return statuses
+
+
+class TestWhatMembersMay:
+    """What each role may do; tests/web/test_policy.py has every operation."""
+
+    def test_editors_change_sites_but_not_members(self, tenant: Tenant) -> None:
+        editor = add_member(tenant, BO, "editor")
+        assert_ok(editor.post("/sites", json={"name": "New", "url": "https://new.example"}), 201)
+        assert_ok(editor.post(f"/api/sites/{tenant.site_id}/keys", json={"name": "New"}), 201)
+        invitation = {"email": CY, "role": "viewer"}
+        assert_error(editor.post("/api/invitations", json=invitation), 403, "insufficient_permission")
+        assert_error(editor.get("/api/members"), 403, "insufficient_permission")
+        assert_error(editor.get("/api/audit-log"), 403, "insufficient_permission")
+
+    def test_editors_get_no_token_that_may_more_than_they(self, tenant: Tenant) -> None:
+        """A private key with all scopes invites owners: one that an editor made would make its maker one."""
+        editor = add_member(tenant, BO, "editor")
+        keys = f"/api/sites/{tenant.site_id}/keys"
+        private = {"name": "Mine", "type": "private"}
+        for scopes in (None, ["account"]):
+            answer = editor.post(keys, json={**private, "scopes": scopes})
+            assert "Only an owner" in assert_error(answer, 403, "insufficient_permission")["message"]
+        theirs = f"{keys}/{tenant.keys['private']['id']}"
+        assert_error(editor.post(f"{theirs}/rotate", json={}), 403, "insufficient_permission")
+        assert_ok(editor.post(f"{keys}/{tenant.keys['search']['id']}/rotate", json={}))
+
+        scopes = ["documents", "search", "analytics", "sites", "keys"]
+        mine = assert_ok(editor.post(keys, json={**private, "scopes": scopes}), 201)["key"]
+        assert_ok(editor.post(f"{keys}/{mine['id']}/rotate", json={}))
+        assert_error(editor.put(f"{keys}/{mine['id']}", json={"scopes": None}), 403, "insufficient_permission")
+        assert_ok(tenant.browser.put(f"{keys}/{mine['id']}", json={"scopes": None}))
+
+    def test_a_key_without_the_scope_of_the_account_knows_no_members(self, app: Flask, tenant: Tenant) -> None:
+        body = {"name": "Narrow", "type": "private", "scopes": ["sites", "keys"]}
+        token = assert_ok(tenant.browser.post(f"/api/sites/{tenant.site_id}/keys", json=body), 201)["api_key"]
+        narrow = ApiClient(app, token)
+        for path in ("/api/members", "/api/invitations", "/api/audit-log", "/profile/edit"):
+            assert_error(narrow.get(path), 403, "insufficient_permission")
+
+    def test_a_token_decides_before_a_viewers_cookie(self, tenant: Tenant) -> None:
+        viewer: Browser = add_member(tenant, BO, "viewer")
+        headers = {"Authorization": f"Bearer {tenant.tokens['private']}"}
+        assert_ok(viewer.put(f"/sites/{tenant.site_id}", json={"name": "By key"}, headers=headers))
+
+    def test_a_viewers_form_without_the_token_is_refused_for_that(self, tenant: Tenant) -> None:
+        viewer = add_member(tenant, BO, "viewer")
+        response = viewer.client.put(f"/sites/{tenant.site_id}", json={"name": "x"})
+        assert_error(response, 403, "csrf_failed")

@@ -1,0 +1,70 @@
+"""The audit log on its page."""
+
+from __future__ import annotations
+
+from tests.callers import Tenant, add_member, member_id
+from tests.pages.people import Person
+
+PATH = "/api/audit-log"
+
+
+def rows(person: Person) -> list[str]:
+    return [row.text for row in person.page.one("tbody").all("tr")]
+
+
+def test_it_says_who_changed_what(person: Person, tenant: Tenant) -> None:
+    tenant.private.put(f"/sites/{tenant.site_id}", json={"name": "Renamed", "active": False})
+    settings = {
+        "synonyms": [["car", "auto"], ["boat", "ship"]],
+        "language": "de",
+        "pinned": [{"query": "tram", "ids": ["2"]}],
+    }
+    tenant.browser.put(f"/sites/{tenant.site_id}/search-settings", json=settings)
+    tenant.browser.post(f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}/rotate")
+    tenant.browser.post("/login", json={"email": tenant.email, "password": "correct horse battery"})
+    person.go("/api/members")
+    person.follow("Audit log")
+
+    login, rotated, saved, renamed, *_ = rows(person)
+    assert tenant.email in login
+    assert "Logged in" in login
+    assert "Changed key “search (svc_srch_…" in rotated
+    assert "token changed" in rotated
+    assert "Changed search settings of “Renamed”" in saved
+    assert "language: “de”" in saved
+    assert "synonyms: added (“car”, “auto”), (“boat”, “ship”)" in saved
+    assert "pinned: added (query “tram”, ids “2”)" in saved
+    assert "private (svc_prv_…" in renamed
+    assert "name: “Pages” → “Renamed”" in renamed
+    assert "active: yes → no" in renamed
+    assert "127.0.0.1" in renamed
+
+
+def test_it_is_narrowed_by_a_form(person: Person, tenant: Tenant) -> None:
+    bo = add_member(tenant, "bo@example.com", "editor")
+    bo.put(f"/sites/{tenant.site_id}", json={"name": "Renamed"})
+    person.go(PATH)
+    person.press("Show", kind="site", member_id=str(member_id(tenant, "bo@example.com")))
+    assert len(rows(person)) == 1
+    export = person.page.first("a", "Download CSV").attributes["href"]
+    assert len(person.call("GET", export).get_data(as_text=True).splitlines()) == 2
+    person.go(f"{PATH}?kind=site&since=2001-01-01&until=2002-01-01")
+    assert "Nothing matches" in person.page.text
+    assert person.page.one("input", name="since").attributes["value"] == "2001-01-01"
+
+
+def test_older_entries_are_a_link_away_and_the_choice_stays(person: Person, tenant: Tenant) -> None:
+    for number in range(55):
+        tenant.private.put(f"/sites/{tenant.site_id}", json={"name": f"Name {number}"})
+    person.go(f"{PATH}?kind=site")
+    assert len(rows(person)) == 50
+    person.follow("Older")
+    assert "kind=site" in person.path
+    assert len(rows(person)) == 6
+    person.follow("Newest")
+    assert len(rows(person)) == 50
+
+
+def test_a_mistake_in_the_address_is_told(person: Person) -> None:
+    assert person.call("GET", f"{PATH}?since=yesterday").status_code == 400
+    assert person.call("GET", f"{PATH}?kind=%FF").status_code == 400

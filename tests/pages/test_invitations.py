@@ -1,0 +1,64 @@
+"""Accepting an invitation on its page."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+
+from tests.callers import PASSWORD, Tenant
+from tests.pages.people import Person
+
+BO = "bo@example.com"
+
+
+@pytest.fixture
+def path(tenant: Tenant) -> str:
+    """The path of an invitation's link."""
+    answer = tenant.browser.post("/api/invitations", json={"email": BO, "role": "editor"}).get_json()
+    return str(answer["url"]).removeprefix("http://localhost")
+
+
+def test_who_follows_the_link_chooses_a_password_and_is_in(passer_by: Person, path: str) -> None:
+    passer_by.go(path)
+    assert passer_by.page.one("h1").text == "Join Somebody"
+    assert BO in passer_by.page.text
+    response = passer_by.send("Join", name="Bo", password=PASSWORD)
+    assert "HttpOnly" in response.headers["Set-Cookie"]
+    passer_by._arrive()
+    assert passer_by.path == "/dashboard?notice=invitation-accepted"
+    assert "Welcome" in passer_by.notice
+
+
+def test_the_page_meets_what_every_page_meets(passer_by: Person, path: str) -> None:
+    passer_by.go(path)
+    assert len(passer_by.page.all("h1")) == 1
+    assert passer_by.response.headers["Cache-Control"] == "no-store"
+    assert passer_by.response.headers["Referrer-Policy"] == "same-origin"
+    labelled = {found.attributes["for"] for found in passer_by.page.all("label")}
+    shown = [f for f in passer_by.page.all("input") if f.attributes.get("type") != "hidden"]
+    assert {f.attributes["id"] for f in shown} <= labelled
+
+
+def test_a_mistake_is_shown_beside_its_field(passer_by: Person, path: str) -> None:
+    passer_by.go(path)
+    response = passer_by.send("Join", name="Bo", password="short")
+    assert response.status_code == 400
+    assert passer_by.problem_of("password") == "Password must have at least 10 characters."
+    assert passer_by.page.one("input", name="name").attributes["value"] == "Bo"
+
+
+def test_an_address_of_another_account_is_told_what_to_do(passer_by: Person, tenant: Tenant, stranger: Tenant) -> None:
+    url = tenant.browser.post("/api/invitations", json={"email": stranger.email}).get_json()["url"]
+    passer_by.go(url.removeprefix("http://localhost"))
+    response = passer_by.send("Join", name="Eve", password=PASSWORD)
+    assert response.status_code == 400
+    assert "already the login of another account" in passer_by.alerts[0]
+
+
+def test_a_used_link_says_so(app: Flask, passer_by: Person, path: str) -> None:
+    passer_by.go(path)
+    passer_by.press("Join", name="Bo", password=PASSWORD)
+    other = Person(app)
+    response = other.call("GET", path)
+    assert response.status_code == 404
+    assert "ask for a new one" in other.page.text

@@ -1,0 +1,153 @@
+"""Members and invitations on their page; what colleagues see of the others."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+
+from app.pages.members import LINK_COOKIE
+from tests.callers import PASSWORD, Tenant, accept_invitation, add_member, member_id, page
+from tests.pages.people import Person, person_of
+from tests.pages.sources.test_views import make_source
+from tests.pages.test_every_page import MINE
+
+BO = "bo@example.com"
+PATH = "/api/members"
+
+
+def link_on(person: Person) -> str:
+    return person.page.one("pre").text
+
+
+def test_an_owner_invites_somebody_and_gets_a_link_once(app: Flask, person: Person) -> None:
+    person.go("/dashboard")
+    person.follow("Members")
+    response = person.send("Create invitation", email=BO, role="viewer")
+    assert (response.status_code, response.headers["Location"]) == (303, PATH)
+    cookie = response.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert f"Path={PATH}" in cookie
+    person.go(PATH)
+    link = link_on(person)
+    assert link.startswith("http://localhost/invitations/")
+    assert BO in person.page.text
+
+    person.go(PATH)
+    assert person.page.all("pre") == []
+    assert LINK_COOKIE not in {cookie.key for cookie in person.client._cookies.values()}
+    accept_invitation(app, link, "Bo")
+    assert "Bo" in person.go(PATH).text
+
+
+def test_an_invitation_is_renewed_and_revoked(app: Flask, person: Person) -> None:
+    person.go(PATH)
+    person.press("Create invitation", email=BO)
+    old = link_on(person)
+    person.press("New link")
+    new = link_on(person)
+    assert old != new
+    assert app.test_client().get(old.removeprefix("http://localhost")).status_code == 404
+    person.press("Revoke")
+    assert person.notice == "Invitation revoked. Its link no longer works."
+    assert BO not in person.page.text
+    assert app.test_client().get(new.removeprefix("http://localhost")).status_code == 404
+
+
+def test_a_mistake_stands_beside_its_field(person: Person, tenant: Tenant) -> None:
+    person.go(PATH)
+    response = person.send("Create invitation", email="nobody")
+    assert response.status_code == 400
+    assert person.problem_of("email") == "E-mail must be an e-mail address."
+    person.send("Create invitation", email=tenant.email)
+    assert person.problem_of("email") == "E-mail is already a member's."
+
+
+def test_a_link_of_another_account_is_not_shown(person: Person, stranger: Tenant) -> None:
+    url = stranger.browser.post("/api/invitations", json={"email": BO}).get_json()["url"]
+    person.client.set_cookie(LINK_COOKIE, url.rpartition("/")[2], path=PATH)
+    assert BO not in person.go(PATH).text
+    person.client.set_cookie(LINK_COOKIE, "svc_inv_" + "x" * 43, path=PATH)
+    assert person.go(PATH).all("pre") == []
+
+
+def test_a_role_is_changed_and_a_member_removed(person: Person, tenant: Tenant) -> None:
+    add_member(tenant, BO, "editor")
+    path = f"{PATH}/{member_id(tenant, BO)}"
+    token = tenant.browser.csrf_token
+    person.call("POST", path, data={"_method": "PUT", "role": "viewer", "csrf_token": token})
+    assert person.response.headers["Location"] == f"{PATH}?notice=role-changed"
+    assert tenant.private.get(path).get_json()["member"]["role"] == "viewer"
+    person.call("POST", path, data={"_method": "DELETE", "csrf_token": token})
+    assert person.response.headers["Location"] == f"{PATH}?notice=member-removed"
+    assert BO not in person.go(PATH).text
+
+
+def test_the_last_owner_is_told_why_they_stay(person: Person) -> None:
+    person.go(PATH)
+    response = person.send("Remove member")
+    assert response.status_code == 403
+    assert person.alerts == ["An account must have an owner; make another member an owner first."]
+    person.send("Save role", role="viewer")
+    assert person.alerts == ["An account must have an owner; make another member an owner first."]
+
+
+def test_an_owner_who_leaves_goes_where_they_may(app: Flask, tenant: Tenant) -> None:
+    bo = person_of(add_member(tenant, BO, "owner"))
+    path = f"{PATH}/{member_id(tenant, BO)}"
+    token = bo.go(PATH).all("input", name="csrf_token")[0].attributes["value"]
+    response = bo.call("POST", path, data={"_method": "PUT", "role": "editor", "csrf_token": token})
+    assert response.headers["Location"] == "/dashboard?notice=role-changed"
+    assert bo.go("/dashboard").one("h1").text == "Dashboard"
+
+
+def test_addresses_of_forms_lead_back_to_the_page(person: Person, tenant: Tenant) -> None:
+    for path in ("/api/invitations", f"{PATH}/{member_id(tenant, tenant.email)}"):
+        person.go(path)
+        assert person.path == PATH
+
+
+@pytest.mark.parametrize("role", ["viewer", "editor"])
+def test_colleagues_see_no_form_and_no_link_that_they_may_not_use(tenant: Tenant, role: str) -> None:
+    tenant.index(page(1, author="Ann"), page(2))
+    source = make_source(tenant)
+    for query in ("zeppelin", "page"):
+        tenant.find(query, session_id="s")
+    tenant.app.extensions["runtime"].events.flush()
+    person = person_of(add_member(tenant, BO, role))
+    looked_at = 0
+    links: set[str] = set()
+    for template in [*(path for path in MINE if "{token}" not in path and "{unsubscribe}" not in path), "/docs/widget"]:
+        path = template.format(
+            site=tenant.site_id, key=tenant.keys["search"]["id"], source=source["id"], run=source["last_run"]["id"]
+        )
+        if person.call("GET", path).status_code == 403:
+            continue
+        looked_at += 1
+        main = person.page.one("main")
+        posted = {form.attributes["action"] for form in main.all("form", method="post")}
+        if role == "viewer":
+            assert posted <= {"/profile"}, path
+        assert not posted & {PATH, "/api/invitations"}, path
+        if path == "/docs/widget" or not path.startswith("/docs"):  # The documentation tells what owners do.
+            links |= {found.attributes["href"] for found in person.page.all("a")}
+    assert looked_at > 20
+    for link in sorted(links):
+        if link.startswith("/") and not link.startswith("/docs"):
+            assert person.call("GET", link.partition("#")[0]).status_code in (200, 303), link
+
+
+def test_a_viewers_profile_has_no_way_to_delete_the_account(tenant: Tenant) -> None:
+    person = person_of(add_member(tenant, BO, "viewer"))
+    person.go("/profile/edit")
+    assert "viewer" in person.page.text
+    assert "Delete my account" not in person.page.text
+    person.press("Save", name="Bo")
+    assert person.notice == "Profile saved."
+
+
+def test_a_page_that_is_not_for_a_role_says_so(tenant: Tenant) -> None:
+    person = person_of(add_member(tenant, BO, "viewer"))
+    response = person.call("GET", PATH)
+    assert response.status_code == 403
+    assert "Your role in this account is viewer; this needs the role owner." in person.page.text
+    assert PASSWORD not in person.page.text
