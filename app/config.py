@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from app.mail_settings import parse_sender, parse_smtp_url
+
 UNLIMITED = 2147483647
 """How "unlimited" is written where clients expect an integer."""
 
@@ -79,6 +81,14 @@ class Settings:
         "Public key of a site that holds this documentation; /docs then has a search box. "
         "Empty: the key in DATA_DIR/docs_search_key, which `flask demo` writes.",
     )
+    smtp_url: str = _setting(
+        "",
+        "Mail server: smtp://user:password@host:587 or smtps://…, with what is special percent-encoded. "
+        "Empty: no mail is sent.",
+    )
+    mail_from: str = _setting(
+        "", "Sender of mails, such as `Site Search <search@example.com>`; required with SMTP_URL, and so is PUBLIC_URL."
+    )
     operator_contact: str = _setting(
         "", "Whom customers ask for help: an e-mail address, a URL, or a short text. Pages and mails name it."
     )
@@ -91,6 +101,11 @@ class Settings:
     def data_path(self) -> Path:
         """``data_dir`` as an absolute path."""
         return Path(self.data_dir).absolute()
+
+    @property
+    def sends_mail(self) -> bool:
+        """Whether there is a mail server."""
+        return bool(self.smtp_url)
 
 
 SETTINGS: dict[str, Any] = {f.name.upper(): f for f in fields(Settings)}
@@ -193,8 +208,25 @@ def _problems(settings: Settings) -> Iterator[str]:
         yield "SECRET_KEY is required with PostgreSQL: every machine needs the same one."
     if settings.docs_search_key and not settings.docs_search_key.startswith("svc_pub_"):
         yield "DOCS_SEARCH_KEY must be a public key: it stands in pages."
+    yield from _mail_problems(settings)
     if settings.search_public_url and not (settings.search_url.startswith(("typesense", "meilisearch"))):
         yield "SEARCH_PUBLIC_URL requires a search server: typesense or meilisearch."
+
+
+def _mail_problems(settings: Settings) -> Iterator[str]:
+    for name, parse in (("smtp_url", parse_smtp_url), ("mail_from", parse_sender)):
+        value = getattr(settings, name)
+        try:
+            if value:
+                parse(value)
+        except ValueError as error:
+            yield f"{name.upper()} {error}."
+    if settings.smtp_url and not settings.mail_from:
+        yield "SMTP_URL requires MAIL_FROM: mails need a sender."
+    if settings.smtp_url and not settings.public_url:
+        yield "SMTP_URL requires PUBLIC_URL: mails hold links to this service."
+    if not settings.operator_contact.isprintable():
+        yield "OPERATOR_CONTACT must be one line."
 
 
 def _complete(settings: Settings) -> Settings:

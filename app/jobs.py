@@ -17,14 +17,17 @@ from app.counters.base import CountersUnavailable
 from app.memory import refund
 from app.models import Site
 from app.runtime import Runtime
-from app.services import outbox
+from app.services import outbox, password_resets
 from app.services.access import sessions
 from app.services.crawling.worker_process import WorkerProcess
 from app.services.daily_usage import delete_old_copies
 from app.services.indexing.indexer import lagging_sites
+from app.services.mail.digests import Digests
+from app.services.mail.quota_warnings import warn_owners
 from app.services.sources.runs import count_waiting
 from app.services.sources.schedule import count_due, queue_due
 from app.storage.database import is_unavailable
+from app.web.quota import daily_requests_window
 from backends.errors import BackendError
 
 SITES_AT_ONCE = 100
@@ -77,7 +80,13 @@ class Jobs:
             Job("health", 10.0, part.health.check, apart=True),
             Job("syncs", 30.0, self._end_syncs, apart=True),
             Job("sessions", 3600.0, self._delete_sessions),
+            Job("mail", 2.0, partial(part.mailer.send_due, self._stopping.is_set), apart=True),
         ]
+        if part.settings.sends_mail:
+            self.jobs += [
+                Job("quota-warnings", 60.0, self._warn_owners),
+                Job("digests", 600.0, self._queue_digests, apart=True),
+            ]
 
     def forgo(self) -> None:
         """Start nothing in this process, which is a command's, even if it answers requests of its own."""
@@ -234,7 +243,20 @@ class Jobs:
         if waiting and self._background and part.settings.crawl_runs:
             self._worker.start()
 
+    def _warn_owners(self) -> None:
+        part = self._part
+        with part.locks.try_hold("quota-warnings") as held:
+            if held:
+                warn_owners(part.database, part.counters, part.plans, part.settings, daily_requests_window)
+
+    def _queue_digests(self) -> None:
+        part = self._part
+        with part.locks.try_hold("digests") as held:
+            if held:
+                Digests(part.database, part.searcher, part.settings).queue_due(self._stopping.is_set)
+
     def _delete_sessions(self) -> None:
         with self._part.database.write() as session:
             sessions.delete_expired_sessions(session)
+            password_resets.delete_expired_resets(session)
             delete_old_copies(session)

@@ -15,7 +15,7 @@ from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
 from app.crawler.values import user_agent
 from app.plans import SHIPPED_PLANS, PlanTable
-from app.services import outbox
+from app.services import outbox, password_resets
 from app.services.access.credentials import CredentialCache
 from app.services.access.key_exposures import KeyExposures
 from app.services.access.key_last_used import KeysLastUsed
@@ -29,6 +29,7 @@ from app.services.health import HealthMonitor
 from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
+from app.services.mail.delivery import Mailer
 from app.services.search import Searcher
 from app.services.sources.removal import SourceRemoval
 from app.services.suggestions import Suggester
@@ -65,6 +66,7 @@ class Runtime:
     usage_copies: UsageCopies
     health: HealthMonitor
     waiting_events: WaitingEvents
+    mailer: Mailer
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
     task_handlers: Mapping[str, outbox.Handler] = field(default_factory=dict)
@@ -133,8 +135,14 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         usage_copies=UsageCopies(database, counters),
         health=HealthMonitor(settings.data_path, database, counters, engines, indexer),
         waiting_events=WaitingEvents(journals, database),
+        mailer=_create_mailer(settings, database),
         task_handlers=SourceRemoval(database, writer).handlers,
     )
+
+
+def _create_mailer(settings: Settings, database: Database) -> Mailer:
+    reset = password_resets.ResetWriter(database, settings.public_url, settings.secret_key)
+    return Mailer(database, settings.smtp_url, settings.mail_from, {password_resets.KIND: reset.write})
 
 
 def attach(app: Flask, part: Runtime) -> None:

@@ -47,3 +47,8 @@ def moment_text(value: datetime) -> str:
     """``5 May 2024, 14:03 UTC``."""
     value = value.astimezone(UTC)
     return f"{day_text(value)}, {value:%H:%M} UTC"
+
+
+def operator_text(contact: str) -> str:
+    """Whom to ask: ``the operator of this service (help@example.com)``, or without the address if none is known."""
+    return f"the operator of this service ({contact})" if contact else "the operator of this service"

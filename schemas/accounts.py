@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
 from schemas.base import BodySchema, UpdateSchema
-from schemas.fields import Instant, RowNumber, Text
+from schemas.fields import Flag, Instant, RowNumber, Text
 from schemas.validation.problems import Problem
 
 _LOCAL = re.compile(r"[^\s@\"(),:;<>\[\]\\\x00-\x1f\x7f]{1,64}")
@@ -80,6 +80,19 @@ class LoginSchema(BodySchema):
     password = _known_password(required=True, metadata={"title": "Password"})
 
 
+class PasswordForgotSchema(BodySchema):
+    """Who has forgotten their password."""
+
+    email = Email(required=True, metadata={"title": "E-mail"})
+
+
+class PasswordResetSchema(BodySchema):
+    """A new password, and the token of the link that allows it."""
+
+    token = Text(required=True, max_length=100)
+    new_password = _new_password(required=True, metadata={"title": "New password"})
+
+
 class LoginAnswerSchema(Schema):
     """The session's user; the cookie comes beside it."""
 
@@ -95,6 +108,12 @@ class ProfileUpdateSchema(UpdateSchema):
     email = Email(metadata={"title": "E-mail"})
     current_password = _known_password(metadata={"title": "Current password"})
     new_password = _new_password(metadata={"title": "New password"})
+    weekly_digest = Flag(
+        metadata={
+            "title": "Weekly digest",
+            "description": "Whether a mail tells each week what visitors searched and did not find.",
+        }
+    )
 
     @validates_schema(skip_on_field_errors=True)
     def _passwords_come_together(self, data: dict[str, Any], **kwargs: Any) -> None:

@@ -70,6 +70,11 @@ WRONG: list[dict[str, str]] = [
     {"SEARCH_PUBLIC_URL": "engine.example"},
     {"SEARCH_PUBLIC_URL": "https://engine.example"},
     {"DATABASE_URL": "postgresql://localhost/x"},
+    {"SMTP_URL": "mail.example.com", "MAIL_FROM": "a@example.com", "PUBLIC_URL": "https://search.example"},
+    {"SMTP_URL": "smtp://mail.example.com", "PUBLIC_URL": "https://search.example"},
+    {"SMTP_URL": "smtp://mail.example.com", "MAIL_FROM": "a@example.com"},
+    {"MAIL_FROM": "somebody"},
+    {"OPERATOR_CONTACT": "help@example.com\nor not"},
 ]
 
 

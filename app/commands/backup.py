@@ -13,6 +13,7 @@ from app.clock import isoformat, now
 from app.config import Settings
 from app.runtime import runtime
 from app.services.indexing.rebuilder import renew_indexes
+from app.services.mail.queue import discard_mails
 from app.storage.backup_file import BackupError, is_in_use, read_file, read_manifest, restored_tables, write_backup
 from app.wording import counted
 
@@ -71,6 +72,7 @@ def restore(file: Path, force: bool) -> None:
             )
         with restored_tables(part.database, file, manifest) as session:
             renew_indexes(session, part.engines.current.identity)
+            discard_mails(session)
             session.flush()
             # Before the tables: with an empty database and the right secret, this command can be repeated.
             if not own_secret:

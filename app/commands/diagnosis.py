@@ -23,6 +23,8 @@ from app.counters.base import CountersUnavailable
 from app.models import EngineTask, SourceRun
 from app.runtime import Runtime
 from app.services.indexing.indexer import lagging_sites
+from app.services.mail.delivery import count_late
+from app.services.mail.smtp import MailServerAway
 from app.storage.migrate import TablesState, tables_state
 from app.wording import counted, size
 from backends.errors import BackendError
@@ -50,7 +52,7 @@ class Finding:
 
     Attributes:
         topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``,
-            ``certificates``, ``clocks``, ``indexes``, ``runs``, ``tasks`` or ``events``.
+            ``certificates``, ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail`` or ``events``.
         level: ``problem``: something does not work, or soon will not.
         message: A sentence.
         remedy: What to do; empty if all is well.
@@ -85,6 +87,7 @@ def diagnose(settings: Settings, part: Runtime | None) -> Iterator[Finding]:
             ("indexes", lambda: _indexes(part)),
             ("runs", lambda: _runs(part)),
             ("tasks", lambda: _tasks(part)),
+            ("mail", lambda: _mail(part)),
         ]
     for topic, check in checks:
         try:
@@ -156,9 +159,10 @@ def _certificates(settings: Settings) -> Iterator[Finding]:
         try:
             certificate = look_at(endpoint)
         except NoTls as error:
-            yield Finding(
-                "certificates", "problem", f"{where} shows no certificate: {error}", "Start it, or fix the URL."
-            )
+            # A public address may lead to this machine's own network only from outside.
+            level: Level = "warning" if endpoint.setting.endswith("PUBLIC_URL") else "problem"
+            remedy = "Start the server, or fix the URL."
+            yield Finding("certificates", level, f"{where} shows no certificate: {error}", remedy)
             continue
         end = f"{certificate.ends_at:%Y-%m-%d %H:%M} UTC"
         message = f"The certificate of {where} for {', '.join(certificate.names) or 'nobody'} ends on {end}"
@@ -300,3 +304,24 @@ def _tasks(part: Runtime) -> Iterator[Finding]:
         yield Finding("tasks", "warning", message, "Look for `engine task` in the log; they are tried again.")
     else:
         yield Finding("tasks", "ok", "No task at the search engine fails.")
+
+
+def _mail(part: Runtime) -> Iterator[Finding]:
+    if not part.settings.sends_mail:
+        yield Finding("mail", "ok", "No mail is sent: SMTP_URL is empty. Pages tell people to ask OPERATOR_CONTACT.")
+        return
+    connection = part.mailer.connection()
+    try:
+        connection.connect()
+    except MailServerAway as error:
+        remedy = "Start it, or fix SMTP_URL: its address, user, and password."
+        yield Finding("mail", "problem", f"The mail server is away: {error}", remedy)
+    else:
+        yield Finding("mail", "ok", "The mail server can be reached.")
+    finally:
+        connection.close()
+    with part.database.read() as session:
+        late = count_late(session, now() - STUCK)
+    if late:
+        message = f"{counted(late, 'mail')} waiting for over ten minutes."
+        yield Finding("mail", "warning", message, "Look for `mail` in the log; they are tried again for a day.")

@@ -18,6 +18,7 @@ from app.models.events import (
 )
 from app.models.inbox import IgnoredQuery
 from app.models.keys import EngineCredential, Key
+from app.models.mail import Mail, PasswordReset, QuotaWarning
 from app.models.sites import EngineTask, Site
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
 from app.models.usage import UsageDay
@@ -35,9 +36,12 @@ __all__ = [
     "EventRemoval",
     "IgnoredQuery",
     "Key",
+    "Mail",
+    "PasswordReset",
     "QueryDay",
     "QueryVisit",
     "QueryWindow",
+    "QuotaWarning",
     "RunPage",
     "ScopeDay",
     "ScopeWindow",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, String
+from sqlalchemy import JSON, Date, ForeignKey, Index, String, true
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.models.base import Base, BigId
@@ -27,6 +27,10 @@ class Account(Base):
     limit_overrides: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
     """Limit name to a number, or null for unlimited; what is absent follows the plan."""
     created_at: Mapped[datetime]
+    weekly_digest: Mapped[bool] = mapped_column(default=True, server_default=true())
+    """Whether its owner wants a mail each week about what found nothing."""
+    digest_week: Mapped[date | None] = mapped_column(Date)
+    """The Monday of the last week whose digest was seen to, sent or not worth a mail."""
 
     sessions: Mapped[list[Session]] = relationship(back_populates="account", passive_deletes=True)
 

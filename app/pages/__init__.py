@@ -8,12 +8,14 @@ from flask_smorest import Api
 from app.pages import (
     accounts,
     dashboard,
+    digests,
     documents,
     errors,
     home,
     imports,
     keys,
     layout,
+    passwords,
     plans,
     search_settings,
     sites,
@@ -25,6 +27,7 @@ from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
 from app.pages.sources import views as sources
+from app.services.mail import unsubscribing
 from app.web.auth import MANAGING
 from app.web.compression import API_DOCUMENT
 from app.web.policy import OperationPolicy, set_policy
@@ -81,6 +84,7 @@ _DOCUMENTS = OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True)
 _ANALYTICS = OperationPolicy(MANAGING, Scope.ANALYTICS)
 _SETTINGS = OperationPolicy(MANAGING, Scope.SITES, has_page=True)
 _PREVIEW = OperationPolicy(MANAGING, Scope.SEARCH, has_page=True, searches=True, charges_search=charges_search)
+_ENTRANCE = OperationPolicy(opens_session=True, has_page=True)
 
 _INBOX = "/sites/<int(signed=True):site_id>/inbox"
 _SOURCES = "/sites/<int(signed=True):site_id>/sources"
@@ -90,6 +94,9 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/plans", "pages.show_plans", plans.show_plans, _PAGE),
     ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
     ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
+    ("/password/forgot", "pages.show_forgot", passwords.show_forgot, _PAGE),
+    ("/password/reset", "pages.show_reset", passwords.show_reset, _PAGE),
+    (unsubscribing.PATH, "pages.show_unsubscribe", digests.show_unsubscribe, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
     (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENTS),
     (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENTS),
@@ -120,6 +127,9 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
 """Addresses that only pages have: rule, endpoint, view, policy."""
 
 OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
+    ("POST", "/password/forgot", "pages.send_link", passwords.send_link, _ENTRANCE),
+    ("POST", "/password/reset", "pages.set_password", passwords.set_password, _ENTRANCE),
+    ("POST", unsubscribing.PATH, "pages.stop_digest", digests.stop_digest, _PAGE),
     (
         "DELETE",
         "/sites/<int(signed=True):site_id>/documents",

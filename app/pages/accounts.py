@@ -77,22 +77,32 @@ def _profile(error: ApiError | None = None) -> str:
     with runtime().database.read() as session:
         account = get_account(session, current_caller().account.id)
     parts = _profile_parts(account, error if request.form else None)
-    return render("profile.html", account=account, **parts)
+    return render("profile.html", account=account, sends_mail=runtime().settings.sends_mail, **parts)
 
 
 def _profile_parts(account: Account, error: ApiError | None) -> dict[str, Any]:
-    """The page's three forms; an error belongs to the one that was sent."""
-    values = {"name": account.name, "email": account.email}
-    sent = "delete" if "reason" in request.form else "password" if "new_password" in request.form else "details"
+    """The page's forms; an error belongs to the one that was sent."""
+    values = {"name": account.name, "email": account.email, "weekly_digest": account.weekly_digest}
+    marks = {"delete": "reason", "password": "new_password", "mails": "weekly_digest"}
+    sent = next((form for form, field in marks.items() if field in request.form), "details")
     forms: dict[str, Any] = {
         "details": shown_fields(
             ProfileUpdateSchema(),
             values,
             error if sent == "details" else None,
-            leave_out=("current_password", "new_password"),
+            leave_out=("current_password", "new_password", "weekly_digest"),
         ),
         "password": shown_fields(
-            ProfileUpdateSchema(), {}, error if sent == "password" else None, leave_out=("name", "email")
+            ProfileUpdateSchema(),
+            {},
+            error if sent == "password" else None,
+            leave_out=("name", "email", "weekly_digest"),
+        ),
+        "mails": shown_fields(
+            ProfileUpdateSchema(),
+            values,
+            error if sent == "mails" else None,
+            leave_out=("name", "email", "current_password", "new_password"),
         ),
         "delete": shown_fields(AccountDeleteSchema(), {}, error if sent == "delete" else None),
     }

@@ -11,9 +11,11 @@ from flask import Flask, g, render_template, request
 from markupsafe import Markup, escape
 
 from app.clock import isoformat
+from app.runtime import runtime
 from app.web.auth import SESSION_COOKIE
 from app.web.policy import OperationPolicy, set_policy
 from app.wording import counted, day_text, duration, moment_text, number
+from schemas.accounts import is_email
 
 NOTICES = {
     "site-created": "Site added. Next: say where its pages are.",
@@ -34,6 +36,9 @@ NOTICES = {
     "exposure-dismissed": "Notice dismissed. It returns if the key is in a web page after you rotate it.",
     "profile-updated": "Profile saved.",
     "password-changed": "Password changed. Your other sessions were logged out.",
+    "reset-requested": "If there is an account with this e-mail, a mail with a link is on its way. "
+    "The link works once, for 30 minutes.",
+    "password-reset": "Password changed. All your sessions were logged out. Log in with the new password.",
     "logged-out": "You are logged out.",
     "account-deleted": "Your account and all its data have been deleted.",
 }
@@ -55,6 +60,7 @@ def register(app: Flask) -> None:
         moment_element=moment_element,
         code_spans=code_spans,
     )
+    app.jinja_env.tests["email_address"] = is_email
     app.jinja_env.globals["asset"] = lambda name: f"/static/{name}?v={versions[name]}"
 
 
@@ -67,6 +73,7 @@ def render(template: str, **values: Any) -> str:
         has_cookie=SESSION_COOKIE in request.cookies,
         notice=notice,
         here=request.path,
+        operator_contact=runtime().settings.operator_contact,
         **values,
     )
 

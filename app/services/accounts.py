@@ -6,13 +6,13 @@ from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
-from app.models import Account, DepartureReason, Key, Site
+from app.models import Account, DepartureReason, Key, PasswordReset, Site
 from app.services.access.sessions import end_other_sessions
 from app.services.sites import get_account, lock_keys, remove_site
 from app.storage.database import ROW_LOCK
@@ -70,7 +70,9 @@ def create_account(session: Session, *, name: str, email: str, password_hash: st
 def update_profile(
     session: Session, account_id: int, changes: dict[str, Any], *, kept_session: str | None = None
 ) -> Account:
-    """Change ``name``, ``email`` or ``password_hash``; the last one ends other sessions.
+    """Change ``name``, ``email``, ``weekly_digest`` or ``password_hash``; the last one ends other sessions.
+
+    Links to a new password end with the password and the e-mail that they were sent for.
 
     Raises:
         ApiError: 400 if the e-mail is taken.
@@ -81,10 +83,14 @@ def update_profile(
     if "email" in changes:
         account.email = changes["email"]
         account.email_key = email_key(changes["email"])
+    if "weekly_digest" in changes:
+        account.weekly_digest = changes["weekly_digest"]
     if "password_hash" in changes:
         account.password_hash = changes["password_hash"]
         end_other_sessions(session, account_id, kept_session)
     _flush_email(session)
+    if changes.keys() & {"email", "password_hash"}:
+        session.execute(delete(PasswordReset).where(PasswordReset.account_id == account_id))
     return account
 
 

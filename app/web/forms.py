@@ -43,5 +43,5 @@ def key_form(caller: Caller, site_id: int, key: Key) -> dict[str, Any]:
 
 def profile_form(caller: Caller, account: Account) -> dict[str, Any]:
     """The form that edits the profile."""
-    values = {"name": account.name, "email": account.email}
+    values = {"name": account.name, "email": account.email, "weekly_digest": account.weekly_digest}
     return _form(caller, "PUT", "/profile", describe_form(ProfileUpdateSchema(), values))

@@ -28,6 +28,10 @@ CONTENT_SECURITY_POLICY = (
 )
 
 
+REFERRER_POLICY = "same-origin"
+"""That of most answers; pages whose address holds a secret have a stricter one."""
+
+
 def policy_with_connections(address: str) -> str:
     """The policy of a page whose scripts may also call another address."""
     return CONTENT_SECURITY_POLICY.replace("connect-src 'self'", f"connect-src 'self' {address}")
@@ -98,14 +102,16 @@ def _add_headers(response: Response) -> Response:
     # ``add`` costs a third of an assignment, which first looks for what it is to replace.
     headers.add("X-Request-Id", g.get("request_id", ""))
     headers.add("X-Content-Type-Options", "nosniff")
-    headers.add("Referrer-Policy", "same-origin")
     if is_for_browsers(path):
         headers.add("Access-Control-Allow-Origin", "*")
         headers.add("Access-Control-Expose-Headers", EXPOSED_HEADERS)
     if response.mimetype == "text/html":
+        headers.setdefault("Referrer-Policy", REFERRER_POLICY)
         headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         headers["X-Frame-Options"] = "DENY"
         headers["Vary"] = "Accept, Cookie"
+    else:
+        headers.add("Referrer-Policy", REFERRER_POLICY)
     if not path.startswith("/static/") and "Cache-Control" not in headers:
         headers.add("Cache-Control", "no-store")
     return response

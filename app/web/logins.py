@@ -19,7 +19,7 @@ from app.web.auth import SESSION_COOKIE
 from app.web.client_ip import address_key, is_forwarded, is_loopback
 from app.web.quota import rate_limited
 from app.web.request_checks import address, current_session
-from app.wording import duration
+from app.wording import duration, operator_text
 
 QUARTER_SECONDS = 900
 HOUR_SECONDS = 3600
@@ -37,8 +37,9 @@ def register(name: str, email: str, password: str) -> tuple[Account, str, str]:
     """
     part = runtime()
     if not part.settings.registration:
-        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Registration is closed; ask the operator for an account.")
-    _count(part, [WindowRequest(f"register:{address()}", REGISTRATIONS, HOUR_SECONDS)], "registrations")
+        whom = operator_text(part.settings.operator_contact)
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"Registration is closed; ask {whom} for an account.")
+    count_attempt(part, [WindowRequest(f"register:{address()}", REGISTRATIONS, HOUR_SECONDS)], "registrations")
     password_hash = accounts.hash_password(password)
     with part.database.write() as session:
         account = accounts.create_account(
@@ -56,7 +57,7 @@ def log_in(email: str, password: str) -> tuple[Account, str, str]:
     """
     part = runtime()
     windows = _failure_windows(part, email)
-    counted = _count(part, windows, "failed logins")
+    counted = count_attempt(part, windows, "failed logins")
     with part.database.read() as session:
         account = accounts.find_account(session, email)
     if not accounts.check_password(account, password) or account is None:
@@ -76,13 +77,21 @@ def _wrong_credentials() -> ApiError:
 
 
 def _failure_windows(part: Runtime, email: str) -> list[WindowRequest]:
+    return [*_account_windows(part, email), WindowRequest(f"login:{address()}", 50, QUARTER_SECONDS)]
+
+
+def _account_windows(part: Runtime, email: str) -> list[WindowRequest]:
     who = address_key(f"login:{accounts.email_key(email)}", part.settings.secret_key)
-    where = address()
     return [
-        WindowRequest(f"login:{who}:{where}", 10, QUARTER_SECONDS),
-        WindowRequest(f"login:{where}", 50, QUARTER_SECONDS),
+        WindowRequest(f"login:{who}:{address()}", 10, QUARTER_SECONDS),
         WindowRequest(f"login:{who}", 100, HOUR_SECONDS),
     ]
+
+
+def forget_failures(email: str) -> None:
+    """Let somebody with a new password log in, however often they tried the one before."""
+    part = runtime()
+    part.counters.reset([window.key for window in _account_windows(part, email)])
 
 
 def check_own_password(account_id: int, password: str) -> None:
@@ -93,7 +102,7 @@ def check_own_password(account_id: int, password: str) -> None:
     """
     part = runtime()
     window = WindowRequest(f"password:{account_id}", PASSWORD_FAILURES, HOUR_SECONDS)
-    counted = _count(part, [window], "wrong passwords")
+    counted = count_attempt(part, [window], "wrong passwords")
     with part.database.read() as session:
         account = session.get(Account, account_id)
     if not accounts.check_password(account, password):
@@ -101,7 +110,7 @@ def check_own_password(account_id: int, password: str) -> None:
     part.counters.refund(windows=counted, now=now().timestamp())
 
 
-def _count(part: Runtime, windows: Sequence[WindowRequest], what: str) -> tuple[WindowState, ...]:
+def count_attempt(part: Runtime, windows: Sequence[WindowRequest], what: str) -> tuple[WindowState, ...]:
     """Count an attempt as if it failed; who succeeds gives it back, so that racing guesses are all counted."""
     moment = now().timestamp()
     outcome = part.counters.consume(windows, now=moment)

@@ -29,7 +29,7 @@ class OperationPolicy:
         searched_text: Gives what the current request searches, in normal form: the search is then charged once an
             intent; an empty text is not charged.
         reports_usage: Whether it counts in the window of usage reports, too.
-        opens_session: Whether it makes somebody known, so that it takes no form of another origin.
+        opens_session: Whether it makes somebody known or helps them to it, so that it takes no form of another origin.
         reflects_nothing: Whether its answer holds no text that strangers choose, so that it may be compressed for
             anybody.
         has_page: Whether it answers people with a page.

@@ -47,6 +47,11 @@ def bucket_windows(caller: Caller, *, charged: bool) -> tuple[WindowRequest, ...
     return _account_windows("b", account_id, limits, BOX_FACTOR)
 
 
+def daily_requests_window(account_id: int, limits: PlanLimits) -> WindowRequest:
+    """The window of an account's requests of a day: those of its private and search keys, and of logged-in people."""
+    return _account_windows("a", account_id, limits)[1]
+
+
 def visitor_windows(caller: Caller, address: Callable[[], str], *, reports: bool = False) -> tuple[WindowRequest, ...]:
     """The windows of one visitor of an account's sites; none for callers that are no visitors.
 

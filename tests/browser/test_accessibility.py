@@ -24,6 +24,7 @@ OPEN = [
     "/",
     "/login",
     "/register",
+    "/password/forgot",
     "/docs",
     "/docs/widget",
     "/docs/gateway",

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Table, select, text
 
 from app.models import Base, EngineCredential, Site
 from app.runtime import Runtime
+from app.services.mail.queue import queue_mail
 from app.storage import backup_file
 from app.storage.database import Database
 from app.storage.migrate import alembic_config, is_current
@@ -113,6 +114,16 @@ def test_ids_that_were_given_out_are_not_given_out_again(filled: Tenant, other: 
     fresh = register_tenant(other, "new@example.com")
 
     assert fresh.site_id > gone
+
+
+def test_mails_that_wait_are_the_originals_to_send(filled: Tenant, other: Flask, file: Path) -> None:
+    with runtime_of(filled.app).database.write() as session:
+        queue_mail(session, "ann@example.com", "Hello", "", "", kind="test")
+
+    run(filled.app, "backup", str(file))
+    run(other, "restore", str(file))
+
+    assert (len(rows_of(filled.app)["mails"]), rows_of(other)["mails"]) == (1, [])
 
 
 def test_no_index_of_the_original_is_touched(filled: Tenant, other: Flask, file: Path) -> None:

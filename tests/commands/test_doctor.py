@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 from click.testing import CliRunner
 from sqlalchemy import update
 
@@ -20,13 +21,15 @@ from app.commands import diagnosis
 from app.commands.doctor import doctor
 from app.models import EngineTask, Site, SourceRun
 from app.runtime import Runtime
+from app.services.mail.queue import queue_mail
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import SECRET, close_app, make_app, make_settings
+from tests.mail_server import mail_server
 from tests.services.sources.rows import add_source
 
 TOPICS = [
     "settings", "versions", "disk", "file modes", "events", "certificates", "database", "counters", "engine", "clocks",
-    "indexes", "runs", "tasks",
+    "indexes", "runs", "tasks", "mail",
 ]  # fmt: skip
 
 
@@ -218,6 +221,33 @@ def test_crawls_and_tasks_that_are_stuck_are_told(installation: Tenant) -> None:
 
     assert wrong["runs"]["message"].startswith("1 crawl lost")
     assert wrong["tasks"]["message"].startswith("1 task")
+
+
+def test_a_mail_server_is_tried(installation: Tenant) -> None:
+    settings = {"MAIL_FROM": "search@example.com", "PUBLIC_URL": "http://search.example.com"}
+    assert examine(installation, **settings, SMTP_URL="smtp://127.0.0.1:1")[1]["mail"]["level"] == "problem"
+    with mail_server() as server:
+        assert examine(installation, **settings, SMTP_URL=server.url) == (0, {})
+        then = now() - timedelta(minutes=11)
+        with time_machine.travel(then), part_of(installation).database.write() as session:
+            queue_mail(session, "bo@example.com", "Late", "", "", kind="test")
+        status, wrong = examine(installation, **settings, SMTP_URL=server.url)
+
+    assert status == 0
+    assert wrong["mail"]["message"] == "1 mail waiting for over ten minutes."
+
+
+def test_wrong_settings_of_mail_are_told_without_the_password(installation: Tenant) -> None:
+    settings = {"SMTP_URL": "smtp://user:secret@", "MAIL_FROM": "nobody"}
+    result = CliRunner().invoke(
+        doctor, env={"DATA_DIR": str(part_of(installation).settings.data_path), "SECRET_KEY": SECRET, **settings}
+    )
+
+    assert result.exit_code == 1
+    assert "PROBLEM  settings: SMTP_URL must be smtp://" in result.output
+    assert "PROBLEM  settings: MAIL_FROM must be one ASCII address" in result.output
+    assert "PROBLEM  settings: SMTP_URL requires PUBLIC_URL" in result.output
+    assert "secret" not in result.output
 
 
 def test_a_full_disk_is_told(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:

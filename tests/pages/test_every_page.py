@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
 from flask import Flask
 
+from app.clock import now
+from app.models import PasswordReset
+from app.services.mail.unsubscribing import unsubscribe_url
+from app.tokens import hash_token
 from app.web.headers import CONTENT_SECURITY_POLICY
 from tests.callers import Tenant, page
+from tests.conftest import SECRET
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
 
@@ -18,6 +24,7 @@ OPEN = [
     "/login",
     "/register",
     "/plans",
+    "/password/forgot",
     "/docs",
     "/docs/start",
     "/docs/reference",
@@ -66,6 +73,8 @@ MINE = [
     "/sites/{site}/inbox/pin?q=page",
     "/sites/{site}/inbox/pin?q=zeppelin&id=page-1",
     "/profile/edit",
+    "/password/reset?token={token}",
+    "{unsubscribe}",
     "/docs",
     "/docs/start",
     "/docs/reference/keys",
@@ -84,6 +93,12 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
     for query in ("zeppelin", "page"):
         ann.find(query, session_id="s")
     shared_app.extensions["runtime"].events.flush()
+    token = "x" * 43
+    with shared_app.extensions["runtime"].database.write() as session:
+        link = PasswordReset(
+            token_hash=hash_token(token, SECRET), account_id=ann.account_id, expires_at=now() + timedelta(minutes=30)
+        )
+        session.add(link)
     seen = []
     for path in OPEN:
         visitor = Person(shared_app)
@@ -91,7 +106,12 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
         seen.append((path, visitor))
     for template in MINE:
         path = template.format(
-            site=ann.site_id, key=ann.keys["search"]["id"], source=source["id"], run=source["last_run"]["id"]
+            site=ann.site_id,
+            key=ann.keys["search"]["id"],
+            source=source["id"],
+            run=source["last_run"]["id"],
+            token=token,
+            unsubscribe=unsubscribe_url("", SECRET, ann.account_id),
         )
         person = person_of(ann)
         person.call("GET", path)

@@ -1,0 +1,73 @@
+"""The meaning of the settings of mail: the server that SMTP_URL names, and the sender in MAIL_FROM."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from email.headerregistry import Address
+from urllib.parse import unquote, urlsplit
+
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_ADDRESS = re.compile(rf"(?P<local>{_ATOM}(?:\.{_ATOM})*)@(?P<domain>{_LABEL}(?:\.{_LABEL})*)")
+_PORTS = {"smtp": 587, "smtps": 465}
+
+
+@dataclass(frozen=True, slots=True)
+class SmtpServer:
+    """A mail server.
+
+    Attributes:
+        tls: Whether the connection begins with TLS; otherwise STARTTLS is used if the server offers it.
+        user: Empty: the server wants no password.
+    """
+
+    host: str
+    port: int
+    tls: bool
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+    @property
+    def is_local(self) -> bool:
+        """Tell whether it is reached without a network, on which others could listen or answer in its place."""
+        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+
+
+def parse_smtp_url(url: str) -> SmtpServer:
+    """The server that ``smtp://user:password@host:port`` or ``smtps://…`` names; user and password percent-encoded.
+
+    Raises:
+        ValueError: It is no such URL; the message says why, without the password.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port, parts = None, None, urlsplit("")
+    if parts.scheme not in _PORTS or not host or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError("must be smtp://user:password@host:port or smtps://…, with what is special percent-encoded")
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if bool(user) != bool(password):
+        raise ValueError("must have both a user and a password, or neither")
+    if not (user + password).isascii():
+        raise ValueError("must have an ASCII user and password: SMTP knows no others")
+    return SmtpServer(host, port or _PORTS[parts.scheme], parts.scheme == "smtps", user, password)
+
+
+def parse_sender(text: str) -> Address:
+    """The address that mails come from: ``search@example.com`` or ``Site Search <search@example.com>``.
+
+    Raises:
+        ValueError: It is not one address.
+    """
+    name, bracket, rest = text.strip().partition("<")
+    if not bracket:
+        name, rest = "", f"{name}>"
+    name = name.strip()
+    match = _ADDRESS.fullmatch(rest.removesuffix(">")) if rest.endswith(">") else None
+    if match is None or not name.isprintable() or "@" in name:
+        raise ValueError("must be one ASCII address, such as Site Search <search@example.com>")
+    if len(name) > 1 and name.startswith('"') and name.endswith('"'):
+        name = name[1:-1]
+    return Address(name, match["local"], match["domain"])

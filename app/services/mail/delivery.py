@@ -1,0 +1,179 @@
+"""Sending what is queued: each mail once, as far as SMTP allows, by whichever process claims it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from email.headerregistry import Address
+
+from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy.orm import Session
+
+from app.backoff import Backoff
+from app.clock import now
+from app.mail_settings import parse_sender, parse_smtp_url
+from app.models import Mail
+from app.services.mail.messages import Draft, build_message
+from app.services.mail.smtp import MailDeferred, MailRefused, MailServerAway, SmtpConnection
+from app.storage.database import Database
+from app.wording import counted
+
+CLAIM = timedelta(minutes=5)
+"""How long a process has for a mail, longer than SMTP may take. That of a killed one is sent again afterwards."""
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=10), timedelta(minutes=15)
+"""How long after a failure a mail is tried again: twice as long each time."""
+AT_ONCE = 100
+"""Most mails of one pass."""
+_SERVER = 0
+
+log = logging.getLogger(__name__)
+
+Writer = Callable[[Mail], Draft | None]
+"""Writes a mail at the moment in which it is sent; ``None`` if there is nothing to send."""
+
+
+class Mailer:
+    """Sends queued mails through one server.
+
+    Args:
+        smtp_url: The server; empty where no mail is sent.
+        mail_from: The sender.
+        writers: Kinds of mails that are only written when they are sent, and who writes them.
+    """
+
+    def __init__(self, database: Database, smtp_url: str, mail_from: str, writers: Mapping[str, Writer]):
+        self._database = database
+        self._smtp_url = smtp_url
+        self._mail_from = mail_from
+        self._writers = writers
+        self._away = Backoff()
+
+    def connection(self) -> SmtpConnection:
+        """A connection to the server, not yet made.
+
+        Raises:
+            ValueError: There is no server, or a setting is wrong.
+        """
+        return SmtpConnection(parse_smtp_url(self._smtp_url), parse_sender(self._mail_from).domain)
+
+    def send_due(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
+        """Give up what waited too long, then send what is due, until nothing is or the server fails.
+
+        A mail is handed over between a claim and the deletion of its row. If the process ends in between, or the
+        server's last word is lost, another one sends it again, under the same ``Message-ID``.
+
+        Args:
+            is_stopping: Whether to stop before the next mail.
+
+        Returns:
+            How many mails the server took.
+        """
+        self._give_up()
+        if not self._smtp_url or (_SERVER in self._away and not self._away.due()):
+            return 0
+        sent, connection, sender = 0, self.connection(), parse_sender(self._mail_from)
+        try:
+            for _ in range(AT_ONCE):
+                mail = None if is_stopping() else self._claim()
+                if mail is None:
+                    break
+                sent += self._send(connection, sender, mail)
+                self._away.forget_all_but(())
+        except MailServerAway as error:
+            self._away.note_failure(_SERVER)
+            log.warning("mails wait: %s", error)
+        finally:
+            connection.close()
+        return sent
+
+    def _give_up(self) -> None:
+        with self._database.read() as session:
+            if session.scalar(select(Mail.id).where(Mail.expires_at <= now()).limit(1)) is None:
+                return
+        with self._database.write() as session:
+            late = session.scalars(
+                select(Mail).where(Mail.expires_at <= now(), _is_free()).with_for_update(skip_locked=True)
+            ).all()
+            for mail in late:
+                session.delete(mail)
+        for mail in late:
+            tried = counted(mail.attempts, "attempt")
+            log.error("%s could not be sent in %s and is given up", _named(mail), tried)
+
+    def _claim(self) -> Mail | None:
+        with self._database.read() as session:
+            if session.scalar(select(Mail.id).where(_is_free()).limit(1)) is None:
+                return None
+        with self._database.write() as session:
+            mail = session.scalar(
+                select(Mail)
+                .where(_is_free(), Mail.expires_at > now())
+                .order_by(Mail.expires_at, Mail.id)
+                .limit(1)
+                .with_for_update(skip_locked=True)
+            )
+            if mail is not None:
+                mail.attempts += 1
+                mail.due_at = now() + CLAIM
+        return mail
+
+    def _send(self, connection: SmtpConnection, sender: Address, mail: Mail) -> bool:
+        """Tell whether the server took it."""
+        try:
+            draft = self._write(mail)
+            if draft is not None:
+                message = build_message(
+                    draft,
+                    sender,
+                    message_key=mail.message_key,
+                    date=mail.created_at,
+                    unsubscribe_url=mail.unsubscribe_url,
+                )
+                connection.send(message)
+        except (MailServerAway, MailDeferred) as error:
+            again_at = self._postpone(mail)
+            if isinstance(error, MailServerAway):
+                raise
+            log.warning("%s was not taken and is tried again at %s: %s", _named(mail), again_at, error)
+            return False
+        except (MailRefused, ValueError) as error:
+            log.error("%s was refused and is given up: %s", _named(mail), error)
+            self._finish(mail)
+            return False
+        self._finish(mail)
+        return draft is not None
+
+    def _write(self, mail: Mail) -> Draft | None:
+        writer = self._writers.get(mail.kind)
+        return Draft(mail.recipient, mail.subject, mail.text, mail.html) if writer is None else writer(mail)
+
+    def _postpone(self, mail: Mail) -> datetime:
+        again_at: datetime = now() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(mail.attempts - 1, 10))
+        with self._database.write() as session:
+            session.execute(update(Mail).where(*_mine(mail)).values(due_at=again_at))
+        return again_at
+
+    def _finish(self, mail: Mail) -> None:
+        with self._database.write() as session:
+            session.execute(delete(Mail).where(*_mine(mail)))
+
+
+def count_late(session: Session, since: datetime) -> int:
+    """How many mails have waited since before ``since``."""
+    return session.scalar(select(func.count()).select_from(Mail).where(Mail.created_at < since)) or 0
+
+
+def _is_free() -> ColumnElement[bool]:
+    """The condition that nobody has claimed a mail, and that it is time to try."""
+    return Mail.due_at <= now()
+
+
+def _mine(mail: Mail) -> tuple[ColumnElement[bool], ...]:
+    """The condition that nobody else has claimed a mail since."""
+    return Mail.id == mail.id, Mail.attempts == mail.attempts
+
+
+def _named(mail: Mail) -> str:
+    about = "" if mail.account_id is None else f" to account {mail.account_id}"
+    return f"mail {mail.id} ({mail.kind}{about})"

@@ -1,0 +1,75 @@
+"""New passwords for people who have forgotten theirs, with the limits that slow guessing and flooding down."""
+
+from __future__ import annotations
+
+from app.counters.base import WindowRequest
+from app.errors import ApiError, ErrorCode, field_error
+from app.runtime import runtime
+from app.services import accounts, password_resets
+from app.services.sites import get_account
+from app.web.client_ip import address_key
+from app.web.logins import HOUR_SECONDS, count_attempt, forget_failures
+from app.web.request_checks import address
+from app.wording import operator_text
+
+REQUESTS_PER_EMAIL = 5
+"""Requests an hour for one e-mail, whether or not there is such an account."""
+REQUESTS_PER_ADDRESS = 20
+"""Requests an hour of one client's address."""
+
+
+def request_reset(email: str) -> None:
+    """Have a link sent to an e-mail, if there is such an account; nothing tells whether there is.
+
+    Raises:
+        ApiError: 403 where no mail is sent, 429 after too many.
+    """
+    part = runtime()
+    if not part.settings.sends_mail:
+        whom = operator_text(part.settings.operator_contact)
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"This service sends no mail; ask {whom} for a new password.")
+    who = address_key(f"reset:{accounts.email_key(email)}", part.settings.secret_key)
+    windows = [
+        WindowRequest(f"reset:{who}", REQUESTS_PER_EMAIL, HOUR_SECONDS),
+        WindowRequest(f"reset:{address()}", REQUESTS_PER_ADDRESS, HOUR_SECONDS),
+    ]
+    count_attempt(part, windows, "requests for a new password")
+    with part.database.write() as session:
+        password_resets.request_reset(session, email)
+
+
+def check_token(token: str) -> None:
+    """Make sure that a link still works.
+
+    Raises:
+        ApiError: 400.
+    """
+    part = runtime()
+    with part.database.read() as session:
+        if password_resets.find_reset(session, token, part.settings.secret_key) is None:
+            raise _ended()
+
+
+def reset_password(token: str, new_password: str) -> None:
+    """Set a new password; it ends the link, all others of the account, and all of its sessions.
+
+    Raises:
+        ApiError: 400 if the link no longer works.
+    """
+    part = runtime()
+    check_token(token)
+    password_hash = accounts.hash_password(new_password)
+    with part.database.write() as session:
+        reset = password_resets.find_reset(session, token, part.settings.secret_key)
+        if reset is None:
+            raise _ended()
+        get_account(session, reset.account_id, lock=True)
+        # Who used the link, or changed the password or the e-mail, held that lock: only now it is certain.
+        if password_resets.find_reset(session, token, part.settings.secret_key) is None:
+            raise _ended()
+        account = accounts.update_profile(session, reset.account_id, {"password_hash": password_hash})
+    forget_failures(account.email)
+
+
+def _ended() -> ApiError:
+    return field_error("token", "expired", "no longer works: it was used, or is older than 30 minutes")

@@ -1,0 +1,158 @@
+"""A mail server that keeps what it is sent, and can be away, slow, or unwilling."""
+
+from __future__ import annotations
+
+import asyncio
+import email
+import email.policy
+import logging
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from typing import Any
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+USER, PASSWORD = "site search", "p@ss/word"
+
+
+@dataclass
+class Delivered:
+    """A mail that the server took.
+
+    Attributes:
+        to: The recipients of the envelope.
+        message: As it came.
+        tls: Whether the connection was encrypted.
+        user: Who had logged in.
+    """
+
+    sender: str
+    to: list[str]
+    message: EmailMessage
+    raw: bytes
+    tls: bool
+    user: str
+
+    @property
+    def text(self) -> str:
+        """The part for people without HTML."""
+        part = self.message.get_body(("plain",))
+        assert part is not None
+        return str(part.get_content())
+
+    @property
+    def html(self) -> str:
+        """The HTML part."""
+        part = self.message.get_body(("html",))
+        assert part is not None
+        return str(part.get_content())
+
+
+@dataclass
+class MailServer:
+    """What the server took, and how it behaves.
+
+    Attributes:
+        refusals: Recipient to the answer that it gets.
+        data_answer: The answer to a whole mail; the mail is only kept if it begins with 250.
+        hangs: Whether it never answers a whole mail, which it keeps.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    mails: list[Delivered] = field(default_factory=list)
+    refusals: dict[str, str] = field(default_factory=dict)
+    data_answer: str = "250 OK"
+    hangs: bool = False
+    attempts: int = 0
+    user: str = ""
+
+    @property
+    def url(self) -> str:
+        """As ``SMTP_URL`` has it, without TLS and user."""
+        return f"smtp://{self.host}:{self.port}"
+
+    async def handle_RCPT(
+        self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
+    ) -> str:
+        self.attempts += 1
+        if address in self.refusals:
+            return self.refusals[address]
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:
+        content = envelope.original_content or b""
+        if self.data_answer.startswith("250"):
+            message = email.message_from_bytes(content.replace(b"\r\n", b"\n"), policy=email.policy.default)
+            assert isinstance(message, EmailMessage)
+            tls = server.transport is not None and server.transport.get_extra_info("ssl_object") is not None
+            self.mails.append(Delivered(str(envelope.mail_from), envelope.rcpt_tos, message, content, tls, self.user))
+        if self.hangs:
+            await asyncio.get_running_loop().create_future()
+        return self.data_answer
+
+    def authenticate(self, _server: SMTP, _session: Session, _envelope: Envelope, _how: str, given: Any) -> AuthResult:
+        assert isinstance(given, LoginPassword)
+        self.user = given.login.decode()
+        known = (given.login, given.password) == (USER.encode(), PASSWORD.encode())
+        return AuthResult(success=known, handled=False)
+
+
+@contextmanager
+def mail_server(
+    *,
+    tls: ssl.SSLContext | None = None,
+    starttls: ssl.SSLContext | None = None,
+    wants_login: bool = False,
+    login_without_tls: bool = False,
+    utf8: bool = True,
+    port: int | None = None,
+) -> Iterator[MailServer]:
+    """A server on a free port.
+
+    Args:
+        tls: It begins with TLS.
+        starttls: It offers STARTTLS.
+        wants_login: It knows :data:`USER`.
+        login_without_tls: It takes passwords without STARTTLS, and mails without a password.
+        utf8: Whether it knows addresses that are not ASCII.
+        port: The port that it had before.
+    """
+    made = MailServer(port=port or free_port())
+    options: dict[str, Any] = {}
+    if wants_login:
+        # The library warns of a server that wants passwords in clear.
+        needs_tls = not login_without_tls
+        options = {"authenticator": made.authenticate, "auth_required": needs_tls, "auth_require_tls": needs_tls}
+    logging.getLogger("mail").setLevel(logging.ERROR)
+    controller = Controller(
+        made, made.host, made.port, ssl_context=tls, tls_context=starttls, enable_SMTPUTF8=utf8, **options
+    )
+    controller.start()
+    try:
+        yield made
+    finally:
+        controller.stop()
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def mail_settings(server: MailServer) -> dict[str, str]:
+    """Settings of an installation that sends its mails to ``server``."""
+    return {
+        "smtp_url": server.url,
+        "mail_from": "Site Search <search@example.com>",
+        "public_url": "https://search.example.com",
+        "operator_contact": "help@example.com",
+    }

@@ -1,0 +1,57 @@
+"""Mails of a service that is killed while its mail server is away arrive later, each once."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import requests
+
+from tests.mail_server import mail_server
+from tests.server import Server, free_port
+from tests.service.clients import eventually, register
+
+pytestmark = pytest.mark.service
+
+OWNERS = 8
+LONGEST_SECONDS = 400.0
+"""A mail that was claimed at the very moment of the kill waits for five minutes."""
+
+
+@pytest.fixture(scope="module")
+def mail_port() -> int:
+    """Where the mail server will be."""
+    return free_port()
+
+
+@pytest.fixture
+def settings(mail_port: int) -> dict[str, str | int]:
+    return {
+        "smtp_url": f"smtp://127.0.0.1:{mail_port}",
+        "mail_from": "search@example.com",
+        "public_url": "http://127.0.0.1",
+    }
+
+
+def test_killed_with_its_mail_server_away_it_sends_every_mail_once(fresh_servers: list[Server], mail_port: int) -> None:
+    servers = fresh_servers
+    emails = [f"owner-{number}@example.com" for number in range(OWNERS)]
+    for email in emails:
+        register(servers, email, kinds=())
+    for number, email in enumerate(emails):
+        url = f"{servers[number % len(servers)].base_url}/password/forgot"
+        assert requests.post(url, data={"email": email}, allow_redirects=False, timeout=60).status_code == 303
+
+    for server in servers:
+        server.kill()
+    with mail_server(port=mail_port) as mails:
+        for server in servers:
+            server.start()
+            requests.get(f"{server.base_url}/login", timeout=60)
+
+        def all_have_come() -> None:
+            assert {mail.to[0] for mail in mails.mails} == set(emails)
+
+        eventually(all_have_come, seconds=LONGEST_SECONDS)
+
+    assert Counter(mail.to[0] for mail in mails.mails) == dict.fromkeys(emails, 1)

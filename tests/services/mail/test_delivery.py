@@ -1,0 +1,257 @@
+"""Queued mails are sent once, by whichever process; those that cannot be are tried again for a day."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import time_machine
+from flask import Flask
+from sqlalchemy import func, select
+
+from app.backoff import Backoff
+from app.models import Mail
+from app.runtime import Runtime, create_runtime
+from app.services.mail import smtp
+from app.services.mail.delivery import CLAIM, Mailer
+from app.services.mail.queue import queue_mail
+from tests.callers import Tenant, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.mail_server import MailServer, free_port
+
+NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Traveller]:
+    with time_machine.travel(NOON, tick=False) as made:
+        yield made
+
+
+def queue(part: Runtime, to: str = "ann@example.org", **options: object) -> None:
+    with part.database.write() as session:
+        queue_mail(session, to, "Hello", "Hello\n", "<p>Hello</p>", kind="test", **options)  # type: ignore[arg-type]
+
+
+def waiting(part: Runtime) -> int:
+    with part.database.read() as session:
+        return session.scalar(select(func.count()).select_from(Mail)) or 0
+
+
+def forget_pauses(mailer: Mailer) -> None:
+    """Let a mailer ask a server again that was away."""
+    mailer._away = Backoff()
+
+
+def test_a_mail_is_sent_when_the_transaction_has_committed(part: Runtime, server: MailServer) -> None:
+    with part.database.read() as session:
+        queue_mail(session, "eve@example.org", "Never", "", "", kind="test")
+    queue(part)
+
+    assert part.mailer.send_due() == 1
+    assert part.mailer.send_due() == 0
+
+    (mail,) = server.mails
+    assert (mail.to, mail.message["Subject"], mail.text) == (["ann@example.org"], "Hello", "Hello\n")
+    assert waiting(part) == 0
+
+
+def test_the_jobs_send_it(app: Flask, part: Runtime, server: MailServer) -> None:
+    queue(part)
+
+    app.extensions["jobs"].run_all()
+
+    assert len(server.mails) == 1
+
+
+def test_what_expires_first_goes_first(part: Runtime, server: MailServer) -> None:
+    queue(part, "digest@example.org")
+    queue(part, "reset@example.org", expires_at=datetime.now(UTC) + timedelta(minutes=30))
+
+    part.mailer.send_due()
+
+    assert [mail.to for mail in server.mails] == [["reset@example.org"], ["digest@example.org"]]
+
+
+def test_two_machines_and_many_threads_send_each_mail_once(part: Runtime, server: MailServer) -> None:
+    for number in range(30):
+        queue(part, f"n{number}@example.org")
+    other = create_runtime(part.settings, background=False)
+    gate = threading.Barrier(6)
+
+    def send(mailer: Mailer) -> int:
+        gate.wait(60)
+        return mailer.send_due()
+
+    with ThreadPoolExecutor(6) as threads:
+        sent = list(threads.map(send, [part.mailer, other.mailer] * 3))
+    other.database.dispose()
+
+    assert sum(sent) == 30
+    assert sorted(mail.to[0] for mail in server.mails) == sorted(f"n{number}@example.org" for number in range(30))
+    assert waiting(part) == 0
+
+
+def test_a_mail_whose_process_was_killed_is_sent_by_another_under_the_same_name(
+    part: Runtime, server: MailServer, clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue(part)
+    with monkeypatch.context() as patch:
+        # Killed after the server took the mail, and before the row was gone.
+        patch.setattr(Mailer, "_finish", lambda *_: None)
+        part.mailer.send_due()
+    assert part.mailer.send_due() == 0
+
+    clock.shift(CLAIM)
+
+    assert part.mailer.send_due() == 1
+    assert len({mail.message["Message-ID"] for mail in server.mails}) == 1
+    assert waiting(part) == 0
+
+
+def test_a_process_whose_claim_lapsed_leaves_the_mail_to_the_other(
+    part: Runtime, server: MailServer, clock: time_machine.Traveller
+) -> None:
+    queue(part)
+    slow = part.mailer._claim()
+    assert slow is not None
+    clock.shift(CLAIM)
+    quick = part.mailer._claim()
+
+    part.mailer._finish(slow)
+
+    assert quick is not None
+    assert waiting(part) == 1
+
+
+def test_a_server_that_is_down_is_tried_again_and_the_mail_arrives(
+    part: Runtime, server: MailServer, clock: time_machine.Traveller
+) -> None:
+    queue(part)
+    away = Mailer(part.database, f"smtp://127.0.0.1:{free_port()}", "search@example.com", {})
+    tries = []
+    for second in range(3600):
+        with part.database.read() as session:
+            before = session.scalar(select(Mail.attempts))
+        forget_pauses(away)
+        away.send_due()
+        with part.database.read() as session:
+            if session.scalar(select(Mail.attempts)) != before:
+                tries.append(second)
+        clock.shift(1)
+
+    assert tries == [0, 10, 30, 70, 150, 310, 630, 1270, 2170, 3070]
+    clock.shift(timedelta(minutes=15))
+    part.mailer.send_due()
+    assert len(server.mails) == 1
+
+
+def test_many_mails_do_not_ask_a_server_that_is_down_again_and_again(
+    part: Runtime, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(5):
+        queue(part, f"n{number}@example.org")
+    away = Mailer(part.database, f"smtp://127.0.0.1:{free_port()}", "search@example.com", {})
+
+    for _ in range(5):
+        away.send_due()
+
+    with part.database.read() as session:
+        assert sorted(session.scalars(select(Mail.attempts))) == [0, 0, 0, 0, 1]
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["mails wait"]
+
+
+def test_after_a_day_a_mail_is_given_up_and_the_log_says_so(
+    part: Runtime, clock: time_machine.Traveller, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue(part)
+    away = Mailer(part.database, f"smtp://127.0.0.1:{free_port()}", "search@example.com", {})
+    away.send_due()
+    clock.shift(timedelta(hours=23, minutes=59))
+    away.send_due()
+    assert waiting(part) == 1
+
+    clock.shift(timedelta(minutes=1))
+    # A claim of the last minute may still succeed.
+    clock.shift(timedelta(minutes=15))
+    away.send_due()
+
+    assert waiting(part) == 0
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.getMessage().endswith("(test) could not be sent in 1 attempt and is given up")
+
+
+def test_a_refused_recipient_is_given_up_at_once_and_keeps_nobody_waiting(
+    part: Runtime, server: MailServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.refusals = {"ann@example.org": "550 5.1.1 No such user"}
+    queue(part, "ann@example.org")
+    queue(part, "bo@example.org")
+
+    assert part.mailer.send_due() == 1
+
+    assert [mail.to for mail in server.mails] == [["bo@example.org"]]
+    assert waiting(part) == 0
+    assert "was refused and is given up: 550 5.1.1 No such user" in caplog.text
+
+
+def test_a_recipient_that_is_refused_for_now_is_tried_again(
+    part: Runtime, server: MailServer, clock: time_machine.Traveller
+) -> None:
+    server.refusals = {"ann@example.org": "450 4.2.0 Greylisted"}
+    queue(part)
+    assert part.mailer.send_due() == 0
+    server.refusals = {}
+    assert part.mailer.send_due() == 0
+
+    clock.shift(10)
+
+    assert part.mailer.send_due() == 1
+
+
+def test_a_slow_server_delays_a_mail_and_loses_none(
+    part: Runtime, server: MailServer, clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smtp, "TIMEOUT_SECONDS", 0.3)
+    server.hangs = True
+    queue(part)
+    assert part.mailer.send_due() == 0
+    server.hangs = False
+    clock.shift(10)
+    monkeypatch.undo()
+
+    assert part.mailer.send_due() == 1
+    assert len({mail.message["Message-ID"] for mail in server.mails}) == 1
+
+
+def test_an_account_that_goes_takes_its_mails_with_it(app: Flask, part: Runtime, server: MailServer) -> None:
+    tenant: Tenant = register_tenant(app, "ann@example.com")
+    queue(part, account_id=tenant.account_id)
+
+    app.test_cli_runner().invoke(args=["account", "delete", tenant.email, "--yes"])
+    part.mailer.send_due()
+
+    assert (server.mails, waiting(part)) == ([], 0)
+
+
+def test_who_is_told_to_stop_sends_no_other(part: Runtime, server: MailServer) -> None:
+    queue(part)
+    queue(part)
+
+    part.mailer.send_due(lambda: len(server.mails) == 1)
+
+    assert (len(server.mails), waiting(part)) == (1, 1)
+
+
+def test_without_a_server_nothing_is_sent(tmp_path: Path) -> None:
+    made = make_app(make_settings(tmp_path / "mute"))
+    part: Runtime = made.extensions["runtime"]
+    queue(part)
+
+    assert part.mailer.send_due() == 0
+    close_app(made)

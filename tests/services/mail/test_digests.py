@@ -1,0 +1,210 @@
+"""The weekly digest: what was not found, once a week, for those who have something to be told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+import time_machine
+from flask import Flask
+
+from app.runtime import Runtime
+from app.services.mail.digests import Digests, Miss, SiteMisses, week_of, write_digest
+from backends.errors import BackendUnavailable
+from tests.callers import Tenant, page, register_tenant
+from tests.mail_server import Delivered, MailServer
+
+WEDNESDAY = datetime(2031, 5, 14, 9, 0, tzinfo=UTC)
+MONDAY = datetime(2031, 5, 19, 7, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def clock() -> Iterator[time_machine.Traveller]:
+    """It is the Wednesday before."""
+    with time_machine.travel(WEDNESDAY, tick=False) as made:
+        yield made
+
+
+def search(tenant: Tenant, *queries: str) -> None:
+    for query in queries:
+        tenant.find(query)
+    tenant.app.extensions["runtime"].events.flush()
+
+
+def queue_due(part: Runtime) -> int:
+    return Digests(part.database, part.searcher, part.settings).queue_due()
+
+
+def delivered(part: Runtime, server: MailServer) -> list[Delivered]:
+    part.mailer.send_due()
+    taken, server.mails[:] = list(server.mails), []
+    return taken
+
+
+def test_on_monday_it_tells_what_was_not_found(
+    part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
+) -> None:
+    tenant.index(page(1))
+    search(tenant, "parking", "parking", "zeppelin", "page")
+    assert queue_due(part) == 0
+    clock.move_to(MONDAY - timedelta(seconds=1))
+    assert queue_due(part) == 0
+    clock.move_to(MONDAY)
+
+    assert (queue_due(part), queue_due(part)) == (1, 0)
+
+    (mail,) = delivered(part, server)
+    assert mail.to == [tenant.email]
+    assert mail.message["Subject"] == "What visitors did not find on Pages"
+    assert "Pages: 3 of 4 searches found nothing\n- “parking” (2 searches)\n- “zeppelin” (1 search)" in mail.text
+    assert f"https://search.example.com/api/analytics/inbox?site_id={tenant.site_id}" in mail.text
+    assert "<li>“zeppelin” (1 search)</li>" in mail.html
+    assert mail.message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+
+
+def test_next_week_it_tells_of_that_week(
+    part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
+) -> None:
+    search(tenant, "parking")
+    clock.move_to(MONDAY)
+    assert queue_due(part) == 1
+    assert ["parking" in mail.text for mail in delivered(part, server)] == [True]
+    search(tenant, "zeppelin")
+    clock.shift(timedelta(days=7))
+
+    assert queue_due(part) == 1
+
+    assert [("parking" in mail.text, "zeppelin" in mail.text) for mail in delivered(part, server)] == [(False, True)]
+
+
+def test_who_has_nothing_to_be_told_gets_no_mail(part: Runtime, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    tenant.index(page(1))
+    search(tenant, "page")
+    clock.move_to(MONDAY)
+
+    assert queue_due(part) == 0
+
+
+def test_what_finds_something_by_now_or_is_ignored_is_not_told(
+    part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
+) -> None:
+    search(tenant, "parking", "zeppelin", "museum")
+    tenant.index(page(1, content="Parking is free."))
+    tenant.browser.put("/api/analytics/inbox", json={"site_id": tenant.site_id, "query": "museum", "ignored": True})
+    clock.move_to(MONDAY)
+    queue_due(part)
+
+    (mail,) = delivered(part, server)
+    assert ["parking" in mail.text, "zeppelin" in mail.text, "museum" in mail.text] == [False, True, False]
+
+
+def test_paused_sites_and_other_accounts_are_not_told(
+    app: Flask, part: Runtime, tenant: Tenant, clock: time_machine.Traveller
+) -> None:
+    register_tenant(app, "eve@example.com")
+    search(tenant, "zeppelin")
+    tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
+    clock.move_to(MONDAY)
+
+    assert queue_due(part) == 0
+
+
+def test_who_does_not_want_it_gets_none(part: Runtime, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    search(tenant, "zeppelin")
+    tenant.browser.put("/profile", json={"weekly_digest": False})
+    clock.move_to(MONDAY)
+
+    assert queue_due(part) == 0
+    tenant.browser.put("/profile", json={"weekly_digest": True})
+    assert queue_due(part) == 0, "the next one comes next Monday"
+
+
+def test_an_account_that_is_new_this_week_waits_for_monday(
+    app: Flask, part: Runtime, clock: time_machine.Traveller
+) -> None:
+    clock.move_to(MONDAY)
+    new = register_tenant(app, "new@example.com")
+    search(new, "zeppelin")
+
+    assert queue_due(part) == 0
+    clock.shift(timedelta(days=6, hours=23))
+    assert queue_due(part) == 0
+    clock.shift(timedelta(hours=1))
+    assert queue_due(part) == 1
+
+
+def test_an_engine_that_is_away_delays_the_digest_of_its_sites_alone(
+    app: Flask,
+    part: Runtime,
+    tenant: Tenant,
+    clock: time_machine.Traveller,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = register_tenant(app, "bo@example.com")
+    search(tenant, "zeppelin")
+    search(other, "zeppelin")
+    clock.move_to(MONDAY)
+    run = part.searcher.run
+
+    def run_unless_away(site, *args, **options):  # type: ignore[no-untyped-def]
+        if site.id == tenant.site_id:
+            raise BackendUnavailable("away")
+        return run(site, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(part.searcher, "run", run_unless_away)
+        assert (queue_due(part), queue_due(part)) == (1, 0)
+
+    assert (queue_due(part), queue_due(part)) == (1, 0)
+
+
+def test_many_processes_send_it_once(part: Runtime, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    search(tenant, "zeppelin")
+    clock.move_to(MONDAY)
+    gate = threading.Barrier(3)
+
+    def send(_: int) -> int:
+        gate.wait(60)
+        return queue_due(part)
+
+    with ThreadPoolExecutor(3) as threads:
+        assert sum(threads.map(send, range(3))) == 1
+
+
+def test_the_jobs_send_it(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
+) -> None:
+    search(tenant, "zeppelin")
+    clock.move_to(MONDAY)
+
+    app.extensions["jobs"].run_all()
+
+    assert len(delivered(part, server)) == 1
+
+
+@pytest.mark.parametrize(
+    ("moment", "week"),
+    [
+        (datetime(2031, 5, 18, 23, 59, tzinfo=UTC), date(2031, 5, 12)),
+        (datetime(2031, 5, 19, 6, 59, tzinfo=UTC), date(2031, 5, 12)),
+        (datetime(2031, 5, 19, 7, 0, tzinfo=UTC), date(2031, 5, 19)),
+        (datetime(2031, 5, 25, 23, 0, tzinfo=UTC), date(2031, 5, 19)),
+    ],
+)
+def test_a_week_begins_on_monday_at_seven(moment: datetime, week: date) -> None:
+    assert week_of(moment) == week
+
+
+def test_queries_that_visitors_choose_stay_short_and_text() -> None:
+    long = "see https://evil.example " * 9
+    site = SiteMisses(1, "<b>Shop</b>", 9, 9, (Miss(long, 2), Miss("<script>", 1)))
+
+    letter = write_digest((site, site), "https://search.example.com", "https://search.example.com/stop")
+
+    assert letter.subject == "What visitors did not find on 2 sites"
+    assert long not in letter.text
+    assert "<script>" not in letter.html
+    assert "&lt;b&gt;Shop&lt;/b&gt;" in letter.html

@@ -1,0 +1,109 @@
+"""Mails on the wire: their headers, and names that would break them."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+from datetime import UTC, datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from typing import Any
+
+import pytest
+
+from app.services.mail.messages import Draft, build_message, wire_address
+
+SENDER = Address("Site Search", "search", "example.com")
+DATE = datetime(2031, 5, 14, 12, 30, 15, tzinfo=UTC)
+
+
+def build(subject: str = "Hello", to: str = "ann@example.org", unsubscribe_url: str = "") -> EmailMessage:
+    draft = Draft(to, subject, "Grüße an 東京\n", "<p>Grüße an 東京</p>")
+    return build_message(draft, SENDER, message_key="k" * 32, date=DATE, unsubscribe_url=unsubscribe_url)
+
+
+def read(message: EmailMessage) -> Any:
+    """The mail as its reader gets it."""
+    return email.message_from_bytes(message.as_bytes().replace(b"\r\n", b"\n"), policy=email.policy.default)
+
+
+def test_it_has_the_headers_of_an_automatic_mail() -> None:
+    found = read(build())
+
+    assert found["From"] == "Site Search <search@example.com>"
+    assert found["To"] == "ann@example.org"
+    assert found["Date"].datetime == DATE
+    assert found["Message-ID"] == f"<{'k' * 32}@example.com>"
+    assert found["Auto-Submitted"] == "auto-generated"
+    assert "List-Unsubscribe" not in found
+    assert found.defects == []
+
+
+def test_both_texts_arrive_as_they_were_written() -> None:
+    found = read(build())
+
+    assert found.get_content_type() == "multipart/alternative"
+    assert found.get_body(("plain",)).get_content() == "Grüße an 東京\n"
+    assert found.get_body(("html",)).get_content().strip() == "<p>Grüße an 東京</p>"
+    assert build().as_bytes().isascii()
+    assert max(map(len, build().as_bytes().splitlines())) < 100
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "Treffer\r\nBcc: eve@example.com",
+        "Treffer\nBcc: eve@example.com\n\nBuy now",
+        "Treffer\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029Bcc: eve@example.com",
+        "Treffer\x00\x07\tBcc: eve@example.com",
+    ],
+)
+def test_a_subject_cannot_become_another_header(subject: str) -> None:
+    found = read(build(subject))
+
+    assert "Bcc" not in found
+    assert found["Subject"].startswith("Treffer Bcc: eve@example.com")
+    assert found.get_body(("plain",)).get_content() == "Grüße an 東京\n"
+
+
+@pytest.mark.parametrize("subject", ["Nichts gefunden: Straßenbahn " * 9, "検索結果がありません" * 20, "x" * 300, ""])
+def test_any_subject_arrives_whole(subject: str) -> None:
+    message = build(subject)
+
+    assert read(message)["Subject"] == subject.strip()
+    assert message.as_bytes().isascii()
+    assert max(map(len, message.as_bytes().splitlines())) <= 998
+
+
+def test_a_domain_is_written_as_every_server_understands_it() -> None:
+    assert read(build(to="ann@bücher.example"))["To"] == "ann@xn--bcher-kva.example"
+    assert wire_address("Ann.Lee+x@Example.ORG").addr_spec == "Ann.Lee+x@example.org"
+
+
+def test_an_address_that_is_not_ascii_is_kept_for_servers_that_know_it() -> None:
+    assert wire_address("jürgen@bücher.example").addr_spec == "jürgen@xn--bcher-kva.example"
+
+
+ENCODED = ["=?utf-8?q?bo?=@example.com", "=?utf-8?q?bo=40example.org=2C?=@example.com", "=?utf-8?b?Ym8=?=@example.com"]
+
+
+@pytest.mark.parametrize("address", ["", "ann", "ann@", "@a.example", "ann@a b.example", "a\nb@a.example", *ENCODED])
+def test_what_is_no_address_gets_no_mail(address: str) -> None:
+    with pytest.raises(ValueError, match="no e-mail address"):
+        build(to=address)
+
+
+def test_a_mail_of_a_series_names_where_it_ends_in_one_request() -> None:
+    url = "https://search.example.com/digest/unsubscribe?token=" + "x" * 120
+
+    message = build(unsubscribe_url=url)
+
+    assert f"\r\nList-Unsubscribe: <{url}>\r\n".encode() in message.as_bytes()
+    assert read(message)["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+
+
+def test_one_request_is_only_promised_where_the_standard_does() -> None:
+    message = build(unsubscribe_url="http://localhost:8000/digest/unsubscribe?token=x")
+
+    assert "List-Unsubscribe" in message
+    assert "List-Unsubscribe-Post" not in message

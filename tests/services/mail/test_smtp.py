@@ -1,0 +1,194 @@
+"""Talking to mail servers: TLS, passwords, and the three ways in which a mail is not taken."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+import trustme
+
+from app.mail_settings import SmtpServer
+from app.services.mail import smtp
+from app.services.mail.messages import Draft, build_message
+from app.services.mail.smtp import MailDeferred, MailRefused, MailServerAway, SmtpConnection
+from tests.mail_server import PASSWORD, USER, MailServer, free_port, mail_server
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def certificate(authority: trustme.CA) -> ssl.SSLContext:
+    """That of a server on this machine."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    return context
+
+
+@pytest.fixture
+def remote(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers count as reached by a network."""
+    monkeypatch.setattr(SmtpServer, "is_local", False)
+
+
+@pytest.fixture
+def trusted(monkeypatch: pytest.MonkeyPatch, authority: trustme.CA, tmp_path: Path) -> None:
+    """The authority is one that this machine trusts."""
+    path = tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(str(path))
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+
+
+@contextmanager
+def connected(server: MailServer, *, tls: bool = False, user: str = "", password: str = "") -> Iterator[SmtpConnection]:
+    connection = SmtpConnection(SmtpServer(server.host, server.port, tls, user, password), "search.example.com")
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def letter(to: str = "ann@example.org") -> EmailMessage:
+    draft = Draft(to, "Hello", "Grüße\n", "<p>Grüße</p>")
+    date = datetime(2031, 5, 14, tzinfo=UTC)
+    return build_message(draft, Address("", "search", "example.com"), message_key="k" * 32, date=date)
+
+
+def test_mails_are_handed_over_on_one_connection() -> None:
+    with mail_server() as server, connected(server) as connection:
+        connection.send(letter())
+        first = connection.connect()
+        connection.send(letter("bo@example.org"))
+
+        assert connection.connect() is first
+
+    assert [mail.to for mail in server.mails] == [["ann@example.org"], ["bo@example.org"]]
+    assert server.mails[0].sender == "search@example.com"
+    assert server.mails[0].text.strip() == "Grüße"
+
+
+@pytest.mark.parametrize("way", ["smtps", "starttls"])
+def test_tls_with_a_trusted_certificate(way: str, certificate: ssl.SSLContext, remote: None, trusted: None) -> None:
+    offered = {"tls": certificate} if way == "smtps" else {"starttls": certificate}
+    with (
+        mail_server(**offered, wants_login=True, login_without_tls=way == "smtps") as server,
+        connected(server, tls=way == "smtps", user=USER, password=PASSWORD) as connection,
+    ):
+        connection.send(letter())
+
+    (mail,) = server.mails
+    assert (mail.tls, mail.user) == (True, USER)
+
+
+@pytest.mark.parametrize("way", ["smtps", "starttls"])
+def test_a_certificate_that_nobody_vouches_for_is_not_taken(
+    way: str, certificate: ssl.SSLContext, remote: None
+) -> None:
+    offered = {"tls": certificate} if way == "smtps" else {"starttls": certificate}
+    with (
+        mail_server(**offered) as server,
+        connected(server, tls=way == "smtps") as connection,
+        pytest.raises(MailServerAway, match="certificate verify failed"),
+    ):
+        connection.send(letter())
+
+    assert server.mails == []
+
+
+def test_a_server_on_this_machine_needs_no_certificate_that_others_trust(certificate: ssl.SSLContext) -> None:
+    with mail_server(starttls=certificate) as server, connected(server) as connection:
+        connection.send(letter())
+
+    assert server.mails[0].tls
+
+
+def test_a_password_is_not_sent_in_clear(remote: None) -> None:
+    with (
+        mail_server(wants_login=True, login_without_tls=True) as server,
+        connected(server, user=USER, password=PASSWORD) as connection,
+        pytest.raises(MailServerAway, match="passwords are only sent over TLS"),
+    ):
+        connection.send(letter())
+
+    assert server.user == ""
+
+
+def test_a_password_to_this_machine_needs_no_tls() -> None:
+    with (
+        mail_server(wants_login=True, login_without_tls=True) as server,
+        connected(server, user=USER, password=PASSWORD) as connection,
+    ):
+        connection.send(letter())
+
+    assert server.mails[0].user == USER
+
+
+def test_a_wrong_password_is_the_installations_trouble() -> None:
+    with (
+        mail_server(wants_login=True, login_without_tls=True) as server,
+        connected(server, user=USER, password="wrong") as connection,
+        pytest.raises(MailServerAway, match=r"^535 "),
+    ):
+        connection.send(letter())
+
+
+def test_a_server_that_does_not_answer_at_all() -> None:
+    connection = SmtpConnection(SmtpServer("127.0.0.1", free_port(), False), "search.example.com")
+
+    with pytest.raises(MailServerAway, match="refused"):
+        connection.send(letter())
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"), [("550 5.1.1 No such user", MailRefused), ("450 4.2.1 Try again later", MailDeferred)]
+)
+def test_a_recipient_that_the_server_does_not_take(answer: str, error: type[Exception]) -> None:
+    with mail_server() as server, connected(server) as connection:
+        server.refusals = {"ann@example.org": answer}
+        with pytest.raises(error, match=answer):
+            connection.send(letter())
+        connection.send(letter("bo@example.org"))
+
+    assert [mail.to for mail in server.mails] == [["bo@example.org"]]
+
+
+@pytest.mark.parametrize(("answer", "error"), [("554 5.6.0 Spam", MailRefused), ("451 4.3.0 Later", MailDeferred)])
+def test_a_mail_that_the_server_does_not_take(answer: str, error: type[Exception]) -> None:
+    with mail_server() as server, connected(server) as connection:
+        server.data_answer = answer
+        with pytest.raises(error, match=answer):
+            connection.send(letter())
+
+
+def test_a_server_that_takes_too_long_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smtp, "TIMEOUT_SECONDS", 0.3)
+    with mail_server() as server, connected(server) as connection:
+        server.hangs = True
+        with pytest.raises(MailDeferred, match="timed out"):
+            connection.send(letter())
+
+
+def test_a_server_that_takes_too_long_altogether_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smtp, "LONGEST_SECONDS", 0.3)
+    with mail_server() as server, connected(server) as connection:
+        server.hangs = True
+        with pytest.raises(MailDeferred, match="unexpectedly closed"):
+            connection.send(letter())
+
+
+def test_addresses_that_are_not_ascii_need_a_server_that_knows_them() -> None:
+    with mail_server() as server, connected(server) as connection:
+        connection.send(letter("jürgen@bücher.example"))
+    with mail_server(utf8=False) as other, connected(other) as connection, pytest.raises(MailRefused, match="SMTPUTF8"):
+        connection.send(letter("jürgen@bücher.example"))
+
+    assert server.mails[0].to == ["jürgen@xn--bcher-kva.example"]
+    assert server.mails[0].message["To"] == "jürgen@xn--bcher-kva.example"

@@ -1,0 +1,91 @@
+"""SMTP_URL and MAIL_FROM."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.mail_settings import SmtpServer, parse_sender, parse_smtp_url
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("smtp://mail.example.com", SmtpServer("mail.example.com", 587, False)),
+        ("smtps://mail.example.com", SmtpServer("mail.example.com", 465, True)),
+        ("smtp://localhost:25/", SmtpServer("localhost", 25, False)),
+        ("smtp://[::1]:25", SmtpServer("::1", 25, False)),
+        (
+            "smtps://ann%40example.com:p%40ss%2F%3A%25word@mail.example.com:2465",
+            SmtpServer("mail.example.com", 2465, True, "ann@example.com", "p@ss/:%word"),
+        ),
+    ],
+)
+def test_a_server_is_named_by_its_url(url: str, server: SmtpServer) -> None:
+    assert parse_smtp_url(url) == server
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mail.example.com",
+        "http://mail.example.com",
+        "smtp://",
+        "smtp://:25",
+        "smtp://mail.example.com:mail",
+        "smtp://mail.example.com:99999",
+        "smtp://user:secret/word@mail.example.com",
+        "smtp://user@mail.example.com",
+        "smtp://:secret@mail.example.com",
+        "smtp://user:s%C3%A9cret@mail.example.com",
+        "smtp://mail.example.com/path",
+        "smtp://mail.example.com?tls=no",
+        "smtp://[::1",
+    ],
+)
+def test_what_names_no_server_is_refused_without_telling_the_password(url: str) -> None:
+    with pytest.raises(ValueError, match=r"^must ") as error:
+        parse_smtp_url(url)
+
+    assert "secret" not in str(error.value)
+
+
+def test_the_password_is_not_in_what_is_logged_of_a_server() -> None:
+    assert "secret" not in repr(parse_smtp_url("smtp://user:secret@mail.example.com"))
+
+
+@pytest.mark.parametrize(("host", "local"), [("localhost", True), ("127.0.0.1", True), ("mail.example.com", False)])
+def test_only_this_machine_is_reached_without_a_network(host: str, local: bool) -> None:
+    assert parse_smtp_url(f"smtp://{host}").is_local is local
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "address"),
+    [
+        ("search@example.com", "", "search@example.com"),
+        ("Site Search <search@example.com>", "Site Search", "search@example.com"),
+        ('"Search, Inc." <search@example.com>', "Search, Inc.", "search@example.com"),
+        ("Büro <search@example.com>", "Büro", "search@example.com"),
+    ],
+)
+def test_a_sender_is_an_address_with_or_without_a_name(text: str, name: str, address: str) -> None:
+    sender = parse_sender(text)
+
+    assert (sender.display_name, sender.addr_spec) == (name, address)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "search",
+        "search@",
+        "@example.com",
+        "a@example.com, b@example.com",
+        "Search search@example.com",
+        "search@example.com\nBcc: eve@example.com",
+        "büro@example.com",
+        "<>",
+    ],
+)
+def test_what_is_not_one_address_is_no_sender(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^must "):
+        parse_sender(text)
