@@ -70,6 +70,8 @@ def delete_site(caller: Caller, site_id: int) -> None:
         ApiError: 404.
     """
     part = runtime()
+    with part.database.read() as session:
+        sites.get_site(session, caller.account.id, site_id)
     removal.delete_pages_of_sites(part.database, caller.account.id, site_id)
     with changing(caller) as session:
         sites.delete_site(session, caller.account.id, site_id)

@@ -152,6 +152,14 @@ def test_indexed_pages_follow_the_documents(tenant: Tenant) -> None:
     assert assert_ok(tenant.private.get("/dashboard"))["usage"]["indexed_pages"] == 2
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+@pytest.mark.parametrize("number", [2**63, 10**19 - 1, -(10**19) + 1])
+def test_a_number_beyond_64_bits_is_no_site(tenant: Tenant, method: str, number: int) -> None:
+    body = {"json": {"name": "New"}} if method == "PUT" else {}
+
+    assert_error(tenant.private.call(method, f"/sites/{number}", **body), 404, "site_not_found")
+
+
 def test_a_deleted_site_is_gone_with_its_keys_and_documents(tenant: Tenant) -> None:
     site = create(tenant)
     token = tenant.browser.post(f"/api/sites/{site['id']}/keys", json={"name": "k"}).get_json()["api_key"]
