@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from app.counters.base import WindowRequest
 from app.models import Invitation, Member
 from app.runtime import runtime
 from app.services import accounts, invitations, members
@@ -18,6 +19,10 @@ from app.services.sites import get_account
 from app.web.actors import member_actor
 from app.web.auth import Caller
 from app.web.hosts import base_url
+from app.web.logins import HOUR_SECONDS, count_attempt
+
+MAILED_INVITATIONS = 30
+"""Invitations an hour that an account can have sent, each to an address that somebody typed."""
 
 
 def change_role(caller: Caller, member_id: int, role: Role) -> Member:
@@ -44,9 +49,11 @@ def invite(caller: Caller, email: str, role: Role) -> tuple[Invitation, str]:
     """Invite somebody; gives the invitation and the token of its link.
 
     Raises:
-        ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have.
+        ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have; 429
+            after too many that are sent by mail.
     """
     part = runtime()
+    _count_mail(caller)
     with part.database.write() as session:
         issued = invitations.create_invitation(
             session, caller.account.id, part.settings.secret_key, email=email, role=role, by=_member_id(caller)
@@ -58,9 +65,10 @@ def renew_invitation(caller: Caller, invitation_id: str) -> tuple[Invitation, st
     """Give an invitation another link; gives the invitation and the token of the link.
 
     Raises:
-        ApiError: 404.
+        ApiError: 404; 429 after too many that are sent by mail.
     """
     part = runtime()
+    _count_mail(caller)
     with part.database.write() as session:
         issued = invitations.renew_invitation(
             session, caller.account.id, part.settings.secret_key, invitation_id, by=_member_id(caller)
@@ -84,6 +92,13 @@ def _issue(caller: Caller, session: Session, invitation: Invitation, token: str)
             account_id=account.id,
         )
     return invitation, token
+
+
+def _count_mail(caller: Caller) -> None:
+    part = runtime()
+    if part.settings.sends_mail:
+        window = WindowRequest(f"invitations:{caller.account.id}", MAILED_INVITATIONS, HOUR_SECONDS)
+        count_attempt(part, [window], "invitations")
 
 
 def link_of(token: str) -> str:

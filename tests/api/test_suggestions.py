@@ -205,7 +205,7 @@ def test_without_the_engine_and_without_the_database_it_is_unavailable(
         raise BackendUnavailable("The search engine does not answer.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(part.engines.current), "find_titles", be_away)
+        patch.setattr(part.engines.current, "find_titles", be_away)
         response = tenant.search.get("/v1/suggest?q=page")
         assert (response.status_code, response.get_json()["error"]) == (503, "search_engine_unavailable")
         assert tenant.search.get("/v1/suggest").status_code == 200  # Nothing was typed: no title is looked for.
@@ -237,7 +237,7 @@ def test_documents_that_are_too_large_for_an_engines_answer_are_named(
     def answer_too_much(*args: object) -> None:
         raise ReplyTooLarge
 
-    monkeypatch.setattr(type(tenant.app.extensions["runtime"].engines.current), "find_titles", answer_too_much)
+    monkeypatch.setattr(tenant.app.extensions["runtime"].engines.current, "find_titles", answer_too_much)
 
     response = tenant.search.get("/v1/suggest?q=page")
 

@@ -17,7 +17,7 @@ def test_whoever_crawls_them_sees_what_everybody_sees(app: Flask, path: str, sta
     pages.close()
 
     assert got[0] == status
-    assert (b'<article class="prose">' in got[1]) is (status == 200)
+    assert (b'<div class="prose">' in got[1]) is (status == 200)
 
 
 @pytest.mark.parametrize(

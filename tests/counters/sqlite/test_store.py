@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 import subprocess
 import sys
@@ -266,6 +267,7 @@ def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None
     store.consume([MINUTE], now=NOW)
     assert housekeepers() == before + 1
     del store
+    gc.collect()  # Its methods are observed, and know it.
     assert wait_until(lambda: housekeepers() == before)
 
 

@@ -7,7 +7,8 @@ import re
 from flask import Flask
 
 from app.runtime import Runtime
-from tests.answers import assert_ok
+from app.web.member_actions import MAILED_INVITATIONS
+from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, accept_invitation, member_id, register_tenant
 from tests.mail_server import MailServer
 from tests.pages.people import person_of
@@ -47,3 +48,16 @@ def test_the_page_says_that_a_mail_was_sent(app: Flask) -> None:
     person.go("/api/members")
     person.press("Create invitation", email=BO)
     assert f"We sent this link to {BO}" in person.page.text
+
+
+def test_strangers_are_not_flooded(app: Flask) -> None:
+    tenant = register_tenant(app, "ann@example.com")
+    invite(tenant)
+    (invitation,) = assert_ok(tenant.private.get("/api/invitations"))["invitations"]
+    path = f"/api/invitations/{invitation['id']}/renew"
+    for _ in range(MAILED_INVITATIONS - 1):
+        assert_ok(tenant.private.post(path))
+
+    response = tenant.private.post(path)
+
+    assert_error(response, 429, "rate_limit_exceeded")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,8 @@ BASE_URL = "https://search.example.com"
 NOW = datetime(2024, 5, 14, 9, 30, tzinfo=UTC)
 MEASURED = {"processingTimeMs": 2, "avg_response_time_ms": 2}
 """What takes another time whenever it is measured."""
+
+TOKEN = re.compile(r"(svc_[a-z]+_\w{4})\w{20,}")
 
 FORMATS = {
     "text/csv": "csv",
@@ -220,6 +223,15 @@ def without_measures(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: MEASURED.get(name, without_measures(member)) for name, member in value.items()}
     return [without_measures(member) for member in value] if isinstance(value, list) else value
+
+
+def without_tokens(value: Any) -> Any:
+    """Answers with the beginnings of tokens: programs that look for leaked secrets would take whole ones for such."""
+    if isinstance(value, dict):
+        return {name: without_tokens(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [without_tokens(member) for member in value]
+    return TOKEN.sub(r"\1…", value) if isinstance(value, str) else value
 
 
 def _as_text(value: Any) -> str:
