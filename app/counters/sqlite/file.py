@@ -227,8 +227,10 @@ class SharedFile:
         self._lock.release()
 
     def __del__(self) -> None:
+        # Garbage is collected anywhere, also where threads are entered and listed: whoever waited for one there would
+        # wait for ever.
         if getattr(self, "_housekeeper", None) is not None:
-            self._housekeeper.stop()  # type: ignore[union-attr]
+            self._housekeeper.give_notice()  # type: ignore[union-attr]
         self._close()
 
 

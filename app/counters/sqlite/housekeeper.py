@@ -46,9 +46,14 @@ class Housekeeper:
         self._thread.start()
 
     def stop(self) -> None:
-        self._stopped.set()
+        """End the thread, and wait for its end."""
+        self.give_notice()
         if self._thread is not threading.current_thread():
             self._thread.join()
+
+    def give_notice(self) -> None:
+        """Have the thread end, without waiting for it."""
+        self._stopped.set()
 
     def _work(self) -> None:
         with contextlib.ExitStack() as opened:
