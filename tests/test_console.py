@@ -31,3 +31,19 @@ def test_wrong_settings_are_told_in_a_line(tmp_path: Path) -> None:
 
     assert result.exit_code == 1
     assert "Error: The service cannot start: LOG_LEVEL must be" in result.output
+
+
+def test_missing_tables_are_told_in_a_line(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["account", "list"], env={"DATA_DIR": str(tmp_path)})
+
+    assert result.exit_code == 1
+    assert "Error: The database's tables are missing or of an older version. Run `database upgrade`." in result.output
+
+
+def test_a_database_that_is_away_is_told_in_a_line(tmp_path: Path) -> None:
+    settings = {"DATA_DIR": str(tmp_path), "SECRET_KEY": "x" * 40, "DATABASE_URL": "postgresql://127.0.0.1:1/none"}
+
+    result = CliRunner().invoke(main, ["account", "list"], env=settings)
+
+    assert result.exit_code == 1
+    assert "Error: The database cannot be used: connection" in result.output

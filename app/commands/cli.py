@@ -8,7 +8,8 @@ from typing import Any
 import click
 import orjson
 from flask import Flask, current_app
-from flask.cli import AppGroup
+from flask.cli import AppGroup, ScriptInfo
+from sqlalchemy.exc import DBAPIError
 
 from app.clock import isoformat, now, today
 from app.commands.account_list import ORDERS, limits_of, shown_usage, sort_accounts, usage_table
@@ -22,6 +23,7 @@ from app.services.access.credentials import credential_change
 from app.services.account_usage import list_account_usage
 from app.services.audit_log.actors import OPERATOR, acting
 from app.services.members import find_member
+from app.storage.migrate import TablesState, tables_state
 from schemas.accounts import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, is_email
 
 
@@ -60,12 +62,29 @@ def _by_operator(command: click.Command) -> click.Command:
     """A command whose changes the audit log says are the operator's. Flask's own group invokes it, and no other one."""
 
     def invoke(ctx: click.Context) -> Any:
-        with acting(OPERATOR):
-            return type(command).invoke(command, ctx)
+        try:
+            with acting(OPERATOR):
+                return type(command).invoke(command, ctx)
+        except DBAPIError as error:
+            with ctx.ensure_object(ScriptInfo).load_app().app_context():
+                raise _database_trouble(error) from error
 
     wrapped = copy(command)
     wrapped.invoke = invoke  # type: ignore[method-assign]
     return wrapped
+
+
+def _database_trouble(error: DBAPIError) -> Exception:
+    """What to tell of an error of the database: itself, unless its tables or its absence are the cause."""
+    try:
+        state = tables_state(runtime().database)
+    except DBAPIError:
+        return click.ClickException(f"The database cannot be used: {error.orig}")
+    if state is TablesState.CURRENT:
+        return error
+    if state is TablesState.NEWER:
+        return click.ClickException("The database's tables are of a newer version of the program. Run that one.")
+    return click.ClickException("The database's tables are missing or of an older version. Run `database upgrade`.")
 
 
 def register(app: Flask) -> None:
