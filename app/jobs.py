@@ -17,13 +17,14 @@ from app.counters.base import CountersUnavailable
 from app.memory import refund
 from app.models import Site
 from app.runtime import Runtime
-from app.services import outbox, password_resets
+from app.services import outbox
 from app.services.access import sessions
+from app.services.accounts import password_resets
+from app.services.accounts.invitations import delete_expired_invitations
 from app.services.audit_log.entries import delete_old_entries
 from app.services.crawling.worker_process import WorkerProcess
 from app.services.daily_usage import delete_old_copies
 from app.services.indexing.indexer import lagging_sites
-from app.services.invitations import delete_expired_invitations
 from app.services.mail.digests import Digests
 from app.services.mail.quota_warnings import warn_owners
 from app.services.sources.runs import count_waiting

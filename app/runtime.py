@@ -15,24 +15,25 @@ from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
 from app.crawler.values import user_agent
 from app.plans import SHIPPED_PLANS, PlanTable
-from app.services import outbox, password_resets
+from app.services import outbox
 from app.services.access.credentials import CredentialCache
 from app.services.access.key_exposures import KeyExposures
 from app.services.access.key_last_used import KeysLastUsed
+from app.services.accounts import password_resets
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.waiting_events import WaitingEvents
 from app.services.crawling.preview import Previewer
 from app.services.crawling.turns import SharedTurns
 from app.services.daily_usage import UsageCopies
 from app.services.engines import Engines
-from app.services.health import HealthMonitor
+from app.services.health.health import HealthMonitor
 from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
 from app.services.mail.delivery import Mailer
-from app.services.search import Searcher
+from app.services.search.search import Searcher
+from app.services.search.suggestions import Suggester
 from app.services.sources.removal import SourceRemoval
-from app.services.suggestions import Suggester
 from app.services.syncs import Syncs
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks

@@ -39,9 +39,10 @@ from app.config import load_settings
 from app.memory import bound_arenas
 from app.models import Source, SourceRun
 from app.runtime import Runtime
-from app.services import accounts, sites
+from app.services import sites
 from app.services.access import keys
 from app.services.access.credentials import credential_change
+from app.services.accounts import accounts
 from app.services.crawling.worker import Worker
 from app.services.crawling.worker_process import NICENESS
 from app.services.sources import runs

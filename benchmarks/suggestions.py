@@ -31,8 +31,8 @@ from app.config import load_settings
 from app.models import QueryWindow, Site
 from app.runtime import create_runtime
 from app.services.access.credentials import site_record
-from app.services.search import encode_hit, encode_results, for_site
-from app.services.suggestions import encode_suggestions
+from app.services.search.search import encode_hit, encode_results, for_site
+from app.services.search.suggestions import encode_suggestions
 from app.web.responses import json_answer
 from backends.base import Highlight, SearchQuery
 from backends.text import normal_form

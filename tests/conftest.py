@@ -25,7 +25,7 @@ from werkzeug.routing import Rule
 
 from app import create_app
 from app.config import Settings, load_settings
-from app.services import accounts
+from app.services.accounts import accounts
 from app.storage.database import Database
 from app.storage.migrate import upgrade
 from tests import shared_servers

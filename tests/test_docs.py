@@ -17,7 +17,7 @@ from app.documentation import GROUPS, MOVED_SECTIONS, REFERENCE, anchor_of, docu
 from app.documentation import README as README_PAGE
 from app.errors import STATUS, ErrorCode
 from app.plans import SHIPPED_PLANS, PlanTable
-from app.services.search import MAX_SORT_KEYS
+from app.services.search.search import MAX_SORT_KEYS
 from app.services.sources.sources import MAX_SOURCES
 from app.web.openapi import document
 from backends.embedded.query.ranking import RANKING

@@ -21,7 +21,7 @@ from app.services.document_list import (
     walk,
     walk_ids,
 )
-from app.services.search import parse_shown
+from app.services.search.search import parse_shown
 from app.services.sites import get_site
 from app.web.auth import INDEXING, MANAGING
 from app.web.openapi import ApiBlueprint

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.errors import ErrorCode
 from app.runtime import runtime
-from app.services.readiness import check_readiness
+from app.services.health.readiness import check_readiness
 from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from schemas.health import HealthSchema, ReadinessSchema

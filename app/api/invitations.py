@@ -10,8 +10,8 @@ from app.api.accounts import logged_in
 from app.errors import ErrorCode
 from app.models import Invitation
 from app.runtime import runtime
-from app.services import invitations
 from app.services.access.roles import Role
+from app.services.accounts import invitations
 from app.web import member_actions
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint

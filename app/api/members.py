@@ -6,8 +6,8 @@ from typing import Any
 
 from app.errors import ErrorCode
 from app.runtime import runtime
-from app.services import members
 from app.services.access.roles import Role
+from app.services.accounts import members
 from app.web import member_actions
 from app.web.auth import MANAGING
 from app.web.openapi import ApiBlueprint

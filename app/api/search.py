@@ -10,7 +10,7 @@ from flask import Response, request
 
 from app.errors import ErrorCode
 from app.plans import shown
-from app.services.search import Visitor, encode_results, make_query, parse_shown
+from app.services.search.search import Visitor, encode_results, make_query, parse_shown
 from app.web.actions import search_site
 from app.web.auth import SEARCHING
 from app.web.openapi import ApiBlueprint

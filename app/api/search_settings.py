@@ -8,7 +8,7 @@ from typing import Any
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services.access.roles import Role
-from app.services.search_preview import QueryPreview
+from app.services.search.preview import QueryPreview
 from app.services.search_settings import shown_settings
 from app.services.sites import get_site
 from app.web import settings_actions

@@ -9,7 +9,7 @@ from flask import Response, request
 from app.api.search import unknown_parameters
 from app.errors import ErrorCode
 from app.runtime import runtime
-from app.services.suggestions import encode_suggestions
+from app.services.search.suggestions import encode_suggestions
 from app.web.auth import SEARCHING
 from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.models import Account
 from app.plans import PlanLimits, PlanTable
-from app.services.account_usage import AccountUsage
+from app.services.accounts.usage import AccountUsage
 from app.wording import number
 
 Listed = tuple[AccountUsage, PlanLimits | None]

@@ -18,11 +18,11 @@ from app.errors import ApiError
 from app.models import Account
 from app.plans import LIMIT_NAMES, parse_limit
 from app.runtime import runtime
-from app.services import accounts
 from app.services.access.credentials import credential_change
-from app.services.account_usage import list_account_usage
+from app.services.accounts import accounts
+from app.services.accounts.members import find_member
+from app.services.accounts.usage import list_account_usage
 from app.services.audit_log.actors import OPERATOR, acting
-from app.services.members import find_member
 from app.storage.migrate import TablesState, tables_state
 from schemas.accounts import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, is_email
 

@@ -15,9 +15,10 @@ from app.commands.demo_file import demo_file, read_demo
 from app.config import ConfigurationError, docs_search_key_file
 from app.models import Account, Source, SourceRun
 from app.runtime import Runtime
-from app.services import accounts, sites
+from app.services import sites
 from app.services.access import keys
 from app.services.access.credentials import credential_change
+from app.services.accounts import accounts
 from app.services.crawling.control import RunControl
 from app.services.crawling.execution import execute
 from app.services.sources import runs

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from app.services.answer_room import AnswerRoom
+from app.services.search.answer_room import AnswerRoom
 from backends.base import STANDARD_FIELDS, FieldKind, FieldKinds, Highlight, Hit
 from backends.servers.highlighter import crop_window
 

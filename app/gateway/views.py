@@ -14,9 +14,9 @@ from app.errors import ApiError, ErrorCode
 from app.gateway.queries import EngineSearch, make_engine_search, make_facet_query, matching_values, search_metadata
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
-from app.services.answer_room import AnswerRoom
-from app.services.search import Visitor, encode_hit
-from app.services.suggestions import encode_suggestions
+from app.services.search.answer_room import AnswerRoom
+from app.services.search.search import Visitor, encode_hit
+from app.services.search.suggestions import encode_suggestions
 from app.web.auth import GATEWAY
 from app.web.gateway_errors import GatewayError, gateway_error_body, inside, invalid_engine_key, is_gateway_path
 from app.web.hosts import base_url

@@ -23,7 +23,7 @@ from sqlalchemy import func, select
 from app.counters.base import CountersUnavailable
 from app.models import Site
 from app.runtime import Runtime
-from app.services.health import DATABASE
+from app.services.health.health import DATABASE
 from app.services.sources.runs import count_waiting
 from app.storage.database import is_unavailable
 from backends.base import SearchBackend

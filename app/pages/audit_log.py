@@ -13,7 +13,7 @@ from marshmallow import Schema, ValidationError
 from app.models import AuditEntry
 from app.pages.layout import render
 from app.runtime import runtime
-from app.services import members
+from app.services.accounts import members
 from app.services.audit_log.entries import Selection, export_csv, list_entries
 from app.web.parsing import check_query_string, invalid
 from app.web.request_checks import current_caller

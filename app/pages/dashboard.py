@@ -13,7 +13,7 @@ from app.services import sites
 from app.services.analytics.reports import get_analytics
 from app.services.daily_usage import usage_between
 from app.services.dashboard import get_dashboard
-from app.services.health import COUNTERS
+from app.services.health.health import COUNTERS
 from app.web.request_checks import current_caller
 from app.wording import counted
 from schemas.analytics import PERIODS

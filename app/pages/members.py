@@ -14,8 +14,8 @@ from app.pages.layout import render
 from app.pages.redirects import see_other
 from app.pages.sites import read_paging
 from app.runtime import runtime
-from app.services import invitations, members
 from app.services.access.roles import Role
+from app.services.accounts import invitations, members
 from app.web import member_actions
 from app.web.logins import is_secure
 from app.web.request_checks import current_caller

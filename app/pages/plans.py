@@ -11,7 +11,7 @@ from app.runtime import Runtime, runtime
 from app.services.access.credentials import AccountRecord
 from app.services.access.keys import count_keys
 from app.services.daily_usage import usage_between
-from app.services.health import COUNTERS
+from app.services.health.health import COUNTERS
 from app.services.sites import count_documents, count_sites
 from app.web.auth import MANAGING, Caller
 from schemas.accounts import is_email

@@ -15,7 +15,7 @@ from app.pages.layout import render
 from app.pages.redirects import see_other
 from app.pages.settings_lines import ARROW, explain, lines_of, read_settings, write_settings
 from app.runtime import runtime
-from app.services.search_preview import PreviewedDocument, QueryPreview
+from app.services.search.preview import PreviewedDocument, QueryPreview
 from app.services.search_settings import shown_settings
 from app.services.sites import get_site
 from app.web import settings_actions

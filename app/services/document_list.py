@@ -20,7 +20,6 @@ from app.clock import isoformat
 from app.errors import ApiError, field_error
 from app.models import API_SOURCE, Site
 from app.models.base import from_microseconds
-from app.services.answer_room import AnswerRoom
 from app.services.indexing.stored_documents import (
     Place,
     StoredBody,
@@ -30,7 +29,8 @@ from app.services.indexing.stored_documents import (
     parts_by_size,
     read_bodies,
 )
-from app.services.search import rejected
+from app.services.search.answer_room import AnswerRoom
+from app.services.search.search import rejected
 from app.services.site_fields import kinds_of
 from app.storage.database import Database
 from backends.errors import BackendRejected

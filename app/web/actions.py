@@ -18,13 +18,14 @@ from app.importers.formats import read_file
 from app.importers.records import ByteStream, UnreadableFile
 from app.models import Member, Site
 from app.runtime import runtime
-from app.services import accounts, members, sites
+from app.services import sites
 from app.services.access import keys
 from app.services.access.credentials import SiteRecord, credential_change
 from app.services.access.keys import KeyView
+from app.services.accounts import accounts, members
 from app.services.analytics.query_ids import make_query_id
 from app.services.imports import FileImport, ImportOutcome, told_progress
-from app.services.search import TimedResult, Visitor, encode_hit, for_site
+from app.services.search.search import TimedResult, Visitor, encode_hit, for_site
 from app.services.sources import removal
 from app.web.auth import Caller
 from app.web.error_handlers import translate

@@ -12,11 +12,11 @@ from app.counters.base import WindowRequest, WindowState
 from app.errors import ApiError, ErrorCode
 from app.models import Member
 from app.runtime import Runtime, runtime
-from app.services import accounts
 from app.services.access import sessions
+from app.services.accounts import accounts
+from app.services.accounts.members import email_key, find_member, first_owner
 from app.services.audit_log.actors import acting
 from app.services.audit_log.recording import log_login
-from app.services.members import email_key, find_member, first_owner
 from app.storage.database import ROW_LOCK
 from app.web.actors import member_actor
 from app.web.auth import SESSION_COOKIE

@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 from app.counters.base import WindowRequest
 from app.models import Invitation, Member
 from app.runtime import runtime
-from app.services import accounts, invitations, members
 from app.services.access import sessions
 from app.services.access.roles import Role
+from app.services.accounts import accounts, invitations, members
 from app.services.audit_log.actors import acting
 from app.services.mail.invitations import KIND, write_invitation
 from app.services.mail.queue import queue_mail

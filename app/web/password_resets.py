@@ -6,9 +6,9 @@ from app.counters.base import WindowRequest
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Member
 from app.runtime import runtime
-from app.services import accounts, password_resets
+from app.services.accounts import accounts, password_resets
+from app.services.accounts.members import email_key
 from app.services.audit_log.actors import acting
-from app.services.members import email_key
 from app.services.sites import get_account
 from app.web.actors import member_actor
 from app.web.client_ip import address_key

@@ -12,7 +12,7 @@ from app.errors import field_error
 from app.models import Site
 from app.runtime import runtime
 from app.services.indexing.stored_documents import known_ids
-from app.services.search_preview import QueryPreview, frequent_queries, preview_settings
+from app.services.search.preview import QueryPreview, frequent_queries, preview_settings
 from app.services.search_settings import change_settings, edit_settings, named_ids
 from app.services.sites import get_site, site_inactive
 from app.web.actions import changing

@@ -15,7 +15,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.models import Account
-from app.services import accounts
+from app.services.accounts import accounts
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, register_browser
 from tests.conftest import close_app, make_app, make_settings

@@ -11,7 +11,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.logs import redact
-from app.services import members
+from app.services.accounts import members
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, accept_invitation, add_member
 from tests.shared_servers import stored_bytes

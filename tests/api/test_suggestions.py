@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.models import QueryWindow
-from app.services.suggestions import FrequentQueryCache
+from app.services.search.suggestions import FrequentQueryCache
 from backends.errors import BackendUnavailable, ReplyTooLarge
 from tests import shared_servers
 from tests.callers import ApiClient, Tenant, page

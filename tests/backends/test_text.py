@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.services.accounts import email_key
+from app.services.accounts.accounts import email_key
 from backends.base import Highlight
 from backends.embedded.analysis import languages, vietnamese
 from backends.embedded.analysis.normalization import analyze

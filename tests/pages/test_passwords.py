@@ -16,7 +16,7 @@ from sqlalchemy import select
 
 from app.models import Mail, PasswordReset
 from app.runtime import Runtime
-from app.services import members
+from app.services.accounts import members
 from tests.callers import PASSWORD, Tenant, accept_invitation, member_id, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.mail_server import MailServer, mail_server, mail_settings
@@ -219,7 +219,7 @@ def test_a_request_takes_alike_since_no_account_is_looked_up(
         raise AssertionError("the request tells whether there is such an account")
 
     monkeypatch.setattr(members, "find_member", look_up)
-    monkeypatch.setattr("app.services.password_resets.find_member", look_up)
+    monkeypatch.setattr("app.services.accounts.password_resets.find_member", look_up)
 
     assert ask(app, tenant.email).response.status_code == 303
 

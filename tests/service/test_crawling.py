@@ -17,8 +17,9 @@ from app import create_app
 from app.config import load_settings
 from app.models import SourceRun
 from app.runtime import Runtime
-from app.services import accounts, sites
+from app.services import sites
 from app.services.access.credentials import credential_change
+from app.services.accounts import accounts
 from app.services.crawling.worker_process import NICENESS
 from app.services.sources import runs
 from app.services.sources.sources import create_source

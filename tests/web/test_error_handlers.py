@@ -18,7 +18,7 @@ from marshmallow import Schema, ValidationError
 from werkzeug.test import TestResponse
 
 from app.errors import ErrorCode
-from app.services.search import Searcher
+from app.services.search.search import Searcher
 from app.web.headers import make_request_id
 from app.web.parsing import invalid
 from schemas.documents import BulkSchema

@@ -20,7 +20,7 @@ from app.services.access.credentials import site_record
 from app.services.inbox.current_results import search_now
 from app.services.inbox.remedies import Settings, add_synonyms, pin_document
 from app.services.indexing.stored_documents import known_ids
-from app.services.search_preview import QueryPreview, frequent_queries
+from app.services.search.preview import QueryPreview, frequent_queries
 from app.services.search_settings import edit_settings, shown_settings
 from app.services.sites import get_site
 from app.web import actions, settings_actions

@@ -18,7 +18,7 @@ from app.pages.search.tuning import change_tuning, explain_refusal, read_tuning
 from app.plans import shown
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.search import Visitor, encode_results, make_query, parse_shown
+from app.services.search.search import Visitor, encode_results, make_query, parse_shown
 from app.services.sites import get_site, site_inactive
 from app.web import actions
 from app.web.parsing import check_query_string, invalid

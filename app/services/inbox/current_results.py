@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import orjson
 
 from app.services.access.credentials import SiteRecord
-from app.services.search import Searcher, for_site
+from app.services.search.search import Searcher, for_site
 from backends.base import Hit, Matched, SearchQuery
 
 

@@ -16,7 +16,7 @@ from app.models import IgnoredQuery, QueryWindow, ScopeDay, Site
 from app.models.events import no_clicks
 from app.services.access.credentials import SiteRecord
 from app.services.inbox.current_results import CurrentResult, search_now
-from app.services.search import Searcher
+from app.services.search.search import Searcher
 from app.services.sites import get_site
 from app.wording import number
 from backends.base import Matched

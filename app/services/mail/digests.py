@@ -19,7 +19,7 @@ from app.services.inbox.current_results import search_now
 from app.services.mail.letters import Block, Letter, Link, Listing
 from app.services.mail.queue import queue_mail
 from app.services.mail.unsubscribing import unsubscribe_url
-from app.services.search import Searcher
+from app.services.search.search import Searcher
 from app.storage.database import ROW_LOCK, Database
 from app.wording import counted, number
 from backends.errors import BackendError

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import ApiError, Detail, ErrorCode, error_body, field_error
-from app.services.invitations import invitation_not_found
-from app.services.search import rejected
+from app.services.accounts.invitations import invitation_not_found
+from app.services.search.search import rejected
 from app.web.gateway_errors import GatewayError, code_of, gateway_error_body, invalid_engine_key
 from backends.errors import BackendRejected
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from flask import Flask
 
-from app.services import accounts
+from app.services.accounts import accounts
 from backends.errors import BackendUnavailable
 from tests.answers import assert_error
 from tests.callers import Tenant, page

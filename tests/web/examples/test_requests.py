@@ -15,7 +15,7 @@ import time_machine
 
 import app.web.examples
 from app.models import Member
-from app.services.members import find_member
+from app.services.accounts.members import find_member
 from app.storage.database import ROW_LOCK
 from app.web.examples.document import FILE, read_answers
 from app.web.examples.requests import REQUESTS

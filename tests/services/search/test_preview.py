@@ -14,8 +14,8 @@ from flask import Flask
 
 from app.clock import now
 from app.models import EngineTask, Site
-from app.services import preview_index
-from app.services.search_preview import MAX_QUERIES, QueryPreview, frequent_queries, preview_settings
+from app.services.search import preview_index
+from app.services.search.preview import MAX_QUERIES, QueryPreview, frequent_queries, preview_settings
 from app.services.sites import get_site
 from backends.base import SearchQuery, SearchResult, SearchSettings
 from backends.registry import create_backend

@@ -13,7 +13,7 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Invitation, Member
 from app.services.access.roles import Role
-from app.services.members import add_member, check_room, email_key, find_member, lock_as_owner
+from app.services.accounts.members import add_member, check_room, email_key, find_member, lock_as_owner
 from app.services.sites import get_account
 from app.storage.database import ROW_LOCK
 from app.tokens import hash_token, is_invitation_token, make_invitation_token

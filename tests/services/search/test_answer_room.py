@@ -11,7 +11,7 @@ import orjson
 import pytest
 from flask import Flask
 
-from app.services import search
+from app.services.search import search
 from backends.errors import ReplyTooLarge
 from tests.answers import assert_error, assert_ok
 from tests.backends.contract import has_native_filters

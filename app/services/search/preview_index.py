@@ -20,7 +20,7 @@ from app.clock import now
 from app.services import outbox
 from app.services.access.credentials import SiteRecord
 from app.services.engines import Engines
-from app.services.search import Searcher, for_site
+from app.services.search.search import Searcher, for_site
 from app.storage.database import Database
 from backends.base import MATCH_ALL, STANDARD_FIELDS, Document, Hit, SearchBackend, SearchQuery, SearchSettings
 from backends.errors import BackendError

@@ -11,7 +11,7 @@ from sqlalchemy import event, insert
 from app.clock import now
 from app.models import Account, Key, Site, UsageDay
 from app.plans import PlanLimits
-from app.services.account_usage import AccountUsage, list_account_usage
+from app.services.accounts.usage import AccountUsage, list_account_usage
 from tests.callers import register_browser
 
 TODAY = date(2026, 3, 10)

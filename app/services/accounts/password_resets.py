@@ -14,10 +14,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.models import Mail, PasswordReset
+from app.services.accounts.members import find_member
 from app.services.mail.letters import Letter, Link
 from app.services.mail.messages import Draft
 from app.services.mail.queue import queue_mail
-from app.services.members import find_member
 from app.storage.database import Database
 from app.tokens import hash_token
 from app.wording import moment_text

@@ -15,9 +15,9 @@ from app.clock import now
 from app.errors import ApiError, Detail, ErrorCode
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.events import EventRecorder, SearchEvent
-from app.services.answer_room import AnswerRoom
 from app.services.engines import Engines
 from app.services.indexing.indexer import Indexer
+from app.services.search.answer_room import AnswerRoom
 from backends.base import MATCH_ALL, Highlight, Hit, SearchBackend, SearchQuery, SearchResult, SortKey
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
 

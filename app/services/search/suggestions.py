@@ -17,7 +17,7 @@ from app.clock import now
 from app.models import QueryWindow, Site
 from app.models.events import SUGGESTED
 from app.services.access.credentials import SiteRecord
-from app.services.search import Searcher
+from app.services.search.search import Searcher
 from app.storage.database import Database
 from backends.base import TitleMatch
 from backends.errors import ReplyTooLarge

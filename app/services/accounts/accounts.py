@@ -14,7 +14,14 @@ from app.errors import ApiError, ErrorCode
 from app.models import Account, DepartureReason, Key, Member, PasswordReset, Site
 from app.services.access.roles import Role
 from app.services.access.sessions import end_other_sessions
-from app.services.members import add_member, email_key, first_owner, flush_email, follow_first_owner, get_member
+from app.services.accounts.members import (
+    add_member,
+    email_key,
+    first_owner,
+    flush_email,
+    follow_first_owner,
+    get_member,
+)
 from app.services.sites import get_account, lock_keys, remove_site
 from app.storage.database import ROW_LOCK
 

@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 from app.clock import today
 from app.models import QueryDay, Site
 from app.services.access.credentials import SiteRecord, site_record
-from app.services.preview_index import PreviewParts, search_with_synonyms
-from app.services.search import encode_hit, for_site
+from app.services.search.preview_index import PreviewParts, search_with_synonyms
+from app.services.search.search import encode_hit, for_site
 from app.services.search_settings import read_settings
 from app.services.sites import site_inactive
 from backends.base import MATCH_ALL, SearchQuery, SearchSettings

@@ -11,7 +11,7 @@ from flask import Flask
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.services.suggestions import (
+from app.services.search.suggestions import (
     LIFETIME,
     MAX_QUERIES,
     MAX_QUERY_LENGTH,

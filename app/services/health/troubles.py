@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.models import Site, Source, SourceRun, StoredDocument
 from app.models.base import from_microseconds
-from app.services.health import COUNTERS, DATABASE, DISK, HealthMonitor
+from app.services.health.health import COUNTERS, DATABASE, DISK, HealthMonitor
 
 LATE = timedelta(minutes=2)
 """After which stored changes that cannot be found yet are late."""

@@ -1,0 +1,1 @@
+"""Accounts and their members: registering, profiles, invitations, new passwords, use of quotas."""

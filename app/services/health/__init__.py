@@ -1,0 +1,1 @@
+"""What the service depends on, and whether it works."""

@@ -1,0 +1,1 @@
+"""Searching a site: searches, their preview with other settings, suggestions."""
