@@ -21,12 +21,7 @@ class AuditSelectionSchema(QuerySchema):
     member_id = QueryWholeNumber(
         low=1, high=MAX_INT64, load_default=None, metadata={"description": "Only what this member did."}
     )
-    kind = Text(
-        load_default=None,
-        allow_none=False,
-        choices=KINDS,
-        metadata={"description": "Only changes of things of this kind."},
-    )
+    kind = Text(load_default=None, choices=KINDS, metadata={"description": "Only changes of things of this kind."})
 
 
 class AuditQuerySchema(AuditSelectionSchema):

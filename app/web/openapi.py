@@ -368,9 +368,9 @@ def _finish_operation(method: str, operation: dict[str, Any]) -> None:
             {**scheme, "csrfToken": []} if "session" in scheme else scheme for scheme in operation["security"]
         ]
     for parameter in operation.get("parameters", ()):
-        _finish_schema(parameter["schema"])
         if parameter["in"] == "query":
             _forbid_null(parameter["schema"])
+        _finish_schema(parameter["schema"])
 
 
 def _finish_schema(schema: Any) -> None:

@@ -7,33 +7,32 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import text
 
-from app.storage.database import normalized_url
+from app.storage.database import Database
 from tests.server import Server
 
 
 def rows(server: Server, statement: str) -> Sequence[Any]:
     """What a query gives."""
-    with _transaction(server) as connection:
-        return connection.execute(text(statement)).all()
+    with _database(server) as database, database.read() as session:
+        return session.execute(text(statement)).all()
 
 
-def change(server: Server, statement: str) -> None:
-    """Run a statement that gives nothing."""
-    with _transaction(server) as connection:
-        connection.execute(text(statement))
+def change(server: Server, *statements: str) -> None:
+    """Run statements in one transaction."""
+    with _database(server) as database, database.write() as session:
+        for statement in statements:
+            session.execute(text(statement))
 
 
 @contextmanager
-def _transaction(server: Server) -> Iterator[Connection]:
-    url = server.environment.get("DATABASE_URL") or f"sqlite:///{server.folder / 'service.db'}"
-    engine = create_engine(normalized_url(url))
+def _database(server: Server) -> Iterator[Database]:
+    database = Database(server.environment.get("DATABASE_URL") or f"sqlite:///{server.folder / 'service.db'}")
     try:
-        with engine.begin() as connection:
-            yield connection
+        yield database
     finally:
-        engine.dispose()
+        database.dispose()
 
 
 def counted_queries(server: Server) -> Counter[str]:

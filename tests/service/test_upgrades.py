@@ -25,7 +25,7 @@ from tests.postgres import PostgresServer
 from tests.server import Server, running_server
 from tests.service.clients import PASSWORD, Caller, NoAnswer, eventually, page, register
 from tests.service.conftest import BACKINGS, COMMON
-from tests.service.stored import rows
+from tests.service.stored import change, rows
 
 pytestmark = pytest.mark.service
 
@@ -147,23 +147,19 @@ def test_an_installation_of_the_first_release_goes_on_after_the_upgrade_and_wait
 
 def _newer_tables(server: Server) -> Callable[[], None]:
     """Change the tables as a newer version might: its revision is unknown, and a column has another name."""
-    url = server.environment.get("DATABASE_URL") or f"sqlite:///{server.folder / 'service.db'}"
-    database = Database(url)
-
-    def change(*statements: str) -> None:
-        with database.write() as session:
-            for statement in statements:
-                session.connection().exec_driver_sql(statement)
-
     ((revision,),) = rows(server, "SELECT version_num FROM alembic_version")
-    change("UPDATE alembic_version SET version_num = '9999'", "ALTER TABLE documents RENAME COLUMN body TO content")
+    change(
+        server,
+        "UPDATE alembic_version SET version_num = '9999'",
+        "ALTER TABLE documents RENAME COLUMN body TO content",
+    )
 
     def undo() -> None:
         change(
+            server,
             f"UPDATE alembic_version SET version_num = '{revision}'",
             "ALTER TABLE documents RENAME COLUMN content TO body",
         )
-        database.dispose()
 
     return undo
 

@@ -126,6 +126,13 @@ def test_every_schema_is_sound(spec: Document) -> None:
         assert "None" not in json.dumps(schema), name
 
 
+def test_no_parameter_of_a_query_may_be_null(spec: Document) -> None:
+    for method, path, operation in operations(spec):
+        for parameter in operation.get("parameters", ()):
+            if parameter["in"] == "query":
+                assert "null" not in json.dumps(parameter["schema"]), f"{method} {path} {parameter['name']}"
+
+
 def test_parameters_of_a_path_are_described(spec: Document) -> None:
     for method, path, operation in operations(spec):
         common = spec["paths"][path].get("parameters", [])
