@@ -243,7 +243,9 @@ class EventRecorder:
             return 0
         moved = 0
         position = self._moved.get(journal.id, 0)
-        while journal.size > position:
+        # What arrives meanwhile waits, else a busy journal is moved without a pause, an event or two at a time.
+        size = journal.size
+        while position < size:
             count, end = self._move(journal, ended=False)
             moved += count
             if end == position:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from app.models import EventJournal
-from app.services.analytics.event_journal import Journal, encode
+from app.services.analytics.event_journal import Journal, Portion, encode
 from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.analytics.waiting_events import WaitingEvents
 from app.storage.database import Database
@@ -110,3 +110,24 @@ def test_what_was_counted_is_not_read_again(
     with database.write() as session:
         session.execute(update(EventJournal).values(position=content.index(b"\n") + 1))
     assert waiting.count() == 2
+
+
+def test_what_arrives_while_others_are_moved_waits_for_the_next_turn(
+    recorder: EventRecorder, waiting: WaitingEvents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy journal would otherwise be moved without a pause, in a transaction for every event or two."""
+    read = Journal.read
+
+    def read_and_record(journal: Journal, *place: int, ended: bool) -> Portion:
+        portion = read(journal, *place, ended=ended)
+        if arriving:
+            recorder.record(arriving.pop())
+        return portion
+
+    monkeypatch.setattr(Journal, "read", read_and_record)
+    arriving = [search() for _ in range(5)]
+    recorder.record(search())
+    moved = [recorder.flush() for _ in range(3)]
+
+    assert moved == [1, 1, 1]
+    assert waiting.count() == 1
