@@ -31,6 +31,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from app.errors import ApiError, ErrorCode, error_body, error_headers
 from app.web.headers import make_request_id
+from app.web.thread_pool import ThreadPool
 
 PATIENCE_SECONDS = 10.0
 """How long a client may send or take nothing in the middle of a request or answer."""
@@ -311,6 +312,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         self._most_reading = max(1, self.cfg.threads // 2)
         self._next_look = 0.0
         self._is_ending = False
+
+    def get_thread_pool(self) -> ThreadPool:
+        """The threads that answer requests."""
+        return ThreadPool(self.cfg.threads, "request")
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
