@@ -240,7 +240,7 @@ def encode_hit(hit: Hit, shown: Set[str] | None = None) -> bytes:
         document = orjson.dumps({name: value for name, value in hit.document.items() if name in shown})
     if hit.formatted is None:
         return document
-    return document[:-1] + b',"_formatted":' + orjson.dumps(hit.formatted) + b"}"
+    return b"".join((memoryview(document)[:-1], b',"_formatted":', orjson.dumps(hit.formatted), b"}"))
 
 
 def encode_results(query: SearchQuery, sent_text: str, timed: TimedResult, query_id: str) -> dict[str, Any]:

@@ -147,6 +147,8 @@ class MatchTerms:
 
     def only(self, numbers: frozenset[int]) -> MatchTerms:
         """The same for some of the query's words."""
+        if numbers == self.numbers:
+            return self
         part = self._parts.get(numbers)
         if part is None:
             sequences = {terms: number for terms, number in self.sequences.items() if number in numbers}
@@ -180,8 +182,9 @@ def _match_terms_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> l
 
 def find_matches(text: str, match_terms: MatchTerms) -> list[Match]:
     """The places of all matches, in order; they may overlap."""
-    folded = FoldedText(text)
-    return folded.in_text(folded.find(match_terms))
+    folded, places = fold_text(text[:LONGEST_SEARCHED])
+    found = _find_all(folded, match_terms, 0, len(folded))
+    return found if places is None else [(places[first], places[last], number) for first, last, number in found]
 
 
 class FoldedText:
@@ -199,29 +202,7 @@ class FoldedText:
 
     def find(self, match_terms: MatchTerms, start: int = 0, end: int = sys.maxsize) -> list[Match]:
         """The places of all matches between two places, in order; they may overlap."""
-        text, end = self._text, min(end, len(self._text))
-        found: list[Match] = []
-        if match_terms.letters:
-            found += _find_letters(text, match_terms.letters, start, end)
-        for match_term in match_terms.words:
-            first = text.find(match_term.text, start, end)
-            if first >= 0:
-                _find(text, match_term, first, end, found)
-        for sequence, number in match_terms.sequences.items():
-            found += _find_sequence(text, sequence, number, start, end)
-        found.sort()
-        return found
-
-    def most_matches(self, match_terms: MatchTerms) -> int:
-        """Number of matches that there may be; more than there are where words contain each other."""
-        count = self._text.count
-        counts = [count(letter) for letter in match_terms.letters]
-        counts += [count(match_term.text) for match_term in match_terms.words]
-        # A sequence is there at most as often as its longest word.
-        counts += [
-            sum(count(spelling) for spelling in _spellings(max(terms, key=len))) for terms in match_terms.sequences
-        ]
-        return sum(counts)
+        return _find_all(self._text, match_terms, start, min(end, len(self._text)))
 
     def in_text(self, found_matches: Iterable[Match]) -> list[Match]:
         """The same spans in the text that was folded."""
@@ -333,6 +314,23 @@ def _spellings(term: str) -> tuple[str, ...]:
     elif term in ("plusplus", "dotnet"):
         found.add("++" if term == "plusplus" else ".net")
     return tuple(found)
+
+
+def _find_all(folded: str, match_terms: MatchTerms, start: int, stop: int) -> list[Match]:
+    """The places of all matches that begin between two places, in order; they may overlap."""
+    found: list[Match] = []
+    if match_terms.letters:
+        found += _find_letters(folded, match_terms.letters, start, stop)
+    find = folded.find
+    for match_term in match_terms.words:
+        first = find(match_term.text, start, stop)
+        if first >= 0:
+            _find(folded, match_term, first, stop, found)
+    for sequence, number in match_terms.sequences.items():
+        found += _find_sequence(folded, sequence, number, start, stop)
+    if found:
+        found.sort()
+    return found
 
 
 def _find(folded: str, match_term: MatchTerm, start: int, stop: int, found: list[Match]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Set
 from functools import lru_cache
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from backends.embedded.results.matches import FoldedText, Match, MatchTerms, fin
 _WORD = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e01-\u0e5b\u1000-\u109f\u1780-\u17dd]{1,2}|[^\\W_]+")
 _CHARS_PER_WORD = 40
 _USUAL_CHARS_PER_WORD = 6
+_MANY_CHARS_PER_WORD = 2 * _USUAL_CHARS_PER_WORD
+_SPACED = bytes(code if chr(code).isalnum() else 32 for code in range(128)) + bytes(128)
 _LOOK, _FAR = 4_096, 16_384
 """So far a text is looked through at first, and so far for words that are not near each other there."""
 
@@ -50,7 +53,7 @@ class SnippetGenerator:
         found_matches = find_matches(text[:reach], self._match_terms)
         best = _best_stretch(found_matches, words)
         if len(found_matches) <= _MOST_LOOKED_AT and not self._suffices(best):
-            best = self._better_stretch(text, reach, words, best, {number for _, _, number in found_matches})
+            best = self._better_stretch(text, reach, words, best, found_matches)
         start, end = _around(text, best, words)
         if end > reach:
             begin = max(0, start - _EDGE)
@@ -63,39 +66,40 @@ class SnippetGenerator:
         return best is not None and best.different >= self._wanted
 
     def _better_stretch(
-        self, text: str, reach: int, words: int, best: _Fragment | None, seen: Set[int]
+        self, text: str, reach: int, words: int, best: _Fragment | None, found_matches: list[Match]
     ) -> _Fragment | None:
         """A stretch of the rest of a text with more different words, or with as many and more matches, if any.
 
         To have more of the query's words than ``best``, it must have one of the others than the most frequent ones.
         Far from the beginning, only words are looked for that were not seen before.
+
+        Args:
+            found_matches: Those of the beginning; what is rare there mostly is in the rest.
         """
-        numbers, width = self._match_terms.numbers, _width(words)
+        width = _width(words)
+        seen = Counter(number for _, _, number in found_matches)
+        rarest = sorted(self._match_terms.numbers, key=lambda number: (seen[number], number))
+        anchors = rarest[: len(rarest) - (0 if best is None else best.different)]
         near = FoldedText(text, _word_end(text, reach - width - _EDGE, reach - width), _FAR)
-        counts = {number: near.most_matches(self._match_terms.only(frozenset({number}))) for number in numbers}
-        different = 0 if best is None else best.different
-        rarest = sorted(numbers, key=lambda number: (counts[number], number))[: len(numbers) - different]
-        present = frozenset(number for number in numbers if counts[number])
-        best, found = self._best_around(present.intersection(rarest), near, present, words, best)
-        missing = numbers - seen - found
+        best, found = self._best_around(frozenset(anchors), near, words, best)
+        missing = self._match_terms.numbers.difference(seen, found)
         if missing and len(text) > _FAR and not self._suffices(best):
             far = FoldedText(text, _word_end(text, _FAR - width - _EDGE, _FAR - width))
-            best, _ = self._best_around(missing, far, numbers, words, best)
+            best, _ = self._best_around(missing, far, words, best)
         return best
 
     def _best_around(
-        self, anchors: frozenset[int], text: FoldedText, present: frozenset[int], words: int, best: _Fragment | None
+        self, anchors: frozenset[int], text: FoldedText, words: int, best: _Fragment | None
     ) -> tuple[_Fragment | None, Set[int]]:
         """The best stretch with one of the query's words that are ``anchors``, if better, and all words found there."""
         width, right = _width(words), -1
-        match_terms = self._match_terms.only(present)
         found_matches = text.find(self._match_terms.only(anchors))
         found = {number for _, _, number in found_matches}
         for start, end, _ in found_matches[:_MOST_NEIGHBOURHOODS]:
             if end <= right:
                 continue
             right = end + width
-            near = text.find(match_terms, max(0, start - width), right)
+            near = text.find(self._match_terms, max(0, start - width), right)
             found.update(number for _, _, number in near)
             fragment = _best_stretch(near, words)
             if fragment is not None and (best is None or fragment.boost > best.boost):
@@ -149,6 +153,9 @@ def _around(text: str, fragment: _Fragment | None, words: int) -> tuple[int, int
 def _best_stretch(found_matches: list[Match], words: int) -> _Fragment | None:
     """The stretch as long as ``words`` words mostly are, with the most different matches; then with the most."""
     width = _width(words)
+    if found_matches and found_matches[-1][1] - found_matches[0][0] <= width:
+        different = len({number for _, _, number in found_matches})
+        return _Fragment(found_matches[0][0], found_matches[-1][1], different, len(found_matches) - 1)
     best, best_worth = None, (0, 0)
     seen: dict[int, int] = {}
     last, count = -1, len(found_matches)
@@ -172,7 +179,13 @@ def _width(words: int) -> int:
 
 
 def _count(text: str, start: int, end: int) -> int:
-    return len(_WORD.findall(text, start, end))
+    part = text[start:end]
+    return len(_spaced(part).split()) if part.isascii() else len(_WORD.findall(part))
+
+
+def _spaced(text: str) -> bytes:
+    """A text of ASCII with spaces for all that is in no word: splitting it is far quicker than matching words."""
+    return text.encode("ascii").translate(_SPACED)
 
 
 def _forward(text: str, start: int, words: int) -> tuple[int, int]:
@@ -180,6 +193,12 @@ def _forward(text: str, start: int, words: int) -> tuple[int, int]:
     if words <= 0:
         return start, 0
     limit = min(len(text), start + words * _CHARS_PER_WORD)
+    part = text[start : min(limit, start + words * _MANY_CHARS_PER_WORD)]
+    if part.isascii():
+        spaced = _spaced(part)
+        parts = spaced.split(None, words)
+        if len(parts) > words:
+            return start + len(spaced[: -len(parts[words])].rstrip()), words
     found = _so_many_words(words).match(text, start, limit)
     if found is None:
         return limit, _count(text, start, limit)
@@ -191,8 +210,14 @@ def _back(text: str, end: int, words: int) -> tuple[int, int]:
     """The place before the words before, and how many there were."""
     if words <= 0:
         return (0, 0) if end <= _EDGE and _WORD.search(text, 0, end) is None else (end, 0)
+    part = text[max(0, end - words * _MANY_CHARS_PER_WORD) : end]
+    if part.isascii():
+        spaced = _spaced(part)
+        parts = spaced.rsplit(None, words)
+        if len(parts) > words:
+            return end - len(spaced[len(parts[0]) :].lstrip()), words
     begin = end
-    for chars_per_word in (2 * _USUAL_CHARS_PER_WORD, _CHARS_PER_WORD):
+    for chars_per_word in (_MANY_CHARS_PER_WORD, _CHARS_PER_WORD):
         begin = max(0, end - words * chars_per_word)
         reverse = text[begin:end][::-1]
         found = _so_many_words(words).match(reverse)
