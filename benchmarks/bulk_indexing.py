@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 
 import requests
 
-from benchmarks.search_speed import Connection, read
+from benchmarks.connections import Connection
+from benchmarks.queries import read
 from tests.backends.live_servers import KEY, typesense_binary, typesense_cluster
 from tests.server import running_server
 

@@ -14,7 +14,7 @@ _local = threading.local()
 
 _HITS = (
     "SELECT id, title, content, url, author, section, date, snippet(site, 2, '<em>', '</em>', '…', 30) "
-    "FROM site WHERE site MATCH ?{refined} ORDER BY {order} LIMIT 20"
+    "FROM site WHERE site MATCH ?{refined} ORDER BY {order} LIMIT {limit}"
 )
 
 
@@ -32,7 +32,9 @@ def search() -> Any:
     refined = "refined" in request.args
     database = _database()
     sql = _HITS.format(
-        refined=" AND pages > 2" if refined else "", order="date DESC" if refined else "bm25(site, 0, 5, 1)"
+        limit=int(request.args["limit"]),
+        refined=" AND pages > 2" if refined else "",
+        order="date DESC" if refined else "bm25(site, 0, 5, 1)",
     )
     names = ("id", "title", "content", "url", "author", "section", "date", "snippet")
     hits = [dict(zip(names, row, strict=True)) for row in database.execute(sql, (match,))]

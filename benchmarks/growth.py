@@ -27,7 +27,7 @@ from backends.embedded.backend import TantivyBackend
 from backends.embedded.index.disk import DiskStore
 from backends.embedded.maintenance.vacuum import is_fragmented, vacuum
 from backends.registry import create_backend
-from benchmarks.search_speed import HITS, Query, make_queries, read
+from benchmarks.queries import HITS, Query, make_queries, read
 
 PART = 500
 BATCH = 5_000

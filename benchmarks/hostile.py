@@ -3,7 +3,7 @@
     python -m benchmarks.hostile PAGES.jsonl.gz [--documents 10000] [--queries 20] [--index FOLDER]
 
 In process, through the backend, with 20 hits and highlights. Ordinary queries are the five kinds of
-``benchmarks.search_speed``. Every hostile query has words, values or numbers of its own, so that nothing an earlier one
+``benchmarks.queries``. Every hostile query has words, values or numbers of its own, so that nothing an earlier one
 worked out helps. ``wide`` families search the same pages with 90 further fields: 30 texts that differ in every
 document, 30 texts of few values, 20 numbers and 10 lists. Printed: median and worst of each family, and the ratio of
 both to the ordinary median.
@@ -27,7 +27,7 @@ from typing import Any
 
 from backends.base import Document, FieldKind, FieldKinds, Highlight, SearchBackend, SearchQuery, SortKey
 from backends.registry import create_backend
-from benchmarks.search_speed import HITS, WORD, Query, make_queries, misspell, read
+from benchmarks.queries import HITS, WORD, Query, make_queries, misspell, read
 
 PLAIN, WIDE = "plain", "wide"
 MOST_BYTES = 512

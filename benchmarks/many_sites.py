@@ -45,7 +45,8 @@ from app.storage.database import Database
 from backends.base import Highlight, SearchQuery
 from backends.embedded.index.disk import IDLE_SECONDS, DiskStore
 from backends.embedded.search import run_search
-from benchmarks.search_speed import misspell, quantiles, read
+from benchmarks.queries import misspell, read
+from benchmarks.search_speed import quantiles
 from tests.server import Server, running_server
 
 WORKERS = 2

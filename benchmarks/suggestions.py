@@ -36,8 +36,9 @@ from app.services.search.suggestions import encode_suggestions
 from app.web.responses import json_answer
 from backends.base import Highlight, SearchQuery
 from backends.text import normal_form
+from benchmarks.connections import Connection
 from benchmarks.own_work import cpu_seconds
-from benchmarks.search_speed import HITS, Connection, read
+from benchmarks.queries import HITS, read
 from tests.server import Server, running_server
 
 LIMIT = 8
