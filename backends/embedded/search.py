@@ -24,6 +24,7 @@ from backends.embedded.results.facets import count_facets
 from backends.embedded.results.highlight_terms import HighlightTerms
 from backends.embedded.results.highlighting import TermMatches
 from backends.embedded.results.sorting import Sorter
+from backends.embedded.results.turns import turn
 from backends.field_rules import check_filter, check_sort, facet_fields, searched_fields
 from backends.filters import And, Filter, parse_filter
 from backends.highlighting import Highlighter
@@ -107,7 +108,8 @@ def run_search(
     counted = count_facets(snapshot, page.everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
     highlighter = Highlighter(query.highlight, TermMatches(answer.highlights())) if query.highlight else None
     matched, corrected = search.matched(answer, page)
-    hits = hand_over(_hits(snapshot, page.addresses, highlighter), take)
+    with turn():
+        hits = hand_over(_hits(snapshot, page.addresses, highlighter), take)
     return SearchResult(hits, page.total, *counted, answer.relaxation, matched, corrected)
 
 

@@ -1,0 +1,58 @@
+"""Threads that make hits take turns, but wait for nobody who is slow."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+
+import pytest
+
+from backends.base import Hit, SearchQuery
+from backends.embedded.results import turns
+from tests.backends.contract import Case
+from tests.backends.embedded.in_memory import index_of
+
+_SECONDS = 10.0
+
+
+def _case() -> Case:
+    return index_of(*({"id": str(number), "title": "harbour", "content": "ships"} for number in range(20)))
+
+
+def test_one_page_of_hits_is_made_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "TURN_SECONDS", _SECONDS)
+    case, made = _case(), []
+    both = threading.Barrier(2)
+
+    def search() -> None:
+        both.wait(_SECONDS)
+
+        def take(hit: Hit) -> None:
+            made.append(threading.get_ident())
+            time.sleep(0.0005)  # Others may run, as they may while a document is read.
+
+        case.backend.search(case.index, SearchQuery("harbour", limit=20), take)
+
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(search) for _ in range(2)]:
+            future.result(_SECONDS)
+    assert [len(list(page)) for _, page in groupby(made)] == [20, 20]
+
+
+def test_a_page_that_takes_long_is_not_waited_for() -> None:
+    case = _case()
+    begun, may_end = threading.Event(), threading.Event()
+
+    def stall(hit: Hit) -> None:
+        begun.set()
+        assert may_end.wait(_SECONDS)
+
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(case.backend.search, case.index, SearchQuery("harbour", limit=1), stall)
+        assert begun.wait(_SECONDS)
+        assert len(case.backend.search(case.index, SearchQuery("harbour", limit=20)).hits) == 20
+        may_end.set()
+        slow.result(_SECONDS)
+    assert len(case.backend.search(case.index, SearchQuery("harbour", limit=20)).hits) == 20
