@@ -26,6 +26,20 @@ def test_a_crop_is_a_part_of_the_text_around_a_match(parts: list[str], word: str
         assert start == 0
 
 
+@settings(max_examples=300)
+@given(
+    st.lists(st.sampled_from(["a", "word", "two_parts", "x1", "...", "-", "averylongword" * 5]), max_size=60),
+    st.integers(0, 60),
+    st.integers(0, 12),
+)
+def test_text_of_ascii_is_cropped_as_any_other(words: list[str], at: int, size: int) -> None:
+    text = " ".join(words)
+    start = len(" ".join(words[:at]))
+    found = [(start, min(len(text), start + 4), 0)] if start < len(text) else []
+    beyond_ascii = text.replace(" ", "\N{EM SPACE}")
+    assert crop_window(text, found, size) == crop_window(beyond_ascii, found, size)
+
+
 def test_the_crop_holds_the_most_different_matches() -> None:
     text = "alpha " + "x " * 100 + "alpha beta " + "y " * 100 + "alpha"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 6})
