@@ -58,7 +58,7 @@ class Highlighter:
         if words is not None:
             return self._cropped(text, words, is_marked)
         spans = self._matches.spans(text) if is_marked else ()
-        return self._marked(text, spans, 0, len(text)) if spans else self._escape(text)
+        return self._marked(text, spans, 0, len(text))
 
     def _way(self, name: str) -> tuple[int | None, bool]:
         """To how many words a field is cropped, and whether its matches are marked."""

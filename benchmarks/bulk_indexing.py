@@ -28,21 +28,13 @@ import requests
 
 from benchmarks.connections import Connection
 from benchmarks.queries import read
+from benchmarks.search_systems import TYPESENSE_FIELDS, with_day
+from benchmarks.sites import make_site
 from tests.backends.live_servers import KEY, typesense_binary, typesense_cluster
 from tests.server import running_server
 
 REST_SECONDS = 3.0
 """A server is at rest when it has taken no more CPU than before the first batch for so long."""
-
-FIELDS = (
-    {"name": "title", "type": "string"},
-    {"name": "content", "type": "string"},
-    {"name": "author", "type": "string", "facet": True},
-    {"name": "section", "type": "string", "facet": True},
-    {"name": "pages", "type": "int64"},
-    {"name": "date_ts", "type": "int64"},
-)
-"""What Typesense indexes of a document; it stores the rest."""
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -123,13 +115,8 @@ def cpu_seconds(pids: list[int]) -> float:
 def service(folder: Path, workers: int) -> Iterator[Target]:
     """The service with a site to index to."""
     with running_server(folder, workers=workers, default_plan="enterprise", max_bulk_body_bytes=10**9) as server:
-        person = requests.Session()
-        account = {"name": "Bench", "email": "bench@example.com", "password": "correct horse battery"}
-        person.headers["X-CSRF-Token"] = person.post(f"{server.base_url}/register", json=account).json()["csrf_token"]
-        site = person.post(f"{server.base_url}/sites", json={"name": "s", "url": "https://example.com"}).json()["site"]
-        keys = f"{server.base_url}/api/sites/{site['id']}/keys"
-        token = person.post(keys, json={"name": "k", "type": "private"}).json()["api_key"]
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        _, tokens = make_site(server)
+        headers = {"Authorization": f"Bearer {tokens['private']}", "Content-Type": "application/json"}
 
         def send(body: bytes) -> None:
             Connection(server.base_url, headers).call("POST", "/api/v1/index/bulk", body)
@@ -148,7 +135,7 @@ def typesense(folder: Path) -> Iterator[Target]:
         process = node.process
         assert process is not None
         url, headers = f"http://{node.host}", {"X-TYPESENSE-API-KEY": KEY}
-        collection = {"name": "bench", "fields": FIELDS}
+        collection = {"name": "bench", "fields": TYPESENSE_FIELDS}
         requests.post(f"{url}/collections", json=collection, headers=headers, timeout=60).raise_for_status()
 
         def send(body: bytes) -> None:
@@ -157,9 +144,7 @@ def typesense(folder: Path) -> Iterator[Target]:
                 sys.exit(answer[:500].decode(errors="replace"))
 
         yield Target(
-            lambda batch: "\n".join(
-                json.dumps({**d, "date_ts": int(d["date"].replace("-", ""))}) for d in batch
-            ).encode(),
+            lambda batch: "\n".join(json.dumps(with_day(d)) for d in batch).encode(),
             send,
             lambda: [process.pid],
         )

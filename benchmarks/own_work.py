@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 import requests
 
+from benchmarks.sites import make_site
 from tests.server import Server, free_port, running_server
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -70,17 +71,7 @@ def main() -> None:
 
 def fill(server: Server) -> str:
     """Make a site with pages; gives a search key."""
-    person = requests.Session()
-    account = {"name": "Bench", "email": "bench@example.com", "password": "correct horse battery"}
-    person.headers["X-CSRF-Token"] = person.post(f"{server.base_url}/register", json=account).json()["csrf_token"]
-    server.set_plan(
-        account["email"], "enterprise", requests_per_minute=10**8, requests_per_day=10**8, searches_per_day=10**8
-    )
-    site = person.post(f"{server.base_url}/sites", json={"name": "s", "url": "https://example.com"}).json()["site"]
-    keys = f"{server.base_url}/api/sites/{site['id']}/keys"
-    tokens = {
-        kind: person.post(keys, json={"name": kind, "type": kind}).json()["api_key"] for kind in ("private", "search")
-    }
+    _, tokens = make_site(server)
     words = _TEXT.split()
     documents = [
         {
@@ -99,7 +90,7 @@ def fill(server: Server) -> str:
         timeout=60,
     )
     answer.raise_for_status()
-    return str(tokens["search"])
+    return tokens["search"]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +21,20 @@ from backends.embedded.index.generations import STATE_FILE
 from backends.embedded.maintenance.vacuum import is_fragmented, segments_of
 from benchmarks.connections import Connection
 from benchmarks.queries import Query
+from benchmarks.sites import make_site
 from tests.server import Server, free_port, running_server
 
 SERVICE = "service"
+TYPESENSE_FIELDS: Sequence[dict[str, str | bool]] = (
+    {"name": "title", "type": "string"},
+    {"name": "content", "type": "string"},
+    {"name": "author", "type": "string", "facet": True},
+    {"name": "section", "type": "string", "facet": True},
+    {"name": "pages", "type": "int64"},
+    {"name": "date_ts", "type": "int64"},
+)
+"""What Typesense indexes of a document; it stores the rest."""
+
 _FTS5_APP = "benchmarks.fts5_app:app"
 
 
@@ -35,7 +46,6 @@ class System:
         connection: To it, with the headers it wants.
         message: Makes the request of a search, as :meth:`Connection.message` does.
         count_hits: Number of hits of a decoded answer.
-        refines: Whether it can do more than find words.
     """
 
     name: str
@@ -52,18 +62,7 @@ class System:
 def service(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterator[tuple[System, Server]]:
     """The service, with limits that nobody reaches; its index is as it is once nobody writes any more."""
     with running_server(folder, workers=workers, default_plan="enterprise", max_bulk_body_bytes=10**9) as server:
-        person = requests.Session()
-        account = {"name": "Bench", "email": "bench@example.com", "password": "correct horse battery"}
-        person.headers["X-CSRF-Token"] = person.post(f"{server.base_url}/register", json=account).json()["csrf_token"]
-        server.set_plan(
-            account["email"], "enterprise", requests_per_minute=10**8, requests_per_day=10**8, searches_per_day=10**8
-        )
-        site = person.post(f"{server.base_url}/sites", json={"name": "s", "url": "https://example.com"}).json()["site"]
-        keys = f"{server.base_url}/api/sites/{site['id']}/keys"
-        tokens = {
-            kind: person.post(keys, json={"name": kind, "type": kind}).json()["api_key"]
-            for kind in ("private", "search")
-        }
+        _, tokens = make_site(server)
         writer = Connection(
             server.base_url, {"Authorization": f"Bearer {tokens['private']}", "Content-Type": "application/json"}
         )
@@ -90,18 +89,10 @@ def typesense(url: str, key: str, documents: list[dict[str, Any]]) -> System:
     session = requests.Session()
     session.headers["X-TYPESENSE-API-KEY"] = key
     session.delete(f"{url}/collections/bench")
-    fields: list[dict[str, str | bool]] = [
-        {"name": "title", "type": "string"},
-        {"name": "content", "type": "string"},
-        {"name": "author", "type": "string", "facet": True},
-        {"name": "section", "type": "string", "facet": True},
-        {"name": "pages", "type": "int64"},
-        {"name": "date_ts", "type": "int64"},
-    ]
-    session.post(f"{url}/collections", json={"name": "bench", "fields": fields}).raise_for_status()
+    session.post(f"{url}/collections", json={"name": "bench", "fields": TYPESENSE_FIELDS}).raise_for_status()
     started = time.perf_counter()
     for start in range(0, len(documents), 250):
-        lines = [{**d, "date_ts": _day(d)} for d in documents[start : start + 250]]
+        lines = [with_day(d) for d in documents[start : start + 250]]
         body = "\n".join(json.dumps(line) for line in lines).encode()
         answer = session.post(f"{url}/collections/bench/documents/import?action=upsert", data=body)
         if '"success":false' in answer.text:
@@ -143,7 +134,7 @@ def meilisearch(url: str, key: str, documents: list[dict[str, Any]]) -> System:
     started = time.perf_counter()
     states = {done(session.patch(f"{url}/indexes/bench/settings", json=settings))}
     for start in range(0, len(documents), 1000):
-        lines = [{**d, "date_ts": _day(d)} for d in documents[start : start + 1000]]
+        lines = [with_day(d) for d in documents[start : start + 1000]]
         states.add(done(session.post(f"{url}/indexes/bench/documents?primaryKey=id", json=lines)))
     if states != {"succeeded"}:
         sys.exit(f"Meilisearch did not index the documents: {states}")
@@ -205,5 +196,6 @@ def fts5(folder: Path, documents: list[dict[str, Any]], workers: int) -> Iterato
         process.wait()
 
 
-def _day(document: dict[str, Any]) -> int:
-    return int(document["date"].replace("-", ""))
+def with_day(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with its date as a number, too, to sort by."""
+    return {**document, "date_ts": int(document["date"].replace("-", ""))}

@@ -25,8 +25,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import requests
-
 from app.config import load_settings
 from app.models import QueryWindow, Site
 from app.runtime import create_runtime
@@ -39,6 +37,7 @@ from backends.text import normal_form
 from benchmarks.connections import Connection
 from benchmarks.own_work import cpu_seconds
 from benchmarks.queries import HITS, read
+from benchmarks.sites import make_site
 from tests.server import Server, running_server
 
 LIMIT = 8
@@ -91,22 +90,12 @@ def make_typed(titles: Sequence[str], count: int) -> dict[str, list[str]]:
 
 def fill(server: Server, documents: Sequence[dict[str, Any]]) -> tuple[int, str]:
     """Make a site with the documents; gives its id and a search key."""
-    person = requests.Session()
-    account = {"name": "Bench", "email": "bench@example.com", "password": "correct horse battery"}
-    person.headers["X-CSRF-Token"] = person.post(f"{server.base_url}/register", json=account).json()["csrf_token"]
-    server.set_plan(
-        account["email"], "enterprise", requests_per_minute=10**8, requests_per_day=10**8, searches_per_day=10**8
-    )
-    site = person.post(f"{server.base_url}/sites", json={"name": "s", "url": "https://example.com"}).json()["site"]
-    keys = f"{server.base_url}/api/sites/{site['id']}/keys"
-    tokens = {
-        kind: person.post(keys, json={"name": kind, "type": kind}).json()["api_key"] for kind in ("private", "search")
-    }
+    site_id, tokens = make_site(server)
     headers = {"Authorization": f"Bearer {tokens['private']}", "Content-Type": "application/json"}
     writer = Connection(server.base_url, headers)
     for start in range(0, len(documents), 1000):
         writer.call("POST", "/api/v1/index/bulk", json.dumps({"documents": documents[start : start + 1000]}).encode())
-    return int(site["id"]), str(tokens["search"])
+    return site_id, tokens["search"]
 
 
 def note_frequent(server: Server, site_id: int, texts: Sequence[str]) -> None:

@@ -346,6 +346,7 @@ def test_every_benchmark_says_how_to_repeat_it() -> None:
         "queries",
         "relevance",
         "search_systems",
+        "sites",
     ]
     scripts = {file.stem for file in (PROJECT / "benchmarks").glob("*.py")}.difference(helpers)
     assert [name for name in sorted(scripts) if f"python -m benchmarks.{name}" not in PAGES["docs/benchmarks.md"]] == []

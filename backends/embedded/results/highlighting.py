@@ -19,8 +19,7 @@ class TermMatches:
 
     def spans(self, text: str) -> list[Span]:
         """All matches in a text."""
-        found_matches = find_matches(text, self._match_terms)
-        return merge_matches(found_matches) if found_matches else []
+        return merge_matches(find_matches(text, self._match_terms))
 
     def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
         """The part of a text, about ``words`` words long, with the most different matches, and the matches there."""

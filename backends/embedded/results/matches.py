@@ -321,15 +321,13 @@ def _find_all(folded: str, match_terms: MatchTerms, start: int, stop: int) -> li
     found: list[Match] = []
     if match_terms.letters:
         found += _find_letters(folded, match_terms.letters, start, stop)
-    find = folded.find
     for match_term in match_terms.words:
-        first = find(match_term.text, start, stop)
+        first = folded.find(match_term.text, start, stop)
         if first >= 0:
             _find(folded, match_term, first, stop, found)
     for sequence, number in match_terms.sequences.items():
         found += _find_sequence(folded, sequence, number, start, stop)
-    if found:
-        found.sort()
+    found.sort()
     return found
 
 
