@@ -3,9 +3,6 @@ PYTHON ?= python3
 VENV ?= .venv
 # LOCK= installs the newest versions that pyproject.toml allows.
 LOCK ?= requirements.lock
-HOST ?= 127.0.0.1
-PORT ?= 8000
-DATA_DIR ?= var
 export HOST PORT DATA_DIR
 
 BIN := $(VENV)/bin
@@ -13,38 +10,46 @@ EXTRAS := redis,postgresql
 DEV_EXTRAS := $(EXTRAS),dev
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
-FLASK := $(BIN)/flask --app wsgi
+SITE_SEARCH := $(BIN)/site-search
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 # By variables, not --constraint: so they hold for what builds this package, too (the second one since pip 25.3).
 PIP := PIP_CONSTRAINT=$(LOCK) PIP_BUILD_CONSTRAINT=$(LOCK) $(BIN)/python -m pip --quiet --disable-pip-version-check
+install = @echo "Installing packages: about a minute …"; $(PIP) install --editable '.[$(1)]' || { \
+	echo "Packages could not be installed; see above. The package index must be reachable: behind a proxy, set HTTPS_PROXY; for an index of your own, PIP_INDEX_URL." >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-live lint bench relevance lock outdated openapi examples clean
+.PHONY: help demo run test test-all test-live lint bench relevance lock outdated openapi examples clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
 
 $(BIN)/pip:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name it with PYTHON=…"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Python 3.11 or newer is needed, and $(PYTHON) is none. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Creating a virtual environment in $(VENV) …"
+	@$(PYTHON) -m venv $(VENV) || { \
+		echo "$(PYTHON) cannot create virtual environments. On Debian and Ubuntu, apt install python3-venv." >&2; exit 1; }
 
-$(STAMP): pyproject.toml $(LOCK) | $(BIN)/pip
-	$(PIP) install --editable '.[$(EXTRAS)]'
-	touch $@
+$(STAMP): pyproject.toml setup.py $(LOCK) | $(BIN)/pip
+	$(call install,$(EXTRAS))
+	@touch $@
 
-$(DEV_STAMP): pyproject.toml $(LOCK) | $(BIN)/pip
-	$(PIP) install --editable '.[$(DEV_EXTRAS)]'
-	touch $(STAMP) $@
+$(DEV_STAMP): pyproject.toml setup.py $(LOCK) | $(BIN)/pip
+	$(call install,$(DEV_EXTRAS))
+	@touch $(STAMP) $@
 
 demo: $(STAMP)  ## Serve with a demo account, site, keys and documents
-	@$(FLASK) demo --base-url http://$(HOST):$(PORT)
-	@$(BIN)/gunicorn wsgi:app
+	@exec $(SITE_SEARCH) demo
 
 run: $(STAMP)  ## Serve
-	@$(FLASK) database upgrade
-	@$(BIN)/gunicorn wsgi:app
+	@exec $(SITE_SEARCH) serve
 
-test: $(DEV_STAMP)  ## Run the tests
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
+test: $(DEV_STAMP)  ## Run the tests but for the slow ones
+	@$(if $(ARGS),,echo "Running about 8000 tests: some minutes on two cores …")
+	$(PYTEST) -m "not (slow or live or browser or clients or npm or service or deploy)" $(ARGS)
+
+test-all: $(DEV_STAMP)  ## Run all tests that need no servers
+	$(PYTEST) $(ARGS)
 
 test-live: $(DEV_STAMP)  ## Run the engine tests against real servers (TYPESENSE_URL, MEILISEARCH_URL)
 	$(BIN)/python -m pytest -m live tests/backends $(ARGS)
@@ -73,10 +78,10 @@ outdated: $(DEV_STAMP)  ## List newer versions than those of requirements.lock t
 		--report - --editable '.[$(DEV_EXTRAS)]' | $(BIN)/python .ci/outdated.py
 
 openapi: $(STAMP)  ## Write openapi.json
-	$(FLASK) openapi openapi.json
+	$(SITE_SEARCH) openapi openapi.json
 
-examples: $(DEV_STAMP)  ## Record the answers that the API document shows (app/web/examples)
-	RECORD_EXAMPLES=1 $(BIN)/python -m pytest -q tests/web/examples/test_requests.py
+examples: $(DEV_STAMP)  ## Record the answers that the API document shows (app/apidoc/examples)
+	RECORD_EXAMPLES=1 $(BIN)/python -m pytest -q tests/apidoc/examples/test_requests.py
 
 clean:  ## Remove the virtual environment
 	rm -rf $(VENV)

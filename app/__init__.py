@@ -11,6 +11,7 @@ from flask import Flask
 from flask.json.provider import JSONProvider
 
 from app import api, logs, pages
+from app.apidoc import openapi
 from app.commands import cli
 from app.config import Settings, load_settings
 from app.gateway import views as gateway_views
@@ -18,29 +19,42 @@ from app.jobs import Jobs
 from app.metrics import views as metrics
 from app.runtime import attach, create_runtime
 from app.services.audit_log.recording import watch
-from app.storage import common_clock
-from app.web import compression, error_handlers, headers, openapi, request_checks, url_converters
+from app.web import compression, error_handlers, headers, request_checks
 from app.web.actors import find_actor
+from app.web.parsing import PathInteger
+from app.web.policy import require_policies
 
 
-def create_app(settings: Settings | None = None, *, background: bool = True) -> Flask:
+class Application(Flask):
+    """Flask without coroutines."""
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """The function itself: no view or hook is a coroutine, and Flask asks for each at every request."""
+        return func
+
+
+def create_app(
+    settings: Settings | None = None, *, background: bool = True, application: type[Application] = Application
+) -> Flask:
     """Build the application; opens nothing until the first request.
 
     Args:
         settings: Taken from the environment if not given.
         background: Whether threads of its own may be started at first use.
+        application: Its class.
 
     Raises:
         ConfigurationError: A setting is wrong.
+        MissingPolicy: A route does not say whom it is for.
     """
     # Search engines make files of their own: only the owner may read what customers sent.
     os.umask(0o077)
     settings = load_settings() if settings is None else settings
     logs.configure(settings.log_level)
-    app = _Application(__name__, static_folder="static", static_url_path="/static")
+    app = application(__name__, static_folder="static", static_url_path="/static")
     app.json = _OrjsonProvider(app)
     app.url_map.merge_slashes = False
-    url_converters.register(app)
+    app.url_map.converters["int"] = PathInteger
     app.config.update(
         MAX_BODY_BYTES=settings.max_body_bytes,
         MAX_CONTENT_LENGTH=max(settings.max_body_bytes, settings.max_bulk_body_bytes),
@@ -58,8 +72,6 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
     part = create_runtime(settings, background=background)
     attach(app, part)
     watch(part.database, find_actor)
-    if background:
-        common_clock.follow(part.database)
     error_handlers.register(app)
     logs.register(app)
     metrics.register(app, part)
@@ -72,17 +84,10 @@ def create_app(settings: Settings | None = None, *, background: bool = True) -> 
     smorest.register_blueprint(gateway_views.blp)
     pages.register(app, smorest)
     cli.register(app)
+    require_policies(app)
     jobs = app.extensions["jobs"] = Jobs(part, background=background)
     app.before_request(jobs.start)
     return app
-
-
-class _Application(Flask):
-    """Flask without coroutines."""
-
-    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """The function itself: no view or hook is a coroutine, and Flask asks for each at every request."""
-        return func
 
 
 class _OrjsonProvider(JSONProvider):

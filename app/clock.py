@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
-
-_correction = timedelta(0)
+from datetime import UTC, date, datetime
 
 
 def now() -> datetime:
-    """The current time, aware UTC: that of all machines of the installation."""
-    return datetime.now(UTC) + _correction
-
-
-def machine_time() -> datetime:
-    """What this machine's clock says, aware UTC, be it right or wrong."""
+    """The current time, aware UTC. Machines of an installation keep their clocks alike by NTP."""
     return datetime.now(UTC)
-
-
-def correct(by: timedelta) -> None:
-    """Have :func:`now` differ from this machine's clock from now on."""
-    global _correction
-    _correction = by
 
 
 def today() -> date:

@@ -53,7 +53,9 @@ class Settings:
     limits_url: str = _setting(
         "", "Counter store: sqlite:///file, redis://…, or memory:// (one process only). Empty: DATA_DIR/counters.db."
     )
-    limits_timeout_seconds: float = _setting(1.0, "Seconds a request waits for the counter store.")
+    limits_timeout_seconds: float = _setting(
+        1.0, "Seconds a request waits for Redis. A counter file that is busy is waited for up to 20 seconds."
+    )
     public_url: str = _setting("", "Base URL of this service as users see it. Empty: taken from each request.")
     trusted_proxies: int = _setting(0, "Number of proxies in front that set X-Forwarded-For and X-Forwarded-Proto.")
     plans_file: str = _setting("", "TOML file that replaces the default plans.")
@@ -74,12 +76,12 @@ class Settings:
     crawl_runs: int = _setting(
         4,
         "Sources that this machine crawls at the same time, in a process of low priority that the service starts. "
-        "0: only `flask worker` crawls.",
+        "0: only `site-search worker` crawls.",
     )
     docs_search_key: str = _setting(
         "",
         "Public key of a site that holds this documentation; /docs then has a search box. "
-        "Empty: the key in DATA_DIR/docs_search_key, which `flask demo` writes.",
+        "Empty: the key in DATA_DIR/docs_search_key, which `site-search demo` writes.",
     )
     smtp_url: str = _setting(
         "",
@@ -112,12 +114,12 @@ SETTINGS: dict[str, Any] = {f.name.upper(): f for f in fields(Settings)}
 """Environment variable to its field: default, type and help."""
 
 SERVER_SETTINGS = {
-    "HOST": ("127.0.0.1", "Address that `make demo`, `make run`, and gunicorn listen on."),
-    "PORT": ("8000", "Port that they listen on."),
+    "HOST": ("127.0.0.1", "Address that the service listens on."),
+    "PORT": ("8000", "Port that it listens on."),
     "WEB_CONCURRENCY": ("one per core", "Number of gunicorn worker processes."),
     "WEB_THREADS": ("8", "Threads per worker process."),
 }
-"""Settings that gunicorn.conf.py and the Makefile read."""
+"""Settings that app/server/ reads."""
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:

@@ -6,7 +6,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parent.parent
+_PACKAGED = Path(__file__).with_name("_documentation")
+"""Where setup.py puts the files in a wheel."""
+
+FOLDER = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).resolve().parent.parent
+"""The folder of README.md and docs/: in a checkout, the project's."""
 
 REFERENCE = "reference"
 """The page that is made of the OpenAPI document, not of a file; it has pages of its own below it."""
@@ -62,13 +66,13 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
 def documentation_files() -> dict[str, Path]:
     """Name of a page below ``/docs`` to its Markdown file, in reading order. Missing ones are left out."""
     names = [name for group in GROUPS.values() for name in group if name != REFERENCE]
-    files = {name: PROJECT / ("README.md" if name == README else f"docs/{name}.md") for name in names}
+    files = {name: FOLDER / ("README.md" if name == README else f"docs/{name}.md") for name in names}
     return {name: file for name, file in files.items() if file.exists()}
 
 
 def documentation_image(name: str) -> Path | None:
     """The file of a picture that a page shows, ``None`` if there is none of this name."""
-    images = {file.name: file for file in (PROJECT / "docs" / "images").glob("*.png")}
+    images = {file.name: file for file in (FOLDER / "docs" / "images").glob("*.png")}
     return images.get(name)
 
 

@@ -11,26 +11,27 @@ from functools import partial
 
 from sqlalchemy import select
 
-from app.backoff import Backoff
 from app.clock import now
 from app.counters.base import CountersUnavailable
+from app.crawl.run.worker_process import WorkerProcess
+from app.crawl.sources.runs import count_waiting
+from app.crawl.sources.schedule import count_due, queue_due
 from app.memory import refund
 from app.models import Site
 from app.runtime import Runtime
 from app.services import outbox
 from app.services.access import sessions
-from app.services.accounts import password_resets
+from app.services.access.quota import daily_requests_window
+from app.services.accounts import email_changes, password_resets
 from app.services.accounts.invitations import delete_expired_invitations
 from app.services.audit_log.entries import delete_old_entries
-from app.services.crawling.worker_process import WorkerProcess
 from app.services.daily_usage import delete_old_copies
-from app.services.indexing.indexer import lagging_sites
+from app.services.indexing.lagging import lagging_sites
+from app.services.indexing.rebuilder import RebuildUnderWay
 from app.services.mail.digests import Digests
 from app.services.mail.quota_warnings import warn_owners
-from app.services.sources.runs import count_waiting
-from app.services.sources.schedule import count_due, queue_due
+from app.storage.backoff import Backoff, Pauses
 from app.storage.database import is_unavailable
-from app.web.quota import daily_requests_window
 from backends.errors import BackendError
 
 SITES_AT_ONCE = 100
@@ -38,8 +39,8 @@ SITES_AT_ONCE = 100
 
 log = logging.getLogger(__name__)
 
-FIRST_RESTORE_PAUSE_SECONDS, LONGEST_RESTORE_PAUSE_SECONDS = 1.0, 300.0
-"""How long after a try missing indexes are looked for again: twice as long each time."""
+RESTORE_PAUSES = Pauses(1.0, 300.0)
+"""After a try, until missing indexes are looked for again."""
 
 
 @dataclass
@@ -75,6 +76,7 @@ class Jobs:
             Job("keys-last-used", 30.0, part.keys_last_used.flush),
             Job("key-exposures", 30.0, part.key_exposures.flush),
             Job("engine-maintenance", 10.0, part.engines.run_maintenance),
+            Job("late-charges", 2.0, part.late_charges.settle, apart=True),
             Job("usage-copies", 30.0, part.usage_copies.flush),
             Job("credential-versions", 60.0, self._heal_versions),
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
@@ -108,7 +110,7 @@ class Jobs:
                 thread = threading.Thread(target=self._loop, args=(jobs,), name=name, daemon=True)
                 self._threads.append(thread)
                 thread.start()
-            restorer = threading.Thread(target=self._restore_indexes, name="missing-indexes", daemon=True)
+            restorer = threading.Thread(target=self._keep_restoring, name="missing-indexes", daemon=True)
             self._threads.append(restorer)
             restorer.start()
             self._part.events.start()
@@ -121,6 +123,8 @@ class Jobs:
         self._worker.stop()
         self._attempt(Job("keys-last-used", 0, self._part.keys_last_used.flush))
         self._attempt(Job("key-exposures", 0, self._part.key_exposures.flush))
+        self._attempt(Job("late-charges", 0, self._part.late_charges.settle))
+        self._part.late_charges.close()
         self._attempt(Job("usage-copies", 0, self._part.usage_copies.finish))
         self._part.events.stop()
 
@@ -129,30 +133,45 @@ class Jobs:
         for job in self.jobs:
             job.run()
 
-    def _restore_indexes(self) -> None:
-        """Build what is missing after a start with other folders or hosts, until nothing is; one process at a time."""
+    def restore_indexes(self) -> int | None:
+        """Build the indexes that are missing, and anew those that an earlier release made.
+
+        One process at a time does it, as after a start with other folders, hosts or packages. Sites without an index
+        come before those that have an old one.
+
+        Returns:
+            How many there were; ``None`` if another process is at it.
+        """
         part = self._part
-        missing: list[int] | None = None
+        with part.locks.try_hold("missing-indexes") as held:
+            if not held:
+                return None
+            missing, outdated = part.indexer.missing_indexes(), part.indexer.outdated_indexes()
+            if missing or outdated:
+                log.info("%d indexes are missing and %d outdated: they are built", len(missing), len(outdated))
+            builds: list[tuple[Callable[[int], object], list[int]]] = [
+                (part.indexer.restore, missing), (part.rebuilder.rebuild, outdated),
+            ]  # fmt: skip
+            for build, sites in builds:
+                for site_id in sites:
+                    if not self._stopping.is_set():
+                        self._attempt(Job(f"missing-index {site_id}", 0, partial(build, site_id)))
+            return len(missing) + len(outdated)
+
+    def _keep_restoring(self) -> None:
+        """Do so until there is nothing left."""
+        left: int | None = None
 
         def restore() -> None:
-            nonlocal missing
-            with part.locks.try_hold("missing-indexes") as held:
-                if not held:
-                    return
-                missing = part.indexer.missing_indexes()
-                if missing:
-                    log.info("%d indexes are missing and are built from the stored documents", len(missing))
-                for site_id in missing:
-                    if self._stopping.is_set():
-                        return
-                    self._attempt(Job(f"missing-index {site_id}", 0, partial(part.indexer.restore, site_id)))
+            nonlocal left
+            left = self.restore_indexes()
 
-        pause = FIRST_RESTORE_PAUSE_SECONDS
-        while missing != [] and not self._stopping.is_set():
+        tries = 0
+        while left != 0 and not self._stopping.is_set():
             self._attempt(Job("missing-indexes", 0, restore))
-            if missing != []:
-                self._stopping.wait(pause)
-                pause = min(2 * pause, LONGEST_RESTORE_PAUSE_SECONDS)
+            if left != 0:
+                tries += 1
+                self._stopping.wait(RESTORE_PAUSES.after(tries))
 
     def _loop(self, jobs: Sequence[Job]) -> None:
         while not self._stopping.wait(0.5):
@@ -166,7 +185,7 @@ class Jobs:
         try:
             job.run()
         except Exception as error:
-            if is_unavailable(error) or isinstance(error, CountersUnavailable | BackendError):
+            if is_unavailable(error) or isinstance(error, CountersUnavailable | BackendError | RebuildUnderWay):
                 log.warning("job %s waits: %s", job.name, error)
             else:
                 log.exception("job %s failed", job.name)
@@ -264,4 +283,5 @@ class Jobs:
             delete_expired_invitations(session)
             delete_old_entries(session)
             password_resets.delete_expired_resets(session)
+            email_changes.delete_expired_changes(session)
             delete_old_copies(session)

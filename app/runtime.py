@@ -13,27 +13,29 @@ from app.config import ConfigurationError, Settings
 from app.counters.base import CounterStore, CountersUnavailable
 from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
-from app.crawler.values import user_agent
+from app.crawl.fetch.values import user_agent
+from app.crawl.run.preview import Previewer
+from app.crawl.run.turns import SharedTurns
+from app.crawl.sources.removal import SourceRemoval
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
 from app.services.access.key_exposures import KeyExposures
 from app.services.access.key_last_used import KeysLastUsed
-from app.services.accounts import password_resets
+from app.services.accounts import email_changes, password_resets
 from app.services.analytics.events import EventRecorder
+from app.services.analytics.visitors import VisitorKeys
 from app.services.analytics.waiting_events import WaitingEvents
-from app.services.crawling.preview import Previewer
-from app.services.crawling.turns import SharedTurns
-from app.services.daily_usage import UsageCopies
+from app.services.daily_usage import CopiedUsage, UsageCopies
 from app.services.engines import Engines
 from app.services.health.health import HealthMonitor
 from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
+from app.services.late_charges import LateCharges
 from app.services.mail.delivery import Mailer
 from app.services.search.search import Searcher
 from app.services.search.suggestions import Suggester
-from app.services.sources.removal import SourceRemoval
 from app.services.syncs import Syncs
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks
@@ -65,8 +67,10 @@ class Runtime:
     keys_last_used: KeysLastUsed
     key_exposures: KeyExposures
     usage_copies: UsageCopies
+    late_charges: LateCharges
     health: HealthMonitor
     waiting_events: WaitingEvents
+    visitor_keys: VisitorKeys
     mailer: Mailer
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
@@ -99,6 +103,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         engines = Engines(current, upcoming)
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
+    counters.floors.read = CopiedUsage(database).read
     locks = create_locks(database, settings.data_path)
     indexer = Indexer(database, locks, counters, engines)
     plans = PlanTable(settings.plans_file or SHIPPED_PLANS)
@@ -111,6 +116,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         retention_days=settings.event_retention_days,
         background=background,
     )
+    usage_copies = UsageCopies(database, counters)
     searcher = Searcher(engines, indexer, events, settings.max_answer_bytes)
     writer = DocumentWriter(database, counters, indexer, settings.max_site_fields)
     return Runtime(
@@ -133,9 +139,11 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         rebuilder=Rebuilder(database, locks, engines, indexer),
         keys_last_used=KeysLastUsed(database),
         key_exposures=KeyExposures(database),
-        usage_copies=UsageCopies(database, counters),
+        usage_copies=usage_copies,
+        late_charges=LateCharges(settings.data_path / "charges", counters, usage_copies),
         health=HealthMonitor(settings.data_path, database, counters, engines, indexer),
         waiting_events=WaitingEvents(journals, database),
+        visitor_keys=VisitorKeys(database, settings.secret_key),
         mailer=_create_mailer(settings, database),
         task_handlers=SourceRemoval(database, writer).handlers,
     )
@@ -143,7 +151,9 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
 
 def _create_mailer(settings: Settings, database: Database) -> Mailer:
     reset = password_resets.ResetWriter(database, settings.public_url, settings.secret_key)
-    return Mailer(database, settings.smtp_url, settings.mail_from, {password_resets.KIND: reset.write})
+    notice = email_changes.NoticeWriter(database, settings.public_url, settings.secret_key)
+    writers = {password_resets.KIND: reset.write, email_changes.KIND: notice.write}
+    return Mailer(database, settings.smtp_url, settings.mail_from, writers)
 
 
 def attach(app: Flask, part: Runtime) -> None:

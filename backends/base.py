@@ -20,18 +20,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
 from backends.filters import And, Filter, Not, OneOf
+from backends.sections import Section, SectionHit, split_sections
 from backends.text import normal_form
-
-STANDARD_FIELDS = ("id", "title", "content", "url", "excerpt", "author", "date")
-"""Fields every index knows, whatever its documents hold."""
-
-REQUIRED_HIT_FIELDS = ("id", "title", "url", "excerpt", "content")
-"""Fields every hit has, as strings, ``""`` when the document lacks them."""
 
 MATCH_ALL = "*"
 """The query text that matches every document, by date, newest first, then those without, by last change."""
@@ -73,13 +68,21 @@ class Document:
 
     Attributes:
         id: Identifier as sent, 1 to 512 characters, any characters but NUL.
-        fields: The document as sent, ``id`` included, without fields that were ``null``.
+        fields: The document as sent, ``id`` included, without fields that were ``null``, and without its sections.
         changed_at: When it was last written, in microseconds since the Unix epoch; grows with every write of a site.
+        sections: Places in its content, in order.
     """
 
     id: str
     fields: Mapping[str, Any]
     changed_at: int
+    sections: tuple[Section, ...] = ()
+
+    @classmethod
+    def of(cls, id: str, stored: Mapping[str, Any], changed_at: int) -> Self:
+        """A document as the service stores it."""
+        fields, sections = split_sections(stored)
+        return cls(id, fields, changed_at, sections)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ class Highlight:
         crop_fields: Field to length in words; such a field is cut around its first good match. Others stay whole.
         crop_marker: Put where text was cut away.
         shown: The fields that ``Hit.formatted`` has, as far as the document has them; ``None`` for all.
+        sentences: Whether a field that is cut is cut to whole sentences or lines where they are short enough.
     """
 
     pre_tag: str = "<em>"
@@ -110,6 +114,7 @@ class Highlight:
     crop_fields: Mapping[str, int] = field(default_factory=lambda: {"content": 30})
     crop_marker: str = "…"
     shown: Set[str] | None = None
+    sentences: bool = False
 
     def chosen(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """The fields of a document that are shown."""
@@ -158,6 +163,7 @@ class SearchQuery:
         settings: The site's search settings.
         fields: The text fields searched; ``()`` for title, excerpt and content.
         all_words: Whether documents must have every word (else all words first, then fewer).
+        sections: How many sections a hit has at most, 0 to 5.
     """
 
     text: str
@@ -173,6 +179,7 @@ class SearchQuery:
     settings: SearchSettings = field(default_factory=SearchSettings)
     fields: tuple[str, ...] = ()
     all_words: bool = False
+    sections: int = 0
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -207,13 +214,15 @@ class Hit:
     Attributes:
         id: The document's identifier as sent.
         json: The document as a JSON object (UTF-8): all its fields, and ``""`` for the missing ones
-            of :data:`REQUIRED_HIT_FIELDS`. Bytes, so that an answer need not decode and encode them.
+            of those that every hit has. Bytes, so that an answer need not decode and encode them.
         formatted: The same fields with matches marked, if asked for.
+        sections: Those that show the query, the best first; ``None`` if none were asked for.
     """
 
     id: str
     json: bytes
     formatted: Mapping[str, Any] | None = None
+    sections: Sequence[SectionHit] | None = None
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -331,6 +340,14 @@ class SearchBackend(ABC):
     def list_indexes(self) -> list[str]:
         """Names of all indexes, in no order."""
 
+    def outdated_indexes(self) -> list[str]:
+        """Names of indexes that the service should build anew, in no order.
+
+        An earlier release made them, or they cannot be read any more. The former are searched and written to until
+        then; they only lack what came with this release.
+        """
+        return []
+
     @abstractmethod
     def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
         """Add documents, replacing whole documents with the same id.
@@ -368,7 +385,9 @@ class SearchBackend(ABC):
         """
 
     @abstractmethod
-    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+    def find_titles(
+        self, index: str, text: str, limit: int, *, within: SearchQuery | None = None
+    ) -> tuple[TitleMatch, ...]:
         """Documents whose title has every word of ``text``, the last one as the beginning of a word; best first.
 
         It is for suggestions, many times as cheap as a search: nothing is counted or marked, and no setting of the site
@@ -377,9 +396,12 @@ class SearchBackend(ABC):
         Args:
             text: At most 512 bytes; without a letter or digit it finds nothing.
             limit: 1 to 20; of documents with the same title one is given, so that there may be fewer.
+            within: A search whose ``filters`` and ``filter`` the documents fulfil, with the index's ``kinds``;
+                nothing else of it matters. ``None``: any documents.
 
         Raises:
             IndexNotFound: There is no such index.
+            BackendRejected: The filters cannot be run.
         """
 
     @abstractmethod

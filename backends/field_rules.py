@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from backends.base import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, FieldKind, FieldKinds, SearchQuery, SortKey
+from backends.base import FieldKind, FieldKinds, SearchQuery, SortKey
 from backends.errors import BackendRejected, RejectedPart
 from backends.filters import Filter, fields_of
+from backends.standard_fields import (
+    COUNTED_FIELDS,
+    REQUIRED_HIT_FIELDS,
+    SORTED_FIELDS,
+    STANDARD_FIELDS,
+    TEXT_FIELDS,
+    UNCOUNTED_FIELDS,
+)
 from backends.values import parse_filter_instant, parse_number
-
-TEXT_FIELDS: Final = ("title", "excerpt", "content")
-"""The fields that are searched, in order of importance."""
-
-NO_FACETS: Final = frozenset({"content", "excerpt", "title", "url"})
-"""Standard fields whose values are not counted: nearly every document has another one."""
 
 SCALAR_KINDS: Final = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})
 """Kinds that documents can be sorted by."""
@@ -38,8 +40,8 @@ def check_sort(keys: Sequence[SortKey], kinds: FieldKinds) -> None:
     """Raise :class:`BackendRejected` for a field that is unknown or has no single values."""
     for key in keys:
         name = key.field
-        if name == "content":
-            raise BackendRejected("sort", "Results cannot be sorted by 'content'.")
+        if name in STANDARD_FIELDS and name not in SORTED_FIELDS:
+            raise BackendRejected("sort", f"Results cannot be sorted by {name!r}.")
         _check_known("sort", name, kinds)
         if name not in STANDARD_FIELDS and not kinds[name] & SCALAR_KINDS:
             raise BackendRejected("sort", f"Results cannot be sorted by {name!r}: it holds lists.")
@@ -54,10 +56,10 @@ def facet_fields(wanted: Sequence[str], kinds: FieldKinds) -> list[str]:
     found: dict[str, None] = {}
     for name in wanted:
         if name == "*":
-            found |= dict.fromkeys(field for field in STANDARD_FIELDS if field not in NO_FACETS)
+            found |= dict.fromkeys(COUNTED_FIELDS)
             found |= dict.fromkeys(sorted(kinds))
             continue
-        if name in NO_FACETS:
+        if name in UNCOUNTED_FIELDS:
             raise BackendRejected("facets", f"The values of {name!r} cannot be counted.")
         _check_known("facets", name, kinds)
         found[name] = None

@@ -79,6 +79,7 @@ class Visitors:
             "clicked_searches": clicks,
             "positioned_clicks": clicks,
             "click_positions": 2 * clicks,
+            "visitors": (found + 1) // 2,
             "found_visitors": (found + 1) // 2,
             "missed_visitors": (searches - found + 1) // 2,
         }

@@ -36,6 +36,10 @@ from urllib.parse import unquote, urlsplit
 from app import create_app
 from app.commands.crawl_parts import crawl_parts
 from app.config import load_settings
+from app.crawl.run.worker import Worker
+from app.crawl.run.worker_process import NICENESS
+from app.crawl.sources import runs
+from app.crawl.sources.sources import create_source
 from app.memory import bound_arenas
 from app.models import Source, SourceRun
 from app.runtime import Runtime
@@ -43,14 +47,10 @@ from app.services import sites
 from app.services.access import keys
 from app.services.access.credentials import credential_change
 from app.services.accounts import accounts
-from app.services.crawling.worker import Worker
-from app.services.crawling.worker_process import NICENESS
-from app.services.sources import runs
-from app.services.sources.sources import create_source
 from app.storage.migrate import upgrade
+from tests.crawl.run.conftest import FreeTurns
+from tests.crawl.run.websites import respond
 from tests.server import running_server
-from tests.services.crawling.conftest import FreeTurns
-from tests.services.crawling.websites import respond
 
 TYPES = {".html": "text/html", ".htm": "text/html", ".txt": "text/plain", ".css": "text/css", ".js": "text/javascript"}
 WORDS = ("string", "table", "function", "iterator", "connection", "exception", "create index", "class method", "config")

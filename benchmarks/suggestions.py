@@ -105,7 +105,7 @@ def note_frequent(server: Server, site_id: int, texts: Sequence[str]) -> None:
     part = create_runtime(load_settings(server.environment), background=False)
     with part.database.write() as session:
         session.add_all(
-            QueryWindow(scope=site_id, query=query, found_visitors_30=3 + len(queries) - at, **counts)
+            QueryWindow(scope=site_id, query=query, visitors_30=3 + len(queries) - at, last_matched="all", **counts)
             for at, query in enumerate(queries)
         )
     part.database.dispose()

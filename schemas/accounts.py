@@ -94,6 +94,12 @@ class PasswordResetSchema(BodySchema):
     new_password = chosen_password(required=True, metadata={"title": "New password"})
 
 
+class EmailUndoSchema(BodySchema):
+    """The token of the link that undoes a changed e-mail."""
+
+    token = Text(required=True, max_length=100)
+
+
 class LoginAnswerSchema(Schema):
     """The session's user; the cookie comes beside it."""
 
@@ -103,7 +109,10 @@ class LoginAnswerSchema(Schema):
 
 
 class ProfileUpdateSchema(UpdateSchema):
-    """Changes of the profile; omitted fields stay. A new password needs the current one."""
+    """Changes of the profile; omitted fields stay.
+
+    With a session, a new e-mail or password needs the current password. A key cannot change the password.
+    """
 
     name = Text(trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
     email = Email(metadata={"title": "E-mail"})
@@ -117,10 +126,9 @@ class ProfileUpdateSchema(UpdateSchema):
     )
 
     @validates_schema(skip_on_field_errors=True)
-    def _passwords_come_together(self, data: dict[str, Any], **kwargs: Any) -> None:
-        for given, missing in (("new_password", "current_password"), ("current_password", "new_password")):
-            if given in data and missing not in data:
-                raise ValidationError({missing: [Problem(f"is required with {given}", "required")]})
+    def _a_password_is_given_for_something(self, data: dict[str, Any], **kwargs: Any) -> None:
+        if "current_password" in data and not data.keys() & {"new_password", "email"}:
+            raise ValidationError({"new_password": [Problem("is required with current_password", "required")]})
 
 
 class UserAnswerSchema(Schema):

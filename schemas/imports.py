@@ -15,10 +15,12 @@ FORMATS = {
     "meilisearch": "Meilisearch",
     "typesense": "Typesense",
     "appsearch": "Elastic App Search",
+    "file": "One page: PDF, Word, PowerPoint, Excel, OpenDocument, EPUB, HTML, Markdown, text",
 }
 """Name of a format to what people call it."""
 
 MAX_MAP_LENGTH = 10_000
+MAX_URL_LENGTH = 2_048
 
 
 class ImportQuerySchema(QuerySchema):
@@ -37,18 +39,34 @@ class ImportQuerySchema(QuerySchema):
         },
     )
 
+    url = Text(
+        load_default="",
+        max_length=MAX_URL_LENGTH,
+        metadata={
+            "description": "With `format=file`, which requires it: the address of the page that the file is, or its "
+            "path on the site. Other formats ignore it.",
+            "example": "/files/prices.pdf",
+        },
+    )
+
 
 class ImportFormSchema(BodySchema):
     """The same, as a form says it beside the file."""
 
     format = Text(required=True, choices=tuple(FORMATS), metadata={"title": "Format"})
     map = Text(load_default="", max_length=MAX_MAP_LENGTH, metadata={"title": "Columns"})
+    url = Text(load_default="", max_length=MAX_URL_LENGTH, metadata={"title": "Address"})
 
 
 class LineProblemSchema(Schema):
     """Why a line was left out."""
 
     line = fields.Integer(required=True, metadata={"description": "Where the document begins in the file, from 1."})
+    record = fields.Integer(
+        metadata={
+            "description": "The document's number in the file, from 1, where a line may hold several, as in an array."
+        }
+    )
     field = fields.String(
         required=True, allow_none=True, metadata={"description": "The invalid field; `null` for the line as a whole."}
     )

@@ -7,6 +7,7 @@ from typing import Any
 from marshmallow import ValidationError
 
 from backends.text import normal_form
+from schemas.analytics import PERIODS
 from schemas.base import BodySchema
 from schemas.fields import Text
 from schemas.search import QueryText
@@ -42,6 +43,14 @@ class SynonymRemedySchema(BodySchema):
     q = NormalQuery(required=True)
     word = Text(required=True, trim=True, min_length=1, max_length=MAX_WORD_LENGTH)
     synonyms = Words(required=True)
+
+
+class HideSuggestionSchema(BodySchema):
+    """A query that is never suggested, and the page of analytics that it is on."""
+
+    q = NormalQuery(required=True)
+    period = Text(load_default="30d", choices=tuple(PERIODS))
+    list = Text(load_default="", max_length=50)
 
 
 class PinRemedySchema(BodySchema):

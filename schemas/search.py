@@ -15,6 +15,7 @@ MAX_QUERY_BYTES = 512
 MAX_SESSION_LENGTH = 64
 MAX_FILTER_LENGTH = 2000
 MAX_NAMES_LENGTH = 2000
+MAX_SECTIONS_OF_HIT = 5
 MAX_INT64 = 9223372036854775807
 
 
@@ -87,6 +88,11 @@ class SearchQuerySchema(QuerySchema):
         },
     )
     highlight = QueryFlag(load_default=False, metadata={"description": "Whether hits include `_formatted`."})
+    sections = QueryWholeNumber(
+        high=MAX_SECTIONS_OF_HIT,
+        load_default=0,
+        metadata={"description": "How many sections a hit has at most: the places on its page that show the query."},
+    )
     session_id = Text(
         load_default=None,
         max_length=MAX_SESSION_LENGTH,
@@ -118,6 +124,7 @@ class SearchBodySchema(BodySchema):
         allow_none=True,
     )
     highlight = Flag(load_default=False)
+    sections = WholeNumber(high=MAX_SECTIONS_OF_HIT, load_default=0)
     session_id = Text(load_default=None, max_length=MAX_SESSION_LENGTH, allow_none=True)
 
     @pre_load
@@ -125,6 +132,29 @@ class SearchBodySchema(BodySchema):
         if isinstance(data, dict):
             return {name: value for name, value in data.items() if value is not None or name == "q"}
         return data
+
+
+class FormattedSectionSchema(Schema):
+    """Title and text of a section, with matches in `<em>`, everything else HTML-escaped."""
+
+    title = fields.String(required=True)
+    content = fields.String(required=True)
+
+
+class SectionHitSchema(Schema):
+    """A place on a page that shows the query."""
+
+    anchor = fields.String(required=True, metadata={"description": "What follows `#` in its address."})
+    title = fields.String(required=True)
+    path = fields.List(
+        fields.String(),
+        required=True,
+        metadata={"description": "Titles of the sections that it is in, the outermost first."},
+    )
+    url = fields.String(required=True, metadata={"description": "The page's address with the anchor."})
+    formatted = fields.Nested(
+        FormattedSectionSchema, data_key="_formatted", metadata={"description": "With `highlight` only."}
+    )
 
 
 class HitSchema(Schema):
@@ -143,6 +173,10 @@ class HitSchema(Schema):
     content = fields.String()
     author = fields.String()
     date = fields.String()
+    sections = fields.List(
+        fields.Nested(SectionHitSchema),
+        metadata={"description": "With `sections` only: the best first; none where the page's beginning is best."},
+    )
     formatted = fields.Dict(
         data_key="_formatted",
         metadata={"description": "The same fields with matches in `<em>`, everything else HTML-escaped."},

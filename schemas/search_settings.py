@@ -6,8 +6,8 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from backends.field_rules import TEXT_FIELDS
 from backends.languages import LANGUAGES
+from backends.standard_fields import TEXT_FIELDS
 from backends.text import normal_form
 from schemas.base import BodySchema
 from schemas.documents import WarningSchema
@@ -21,6 +21,7 @@ MAX_STOP_WORDS = 1000
 MAX_WORD_LENGTH = 100
 MAX_PINNED_QUERIES = 500
 MAX_PINNED_IDS = 50
+MAX_HIDDEN_SUGGESTIONS = 500
 MAX_WEIGHT = 10.0
 MAX_PREVIEWED_QUERIES = 50
 WEIGHTED_FIELDS = TEXT_FIELDS
@@ -76,7 +77,7 @@ def _word() -> Text:
     return Text(min_length=1, max_length=MAX_WORD_LENGTH, trim=True)
 
 
-class PinnedQuery(Text):
+class NormalText(Text):
     """A query, kept in its normal form."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
@@ -89,7 +90,7 @@ class PinnedQuery(Text):
 class PinnedSchema(BodySchema):
     """Documents that come first for a query."""
 
-    query = PinnedQuery(required=True, max_bytes=MAX_QUERY_BYTES)
+    query = NormalText(required=True, max_bytes=MAX_QUERY_BYTES)
     ids = ItemList(Text(min_length=1, max_length=512), low=1, high=MAX_PINNED_IDS, required=True)
 
 
@@ -143,6 +144,15 @@ class SearchSettingsSchema(BodySchema):
         WeightsSchema,
         load_default=dict,
         metadata={"title": "Field weights"},
+    )
+    suggestions_hidden = ItemList(
+        NormalText(max_bytes=MAX_QUERY_BYTES),
+        high=MAX_HIDDEN_SUGGESTIONS,
+        load_default=list,
+        metadata={
+            "title": "Hidden suggestions",
+            "description": "Texts that are never suggested; `*` stands for any text. Kept in normal form.",
+        },
     )
 
 
@@ -206,7 +216,8 @@ class SettingsPreviewAnswerSchema(Schema):
     warnings = fields.List(
         fields.Nested(WarningSchema),
         metadata={
-            "description": "Pinned and hidden ids that no document has (`unknown_document`), and queries whose order "
-            "after saving may differ from the preview (`preview_incomplete`)."
+            "description": "Pinned and hidden ids that no document has (`unknown_document`), and queries whose "
+            "preview is without changed synonyms, which the search engine applies when they are saved "
+            "(`preview_incomplete`)."
         },
     )

@@ -8,9 +8,18 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, post_load
 
 from schemas.base import BodySchema, QuerySchema, UpdateSchema
-from schemas.fields import Instant, QueryFlag, RowNumber, Text, WholeNumber
+from schemas.fields import Flag, Instant, QueryFlag, RowNumber, Text, WholeNumber
 from schemas.search_settings import ItemList
 from schemas.sites import SiteUrl
+from schemas.validation.field_rules import (
+    MAX_RULES,
+    MAX_SET_FIELDS,
+    MAX_SET_LENGTH,
+    name_problem,
+    path_problem,
+    rule_problems,
+    set_problems,
+)
 from schemas.validation.problems import Problem, shown_name
 
 KINDS = ("website", "sitemap", "feed", "wordpress")
@@ -22,6 +31,7 @@ SELECTORS = ("content", "title", "remove")
 MAX_GLOBS = 50
 MAX_GLOB_LENGTH = 500
 MAX_SELECTOR_LENGTH = 500
+MAX_PLACE_LENGTH = 200
 MAX_HEADERS = 5
 MAX_HEADER_VALUE_LENGTH = 2_000
 MAX_RUN_URLS = 100
@@ -57,8 +67,8 @@ _OUR_HEADERS = frozenset(
 class Glob(Text):
     """A pattern of paths, in which ``*`` stands for any characters."""
 
-    def __init__(self) -> None:
-        super().__init__(min_length=1, max_length=MAX_GLOB_LENGTH, trim=True)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(min_length=1, max_length=MAX_GLOB_LENGTH, trim=True, **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         glob = super()._deserialize(value, attr, data, **kwargs)
@@ -125,6 +135,114 @@ class SelectorsSchema(BodySchema):
         return {name: selector for name, selector in data.items() if selector}
 
 
+class FieldName(Text):
+    """The name of a further field."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        name = super()._deserialize(value, attr, data, **kwargs)
+        problem = name_problem(name)
+        if problem is not None:
+            raise ValidationError([problem])
+        return name
+
+
+class PathPattern(Glob):
+    """A pattern of paths, in which ``{name}`` stands for one segment."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        path = super()._deserialize(value, attr, data, **kwargs)
+        problem = path_problem(path)
+        if problem is not None:
+            raise ValidationError([problem])
+        return path
+
+
+class SetFields(fields.Field[dict[str, str]]):
+    """Further fields and their values, in which ``{name}`` stands for what the path has there."""
+
+    default_error_messages = Text.default_error_messages
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, str]:
+        if not isinstance(value, dict):
+            raise ValidationError([Problem("must be a JSON object", "type")])
+        if not 1 <= len(value) <= MAX_SET_FIELDS:
+            code = "too_long" if value else "too_short"
+            raise ValidationError([Problem(f"must have 1 to {MAX_SET_FIELDS} fields", code)])
+        problems = set_problems(value)
+        if problems:
+            raise ValidationError(problems)
+        return {name: text.strip() for name, text in value.items()}
+
+
+_SET = {
+    "type": "object",
+    "additionalProperties": {"type": "string", "maxLength": MAX_SET_LENGTH},
+    "description": "Fields and their values; `{version}` is what the path has in its place.",
+}
+
+
+class FieldRuleSchema(BodySchema):
+    """A rule for further fields: by a page's address (`path`, `set`), or by what is on it.
+
+    The latter has `name` and one of `selector`, `json_ld`, and `meta`.
+    """
+
+    path = PathPattern(
+        metadata={
+            "description": "Pattern of path and query; `*` stands for any characters, `{version}` for one segment."
+        }
+    )
+    set_ = SetFields(data_key="set", attribute="set", metadata=dict(_SET))
+    name = FieldName(metadata={"description": "The field that gets the value."})
+    selector = Text(
+        trim=True,
+        min_length=1,
+        max_length=MAX_SELECTOR_LENGTH,
+        metadata={"description": "CSS: elements with the value."},
+    )
+    json_ld = Text(
+        trim=True,
+        min_length=1,
+        max_length=MAX_PLACE_LENGTH,
+        metadata={"description": "Names by points, such as `offers.price`: where in the page's JSON-LD the value is."},
+    )
+    meta = Text(
+        trim=True, min_length=1, max_length=MAX_PLACE_LENGTH, metadata={"description": "The name of a `meta` element."}
+    )
+    attribute = Text(
+        trim=True,
+        min_length=1,
+        max_length=MAX_PLACE_LENGTH,
+        metadata={"description": "Attribute with the value. Default: the text of the element."},
+    )
+    all_ = Flag(
+        data_key="all",
+        attribute="all",
+        metadata={"description": "Whether the field is the list of all values. Default: the first one."},
+    )
+
+    @post_load
+    def _check_form(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        problems = rule_problems(data)
+        if problems:
+            raise ValidationError(problems)
+        return data
+
+
+def _rules(**kwargs: Any) -> ItemList:
+    return ItemList(
+        fields.Nested(FieldRuleSchema),
+        high=MAX_RULES,
+        data_key="fields",
+        attribute="fields",
+        metadata={
+            "title": "Fields",
+            "description": "Rules for further fields of the pages; the first one that gives a field a value counts.",
+        },
+        **kwargs,
+    )
+
+
 def _globs(**kwargs: Any) -> ItemList:
     return ItemList(Glob(), high=MAX_GLOBS, **kwargs)
 
@@ -161,6 +279,7 @@ class SourceCreateSchema(BodySchema):
     include = _globs(load_default=list, metadata=dict(_INCLUDE))
     exclude_ = _globs(load_default=list, metadata=dict(_EXCLUDE), data_key="exclude", attribute="exclude")
     selectors = fields.Nested(SelectorsSchema, load_default=dict, metadata={"title": "CSS selectors"})
+    fields_ = _rules(load_default=list)
     max_pages = WholeNumber(low=1, allow_none=True, load_default=None, metadata=dict(_MAX_PAGES))
     max_depth = WholeNumber(allow_none=True, load_default=None, metadata=dict(_MAX_DEPTH))
     headers = Headers(load_default=dict, metadata=dict(_HEADERS))
@@ -175,6 +294,7 @@ class SourceUpdateSchema(UpdateSchema):
     include = _globs(metadata=dict(_INCLUDE))
     exclude_ = _globs(metadata=dict(_EXCLUDE), data_key="exclude", attribute="exclude")
     selectors = fields.Nested(SelectorsSchema, metadata={"title": "CSS selectors"})
+    fields_ = _rules()
     max_pages = WholeNumber(low=1, allow_none=True, metadata=dict(_MAX_PAGES))
     max_depth = WholeNumber(allow_none=True, metadata=dict(_MAX_DEPTH))
     headers = Headers(metadata=dict(_HEADERS))
@@ -191,7 +311,13 @@ class SourceDeleteQuerySchema(QuerySchema):
 class RunErrorSchema(Schema):
     """Why a run failed."""
 
-    code = fields.String(required=True)
+    code = fields.String(
+        required=True,
+        metadata={
+            "description": "A reason such as `timeout`, an error code such as `sync_removes_too_much`, or "
+            "`incomplete`: many pages could not be read for now."
+        },
+    )
     message = fields.String(required=True)
 
 
@@ -222,6 +348,7 @@ class SourceSchema(Schema):
     include = fields.List(fields.String(), required=True)
     exclude_ = fields.List(fields.String(), required=True, data_key="exclude", attribute="exclude")
     selectors = fields.Nested(SelectorsSchema, required=True)
+    fields_ = fields.List(fields.Nested(FieldRuleSchema), required=True, data_key="fields", attribute="fields")
     max_pages = fields.Integer(required=True, allow_none=True)
     max_depth = fields.Integer(required=True, allow_none=True)
     status = fields.String(required=True, metadata={"enum": list(SOURCE_STATUSES)})
@@ -307,6 +434,7 @@ class PreviewSchema(BodySchema):
 
     url = SiteUrl(required=True, metadata={"title": "Address"})
     selectors = fields.Nested(SelectorsSchema, load_default=dict, metadata={"title": "CSS selectors"})
+    fields_ = _rules(load_default=None)
     headers = Headers(load_default=dict, metadata=dict(_HEADERS))
 
 

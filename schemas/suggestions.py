@@ -6,7 +6,7 @@ from marshmallow import Schema, fields
 
 from schemas.base import QuerySchema
 from schemas.fields import QueryWholeNumber, Text
-from schemas.search import MAX_INT64, MAX_QUERY_BYTES, SearchWarningSchema
+from schemas.search import MAX_FILTER_LENGTH, MAX_INT64, MAX_QUERY_BYTES, SearchWarningSchema
 
 MAX_SUGGESTIONS = 20
 DEFAULT_SUGGESTIONS = 8
@@ -20,6 +20,13 @@ class SuggestQuerySchema(QuerySchema):
     q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": TYPED})
     limit = QueryWholeNumber(
         low=1, high=MAX_SUGGESTIONS, load_default=DEFAULT_SUGGESTIONS, metadata={"description": WANTED}
+    )
+    filters = Text(
+        load_default="",
+        max_length=MAX_FILTER_LENGTH,
+        metadata={
+            "description": "Filter expression in the engine's syntax that documents with suggested titles must match."
+        },
     )
     site_id = QueryWholeNumber(
         low=-MAX_INT64 - 1,
@@ -38,7 +45,7 @@ class SuggestionSchema(Schema):
 
 
 class SuggestionsSchema(Schema):
-    """Queries that at least three visitors' sessions made with results in 30 days, then titles of documents."""
+    """Queries that at least three visitors made in 30 days and that find every word, then titles of documents."""
 
     suggestions = fields.List(fields.Nested(SuggestionSchema), required=True)
 

@@ -38,6 +38,18 @@ class SearchLogSchema(LenientBodySchema):
     timestamp = Instant(load_default=None, allow_none=True, date_alone=False)
 
 
+class SearchLogAnswerSchema(Schema):
+    """The search was taken."""
+
+    success = fields.Boolean(required=True)
+    counted = fields.Boolean(
+        metadata={
+            "description": "Present and false if the search is not in analytics, since more than 30 a minute were "
+            "logged with public keys from this address."
+        }
+    )
+
+
 class UsageLimitsSchema(Schema):
     """Limits of the plan."""
 

@@ -17,9 +17,9 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 from werkzeug.test import TestResponse
 
+from app.apidoc.openapi import document
 from app.errors import STATUS, ErrorCode
 from app.web.gateway_errors import is_gateway_path
-from app.web.openapi import document
 from schemas.validation.problems import MAX_PROBLEMS
 
 Document = dict[str, Any]

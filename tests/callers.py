@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Flask
 from flask.testing import FlaskClient
@@ -155,8 +156,7 @@ def add_member(tenant: Tenant, email: str, role: str) -> Browser:
 def accept_invitation(app: Flask, url: str, name: str = "Somebody else") -> Browser:
     """Follow an invitation's link and become a member; gives the browser."""
     client = app.test_client()
-    path = url.removeprefix("http://localhost")
-    response = client.post(path, json={"name": name, "password": PASSWORD})
+    response = client.post(urlsplit(url).path, json={"name": name, "password": PASSWORD})
     assert response.status_code == 201, response.get_json()
     return Browser(client, response.get_json()["csrf_token"])
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import gc
+import os
+import random
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
@@ -18,12 +18,10 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
-from sqlalchemy import Engine, event
-from sqlalchemy.engine.default import DefaultDialect
-from sqlalchemy.util import LRUCache
-from werkzeug.routing import Rule
+from sqlalchemy import event
+from werkzeug.routing import Map, Rule, RuleFactory
 
-from app import create_app
+from app import Application, create_app
 from app.config import Settings, load_settings
 from app.services.accounts import accounts
 from app.storage.database import Database
@@ -40,15 +38,22 @@ hypothesis_settings.register_profile(
 )
 hypothesis_settings.load_profile("unhurried")
 
-# An application is thousands of objects in circles. Walking all objects for every few that are gone took a tenth of
-# the time of the tests.
-gc.set_threshold(gc.get_threshold()[0], gc.get_threshold()[1], 100)
-
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     """One process more than there are cores: some tests wait for servers, deadlines and other processes."""
     return (yield) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With TEST_ORDER, modules and the tests of each come in an order that follows from it."""
+    seed = os.environ.get("TEST_ORDER")
+    if not seed:
+        return
+    chance = random.Random(seed)
+    chance.shuffle(items)
+    places = {path: chance.random() for path in dict.fromkeys(item.path for item in items)}
+    items.sort(key=lambda item: places[item.path])
 
 
 def make_settings(folder: Path, **overrides: object) -> Settings:
@@ -69,9 +74,11 @@ def make_settings(folder: Path, **overrides: object) -> Settings:
 
 def make_app(settings: Settings) -> Flask:
     """A new installation with its tables, whose test clients check every answer (see tests/answers.py)."""
-    app = create_app(settings, background=False)
-    app.test_client_class = CheckedClient
+    app = create_app(settings, background=False, application=_Application)
     app.jinja_env.bytecode_cache = _templates
+    database: Database = app.extensions["runtime"].database
+    if database.is_sqlite:  # No power is cut here.
+        event.listen(database.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
     if settings.database_url == f"sqlite:///{settings.data_path / 'service.db'}":
         shutil.copyfile(_migrated_file(), settings.data_path / "service.db")
     shared_servers.make_empty(settings.data_path)
@@ -86,6 +93,31 @@ def make_app(settings: Settings) -> Flask:
 
 _searching: set[Path] = set()
 """Data directories of the open applications that share a search engine."""
+
+
+class _Routes(Map):
+    """The routes of all applications of this process, each compiled once: they know no application."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: set[tuple[object, ...]] = set()
+
+    def add(self, rulefactory: RuleFactory) -> None:
+        assert isinstance(rulefactory, Rule)
+        route = (rulefactory.rule, rulefactory.endpoint, frozenset(rulefactory.methods or ()))
+        if route not in self._known:
+            self._known.add(route)
+            super().add(rulefactory)
+
+
+_routes = _Routes()
+
+
+class _Application(Application):
+    """The service, with the routes it shares and clients that check every answer."""
+
+    test_client_class = CheckedClient
+    url_map_class = staticmethod(lambda **_: _routes)  # type: ignore[assignment]
 
 
 class _CompiledTemplates(BytecodeCache):
@@ -103,44 +135,6 @@ class _CompiledTemplates(BytecodeCache):
 
 
 _templates = _CompiledTemplates()
-
-
-class _CompiledRule(Rule):
-    """A route of all applications of this process, its builder of addresses compiled once: it knows no application."""
-
-    def _compile_builder(self, append_unknown: bool = True) -> Any:
-        key = (*self._trace, repr(self.defaults), append_unknown)
-        if key not in _builders:
-            _builders[key] = super()._compile_builder(append_unknown)
-        return _builders[key]
-
-
-_builders: dict[tuple[object, ...], Any] = {}
-Flask.url_rule_class = _CompiledRule
-
-
-def _hasten_databases() -> None:
-    """Let all databases of this process share their compiled SQL, and not wait for the disk: no power is cut here.
-
-    SQLAlchemy keeps what it compiled by dialect, of which every engine has one of its own; those of a kind are equal
-    here.
-    """
-    create_engine = Database._create_engine
-    compiled: LRUCache[Any, Any] = LRUCache(1000)
-
-    def create_sharing_engine(database: Database, pool_size: int) -> Engine:
-        engine = create_engine(database, pool_size)
-        engine.update_execution_options(compiled_cache=compiled)
-        if database.is_sqlite:
-            event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
-        return engine
-
-    Database._create_engine = create_sharing_engine
-    DefaultDialect.__eq__ = lambda one, other: type(one) is type(other)  # type: ignore[assignment]
-    DefaultDialect.__hash__ = lambda one: hash(type(one))
-
-
-_hasten_databases()
 
 
 @cache

@@ -6,7 +6,6 @@ import asyncio
 import email
 import email.policy
 import logging
-import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+from tests.server import free_port
 
 USER, PASSWORD = "site search", "p@ss/word"
 
@@ -139,13 +140,6 @@ def mail_server(
         yield made
     finally:
         controller.stop()
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def mail_settings(server: MailServer) -> dict[str, str]:

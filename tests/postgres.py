@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from tests.server import free_port
 
 START_SECONDS = 60.0
@@ -118,6 +119,6 @@ def _new_cluster() -> Path:
     subprocess.run(
         [_program("initdb"), "-D", str(directory / "cluster"), "-U", "tests", "--auth=scram-sha-256",
          f"--pwfile={password}", "--no-sync", "--encoding=UTF8", "--locale=C"],
-        check=True, stdout=subprocess.DEVNULL, cwd=directory, timeout=120, **as_user,
+        check=True, stdout=subprocess.DEVNULL, cwd=directory, timeout=PATIENCE_SECONDS, **as_user,
     )  # fmt: skip
     return directory

@@ -24,6 +24,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 START_SECONDS = 120.0
 STOP_SECONDS = 40.0
 SECRET = "a secret of the tests that is long enough"
+_given_ports: set[int] = set()
 _random = random.SystemRandom()  # Processes of tests choose differently, also where a test has set the seed.
 
 
@@ -155,11 +156,17 @@ class Server:
 
 
 def free_port() -> int:
-    """A loopback port that nobody uses, below those that systems give to clients: no client gets it meanwhile."""
+    """A loopback port that nobody uses, below those that systems give to clients: no client gets it meanwhile.
+
+    None is given twice by a process: its server may not have started yet.
+    """
     while True:
         port = _random.randrange(10_000, 32_768)
+        if port in _given_ports:
+            continue
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            _given_ports.add(port)
             return port
 
 

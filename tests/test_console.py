@@ -7,17 +7,26 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from app.console import main
+from tests.patience import PATIENCE_SECONDS
 
 
+@pytest.mark.slow
 def test_it_has_all_commands_in_any_folder(tmp_path: Path) -> None:
     script = Path(sys.executable).with_name("site-search")
     environment = {**os.environ, "DATA_DIR": str(tmp_path / "data")}
 
     done = subprocess.run(
-        [script, "--help"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True
+        [script, "--help"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=True,
     )
 
     listed = {line.split()[0] for line in done.stdout.partition("Commands:")[2].splitlines() if line.strip()}

@@ -11,20 +11,28 @@ import click
 import pytest
 from flask import Flask
 
+from app.apidoc.openapi import document
 from app.config import SERVER_SETTINGS, SETTINGS
-from app.crawler.values import MAX_PAGE_BYTES
+from app.crawl.fetch.values import MAX_PAGE_BYTES, Reason
+from app.crawl.sources.sources import MAX_SOURCES
 from app.documentation import GROUPS, MOVED_SECTIONS, REFERENCE, anchor_of, documentation_files
 from app.documentation import README as README_PAGE
 from app.errors import STATUS, ErrorCode
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services.search.search import MAX_SORT_KEYS
-from app.services.sources.sources import MAX_SOURCES
-from app.web.openapi import document
 from backends.embedded.query.ranking import RANKING
 from backends.embedded.query.typos import errors_allowed
 from backends.languages import LANGUAGES
 from backends.registry import create_backend
+from backends.standard_fields import (
+    REQUIRED_HIT_FIELDS,
+    STANDARD,
+    STANDARD_FIELDS,
+    TEXT_FIELDS,
+    UNCOUNTED_FIELDS,
+)
 from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES, MAX_SESSION_LENGTH
+from schemas.search_settings import MAX_HIDDEN_SUGGESTIONS
 from schemas.validation.documents import (
     MAX_BATCH,
     MAX_DOCUMENT_BYTES,
@@ -60,6 +68,11 @@ def test_a_setting_is_told_as_the_table_says(name: str) -> None:
     assert SETTINGS[name].metadata["help"] in section("docs/operations.md", "Settings")
 
 
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_is_told(reason: Reason) -> None:
+    assert f"| `{reason}` |" in section("docs/sources.md", "Reasons")
+
+
 @pytest.mark.parametrize("code", ErrorCode)
 def test_every_error_code_is_told_beside_its_status(code: ErrorCode) -> None:
     table = [row.split("|") for row in section("docs/errors.md", "Codes").splitlines() if row.startswith("|")]
@@ -86,7 +99,7 @@ def test_every_operation_is_told(app: Flask) -> None:
 
 def test_every_command_is_told(app: Flask) -> None:
     table = section("docs/operations.md", "Operator commands")
-    ours = {"account", "crawl", "database", "demo", "documents", "openapi", "search", "worker"}
+    ours = {"account", "crawl", "database", "demo", "documents", "openapi", "search", "serve", "worker"}
     context = click.Context(app.cli)
     names = []
     for name in sorted(ours):
@@ -130,6 +143,7 @@ SIZES = {
     "hits of one page": 100,
     "documents of one answer": SETTING["MAX_ANSWER_BYTES"],
     "suggestions of one answer": 20,
+    "texts that a site never suggests": MAX_HIDDEN_SUGGESTIONS,
     "`session_id`": MAX_SESSION_LENGTH,
     "sources of one site": MAX_SOURCES,
     "one page that a source reads": MAX_PAGE_BYTES,
@@ -198,6 +212,20 @@ def test_every_query_of_the_table_is_run() -> None:
     assert set(shown) <= {typed for typed, _, _ in QUERIES}
 
 
+def test_standard_fields_are_those_of_the_table() -> None:
+    told = re.findall(r"\| `(\w+)` \| (yes|no) \|", section("docs/feeding.md", "Documents"))
+    assert told == [(field.name, "yes" if field.required else "no") for field in STANDARD]
+    assert f"| standard field | {', '.join(f'`{name}`' for name in STANDARD_FIELDS)}. |" in PAGES["docs/glossary.md"]
+    for begin, end, names in (
+        ("Every hit has ", r"\.", REQUIRED_HIT_FIELDS),
+        ("", " cannot be facets", UNCOUNTED_FIELDS),
+        ("- \\*\\*Field\\.\\*\\* A match in ", r"\.", TEXT_FIELDS),
+    ):
+        sentence = re.search(rf"{begin}((?:[^`.]*`\w+`)+)[^`.]*{end}", PAGES["docs/search.md"])
+        assert sentence, end
+        assert set(re.findall(r"`(\w+)`", sentence[1])) == set(names)
+
+
 def test_the_first_commands_are_the_makefiles() -> None:
     makefile = (PROJECT / "Makefile").read_text()
     for target in re.findall(r"(?:^|`)make ([a-z-]+)", DOCS, re.MULTILINE):
@@ -219,6 +247,7 @@ def curl_examples() -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
     examples = curl_examples()
     assert len(examples) >= 8
@@ -245,7 +274,7 @@ def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
         assert response.status_code == status, (example, response.get_data(as_text=True))
         if begins_sync:
             sync_id = response.get_json()["sync"]["id"]
-        if "q=harbor" in path:
+        if "q=geting+her" in path:
             assert [hit["id"] for hit in response.get_json()["results"]["hits"]] == ["2"]
         if body and '"facets"' in body:
             assert [hit["id"] for hit in response.get_json()["results"]["hits"]] == ["1"]

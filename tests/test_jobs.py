@@ -10,12 +10,13 @@ import pytest
 from flask import Flask
 from sqlalchemy import insert, select
 
-from app.backoff import Backoff
 from app.clock import now
 from app.jobs import SITES_AT_ONCE, Jobs
 from app.models import Site
+from app.storage.backoff import Backoff, Pauses
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant
+from tests.patience import PATIENCE_SECONDS
 
 HOUR = 3600
 
@@ -38,7 +39,7 @@ def clock() -> Clock:
 @pytest.fixture
 def jobs(app: Flask, clock: Clock) -> Iterator[Jobs]:
     jobs = Jobs(app.extensions["runtime"])
-    jobs._failing_sites = Backoff(clock)
+    jobs._failing_sites = Backoff(clock, Pauses(2.0, 300.0, chance=lambda: 1.0))
     yield jobs
     jobs._stopping.set()
     for thread in jobs._threads:
@@ -84,6 +85,7 @@ def run(jobs: Jobs, *names: str) -> None:
             job.run()
 
 
+@pytest.mark.slow
 def test_a_site_that_keeps_failing_is_tried_at_growing_intervals(
     app: Flask, tenant: Tenant, jobs: Jobs, clock: Clock, engine: Engine
 ) -> None:
@@ -129,6 +131,7 @@ def test_many_failing_sites_do_not_keep_another_waiting(app: Flask, tenant: Tena
     assert len(engine.tried) == SITES_AT_ONCE + 6
 
 
+@pytest.mark.slow
 def test_a_failing_site_that_takes_long_delays_no_other_job(
     app: Flask, tenant: Tenant, jobs: Jobs, clock: Clock, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,16 +146,16 @@ def test_a_failing_site_that_takes_long_delays_no_other_job(
     def apply(site_id: int, _: int) -> None:
         if site_id == failing:
             begun.set()
-            over.wait(60)
+            over.wait(PATIENCE_SECONDS)
             raise BackendUnavailable("It cannot be indexed.")
         served.set()
 
     monkeypatch.setattr(app.extensions["runtime"].indexer, "apply", apply)
     jobs.start()
     try:
-        assert begun.wait(60)
+        assert begun.wait(PATIENCE_SECONDS)
         with app.extensions["runtime"].database.write() as session:
             session.get_one(Site, other).revision = 2
-        assert served.wait(60)
+        assert served.wait(PATIENCE_SECONDS)
     finally:
         over.set()

@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.patience import PATIENCE_SECONDS
+
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -13,12 +17,13 @@ def test_nothing_points_back() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
 
     done = subprocess.run(
-        [str(linter), "--no-cache"], cwd=PROJECT, capture_output=True, text=True, timeout=120, check=False
+        [str(linter), "--no-cache"], cwd=PROJECT, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_importing_the_application_opens_nothing(tmp_path: Path) -> None:
     """A process that forks workers must not have opened a database, an index or a thread before."""
     program = (
@@ -28,12 +33,18 @@ def test_importing_the_application_opens_nothing(tmp_path: Path) -> None:
     )
 
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=True,
     )
 
     assert done.stdout.strip() == "['secret_key'] 1"
 
 
+@pytest.mark.slow
 def test_a_process_that_answers_requests_loads_nothing_that_fetches_pages(tmp_path: Path) -> None:
     program = (
         "import sys; from app import create_app; from app.config import load_settings;"
@@ -42,7 +53,12 @@ def test_a_process_that_answers_requests_loads_nothing_that_fetches_pages(tmp_pa
     )
 
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=True,
     )
 
     assert done.stdout.strip() == "[]"

@@ -58,6 +58,7 @@ def test_every_package_has_one_version_and_no_address() -> None:
         assert re.fullmatch(r"[a-z0-9-]+==[A-Za-z0-9.]+( ; [a-z_]+ [<>=!]+ '[A-Za-z0-9.]+')*", line), line
 
 
+@pytest.mark.slow
 def test_whatever_the_service_imports_is_asked_for() -> None:
     asked = {canonicalize_name(Requirement(text).name) for text in ASKED_FOR}
     known = {"app", "backends", "schemas", "validation", "_typeshed", *sys.stdlib_module_names}

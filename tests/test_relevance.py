@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.relevance import TOLERANCE, Floors, below_floors
+from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parent.parent
 FLOORS: Floors = json.loads((ROOT / "benchmarks" / "relevance_floors.json").read_text())
@@ -35,10 +36,11 @@ def measure(data: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run it as .ci/real_documents.py does."""
     return subprocess.run(
         [sys.executable, "-m", "benchmarks.relevance", str(data), "--floors", str(data / "floors.json"), *options],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_row_that_falls_below_its_floor_fails_the_run(data: Path) -> None:
     assert measure(data, "--renew").returncode == 0
     assert json.loads((data / "floors.json").read_text()) == {

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from itertools import count
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +54,14 @@ PIECES = (
         ("a<noscript>on</noscript><iframe>f</iframe><svg><title>s</title></svg>", "a"),
         ("<ruby>漢<rp>(<rt>kan<rp>)</ruby>字", "漢字"),
         ("<b>never closed", "never closed"),
+        ("a<!-- <p> -->b<? p >c", "abc"),
+        ("<p title='<pre>'>a  b</p>c<br title=\"</pre>\">d", "a b\n\nc\nd"),
+        ("<pre><b title='</pre>'>a  b</b></pre>c", "a  b\n\nc"),
+        ("<pre>&nbsp;a&nbsp;b &amp;lt;</pre>&nbsp;&amp;gt;", "a\N{NO-BREAK SPACE}b &lt;\n\n&gt;"),
+        ("a<xmp><b>c</b></xmp>d", "a\n\n<b>c</b>\n\nd"),
+        ("a<plaintext><b>c", "a\n\n<b>c"),
+        ("<math><mi>a</mi><annotation-xml>b</annotation-xml></math><object>c</object>d", "ad"),
+        ("a<br<!-- x>b<!-- c -->d", "a bd"),
         ("a\ud800b\0c", "a\ufffdbc"),
         ("", ""),
     ],
@@ -94,6 +106,89 @@ def test_text_of_hostile_markup_is_no_longer_than_the_markup(html: str) -> None:
 
     assert text.endswith("deep")
     assert len(text) <= len(html)
+
+
+SIZE = 1_000_000
+TIMES_PLAIN = 150
+"""How much longer than a plain text, whose words alone are looked at, the worst markup of the same length may take."""
+HOSTILE_MARKUP = {
+    "paragraphs": "<p>",
+    "formatted paragraphs": "<b><p>",
+    "nested blocks": "<div>",
+    "nested tables": "<table><tr><td>",
+    "text beside tables": "<table>a<b>",
+    "roots": lambda n: f"<html a{n}=1>",
+    "bodies": lambda n: f"<body a{n}=1>",
+    "attributes of two roots": lambda n: f"<html {' '.join(f'a{n}b{m}' for m in range(60_000))}>",
+    "preformatted text": "<pre>a</pre>",
+    "nested preformatted text": "<pre>",
+    "names": "<a<pre>",
+    "comments": "<!--",
+    "references": "&amp;lt;",
+}
+HOSTILE_MARKDOWN = {
+    "quotes": "> ",
+    "quotes without blanks": ">",
+    "lists": "* - + ",
+    "numbered lists": "1. ",
+    "quotes and lists": "> - 1) ",
+    "quotes of code": ">\t",
+    "brackets": "[",
+    "links": "[a](b",
+    "emphasis": "**a*b",
+    "tables": "a|b\n-|-\n",
+    "references": "[^a]",
+    "footnotes": lambda n: f"[^{n}]: a\n\n",
+    "fences": "```\n",
+    "indented lists": lambda n: "  " * (n % 500) + "- a\n",
+}
+
+
+def long(piece: str | Callable[[int], str]) -> str:
+    """A megabyte of something."""
+    if isinstance(piece, str):
+        return piece * (SIZE // len(piece))
+    found: list[str] = []
+    length = 0
+    for number in count():
+        found.append(piece(number))
+        length += len(found[-1])
+        if length >= SIZE:
+            break
+    return "".join(found)
+
+
+def cpu_seconds(read: Callable[[str], str], source: str) -> float:
+    """Processor time."""
+    begun = time.process_time()
+    read(source)
+    return time.process_time() - begun
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("read", "piece"),
+    [
+        *(pytest.param(html_to_text, piece, id=f"HTML: {name}") for name, piece in HOSTILE_MARKUP.items()),
+        *(pytest.param(markdown_to_text, piece, id=f"Markdown: {name}") for name, piece in HOSTILE_MARKDOWN.items()),
+    ],
+)
+def test_no_markup_costs_much_more_than_a_text_of_its_length(
+    read: Callable[[str], str], piece: str | Callable[[int], str]
+) -> None:
+    words = min(cpu_seconds(html_to_text, "a b " * (SIZE // 4)) for _ in range(3))
+
+    assert cpu_seconds(read, long(piece)) < TIMES_PLAIN * words
+
+
+@pytest.mark.parametrize("signs", ["> " * 90, "- " * 90, "1. > " * 40])
+def test_markdown_keeps_what_is_in_many_quotes_and_lists(signs: str) -> None:
+    assert markdown_to_text(f"{signs}deep *text*") == "deep text"
+
+
+@pytest.mark.parametrize("code", [">>>> " * 25, "----" * 100, "1.5 " * 200])
+def test_signs_of_markdown_in_code_stay(code: str) -> None:
+    assert markdown_to_text(f"```\n{code}.\n```") == f"{code}."
 
 
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=8)), max_size=60).map("".join))

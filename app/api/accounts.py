@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response, request
+from flask import Response, g, request
 
 from app.api.views import user_answer
+from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.models import Member
-from app.web.logins import cookie_header, log_in, log_out, register
-from app.web.openapi import ApiBlueprint
+from app.operations.logins import log_in, log_out, register
+from app.runtime import runtime
+from app.web.auth import ANYONE
 from app.web.policy import OperationPolicy
-from app.web.responses import json_answer
+from app.web.request_checks import current_client
+from app.web.responses import cookie_header, json_answer
 from schemas.accounts import LoginAnswerSchema, LoginSchema, RegisterSchema, UserSchema
 from schemas.base import NothingSchema
 from schemas.sites import SuccessSchema
@@ -21,30 +24,32 @@ blp = ApiBlueprint("accounts", __name__, description="Registration and login.")
 
 
 @blp.route("/register", methods=["POST"])
-@blp.operation("register", OperationPolicy(opens_session=True), errors=(ErrorCode.INSUFFICIENT_PERMISSION,), body=True)
+@blp.operation(
+    "register", OperationPolicy(ANYONE, opens_session=True), errors=(ErrorCode.INSUFFICIENT_PERMISSION,), body=True
+)
 @blp.arguments(RegisterSchema)
 @blp.response(201, LoginAnswerSchema)
 def register_account(fields: dict[str, Any]) -> Response:
     """Create an account and log in."""
-    return logged_in(*register(**fields), status=201)
+    return logged_in(*register(runtime(), current_client(), **fields), status=201)
 
 
 @blp.route("/login", methods=["POST"])
-@blp.operation("login", OperationPolicy(opens_session=True), errors=(ErrorCode.INVALID_CREDENTIALS,), body=True)
+@blp.operation("login", OperationPolicy(ANYONE, opens_session=True), errors=(ErrorCode.INVALID_CREDENTIALS,), body=True)
 @blp.arguments(LoginSchema)
 @blp.response(200, LoginAnswerSchema)
 def login(fields: dict[str, Any]) -> Response:
     """Log in and set the session cookie."""
-    return logged_in(*log_in(**fields), status=200)
+    return logged_in(*log_in(runtime(), current_client(), **fields), status=200)
 
 
 @blp.route("/logout", methods=["POST"])
-@blp.operation("logout", errors=(ErrorCode.CSRF_FAILED,), body=True)
+@blp.operation("logout", OperationPolicy(ANYONE), errors=(ErrorCode.CSRF_FAILED,), body=True)
 @blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, SuccessSchema)
 def logout(nothing: dict[str, Any]) -> Response:
     """End the session."""
-    log_out()
+    log_out(runtime(), g.caller)
     response = json_answer({"success": True})
     response.headers.add("Set-Cookie", cookie_header(request, None))
     return response

@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Response, request
 
+from app.apidoc.openapi import ApiBlueprint
 from app.clock import today
 from app.errors import ErrorCode
 from app.runtime import runtime
@@ -16,12 +17,10 @@ from app.services.analytics.reports import Analytics, get_analytics
 from app.services.inbox.current_results import search_now
 from app.services.sites import get_site
 from app.web.auth import MANAGING
-from app.web.openapi import ApiBlueprint
-from app.web.permissions import refuse_other_site
+from app.web.permissions import choose_reported_site, refuse_other_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from app.web.responses import prefers
-from app.web.site_selection import choose_reported_site
 from schemas.analytics import (
     PERIODS,
     AnalyticsQuerySchema,

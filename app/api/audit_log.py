@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.apidoc.openapi import ApiBlueprint
 from app.models import AuditEntry
 from app.runtime import runtime
 from app.services.access.roles import Role
 from app.services.audit_log.entries import Selection
 from app.services.audit_log.entries import list_entries as list_chosen_entries
 from app.web.auth import MANAGING
-from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.audit_log import AuditLogSchema, AuditQuerySchema

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.apidoc.openapi import ApiBlueprint
 from app.clock import now
 from app.runtime import runtime
+from app.services.access.callers import Caller
 from app.services.analytics.clicks import make_click
-from app.web.auth import ANY_KEY_OR_ENGINE_KEY, Caller
-from app.web.openapi import ApiBlueprint
+from app.web.auth import ANY_KEY_OR_ENGINE_KEY
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.clicks import ClickSchema

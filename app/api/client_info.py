@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.plans import per_month, shown
 from app.runtime import runtime
 from app.services.access.engine_keys import CredentialsStopped, direct_keys, gateway_keys
 from app.web.auth import ANY_KEY
 from app.web.hosts import base_url
-from app.web.openapi import ApiBlueprint
+from app.web.permissions import own_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller, used_today
-from app.web.site_selection import own_site
 from backends.errors import BackendUnavailable
 from schemas.usage import ClientInfoSchema
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from app.apidoc.openapi import ApiBlueprint
 from app.clock import today
+from app.operations.dashboard import Dashboard, get_dashboard
 from app.runtime import runtime
-from app.services.dashboard import Dashboard, get_dashboard
 from app.web.auth import MANAGING
-from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.usage import DashboardSchema

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from flask import Response, request, stream_with_context
 
+from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode, field_error
 from app.runtime import runtime
 from app.services.document_list import (
@@ -24,11 +25,10 @@ from app.services.document_list import (
 from app.services.search.search import parse_shown
 from app.services.sites import get_site
 from app.web.auth import INDEXING, MANAGING
-from app.web.openapi import ApiBlueprint
+from app.web.permissions import choose_written_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from app.web.responses import json_answer, prefers
-from app.web.site_selection import choose_written_site
 from schemas.documents import (
     BulkAnswerSchema,
     BulkQuerySchema,

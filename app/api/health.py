@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services.health.readiness import check_readiness
-from app.web.openapi import ApiBlueprint
+from app.web.auth import ANYONE
 from app.web.policy import OperationPolicy
 from schemas.health import HealthSchema, ReadinessSchema
 
@@ -15,7 +16,7 @@ blp = ApiBlueprint("health", __name__, description="Health and readiness of the 
 
 
 @blp.route("/healthz", methods=["GET"])
-@blp.operation("showHealth", OperationPolicy(uncounted=True))
+@blp.operation("showHealth", OperationPolicy(ANYONE, uncounted=True))
 @blp.response(200, HealthSchema)
 def show_health() -> dict[str, Any]:
     """Check that the process responds."""
@@ -25,7 +26,7 @@ def show_health() -> dict[str, Any]:
 @blp.route("/readyz", methods=["GET"])
 @blp.operation(
     "showReadiness",
-    OperationPolicy(uncounted=True),
+    OperationPolicy(ANYONE, uncounted=True),
     errors=(ErrorCode.DATABASE_UNAVAILABLE, ErrorCode.COUNTERS_UNAVAILABLE, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
 )
 @blp.response(200, ReadinessSchema)

@@ -7,11 +7,12 @@ from typing import Any
 
 from flask import request
 
+from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
+from app.operations import imports
+from app.runtime import runtime
 from app.services.imports import ImportOutcome
-from app.web import actions
 from app.web.auth import MANAGING
-from app.web.openapi import ApiBlueprint
 from app.web.parsing import FILE_TYPES, read_file_body
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
@@ -48,13 +49,15 @@ _BODY = {
 @blp.arguments(ImportQuerySchema, location="query")
 @blp.response(200, ImportAnswerSchema)
 def import_file(query: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Import a file of documents.
+    """Import a file of documents, or a PDF, an office file, an e-book, or the like as one document.
 
     Existing ids are replaced. Lines that are no valid document are left out and named. If the import ends with an
     error, its message says how many documents had been indexed before.
     """
-    file = BytesIO(read_file_body(request))
-    return import_answer(actions.import_file(current_caller(), site_id, file, query["format"], query["map"]))
+    form = query["format"]
+    file = BytesIO(read_file_body(request, is_page=form == imports.ONE_PAGE))
+    sent = imports.SentFile(file, form, query["map"], query["url"], request.content_type or "")
+    return import_answer(imports.import_file(runtime(), current_caller(), site_id, sent))
 
 
 def import_answer(outcome: ImportOutcome) -> dict[str, Any]:
@@ -66,7 +69,13 @@ def import_answer(outcome: ImportOutcome) -> dict[str, Any]:
         "updated": outcome.updated,
         "skipped": outcome.skipped,
         "problems": [
-            {"line": found.line, "field": found.field, "code": found.problem.code, "message": found.message}
+            {
+                "line": found.line,
+                **({} if found.record is None else {"record": found.record}),
+                "field": found.field,
+                "code": found.problem.code,
+                "message": found.message,
+            }
             for found in outcome.problems
         ],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.apidoc.openapi import ApiBlueprint
 from app.clock import today
 from app.errors import ErrorCode
 from app.runtime import runtime
@@ -11,7 +12,6 @@ from app.services.access.credentials import site_record
 from app.services.inbox import items as inbox
 from app.services.sites import get_site
 from app.web.auth import MANAGING
-from app.web.openapi import ApiBlueprint
 from app.web.permissions import refuse_other_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller

@@ -7,16 +7,17 @@ from typing import Any
 from flask import Response
 
 from app.api.accounts import logged_in
+from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.models import Invitation
+from app.operations import members as member_operations
 from app.runtime import runtime
 from app.services.access.roles import Role
 from app.services.accounts import invitations
-from app.web import member_actions
-from app.web.auth import MANAGING
-from app.web.openapi import ApiBlueprint
+from app.web.auth import ANYONE, MANAGING
+from app.web.hosts import base_url
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
+from app.web.request_checks import current_caller, current_client
 from schemas.accounts import LoginAnswerSchema
 from schemas.base import NothingSchema
 from schemas.forms import describe_form
@@ -53,13 +54,21 @@ def list_invitations(page: dict[str, Any]) -> dict[str, Any]:
 @blp.arguments(InvitationCreateSchema)
 @blp.response(201, InvitationLinkAnswerSchema)
 def create_invitation(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Invite somebody. The link in `url` works once, for seven days, and is never shown again."""
-    issued = member_actions.invite(current_caller(), fields["email"], Role(fields["role"]))
+    """Invite somebody. The link in `url` works once, for seven days, and is never shown again.
+
+    A key invites no owner.
+    """
+    issued = member_operations.invite(runtime(), current_caller(), base_url(), fields["email"], Role(fields["role"]))
     return _link_answer(*issued), 201, _NO_STORE
 
 
 def _link_answer(invitation: Invitation, token: str) -> dict[str, Any]:
-    return {"success": True, "invitation": invitation, "url": member_actions.link_of(token), "token": token}
+    return {
+        "success": True,
+        "invitation": invitation,
+        "url": member_operations.link_of(base_url(), token),
+        "token": token,
+    }
 
 
 @blp.route(_INVITATION + "/renew", methods=["POST"])
@@ -68,7 +77,11 @@ def _link_answer(invitation: Invitation, token: str) -> dict[str, Any]:
 @blp.response(200, InvitationLinkAnswerSchema)
 def renew_invitation(nothing: dict[str, Any], invitation_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Replace an invitation's link with one that works for seven days from now."""
-    return _link_answer(*member_actions.renew_invitation(current_caller(), invitation_id)), 200, _NO_STORE
+    return (
+        _link_answer(*member_operations.renew_invitation(runtime(), current_caller(), base_url(), invitation_id)),
+        200,
+        _NO_STORE,
+    )
 
 
 @blp.route(_INVITATION, methods=["DELETE"])
@@ -76,12 +89,12 @@ def renew_invitation(nothing: dict[str, Any], invitation_id: str) -> tuple[dict[
 @blp.response(200, SuccessSchema)
 def revoke_invitation(invitation_id: str) -> dict[str, Any]:
     """Revoke an invitation. Its link stops working."""
-    member_actions.revoke_invitation(current_caller(), invitation_id)
+    member_operations.revoke_invitation(runtime(), current_caller(), invitation_id)
     return {"success": True}
 
 
 @blp.route("/invitations/<string:token>", methods=["GET"])
-@blp.operation("showInvitation", errors=(ErrorCode.INVITATION_NOT_FOUND,))
+@blp.operation("showInvitation", OperationPolicy(ANYONE), errors=(ErrorCode.INVITATION_NOT_FOUND,))
 @blp.response(200, InvitationFormAnswerSchema)
 def show_invitation(token: str) -> dict[str, Any]:
     """Get the form that accepts an invitation. `token` is the last part of its link."""
@@ -90,13 +103,13 @@ def show_invitation(token: str) -> dict[str, Any]:
         "action": f"/invitations/{token}",
         "fields": describe_form(InvitationAcceptSchema(), {}),
     }
-    return {"form": form, "invitation": member_actions.open_invitation(token)}
+    return {"form": form, "invitation": member_operations.open_invitation(runtime(), token)}
 
 
 @blp.route("/invitations/<string:token>", methods=["POST"])
 @blp.operation(
     "acceptInvitation",
-    OperationPolicy(opens_session=True),
+    OperationPolicy(ANYONE, opens_session=True),
     errors=(ErrorCode.INVITATION_NOT_FOUND,),
     body=True,
 )
@@ -104,4 +117,4 @@ def show_invitation(token: str) -> dict[str, Any]:
 @blp.response(201, LoginAnswerSchema)
 def accept_invitation(fields: dict[str, Any], token: str) -> Response:
     """Become a member and log in."""
-    return logged_in(*member_actions.accept_invitation(token, **fields), status=201)
+    return logged_in(*member_operations.accept_invitation(runtime(), current_client(), token, **fields), status=201)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
+from app.operations import members as member_operations
 from app.runtime import runtime
 from app.services.access.roles import Role
 from app.services.accounts import members
-from app.web import member_actions
 from app.web.auth import MANAGING
-from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.members import MemberAnswerSchema, MemberListSchema, MemberShowSchema, MemberUpdateSchema
@@ -45,7 +45,7 @@ def show_member(member_id: int) -> dict[str, Any]:
 
 
 def _update(member_id: int, fields: dict[str, Any]) -> dict[str, Any]:
-    member = member_actions.change_role(current_caller(), member_id, Role(fields["role"]))
+    member = member_operations.change_role(runtime(), current_caller(), member_id, Role(fields["role"]))
     return {"success": True, "member": member}
 
 
@@ -54,7 +54,7 @@ def _update(member_id: int, fields: dict[str, Any]) -> dict[str, Any]:
 @blp.arguments(MemberUpdateSchema)
 @blp.response(200, MemberAnswerSchema)
 def update_member(fields: dict[str, Any], member_id: int) -> dict[str, Any]:
-    """Change a member's role. It takes effect with the member's next request."""
+    """Change a member's role. It takes effect with the member's next request. A key makes and demotes no owner."""
     return _update(member_id, fields)
 
 
@@ -71,6 +71,6 @@ def patch_member(fields: dict[str, Any], member_id: int) -> dict[str, Any]:
 @blp.operation("removeMember", _POLICY, errors=_CHANGE_ERRORS)
 @blp.response(200, SuccessSchema)
 def remove_member(member_id: int) -> dict[str, Any]:
-    """Remove a member. All of their sessions end."""
-    member_actions.remove_member(current_caller(), member_id)
+    """Remove a member. All of their sessions end. A key removes no owner."""
+    member_operations.remove_member(runtime(), current_caller(), member_id)
     return {"success": True}

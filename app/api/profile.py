@@ -6,19 +6,17 @@ from typing import Any
 
 from flask import request
 
+from app.api.forms import profile_form
 from app.api.views import user_answer
+from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
+from app.operations import profile
 from app.runtime import runtime
 from app.services.access.roles import Role
-from app.web.actions import delete_account as delete_own_account
-from app.web.actions import get_user
-from app.web.actions import update_profile as update_own_profile
 from app.web.auth import MANAGING
-from app.web.forms import profile_form
-from app.web.logins import cookie_header
-from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
+from app.web.responses import cookie_header
 from schemas.accounts import AccountDeleteSchema, ProfileUpdateSchema, UserAnswerSchema
 from schemas.forms import UserFormAnswerSchema
 from schemas.sites import SuccessSchema
@@ -34,7 +32,7 @@ def show_edit_form() -> dict[str, Any]:
     """Get the form for editing the profile, filled in."""
     caller = current_caller()
     with runtime().database.read() as session:
-        user = get_user(session, caller)
+        user = profile.get_user(session, caller)
     return {"form": profile_form(caller, user), "user": user_answer(user)}
 
 
@@ -48,8 +46,12 @@ def show_edit_form() -> dict[str, Any]:
 @blp.arguments(ProfileUpdateSchema)
 @blp.response(200, UserAnswerSchema)
 def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
-    """Change the name, e-mail, or password. A new password ends all other sessions."""
-    return {"success": True, "user": user_answer(update_own_profile(current_caller(), changes))}
+    """Change the name, e-mail, or password.
+
+    With a session, a new e-mail or password needs `current_password` and ends all other sessions. A key cannot change
+    the password.
+    """
+    return {"success": True, "user": user_answer(profile.update_profile(runtime(), current_caller(), changes))}
 
 
 @blp.route("/profile", methods=["DELETE"])
@@ -63,5 +65,5 @@ def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
 @blp.response(200, SuccessSchema)
 def delete_account(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Delete the account and all its data."""
-    delete_own_account(current_caller(), **fields)
+    profile.delete_account(runtime(), current_caller(), **fields)
     return {"success": True}, 200, {"Set-Cookie": cookie_header(request, None)}

@@ -8,16 +8,17 @@ from typing import Any
 
 from flask import Response, request
 
+from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.plans import shown
-from app.services.search.search import Visitor, encode_results, make_query, parse_shown
-from app.web.actions import search_site
+from app.services.search.search import encode_results, make_query, parse_shown
 from app.web.auth import SEARCHING
-from app.web.openapi import ApiBlueprint
+from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller, used_today
 from app.web.responses import json_answer
-from app.web.site_selection import choose_searched_site
+from app.web.searches import search_site
+from app.web.visitors import current_visitor
 from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySchema
 from schemas.validation.keys import Scope
 from schemas.validation.problems import MAX_PROBLEMS, shown_name
@@ -70,7 +71,8 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
     caller = current_caller()
     query = make_query(parameters)
     site = choose_searched_site(caller, parameters["site_id"])
-    found = search_site(site, query, Visitor(parameters["session_id"]), parse_shown(parameters["fields"]))
+    visitor = current_visitor(site.id, parameters["session_id"])
+    found = search_site(site, query, visitor, parse_shown(parameters["fields"]))
     results = encode_results(found.query, parameters["q"], found.timed, found.query_id)
     if warnings:
         results["warnings"] = warnings

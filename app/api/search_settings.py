@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
+from app.operations import search_settings as settings_operations
 from app.runtime import runtime
 from app.services.access.roles import Role
 from app.services.search.preview import QueryPreview
 from app.services.search_settings import shown_settings
 from app.services.sites import get_site
-from app.web import settings_actions
 from app.web.auth import MANAGING
-from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.search_settings import (
@@ -57,7 +57,7 @@ def show_search_settings(site_id: int) -> dict[str, Any]:
 @blp.response(200, SearchSettingsWrittenSchema)
 def update_search_settings(settings: dict[str, Any], site_id: int) -> dict[str, Any]:
     """Replace all settings. They take effect with the next search; nothing is reindexed."""
-    site, unknown = settings_actions.update_settings(current_caller(), site_id, settings)
+    site, unknown = settings_operations.update_settings(runtime(), current_caller(), site_id, settings)
     answer = {"success": True, "settings": shown_settings(site.search_settings)}
     return _with_warnings(answer, _unknown(unknown))
 
@@ -73,7 +73,7 @@ def update_search_settings(settings: dict[str, Any], site_id: int) -> dict[str, 
 @blp.response(200, SettingsPreviewAnswerSchema)
 def preview_search_settings(body: dict[str, Any], site_id: int) -> dict[str, Any]:
     """Compare what queries find now with what they would find. Nothing is saved, charged, or in analytics."""
-    preview = settings_actions.preview(current_caller(), site_id, body["settings"], body.get("queries"))
+    preview = settings_operations.preview(runtime(), current_caller(), site_id, body["settings"], body.get("queries"))
     queries = [
         {
             "query": each.query,
@@ -98,8 +98,8 @@ def _incomplete(queries: Sequence[QueryPreview]) -> list[dict[str, str]]:
     return [
         {
             "code": "preview_incomplete",
-            "message": f"More documents match {shown_name(each.query)} than a preview compares; "
-            "their order after saving may differ.",
+            "message": f"The search engine applies changed synonyms when they are saved: the preview of "
+            f"{shown_name(each.query)} is without them.",
         }
         for each in queries
         if not each.is_exact

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.api.forms import site_form
 from app.api.views import site_answer
+from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
+from app.operations import sites as site_operations
 from app.runtime import runtime
 from app.services import sites
 from app.services.access.roles import Role
-from app.web import actions
 from app.web.auth import MANAGING
-from app.web.forms import site_form
-from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.forms import FormAnswerSchema, SiteFormAnswerSchema
@@ -54,7 +54,7 @@ def list_sites(page: dict[str, Any]) -> dict[str, Any]:
 def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create a site."""
     caller = current_caller()
-    site = actions.create_site(caller, fields)
+    site = site_operations.create_site(runtime(), caller, fields)
     return {"success": True, "site": site_answer(site, caller)}, 201, {"Location": f"/sites/{site.id}"}
 
 
@@ -91,7 +91,10 @@ def show_edit_form(site_id: int) -> dict[str, Any]:
 
 def _update(site_id: int, changes: dict[str, Any]) -> dict[str, Any]:
     caller = current_caller()
-    return {"success": True, "site": site_answer(actions.update_site(caller, site_id, changes), caller)}
+    return {
+        "success": True,
+        "site": site_answer(site_operations.update_site(runtime(), caller, site_id, changes), caller),
+    }
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["PUT"])
@@ -117,5 +120,5 @@ def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.response(200, SuccessSchema)
 def delete_site(site_id: int) -> dict[str, Any]:
     """Delete a site with its keys, documents, events, and index."""
-    actions.delete_site(current_caller(), site_id)
+    site_operations.delete_site(runtime(), current_caller(), site_id)
     return {"success": True}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.apidoc.openapi import ApiBlueprint
+from app.crawl.sources import runs, sources
 from app.errors import ErrorCode
+from app.operations import sources as source_operations
 from app.runtime import runtime
-from app.services.sources import runs, sources
-from app.web import source_actions
 from app.web.auth import MANAGING
-from app.web.openapi import ApiBlueprint
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.base import NothingSchema
@@ -61,7 +61,7 @@ def list_sources(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.response(201, SourceAnswerSchema)
 def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create a source. Its first run is queued at once."""
-    source = source_actions.create_source(current_caller(), site_id, fields)
+    source = source_operations.create_source(runtime(), current_caller(), site_id, fields)
     location = f"/api/sites/{site_id}/sources/{source.id}"
     return {"success": True, "source": source}, 201, {"Location": location}
 
@@ -77,7 +77,7 @@ def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any],
 @blp.response(200, PreviewAnswerSchema)
 def preview_page(fields: dict[str, Any], site_id: int) -> dict[str, Any]:
     """Show the document that a page would become, or the reason why it would become none. Nothing is stored."""
-    seen = source_actions.preview_page(current_caller(), site_id, fields)
+    seen = source_operations.preview_page(runtime(), current_caller(), site_id, fields)
     return {"document": seen.document} if seen.document is not None else {"document": None, "reason": seen.reason}
 
 
@@ -92,7 +92,10 @@ def show_source(site_id: int, source_id: str) -> dict[str, Any]:
 
 
 def _update(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    return {"success": True, "source": source_actions.update_source(current_caller(), site_id, source_id, changes)}
+    return {
+        "success": True,
+        "source": source_operations.update_source(runtime(), current_caller(), site_id, source_id, changes),
+    }
 
 
 @blp.route(SOURCE, methods=["PUT"])
@@ -119,7 +122,7 @@ def patch_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict[
 @blp.response(200, SuccessSchema)
 def delete_source(query: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
     """Delete a source and its documents, or keep these with `?keep_documents=true`."""
-    source_actions.delete_source(current_caller(), site_id, source_id, **query)
+    source_operations.delete_source(runtime(), current_caller(), site_id, source_id, **query)
     return {"success": True}
 
 
@@ -131,7 +134,10 @@ def delete_source(query: dict[str, Any], site_id: int, source_id: str) -> dict[s
 @blp.response(200, RunAnswerSchema)
 def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
     """Queue a run of a source, or get the one that is already queued or running."""
-    return {"success": True, "run": source_actions.request_run(current_caller(), site_id, source_id, fields)}
+    return {
+        "success": True,
+        "run": source_operations.request_run(runtime(), current_caller(), site_id, source_id, fields),
+    }
 
 
 @blp.route(SOURCE + "/cancel", methods=["POST"])
@@ -142,7 +148,7 @@ def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 @blp.response(200, RunAnswerSchema)
 def cancel_run(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
     """Cancel the run that is queued or running. What it has indexed stays; nothing is removed."""
-    return {"success": True, "run": source_actions.cancel_run(current_caller(), site_id, source_id)}
+    return {"success": True, "run": source_operations.cancel_run(runtime(), current_caller(), site_id, source_id)}
 
 
 @blp.route(SOURCE + "/runs", methods=["GET"])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.web.auth import MANAGING
-from app.web.openapi import ApiBlueprint
+from app.web.permissions import choose_written_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
-from app.web.site_selection import choose_written_site
 from schemas.documents import SiteChoiceSchema
 from schemas.sites import SuccessSchema
 from schemas.syncs import (

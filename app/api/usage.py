@@ -10,20 +10,21 @@ from typing import Any
 import orjson
 from flask import request
 
+from app.apidoc.openapi import ApiBlueprint
 from app.clock import now
 from app.counters.base import IdempotencyKey, ReportStatus
 from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
+from app.services.access.callers import Caller
 from app.services.analytics.events import SearchEvent
 from app.services.usage import find_index
-from app.web.auth import ANY_KEY, Caller
-from app.web.openapi import ApiBlueprint
+from app.web.auth import ANY_KEY
 from app.web.permissions import refuse_other_site
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
+from app.web.request_checks import count_logged_search, current_caller
+from app.web.visitors import current_visitor
 from backends.base import MATCH_ALL
-from schemas.sites import SuccessSchema
-from schemas.usage import SearchLogSchema, UsageReportAnswerSchema, UsageReportSchema
+from schemas.usage import SearchLogAnswerSchema, SearchLogSchema, UsageReportAnswerSchema, UsageReportSchema
 
 blp = ApiBlueprint(
     "usage",
@@ -104,7 +105,7 @@ def _refuse_beyond_kind(caller: Caller, report: dict[str, Any], site_id: int) ->
 @blp.route("/api/v1/search-log", methods=["POST"])
 @blp.operation("logSearch", OperationPolicy(ANY_KEY), body=True)
 @blp.arguments(SearchLogSchema)
-@blp.response(200, SuccessSchema)
+@blp.response(200, SearchLogAnswerSchema)
 def log_search(entry: dict[str, Any]) -> dict[str, Any]:
     """Log a search that ran outside `/v1/search`, for analytics."""
     caller = current_caller()
@@ -116,15 +117,20 @@ def log_search(entry: dict[str, Any]) -> dict[str, Any]:
         raise field_error("timestamp", "out_of_range", "must be at most 5 minutes in the future")
     if occurred_at < moment - _BACK:
         raise field_error("timestamp", "out_of_range", "must be at most 30 days in the past")
-    if entry["query"].strip() != MATCH_ALL:
-        runtime().events.record(
-            SearchEvent(
-                site_id=key.site_id,
-                query=entry["query"],
-                results_count=entry["results_count"],
-                session_id=entry["session_id"],
-                occurred_at=occurred_at,
-                response_ms=None,
-            )
+    if entry["query"].strip() == MATCH_ALL:
+        return {"success": True}
+    if caller.kind == "public" and not count_logged_search():
+        return {"success": True, "counted": False}
+    visitor = current_visitor(key.site_id, entry["session_id"])
+    runtime().events.record(
+        SearchEvent(
+            site_id=key.site_id,
+            query=entry["query"],
+            results_count=entry["results_count"],
+            session_id=visitor.session_id,
+            occurred_at=occurred_at,
+            response_ms=None,
+            visitor=visitor.number,
         )
+    )
     return {"success": True}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.models import Member, Site
-from app.web.auth import Caller
+from app.services.access.callers import Caller
 
 
 def site_answer(site: Site, caller: Caller) -> dict[str, Any]:

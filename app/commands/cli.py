@@ -11,16 +11,15 @@ from flask import Flask, current_app
 from flask.cli import AppGroup, ScriptInfo
 from sqlalchemy.exc import DBAPIError
 
-from app.clock import isoformat, now, today
+from app.clock import isoformat, today
 from app.commands.account_list import ORDERS, limits_of, shown_usage, sort_accounts, usage_table
 from app.config import ConfigurationError
 from app.errors import ApiError
 from app.models import Account
+from app.operations import accounts as operations
 from app.plans import LIMIT_NAMES, parse_limit
 from app.runtime import runtime
-from app.services.access.credentials import credential_change
 from app.services.accounts import accounts
-from app.services.accounts.members import find_member
 from app.services.accounts.usage import list_account_usage
 from app.services.audit_log.actors import OPERATOR, acting
 from app.storage.migrate import TablesState, tables_state
@@ -41,7 +40,7 @@ class OperatorCommands(AppGroup):
     def _load(self) -> None:
         if self.commands:
             return
-        from app.commands import backup, crawl, documents, search, setup
+        from app.commands import backup, crawl, documents, search, serve, setup
 
         for command in (
             account_group,
@@ -51,6 +50,7 @@ class OperatorCommands(AppGroup):
             crawl.worker,
             documents.group,
             search.group,
+            serve.serve,
             setup.database_group,
             setup.demo,
             setup.openapi,
@@ -156,12 +156,8 @@ def create(email: str, name: str, password: str, plan: str | None, as_json: bool
         raise click.ClickException(f"{email} is not a valid e-mail address.")
     if not 1 <= len(name.strip()) <= 100:
         raise click.ClickException("The name must have 1 to 100 characters.")
-    password_hash = accounts.hash_password(password)
     try:
-        with part.database.write() as session:
-            account = accounts.create_account(
-                session, name=name.strip(), email=email, password_hash=password_hash, plan=plan
-            )
+        account = operations.create_account(part, name=name.strip(), email=email, password=password, plan=plan)
     except ApiError as error:
         raise click.ClickException(f"{email}: {error.message}.") from error
     show(as_json, _shown(account), f"Created account {account.id} for {account.email} on plan {account.plan}.")
@@ -191,8 +187,7 @@ def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from error
     account = _get(email)
-    with credential_change(part.database, part.counters, account.id) as session:
-        account = accounts.set_plan(session, account.id, plan, overrides)
+    account = operations.set_plan(part, account.id, plan, overrides)
     show(as_json, _shown(account), f"{account.email} is on plan {plan}{' with overrides' if overrides else ''}.")
 
 
@@ -204,12 +199,9 @@ def reset_password(email: str, password: str, as_json: bool) -> None:
     """Set a new password of the member with this e-mail, and end their sessions."""
     _check_password(password)
     account = _get(email)
-    password_hash = accounts.hash_password(password)
-    with runtime().database.write() as session:
-        member = find_member(session, email)
-        if member is None:
-            raise click.ClickException(f"No account has the e-mail address {email}.")
-        accounts.update_profile(session, account.id, {"password_hash": password_hash}, member_id=member.id)
+    member = operations.set_password(runtime(), email, password)
+    if member is None:
+        raise click.ClickException(f"No account has the e-mail address {email}.")
     show(as_json, _shown(account), f"{member.email} has a new password. All sessions have ended.")
 
 
@@ -242,8 +234,6 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
     account = _get(email)
     if not yes:
         click.confirm(f"Delete {account.email} with all its sites, keys, documents, and analytics?", abort=True)
-    with credential_change(part.database, part.counters, account.id) as session:
-        accounts.delete_account(session, account.id)
-    part.counters.forget_account(account.id, now=now().timestamp())
+    operations.delete_account(part, account.id)
     current_app.extensions["jobs"].run_all()
     show(as_json, {"deleted": account.id}, f"Deleted {account.email}.")

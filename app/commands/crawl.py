@@ -15,18 +15,18 @@ from sqlalchemy import select
 
 from app.clock import isoformat
 from app.commands.crawl_parts import crawl_parts
+from app.crawl.run.execution import CrawlParts
+from app.crawl.run.turns import SharedTurns
+from app.crawl.run.worker import Worker
+from app.crawl.run.worker_process import end_with_parent, end_with_signals, keep_claim
+from app.crawl.sources import runs
+from app.crawl.sources.checks import check_address
+from app.crawl.sources.sources import create_source
 from app.errors import ApiError
 from app.memory import bound_arenas
 from app.metrics.views import serve_processes
 from app.models import Site, Source, SourceRun
 from app.runtime import Runtime, runtime
-from app.services.crawling.crawl import CrawlParts
-from app.services.crawling.turns import SharedTurns
-from app.services.crawling.worker import Worker
-from app.services.crawling.worker_process import end_with_parent, end_with_signals, only_worker
-from app.services.sources import runs
-from app.services.sources.checks import check_address
-from app.services.sources.sources import create_source
 from app.wording import counted, number
 
 MAX_SHOWN = 20
@@ -38,12 +38,14 @@ LOOK_SECONDS = 0.3
 @click.option("--runs", "runs_at_once", type=click.IntRange(1, 64), help="Sources crawled at the same time.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Port at which /metrics of the process is served.")
 @click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address at which it is.")
-@click.option("--for-service", is_flag=True, hidden=True)
-def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str, for_service: bool) -> None:
+@click.option("--for-service", "claim", type=int, hidden=True, help="Descriptor of the machine's lock.")
+def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str, claim: int | None) -> None:
     """Crawl sources whose runs wait, until stopped. Any number of machines may do so.
 
     At SIGTERM, the runs in hand are handed back and continued by another worker.
     """
+    if claim is not None:
+        keep_claim(claim)
     part = runtime()
     bound_arenas()
     if metrics_port is not None:
@@ -51,11 +53,9 @@ def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str
     with crawl_parts(part) as parts:
         working = Worker(parts, runs_at_once=runs_at_once or part.settings.crawl_runs or 4)
         end_with_signals(working.stop)
-        if for_service:
-            with only_worker(part.settings.data_path) as alone:
-                if alone:
-                    end_with_parent(working.stop)
-                    working.run(until_idle=True)
+        if claim is not None:
+            end_with_parent(working.stop)
+            working.run(until_idle=True)
         else:
             working.run()
         SharedTurns(part.database).forget_idle()
@@ -85,6 +85,7 @@ def crawl(site_id: int, url: str, max_removed_percent: int | None, as_json: bool
     run finished, 1 if it failed or was cancelled.
     """
     part = runtime()
+    url = part.previewer.complete_url(url).url
     try:
         run_id = _request(part, site_id, url, max_removed_percent)
     except ApiError as error:
@@ -112,7 +113,15 @@ def _request(part: Runtime, site_id: int, url: str, max_removed_percent: int | N
         )
         if source is not None:
             return runs.request_run(session, source, max_removed_percent=max_removed_percent).id
-        fields = {"kind": "website", "url": url, "schedule": "none", "include": [], "exclude": [], "selectors": {}}
+        fields = {
+            "kind": "website",
+            "url": url,
+            "schedule": "none",
+            "include": [],
+            "exclude": [],
+            "selectors": {},
+            "fields": [],
+        }
         _, run = create_source(session, site.account_id, site_id, fields, private_addresses=private_addresses)
         return run.id
 

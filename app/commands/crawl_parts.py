@@ -9,12 +9,12 @@ from flask import current_app
 
 from app.commands.demo_file import read_demo
 from app.commands.own_pages import OwnPages
-from app.crawler.network import Network
-from app.crawler.reading.reader import PageReader
-from app.crawler.values import user_agent
+from app.crawl.fetch.network import Network
+from app.crawl.fetch.values import user_agent
+from app.crawl.read.reader import PageReader
+from app.crawl.run.execution import CrawlParts
+from app.crawl.run.turns import SharedTurns
 from app.runtime import Runtime
-from app.services.crawling.crawl import CrawlParts
-from app.services.crawling.turns import SharedTurns
 
 
 @contextmanager

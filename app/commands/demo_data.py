@@ -13,15 +13,16 @@ from app.clock import now
 from app.commands.crawl_parts import crawl_parts
 from app.commands.demo_file import demo_file, read_demo
 from app.config import ConfigurationError, docs_search_key_file
+from app.crawl.run.control import RunControl
+from app.crawl.run.execution import execute
+from app.crawl.sources import runs
 from app.models import Account, Source, SourceRun
+from app.operations.accounts import acting_for, create_account, set_password
+from app.operations.keys import create_key
+from app.operations.sites import create_site
 from app.runtime import Runtime
 from app.services import sites
-from app.services.access import keys
-from app.services.access.credentials import credential_change
 from app.services.accounts import accounts
-from app.services.crawling.control import RunControl
-from app.services.crawling.execution import execute
-from app.services.sources import runs
 
 EMAIL = "demo@example.com"
 KEY_NAMES = {"private": "Server", "search": "Search from a server", "public": "Search box in the browser"}
@@ -50,37 +51,20 @@ def _exists(part: Runtime, kept: dict[str, Any]) -> bool:
         return account is not None and account.email == EMAIL and sites.count_sites(session, account.id) > 0
 
 
-def _limits(part: Runtime) -> Any:
-    return part.plans["pro"]
-
-
 def _create(part: Runtime, base_url: str) -> dict[str, Any]:
     password = secrets.token_urlsafe(12)
-    password_hash = accounts.hash_password(password)
-    with part.database.write() as session:
+    with part.database.read() as session:
         account = accounts.find_account(session, EMAIL)
-        if account is None:
-            account = accounts.create_account(
-                session, name="Demo", email=EMAIL, password_hash=password_hash, plan="pro"
-            )
-        else:
-            accounts.update_profile(session, account.id, {"password_hash": password_hash})
-    tokens: dict[str, str] = {}
-    with credential_change(part.database, part.counters, account.id) as session:
-        site = sites.create_site(
-            session, account.id, _limits(part), part.engines.current.identity, name="Documentation", url=base_url
-        )
-        for kind, name in KEY_NAMES.items():
-            _, tokens[kind] = keys.create_key(
-                session,
-                account.id,
-                _limits(part),
-                part.settings.secret_key,
-                site.id,
-                name=name,
-                type=kind,
-                expires_at=None,
-            )
+    if account is None:
+        account = create_account(part, name="Demo", email=EMAIL, password=password, plan="pro")
+    else:
+        set_password(part, EMAIL, password)
+    owner = acting_for(part, account)
+    site = create_site(part, owner, {"name": "Documentation", "url": base_url})
+    tokens = {
+        kind: create_key(part, owner, site.id, {"name": name, "type": kind, "expires_at": None})[1]
+        for kind, name in KEY_NAMES.items()
+    }
     return {"account_id": account.id, "site_id": site.id, "password": password, "keys": tokens}
 
 
@@ -138,6 +122,7 @@ def _crawl(part: Runtime, kept: dict[str, Any]) -> int:
 
 def _text(kept: dict[str, Any], base_url: str, count: int) -> str:
     tokens = kept["keys"]
+    search = f"{base_url}/v1/search?q=quota&fields=title,url&highlight=true&limit=3"
     return f"""
 The demo is ready: {count} pages of the documentation were crawled.
 
@@ -146,7 +131,7 @@ The demo is ready: {count} pages of the documentation were crawled.
   Public key   {tokens["public"]}
 
   Try a search:
-    curl '{base_url}/v1/search?q=quota&highlight=true' -H 'Authorization: Bearer {tokens["search"]}'
+    curl '{search}' -H 'Authorization: Bearer {tokens["search"]}'
 
   Dashboard    {base_url}/dashboard
   Log in with  {EMAIL} and {kept["password"]}

@@ -5,26 +5,25 @@ from __future__ import annotations
 import platform
 import shutil
 import sqlite3
-import stat
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from typing import Literal
 
 from packaging.requirements import Requirement
 from sqlalchemy import func, select, text
 
-from app.clock import machine_time, now
-from app.commands.certificates import NoTls, endpoints, look_at
+from app.clock import now
 from app.config import Settings
 from app.counters.base import CountersUnavailable
 from app.models import EngineTask, SourceRun
 from app.runtime import Runtime
-from app.services.indexing.indexer import lagging_sites
+from app.services.indexing.lagging import LaggingSite, find_lagging
 from app.services.mail.delivery import count_late
 from app.services.mail.smtp import MailServerAway
+from app.storage.file_modes import find_open_paths
 from app.storage.migrate import TablesState, tables_state
 from app.wording import counted, size
 from backends.errors import BackendError
@@ -33,13 +32,13 @@ DISTRIBUTION = "site-search-service"
 
 LITTLE_SPACE, NO_SPACE = 2 * 1024**3, 256 * 1024**2
 """Free bytes below which the disk is worth a warning, and a problem."""
-CERTIFICATE_WARNING = timedelta(days=14)
-"""How long before its end a certificate should have been renewed."""
 CLOCK_WARNING_SECONDS, CLOCK_PROBLEM_SECONDS = 1.0, 10.0
 """How far another machine's clock may be from this one's. Turns at hosts and windows of limits are told by both."""
 STUCK = timedelta(minutes=10)
 """After which what should have gone on is stuck."""
 MANY_ATTEMPTS = 5
+MOST_NAMED = 10
+"""Sites that a finding names."""
 REDIS_SECONDS = 5.0
 """How long Redis may take to tell the time."""
 
@@ -52,7 +51,7 @@ class Finding:
 
     Attributes:
         topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``,
-            ``certificates``, ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail`` or ``events``.
+            ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail`` or ``events``.
         level: ``problem``: something does not work, or soon will not.
         message: A sentence.
         remedy: What to do; empty if all is well.
@@ -74,8 +73,7 @@ def diagnose(settings: Settings, part: Runtime | None) -> Iterator[Finding]:
         ("versions", _versions),
         ("disk", lambda: _disk(settings)),
         ("file modes", lambda: _file_modes(settings)),
-        ("events", lambda: _events(settings)),
-        ("certificates", lambda: _certificates(settings)),
+        ("proxies", lambda: _proxies(settings)),
     ]
     if part is not None:
         checks += [
@@ -88,6 +86,8 @@ def diagnose(settings: Settings, part: Runtime | None) -> Iterator[Finding]:
             ("runs", lambda: _runs(part)),
             ("tasks", lambda: _tasks(part)),
             ("mail", lambda: _mail(part)),
+            ("events", lambda: _events(part)),
+            ("charges", lambda: _charges(part)),
         ]
     for topic, check in checks:
         try:
@@ -129,22 +129,24 @@ def _disk(settings: Settings) -> Iterator[Finding]:
 
 def _file_modes(settings: Settings) -> Iterator[Finding]:
     folder = settings.data_path
-    open_to_others = [
-        path for path in (folder, *sorted(folder.iterdir())) if stat.S_IMODE(path.lstat().st_mode) & 0o077
-    ]
-    if open_to_others:
-        names = ", ".join(str(path) for path in open_to_others[:5])
-        remedy = f"Run `chmod -R go-rwx {folder}`."
-        yield Finding("file modes", "problem", f"Other users of this machine may read {names}.", remedy)
-    else:
+    found = find_open_paths(folder)
+    remedy = f"Run `chmod -R go-rwx {folder}`."
+    if found.files:
+        message = f"Other users of this machine may read {_listed(found.files)}."
+        yield Finding("file modes", "problem", message, remedy)
+    if found.folders:
+        message = f"Other users of this machine may list {_listed(found.folders)}."
+        yield Finding("file modes", "warning", message, remedy)
+    if not found.files and not found.folders:
         yield Finding("file modes", "ok", f"Only this user may read {folder}.")
 
 
-def _events(settings: Settings) -> Iterator[Finding]:
-    folder = settings.data_path / "events"
-    old = time.time() - STUCK.total_seconds()
-    waiting = [file.stat() for file in folder.glob("*.journal")] if folder.is_dir() else []
-    late = sum(file.st_size for file in waiting if file.st_mtime < old and file.st_size)
+def _listed(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths[:5])) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
+
+
+def _events(part: Runtime) -> Iterator[Finding]:
+    late = part.waiting_events.late_bytes(STUCK)
     if late:
         message = f"{size(late)} of search events were recorded but are not in the statistics yet."
         yield Finding("events", "warning", message, "Start the service on this machine; it moves them.")
@@ -152,35 +154,23 @@ def _events(settings: Settings) -> Iterator[Finding]:
         yield Finding("events", "ok", "No search events are left behind.")
 
 
-def _certificates(settings: Settings) -> Iterator[Finding]:
-    named = list(endpoints(settings))
-    for endpoint in named:
-        where = f"{endpoint.setting} ({endpoint.address})"
-        try:
-            certificate = look_at(endpoint)
-        except NoTls as error:
-            # A public address may lead to this machine's own network only from outside.
-            level: Level = "warning" if endpoint.setting.endswith("PUBLIC_URL") else "problem"
-            remedy = "Start the server, or fix the URL."
-            yield Finding("certificates", level, f"{where} shows no certificate: {error}", remedy)
-            continue
-        end = f"{certificate.ends_at:%Y-%m-%d %H:%M} UTC"
-        message = f"The certificate of {where} for {', '.join(certificate.names) or 'nobody'} ends on {end}"
-        if certificate.refusal:
-            yield Finding(
-                "certificates", "problem", f"{message} and is refused: {certificate.refusal}.", _CERTIFICATE_REMEDY
-            )
-        elif certificate.ends_at < datetime.now(UTC) + CERTIFICATE_WARNING:
-            yield Finding("certificates", "warning", f"{message}.", "Renew it; the service needs no restart.")
-        else:
-            yield Finding("certificates", "ok", f"{message}.")
-    if not named:
-        yield Finding("certificates", "ok", "No setting names a server with TLS.")
+def _charges(part: Runtime) -> Iterator[Finding]:
+    waiting = part.late_charges.waiting_bytes()
+    if waiting:
+        message = f"{size(waiting)} of searches were answered without the counter store and are not charged yet."
+        remedy = "Start the service on this machine, and the counter store; it charges them."
+        yield Finding("charges", "warning", message, remedy)
+    else:
+        yield Finding("charges", "ok", "Every search that was answered is charged.")
 
 
-_CERTIFICATE_REMEDY = (
-    "Renew it, for the name in the setting, from an authority that this machine trusts. No restart is needed."
-)
+def _proxies(settings: Settings) -> Iterator[Finding]:
+    if settings.public_url.startswith("https:") and settings.trusted_proxies == 0:
+        message = "PUBLIC_URL is https, so a proxy ends TLS, but TRUSTED_PROXIES is 0: all visitors are one address."
+        remedy = "Set TRUSTED_PROXIES to the number of proxies in front of the service."
+        yield Finding("proxies", "warning", message, remedy)
+    else:
+        yield Finding("proxies", "ok", f"TRUSTED_PROXIES is {settings.trusted_proxies}.")
 
 
 def _database(part: Runtime) -> Iterator[Finding]:
@@ -229,12 +219,12 @@ def _engine(part: Runtime) -> Iterator[Finding]:
 
 
 def _clock(part: Runtime, name: str, read: Callable[[Runtime], float | None]) -> Iterator[Finding]:
-    began = machine_time().timestamp()
+    began = now().timestamp()
     theirs = read(part)
     if theirs is None:
         yield Finding("clocks", "ok", f"The {name} is on this machine's clock.")
         return
-    difference = abs(theirs - (began + machine_time().timestamp()) / 2)
+    difference = abs(theirs - (began + now().timestamp()) / 2)
     message = f"The clock of the {name} is {difference:.1f} s from this machine's."
     if difference < CLOCK_WARNING_SECONDS:
         yield Finding("clocks", "ok", message)
@@ -264,7 +254,7 @@ def _redis_clock(part: Runtime) -> float | None:
 
 def _indexes(part: Runtime) -> Iterator[Finding]:
     with part.database.read() as session:
-        behind = [site_id for site_id, _ in lagging_sites(session)]
+        behind = find_lagging(session)
     missing = part.indexer.missing_indexes()
     if missing:
         message = f"{counted(len(missing), 'index')} missing: of sites {_named(missing)}."
@@ -273,12 +263,33 @@ def _indexes(part: Runtime) -> Iterator[Finding]:
         message = f"{counted(len(behind), 'index')} behind the stored documents: of sites {_named(behind)}."
         remedy = "A running service brings them up to date. If one stays behind, run `search reindex --site ID`."
         yield Finding("indexes", "warning", message, remedy)
+    for site in [site for site in behind if site.error is not None][:MOST_NAMED]:
+        stuck = site.since is not None and site.since < now() - STUCK
+        since = "" if site.since is None else f" lacks changes since {_minute(site.since)}, and"
+        message = f"The index of site {site.id}{since} could not be brought up to date at {_failure(site)}"
+        yield Finding("indexes", "problem" if stuck else "warning", message, _INDEXING_REMEDY)
     if not missing and not behind:
         yield Finding("indexes", "ok", "Every index has its documents.")
 
 
-def _named(ids: list[int]) -> str:
-    return ", ".join(map(str, ids[:10])) + ("…" if len(ids) > 10 else "")
+_INDEXING_REMEDY = (
+    "It is tried again, less and less often. If it takes the engine too long, raise timeout_seconds or "
+    "send_timeout_seconds in SEARCH_URL and restart; after that, everything is tried at once."
+)
+
+
+def _failure(site: LaggingSite) -> str:
+    at = "an unknown time" if site.failed_at is None else _minute(site.failed_at)
+    return f"{at}: {site.error}"
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _named(sites: Sequence[int | LaggingSite]) -> str:
+    ids = [str(site.id if isinstance(site, LaggingSite) else site) for site in sites[:MOST_NAMED]]
+    return ", ".join(ids) + ("…" if len(sites) > MOST_NAMED else "")
 
 
 def _runs(part: Runtime) -> Iterator[Finding]:

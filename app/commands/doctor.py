@@ -19,7 +19,7 @@ MARKS = {"ok": "ok      ", "warning": "WARNING ", "problem": "PROBLEM "}
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> None:
-    """Check settings, versions, disk, clocks, certificates, database, counters, engine, indexes, and crawls.
+    """Check settings, versions, disk, clocks, database, counters, engine, indexes, and crawls.
 
     Every finding says what to do. The exit status is 1 if there is a problem, and 0 if there are only warnings.
     """

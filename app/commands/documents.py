@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -47,7 +47,7 @@ MAX_SHOWN = 20
 def import_documents(site_id: int, form: str | None, columns: tuple[str, ...], as_json: bool, file: Path) -> None:
     """Import documents: a WordPress export, CSV, JSON, or an export of another search engine.
 
-    Invalid lines are left out and reported with their line numbers.
+    Invalid lines are left out and reported with their numbers, and in an array those of the records.
     """
     part = runtime()
     with part.database.read() as session:
@@ -88,23 +88,24 @@ def _with_progress(reads: Iterator[Read], stream: BinaryIO, bar: Any) -> Iterato
 
 
 def _report(as_json: bool, outcome: ImportOutcome) -> None:
-    lines = [(line, [found.message for found in group]) for line, group in groupby(outcome.problems, key=_line_of)]
+    groups = [list(group) for _, group in groupby(outcome.problems, key=lambda found: (found.line, found.record))]
     if as_json:
         answer = {
             "imported": outcome.indexed,
             "created": outcome.created,
             "updated": outcome.updated,
             "skipped": outcome.skipped,
-            "problems": [{"line": line, "problems": messages} for line, messages in lines],
+            "problems": [_shown(group) for group in groups],
         }
         click.echo(orjson.dumps(answer).decode())
         return
     click.echo(f"{counted(outcome.indexed, 'document')} imported, {outcome.created:,} of them new.")
-    for line, messages in lines[:MAX_SHOWN]:
-        click.echo(f"line {line}: {'; '.join(messages)}", err=True)
+    for group in groups[:MAX_SHOWN]:
+        click.echo(f"{group[0].place}: {'; '.join(found.message for found in group)}", err=True)
     if outcome.skipped > MAX_SHOWN:
         click.echo(f"and {counted(outcome.skipped - MAX_SHOWN, 'more invalid line')}", err=True)
 
 
-def _line_of(found: LineProblem) -> int:
-    return found.line
+def _shown(group: Sequence[LineProblem]) -> dict[str, Any]:
+    record = {} if group[0].record is None else {"record": group[0].record}
+    return {"line": group[0].line, **record, "problems": [found.message for found in group]}

@@ -9,7 +9,7 @@ import httpcore
 from ada_url import URL
 from flask import Flask
 
-from app.crawler.network import Network
+from app.crawl.fetch.network import Network
 
 _NOBODY = "192.0.2.1"
 """An address of no network: what is open to loopback alone stays closed."""

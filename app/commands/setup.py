@@ -10,11 +10,11 @@ import orjson
 from flask import current_app
 from flask.cli import AppGroup, with_appcontext
 
-from app import logs
+from app.apidoc.openapi import document_at
 from app.commands.demo_data import make_demo
+from app.commands.serve import check_server, run_server
 from app.runtime import runtime
 from app.storage.migrate import upgrade
-from app.web.openapi import document_at
 
 database_group = AppGroup("database", help="Manage the SQL database.")
 
@@ -28,13 +28,23 @@ def upgrade_database() -> None:
 
 @click.command("demo")
 @with_appcontext
-@click.option("--base-url", default="http://127.0.0.1:8000", help="URL at which the service will run.")
-def demo(base_url: str) -> None:
-    """Set up the demo account, its site, keys and documents, and print how to use them."""
-    upgrade(runtime().database)
-    # The requests for the documentation's pages are no visitors'.
-    logs.access.setLevel(logging.WARNING)
-    click.echo(make_demo(runtime(), base_url))
+@click.option("--base-url", help="URL at which the service will run. Default: where it listens.")
+@click.option("--serve/--no-serve", "serves", default=True, help="Whether to serve then, as `serve` does.")
+def demo(base_url: str | None, serves: bool) -> None:
+    """Set up the demo account, its site, keys and documents, print how to use them, and serve."""
+    if serves:
+        environment = check_server()
+        base_url = base_url or environment.base_url
+    part = runtime()
+    click.echo("Setting up the database …")
+    upgrade(part.database)
+    click.echo("Crawling the documentation into the demo's site: about ten seconds …")
+    # The requests for the documentation's pages are no visitors', and that its index is new is no news.
+    logging.getLogger("app").setLevel(logging.WARNING)
+    click.echo(make_demo(part, base_url or "http://127.0.0.1:8000"))
+    if serves:
+        click.echo("Starting the server. Ctrl+C ends it.")
+        run_server(part)
 
 
 @click.command("openapi")

@@ -1,6 +1,7 @@
 """What must be counted exactly, whoever asks and wherever: see :mod:`app.counters.base`."""
 
 from app.counters.base import (
+    AnswerLost,
     ConsumeOutcome,
     CountersDamaged,
     CounterStore,
@@ -14,6 +15,7 @@ from app.counters.base import (
     ReportOutcome,
     ReportStatus,
     Reservation,
+    UncountedSearch,
     UsageReservation,
     WindowRequest,
     WindowState,
@@ -23,6 +25,7 @@ from app.counters.registry import create_counters
 
 __all__ = [
     "UNLIMITED",
+    "AnswerLost",
     "ConsumeOutcome",
     "CounterStore",
     "CountersDamaged",
@@ -36,6 +39,7 @@ __all__ = [
     "ReportOutcome",
     "ReportStatus",
     "Reservation",
+    "UncountedSearch",
     "UsageReservation",
     "WindowRequest",
     "WindowState",

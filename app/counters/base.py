@@ -9,9 +9,9 @@ process that counted it (not with ``memory://``, which is per process and for te
 Machines that share a store must therefore agree on the time to well below a minute (NTP). Times are
 kept in whole milliseconds.
 
-**Windows** are fixed and start with their first hit: a window of ``seconds`` begun at ``t`` counts
-until ``t + seconds`` and is then as if it had never been. A window whose end lies more than twice its
-length ahead can only come from a clock that was wrong, and is begun anew.
+**Windows** are fixed. One of a day is the UTC day; others start with their first hit: a window of ``seconds``
+begun at ``t`` counts until ``t + seconds``. It is then as if it had never been. A window whose end lies more
+than twice its length ahead can only come from a clock that was wrong, and is begun anew.
 
 **Searches of a day** follow ``used = searches + Σ over sites of charge_of_site(…)``, see
 :func:`app.counters.metering.charge_of_site`. A day is a UTC day.
@@ -26,8 +26,15 @@ calls ``end_credential_change``. Whoever reads takes the version first (it comes
 then loads, and keeps what was loaded together with that version, if it was settled. It may be used as
 long as the version of the moment equals the one kept.
 
-Every method may raise :class:`CountersUnavailable` within the store's time budget. The step then
-was not done, or, if only the answer was lost, may have been done once; it is never repeated.
+**Incarnations.** A store may go back in time: a Redis that was killed or failed over has lost its last moments, a file
+or a snapshot was restored. What it says then may have been said before, of another state. So its data bear the name of
+an incarnation, which is never given twice, and which is part of every credential version. A new one begins with the
+first step that finds the store to be another than that of its data, or to know less than it once said. No version of
+an earlier incarnation equals a later one, and each day's usage is raised to what is known elsewhere
+(:attr:`CounterStore.floors`) before the next search or report of it is counted.
+
+Every method may raise :class:`CountersUnavailable` within the store's time budget. The step then was not done, unless
+it is :class:`AnswerLost`. A report with an idempotency key may have been done then: it is to be repeated.
 
 Stores are used by several threads at once. They open files and sockets only at first use in a
 process, so that an object made before ``fork`` works in every child, also if it was used before.
@@ -42,6 +49,7 @@ from enum import StrEnum
 from math import ceil
 from typing import Literal, NamedTuple
 
+from app.counters.floors import Floors
 from app.counters.metering import UNLIMITED, day_number, milliseconds
 
 Operation = Literal["search", "indexing"]
@@ -62,6 +70,14 @@ class CountersUnavailable(Exception):
         self.retry_after = retry_after
 
 
+class AnswerLost(CountersUnavailable):
+    """A step was sent, and its answer did not come in time: it may have been done, or may be done yet.
+
+    Of a charge or a report it then holds that it was not done, and of what was to be given back that it was: the store
+    sees to that as soon as it answers this process again.
+    """
+
+
 class CountersDamaged(CountersUnavailable):
     """The store holds something that is not ours or is broken; an operator must act."""
 
@@ -73,7 +89,7 @@ class WindowRequest(NamedTuple):
         key: Name of the bucket; equal keys share a window. It may be written to disk: put no address or
             other personal data in it, but a keyed hash.
         limit: Hits allowed in a window; ``None`` counts without ever refusing.
-        seconds: Length of the window, at least 1. A key is always used with the same length.
+        seconds: Length of the window, at least 1; 86,400 is the UTC day. A key is always used with the same length.
         cost: Hits this request is worth, at least 1.
     """
 
@@ -177,15 +193,32 @@ class Reservation(NamedTuple):
     intent: Intent | None = None
 
 
+class UncountedSearch(NamedTuple):
+    """A search that was answered while the store could not count it.
+
+    Attributes:
+        account_id: Who is to be charged.
+        gateway_site_id: As in :class:`UsageReservation`.
+        searched_at: When it was asked, in Unix seconds.
+        intent: Whose typing it may belong to; its windows are not counted any more.
+    """
+
+    account_id: int
+    gateway_site_id: int | None
+    searched_at: float
+    intent: IntentRequest | None = None
+
+
 class CredentialVersion(NamedTuple):
     """How often an account's credentials began and finished changing. Only equality has a meaning.
 
-    Numbers start at the time the store first hears of the account, so that a store that was emptied does not
-    repeat them.
+    Numbers start at the time the store first hears of the account. They are worth something only with the incarnation
+    of the store that gave them, which has no name where nothing is to equal it.
     """
 
     started: int
     finished: int
+    incarnation: str = ""
 
     @property
     def is_settled(self) -> bool:
@@ -279,6 +312,9 @@ class CounterStore(ABC):
     name: str
     """The kind of store: ``memory``, ``sqlite`` or ``redis``."""
 
+    floors: Floors
+    """What is known elsewhere of a day's usage; ``memory://`` does not ask, for it ends with who counted."""
+
     @abstractmethod
     def consume(
         self,
@@ -331,9 +367,21 @@ class CounterStore(ABC):
         """Undo a charged search (it failed: it costs nothing), or counted hits (the key was stale), or both.
 
         A search is given back to the day it was charged to. A hit is given back only while the window it was
-        counted in runs. Counts never fall below zero. To be called at most once per receipt.
+        counted in runs. Counts never fall below zero. To be called at most once per receipt, unless it raises
+        :class:`CountersUnavailable` that is not :class:`AnswerLost`.
 
         A search of an intent is given back with the last of its requests that has not failed.
+        """
+
+    @abstractmethod
+    def settle(self, search: UncountedSearch | Reservation, *, once: str, now: float) -> None:
+        """Do what the store was not there for: charge a search that went on uncounted, or give back one that failed.
+
+        A search is charged to the day on which it was asked, whatever the daily limit. Asked again within 24 hours,
+        nothing is done.
+
+        Args:
+            once: Names what is to be done, in one word.
         """
 
     @abstractmethod
@@ -443,3 +491,8 @@ def longest_wait(windows: Sequence[WindowState]) -> WindowState | None:
     """Of the windows without room, the one that ends last (the first of them on a tie); ``None`` if all have room."""
     full = [window for window in windows if not window.has_room]
     return max(full, key=lambda window: window.reset_ms) if full else None
+
+
+def settlement_key(once: str) -> str:
+    """Under which key stores remember what was settled, beside the idempotency keys of clients: those have no space."""
+    return f"settled {once}"

@@ -1,21 +1,18 @@
 """Flask-Limiter as this product uses it: all limits of a request in one step of the counter store.
 
 Flask-Limiter decides limit by limit, one round trip each, and when it does, the caller's identity is not known
-yet. So its :class:`~flask_limiter.Limiter` is given our storage, our strategy, and one more method:
+yet. So its :class:`~flask_limiter.Limiter` is given our storage and one more method:
 :meth:`RequestLimiter.check_request_limits`, which the application calls at the moment the order of errors asks
-for. What it raises, what ``current_limit`` tells and what decorators such as ``@limiter.limit("5/minute")`` do
-is Flask-Limiter's.
+for. What decorators such as ``@limiter.limit("5/minute")`` do is Flask-Limiter's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 import flask
-from flask_limiter import Limit, Limiter, RateLimitExceeded, RequestLimit
-from limits import RateLimitItem, WindowStats, parse
+from flask_limiter import Limit, Limiter, RateLimitExceeded
 
 from app import clock
 from app.counters.base import (
@@ -27,8 +24,8 @@ from app.counters.base import (
     WindowRequest,
     WindowState,
 )
-from app.counters.metering import UNLIMITED, milliseconds
-from app.counters.storage import STRATEGY, CountersRateLimiter
+from app.counters.metering import UNLIMITED, milliseconds, window_end
+from app.counters.storage import SCHEME
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +70,6 @@ class RequestLimitExceeded(RateLimitExceeded):
         self.outcome = outcome
 
 
-class CountedLimit(RequestLimit):
-    """What ``limiter.current_limit`` tells of a window that was counted together with others."""
-
-    def __init__(self, extension: Limiter, state: WindowState, breached: bool) -> None:
-        super().__init__(extension, _limit_item(_limit_text(state)), [state.key], breached, shared=True)
-        self.state = state
-
-    @property
-    def window(self) -> WindowStats:
-        return WindowStats(self.state.reset_ms / 1000, self.state.remaining)
-
-    @property
-    def reset_at(self) -> int:
-        """Whole Unix seconds, rounded up."""
-        return self.state.reset_at
-
-
 class RequestLimiter(Limiter):
     """Flask-Limiter over a counter store.
 
@@ -101,22 +81,12 @@ class RequestLimiter(Limiter):
     def __init__(self, store: CounterStore) -> None:
         super().__init__(
             lambda: flask.request.remote_addr or "",
-            storage_uri=f"counters+{store.name}://",
+            storage_uri=f"{SCHEME}{store.name}://",
             storage_options=cast("dict[str, str | int]", {"store": store}),
-            strategy=STRATEGY,
             headers_enabled=False,
             swallow_errors=False,
         )
         self.store = store
-
-    @property
-    def context(self) -> Any:
-        """Flask-Limiter's knowledge of the current request; looked up once a request, not five times."""
-        state = flask.g._get_current_object()
-        context = state.get("limiter_context")
-        if context is None:
-            context = state.limiter_context = super().context
-        return context
 
     def init_app(self, app: flask.Flask) -> None:
         """Register with the application."""
@@ -134,9 +104,8 @@ class RequestLimiter(Limiter):
             CountersUnavailable: The store is away. The headers then describe an untouched window.
         """
         now = clock.now().timestamp() if now is None else now
-        strategy = cast(CountersRateLimiter, self.limiter)
         try:
-            outcome = strategy.hit_all(
+            outcome = self.store.consume(
                 limits.windows,
                 reserve=limits.reserve,
                 intent=limits.intent,
@@ -145,19 +114,19 @@ class RequestLimiter(Limiter):
             )
         except CountersUnavailable:
             untouched = (
-                WindowState(*window, 0, milliseconds(now) + window.seconds * 1000) for window in limits.windows
+                WindowState(*window, 0, window_end(milliseconds(now), window.seconds)) for window in limits.windows
             )
             self.show(limits.window_shown(tuple(untouched)))
             raise
         if outcome.refused is not None:
-            self.show(outcome.refused, breached=True)
+            self.show(outcome.refused)
             raise RequestLimitExceeded(outcome.refused, now, outcome)
         self.show(limits.window_shown(outcome.windows))
         return outcome
 
-    def show(self, window: WindowState | None, *, breached: bool = False) -> None:
+    def show(self, window: WindowState | None) -> None:
         """Let the headers of the current answer describe this window; ``None`` for none."""
-        self.context.view_rate_limit = None if window is None else CountedLimit(self, window, breached)
+        flask.g.window_shown = window
 
     def _check_request_limit(self, callable_name: str | None = None, in_middleware: bool = True) -> None:
         """Flask-Limiter's own hook, which runs before every request and for every decorated view.
@@ -169,24 +138,22 @@ class RequestLimiter(Limiter):
             super()._check_request_limit(callable_name, in_middleware)
 
     def _write_headers(self, response: flask.Response) -> flask.Response:
-        current = self.current_limit
-        if current is not None:
+        window: WindowState | None = flask.g.get("window_shown")
+        if window is not None:
             headers = response.headers
-            headers.add("X-RateLimit-Limit", str(current.limit.amount))
-            headers.add("X-RateLimit-Remaining", str(current.remaining))
-            headers.add("X-RateLimit-Reset", str(current.reset_at))
+            headers.add("X-RateLimit-Limit", str(_amount(window)))
+            headers.add("X-RateLimit-Remaining", str(window.remaining))
+            headers.add("X-RateLimit-Reset", str(window.reset_at))
         return response
 
 
 _UNITS = {1: "second", 60: "minute", 3600: "hour", 86_400: "day"}
 
 
+def _amount(window: WindowState) -> int:
+    return UNLIMITED if window.limit is None else window.limit
+
+
 def _limit_text(window: WindowState) -> str:
-    amount = UNLIMITED if window.limit is None else window.limit
     unit = _UNITS.get(window.seconds)
-    return f"{amount} per 1 {unit}" if unit else f"{amount} per {window.seconds} second"
-
-
-@lru_cache(maxsize=256)
-def _limit_item(text: str) -> RateLimitItem:
-    return parse(text)
+    return f"{_amount(window)} per 1 {unit}" if unit else f"{_amount(window)} per {window.seconds} second"

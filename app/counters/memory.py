@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,11 +21,14 @@ from app.counters.base import (
     ReportStatus,
     Reservation,
     SiteUsage,
+    UncountedSearch,
     UsageReservation,
     WindowRequest,
     WindowState,
     longest_wait,
+    settlement_key,
 )
+from app.counters.floors import Floors
 from app.counters.metering import (
     IDEMPOTENCY_SECONDS,
     INTENT_KEPT_SECONDS,
@@ -33,6 +37,7 @@ from app.counters.metering import (
     continues_intent,
     day_of,
     milliseconds,
+    window_end,
 )
 
 _SWEEP_EVERY = 1000
@@ -69,6 +74,7 @@ class MemoryCounters(CounterStore):
     name = "memory"
 
     def __init__(self) -> None:
+        self.floors = Floors()
         self._lock = threading.RLock()
         self._calls = 0
         self.clear()
@@ -176,6 +182,19 @@ class MemoryCounters(CounterStore):
                 if usage is not None:
                     self._charge(usage, reservation.gateway_site_id, -1)
 
+    def settle(self, search: UncountedSearch | Reservation, *, once: str, now: float) -> None:
+        now_ms = milliseconds(now)
+        with self._lock:
+            known = search.account_id, settlement_key(once)
+            if self._reports.get(known, ("", 0))[1] > now_ms:
+                return
+            self._reports[known] = ("", now_ms + IDEMPOTENCY_SECONDS * 1000)
+            if isinstance(search, Reservation):
+                self.refund(reservation=search, now=now)
+            else:
+                reserve = UsageReservation(search.account_id, None, search.gateway_site_id)
+                self.consume([], reserve=reserve, intent=search.intent, now=search.searched_at)
+
     def reset(self, keys: Sequence[str]) -> None:
         with self._lock:
             for key in keys:
@@ -246,7 +265,7 @@ class MemoryCounters(CounterStore):
             credential_version = self._epochs[account_id]
             credential_version.started += 1
             credential_version.begun_ms = now_ms
-            return CredentialVersion(credential_version.started, credential_version.finished)
+            return CredentialVersion(credential_version.started, credential_version.finished, self._incarnation)
 
     def end_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
         with self._lock:
@@ -254,7 +273,7 @@ class MemoryCounters(CounterStore):
             credential_version = self._epochs[account_id]
             credential_version.finished += 1
             credential_version.started = max(credential_version.started, credential_version.finished)
-            return CredentialVersion(credential_version.started, credential_version.finished)
+            return CredentialVersion(credential_version.started, credential_version.finished, self._incarnation)
 
     def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
         begun_before_ms = milliseconds(now - older_than_seconds)
@@ -290,6 +309,7 @@ class MemoryCounters(CounterStore):
 
     def clear(self) -> None:
         with self._lock:
+            self._incarnation = secrets.token_hex(8)
             self._windows: dict[str, tuple[int, int]] = {}
             self._days: dict[tuple[int, date], _Day] = {}
             self._reports: dict[tuple[int, str], tuple[str, int]] = {}
@@ -304,14 +324,14 @@ class MemoryCounters(CounterStore):
         length_ms = window.seconds * 1000
         hits, reset_ms = self._windows.get(window.key, (0, 0))
         if not now_ms < reset_ms <= now_ms + 2 * length_ms:
-            hits, reset_ms = 0, now_ms + length_ms
+            hits, reset_ms = 0, window_end(now_ms, window.seconds)
         return WindowState(*window, hits, reset_ms)
 
     def _epoch(self, account_id: int | None, now_ms: int) -> CredentialVersion | None:
         if account_id is None:
             return None
         credential_version = self._epochs.setdefault(account_id, _Epoch(now_ms, now_ms, 0))
-        return CredentialVersion(credential_version.started, credential_version.finished)
+        return CredentialVersion(credential_version.started, credential_version.finished, self._incarnation)
 
     @staticmethod
     def _charge(usage: _Day, gateway_site_id: int | None, searches: int) -> None:

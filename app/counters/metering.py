@@ -29,11 +29,18 @@ INTENT_KEPT_SECONDS = 3600
 """How long an intent that is over is kept, so that searches of it that fail late are given back."""
 
 _FIRST_DAY = date(1970, 1, 1).toordinal()
+_DAY_SECONDS = 86_400
 
 
 def milliseconds(now: float) -> int:
     """A Unix time as all stores count it; rounded, since floats miss most fractions by a little."""
     return round(now * 1000)
+
+
+def window_end(now_ms: int, seconds: int) -> int:
+    """When a window that begins now ends, in milliseconds: one of a day with the UTC day, others after their length."""
+    length_ms = seconds * 1000
+    return (now_ms // length_ms + 1) * length_ms if seconds == _DAY_SECONDS else now_ms + length_ms
 
 
 def day_of(now: float) -> date:

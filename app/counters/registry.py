@@ -22,22 +22,28 @@ COUNTER_STORE_FAILURES = Counter(
     "search_counter_store_failures_total", "Steps that the counter store could not do: away, or too slow."
 )
 STEPS = (
-    "consume", "peek", "refund", "report_usage", "count_refusal", "usage_of_day", "usage_between",
+    "consume", "peek", "refund", "settle", "report_usage", "count_refusal", "usage_of_day", "usage_between",
     "begin_credential_change", "end_credential_change", "check",
 )  # fmt: skip
 """What is observed of a store: methods of :class:`CounterStore`."""
 
 DEFAULT_TIMEOUT_SECONDS = 1.0
-"""How long a step may wait for the store before it is unavailable."""
+"""How long a step waits for a server's answer before the store is unavailable."""
+BUSY_SECONDS = 20.0
+"""How long a step waits for its turn at a file: as long as a request may take, and still be answered and finished while
+a worker ends. Nobody who is busy keeps it for long; on a machine that is short of processors, it may be seconds."""
 
 
-def create_counters(url: str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> CounterStore:
+def create_counters(
+    url: str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS, busy_seconds: float = BUSY_SECONDS
+) -> CounterStore:
     """The counter store of a URL; nothing is opened yet.
 
     Args:
         url: ``sqlite:///absolute/path`` (one machine), ``redis://…``, ``rediss://…`` or ``unix:///socket``
             (Redis; several machines), ``memory://`` (one process; tests).
-        timeout_seconds: The store's time budget for one step.
+        timeout_seconds: A server's time budget for one step.
+        busy_seconds: How long a step may wait for its turn at a file.
 
     Raises:
         ValueError: The URL has an unknown scheme or lacks a part; the message names it, without a password.
@@ -47,7 +53,7 @@ def create_counters(url: str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECOND
     if maker is None:
         known = ", ".join(f"{name}://" for name in _MAKERS)
         raise ValueError(f"Unknown counter store {scheme or url!r}: the URL must begin with one of {known}.")
-    store = maker(url, timeout_seconds)
+    store = maker(url, timeout_seconds, busy_seconds)
     observe_calls(
         store,
         STEPS,
@@ -58,18 +64,18 @@ def create_counters(url: str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECOND
     return store
 
 
-def _memory(url: str, timeout_seconds: float) -> CounterStore:
+def _memory(url: str, timeout_seconds: float, busy_seconds: float) -> CounterStore:
     return MemoryCounters()
 
 
-def _sqlite(url: str, timeout_seconds: float) -> CounterStore:
+def _sqlite(url: str, timeout_seconds: float, busy_seconds: float) -> CounterStore:
     parts = urlsplit(url)
     if parts.netloc or len(parts.path.strip("/")) == 0 or parts.query or parts.fragment:
         raise ValueError(f"The counter store {url!r} must look like sqlite:///absolute/path/of/the/file.")
-    return SqliteCounters(Path("/" + unquote(parts.path).lstrip("/")), timeout_seconds=timeout_seconds)
+    return SqliteCounters(Path("/" + unquote(parts.path).lstrip("/")), busy_seconds=busy_seconds)
 
 
-def _redis(url: str, timeout_seconds: float) -> CounterStore:
+def _redis(url: str, timeout_seconds: float, busy_seconds: float) -> CounterStore:
     try:
         from app.counters.redis.store import RedisCounters
     except ModuleNotFoundError as error:
@@ -79,7 +85,7 @@ def _redis(url: str, timeout_seconds: float) -> CounterStore:
     return RedisCounters(url, timeout_seconds=timeout_seconds)
 
 
-_MAKERS: dict[str, Callable[[str, float], CounterStore]] = {
+_MAKERS: dict[str, Callable[[str, float, float], CounterStore]] = {
     "sqlite": _sqlite,
     "redis": _redis,
     "rediss": _redis,

@@ -1,29 +1,17 @@
-"""The counter stores as a storage and a strategy of the ``limits`` library."""
+"""The counter stores as a storage of the ``limits`` library."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
-from limits import RateLimitItem
-from limits.errors import ConfigurationError
 from limits.storage import Storage
-from limits.strategies import STRATEGIES, FixedWindowRateLimiter
-from limits.typing import cast
 
-from app.counters.base import (
-    ConsumeOutcome,
-    CounterStore,
-    CountersUnavailable,
-    IntentRequest,
-    UsageReservation,
-    WindowRequest,
-)
+from app.counters.base import CounterStore, CountersUnavailable, WindowRequest
 from app.counters.registry import create_counters
 
-STRATEGY = "counters"
-"""Name of :class:`CountersRateLimiter` among the strategies of ``limits``."""
+SCHEME = "counters+"
+"""Before the URL of a store, in the words of ``limits``."""
 
 _ANY_LENGTH_SECONDS = 100 * 366 * 86_400
 
@@ -87,33 +75,3 @@ class CounterStorage(Storage):
     def clear(self, key: str) -> None:
         """Forget the window of ``key``."""
         self.store.reset([key])
-
-
-class CountersRateLimiter(FixedWindowRateLimiter):
-    """Fixed windows from the first hit, where a refused hit does not count, and many are hit in one step."""
-
-    def __init__(self, storage: Any) -> None:
-        if not isinstance(storage, CounterStorage):
-            raise ConfigurationError(f"The strategy {STRATEGY!r} needs a storage whose scheme begins with counters+.")
-        super().__init__(storage)
-
-    def hit(self, item: RateLimitItem, *identifiers: str, cost: int = 1) -> bool:
-        """Count one hit of ``cost`` if there is room."""
-        window = WindowRequest(item.key_for(*identifiers), item.amount, item.get_expiry(), cost)
-        return self.hit_all([window], now=time.time()).allowed
-
-    def hit_all(
-        self,
-        windows: Sequence[WindowRequest],
-        *,
-        reserve: UsageReservation | None = None,
-        intent: IntentRequest | None = None,
-        credentials_of: int | None = None,
-        now: float,
-    ) -> ConsumeOutcome:
-        """:meth:`CounterStore.consume`, in the place where ``limits`` counts."""
-        store = cast(CounterStorage, self.storage).store
-        return store.consume(windows, reserve=reserve, intent=intent, credentials_of=credentials_of, now=now)
-
-
-STRATEGIES[STRATEGY] = CountersRateLimiter

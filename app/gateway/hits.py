@@ -13,8 +13,10 @@ from typing import Any
 import orjson
 
 from app.services.search.answer_room import AnswerRoom
-from backends.base import STANDARD_FIELDS, FieldKind, FieldKinds, Highlight, Hit
+from backends.base import FieldKind, FieldKinds, Highlight, Hit
+from backends.sections import SECTIONS, SectionHit
 from backends.servers.highlighter import crop_window
+from backends.standard_fields import STANDARD_FIELDS
 
 _OPEN, _CLOSE = "\0<", "\0>"
 EVERY = "*"
@@ -86,12 +88,27 @@ class HitShape:
                 extra["_formatted"] = self._formatted(hit.formatted)
             if self.positions:
                 extra["_matchesPosition"] = _positions(hit.formatted)
+        if hit.sections is not None:
+            extra[SECTIONS] = [self._section(section) for section in hit.sections]
         if EVERY not in self.retrieved:
             shown = {name: value for name, value in hit.document.items() if name in self.retrieved}
             return orjson.dumps({**shown, **extra})
+        if hit.sections is not None and SECTIONS in hit.document:
+            return orjson.dumps({**hit.document, **extra})
         if not extra:
             return hit.json
         return hit.json[:-1] + b"," + orjson.dumps(extra)[1:]
+
+    def _section(self, section: SectionHit) -> dict[str, Any]:
+        shown = section.as_json()
+        if section.formatted is not None:
+            del shown["_formatted"]
+        if section.formatted is not None and self.has_formatted:
+            tags = (self.pre_tag, self.post_tag) if self.highlighted else ("", "")
+            shown["_formatted"] = {
+                name: text.replace(_OPEN, tags[0]).replace(_CLOSE, tags[1]) for name, text in section.formatted.items()
+            }
+        return shown
 
     def _least_size(self, marked: Mapping[str, Any]) -> int:
         """Bytes that tags and positions take at the least: a text may consist of matches."""

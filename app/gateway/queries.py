@@ -20,8 +20,8 @@ from backends.base import MATCH_ALL, SearchQuery, SortKey
 from backends.errors import BackendRejected
 from backends.filters import And, Filter, Or, parse_filter
 from backends.servers.tokenizer import split_words
+from backends.standard_fields import TEXT_FIELDS
 
-SEARCHABLE = ("title", "excerpt", "content")
 MAX_OFFSET = 2147483647
 MAX_FACET_HITS = 100
 _SEARCHED_VALUES = 10_000
@@ -108,6 +108,7 @@ def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> Engin
         settings=site.settings,
         fields=_searched(parameters["attributesToSearchOn"]),
         all_words=parameters["matchingStrategy"] == "all",
+        sections=parameters["sections"],
     )
     return EngineSearch(query, shape, parameters["q"], size, page, parameters["facets"] is not None)
 
@@ -131,6 +132,7 @@ def make_facet_query(parameters: Mapping[str, Any], site: SiteRecord) -> SearchQ
         settings=site.settings,
         fields=_searched(parameters["attributesToSearchOn"]),
         all_words=parameters["matchingStrategy"] == "all",
+        sections=parameters["sections"],
     )
 
 
@@ -207,9 +209,9 @@ def _searched(wanted: Sequence[str]) -> tuple[str, ...]:
     if EVERY in wanted:
         return ()
     for name in wanted:
-        if name not in SEARCHABLE:
+        if name not in TEXT_FIELDS:
             raise GatewayError(
                 "invalid_search_attributes_to_search_on",
-                f"Invalid value at `.attributesToSearchOn`: {name[:80]!r} is not one of {', '.join(SEARCHABLE)}.",
+                f"Invalid value at `.attributesToSearchOn`: {name[:80]!r} is not one of {', '.join(TEXT_FIELDS)}.",
             )
     return tuple(dict.fromkeys(wanted))

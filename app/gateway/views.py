@@ -10,21 +10,30 @@ from flask import Response, g, request
 from flask.blueprints import BlueprintSetupState
 from marshmallow import Schema, ValidationError
 
+from app.apidoc.openapi import GATEWAY_PREFIX, ApiBlueprint, View, described_errors
 from app.errors import ApiError, ErrorCode
-from app.gateway.queries import EngineSearch, make_engine_search, make_facet_query, matching_values, search_metadata
+from app.gateway.queries import (
+    EngineSearch,
+    make_engine_search,
+    make_facet_query,
+    matching_values,
+    read_filter,
+    search_metadata,
+)
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.search.answer_room import AnswerRoom
 from app.services.search.search import Visitor, encode_hit
 from app.services.search.suggestions import encode_suggestions
-from app.web.auth import GATEWAY
+from app.web.auth import ANYONE, GATEWAY
 from app.web.gateway_errors import GatewayError, gateway_error_body, inside, invalid_engine_key, is_gateway_path
 from app.web.hosts import base_url
-from app.web.openapi import GATEWAY_PREFIX, ApiBlueprint, View, described_errors
 from app.web.parsing import check_query_string, read_json
-from app.web.policy import OPEN, OperationPolicy
-from app.web.request_checks import current_caller, current_visitor, require_search
+from app.web.policy import OperationPolicy
+from app.web.request_checks import current_caller, require_search
 from app.web.responses import json_answer
+from app.web.visitors import gateway_visitor
+from backends.base import SearchQuery
 from backends.text import normal_form
 from schemas.gateway.answers import (
     EngineAnswerSchema,
@@ -41,7 +50,7 @@ from schemas.gateway.searches import (
     EngineSearchSchema,
     EngineSuggestSchema,
 )
-from schemas.search import MAX_QUERY_BYTES, MAX_SESSION_LENGTH
+from schemas.search import MAX_QUERY_BYTES
 from schemas.suggestions import SuggestionsSchema
 
 P = ParamSpec("P")
@@ -187,14 +196,6 @@ def _run(site: SiteRecord, search: EngineSearch, room: AnswerRoom, record_for: V
     return answer
 
 
-def _visitor() -> Visitor | None:
-    """Whose search analytics take this for; ``None`` where the client asks that it be left out."""
-    if request.headers.get("X-Search-Analytics", "").strip().lower() == "false":
-        return None
-    sent = request.headers.get("X-Search-Session", "").strip()
-    return Visitor(sent if 0 < len(sent) <= MAX_SESSION_LENGTH and sent.isprintable() else current_visitor())
-
-
 # --- operations
 
 
@@ -222,7 +223,7 @@ def search_index_by_query(uid: str) -> Response:
 def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
     search = make_engine_search(parameters, site)
     require_search()
-    return json_answer(_run(site, search, runtime().searcher.new_room(), _visitor()))
+    return json_answer(_run(site, search, runtime().searcher.new_room(), gateway_visitor()))
 
 
 @blp.route("/engine/multi-search", methods=["POST"])
@@ -237,7 +238,7 @@ def multi_search() -> Response:
     searches = [_inside(at, make_engine_search, query, site) for at, (query, site) in pairs]
     require_search()
     room = runtime().searcher.new_room()
-    visitor = _visitor()
+    visitor = gateway_visitor()
     # Several queries of one text are one search, of which the first shows the hits and the others count facets.
     first = {_normal_text(search.text): at for at, search in reversed(list(enumerate(searches)))}
     results = [
@@ -306,11 +307,13 @@ def suggest_by_query() -> Response:
 def _suggest(parameters: dict[str, Any]) -> Response:
     site = current_caller().site
     assert site is not None
-    return json_answer(encode_suggestions(runtime().suggester.suggest(site, parameters["q"], parameters["limit"])))
+    within = SearchQuery("", filter=read_filter(parameters["filter"]))
+    found = runtime().suggester.suggest(site, parameters["q"], parameters["limit"], within)
+    return json_answer(encode_suggestions(found))
 
 
 @blp.route("/engine/health", methods=["GET"])
-@_operation("engineHealth", OPEN, _OPEN_ERRORS)
+@_operation("engineHealth", OperationPolicy(ANYONE), _OPEN_ERRORS)
 @blp.response(200, EngineHealthSchema)
 def show_health() -> dict[str, str]:
     """Check the gateway's health."""

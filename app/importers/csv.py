@@ -21,13 +21,13 @@ from app.importers.records import (
     read_lines,
 )
 from app.wording import counted
-from backends.base import STANDARD_FIELDS
+from backends.standard_fields import REQUIRED_FIELDS, STANDARD_FIELDS, STRING_FIELDS
 from schemas.validation.problems import Problem
 
 csv.field_size_limit(MAX_RECORD_BYTES)  # One setting for the process; 128 KiB are too few for the text of a page.
 
 _STANDARD = frozenset(STANDARD_FIELDS)
-_KEPT_EMPTY = frozenset(("title", "content"))
+_KEPT_EMPTY = _STANDARD.intersection(REQUIRED_FIELDS, STRING_FIELDS)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,400})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
 

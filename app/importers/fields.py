@@ -11,9 +11,9 @@ import orjson
 
 from app.importers.column_map import ColumnMap
 from app.importers.records import UnreadableFile
-from backends.base import STANDARD_FIELDS
+from backends.standard_fields import REQUIRED_FIELDS, STANDARD_FIELDS
 from backends.text import normalized
-from schemas.validation.documents import FIELD_NAME, REQUIRED_FIELDS
+from schemas.validation.documents import FIELD_NAME
 from schemas.validation.problems import Problem, shown_name
 
 _OWN = "_"
@@ -23,6 +23,8 @@ _KEPT_OWN = frozenset(("_geoloc", "_geo", "_tags"))
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
 _BEFORE_NAMES = re.compile(r"^[^A-Za-z]+", re.ASCII)
 _LONGEST_NAME = 64
+_LONGEST_PATH = 1_000
+"""A long name above many values would be written once for each of them."""
 
 _JOINED_BY = {"title": " ", "content": "\n", "excerpt": "\n", "author": ", "}
 _TITLE_LEVELS = [f"hierarchy_lvl{level}" for level in range(1, 7)]
@@ -73,6 +75,8 @@ def to_document(
 def flatten(record: Mapping[str, Any], *, unwrap: bool = False) -> dict[str, Any]:
     """The values of a record by their paths (``author.name``), without nulls; those of list members together in a list.
 
+    Paths are cut after 1,000 characters; of those that are then one, the first one stays.
+
     Args:
         unwrap: Whether ``{"raw": …}`` stands for the value in it.
     """
@@ -88,7 +92,9 @@ def flatten(record: Mapping[str, Any], *, unwrap: bool = False) -> dict[str, Any
             if unwrap and "raw" in value and value.keys() <= {"raw", "snippet"}:
                 waiting.append((path, value["raw"], is_member))
             else:
-                waiting.extend((f"{path}.{name}", member, is_member) for name, member in reversed(value.items()))
+                waiting.extend(
+                    (f"{path}.{name}"[:_LONGEST_PATH], member, is_member) for name, member in reversed(value.items())
+                )
         elif value is not None and not is_member:
             values.setdefault(path, value)
         elif value is not None:

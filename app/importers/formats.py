@@ -67,7 +67,7 @@ def read_file(stream: ByteStream, name: str, column_map: ColumnMap) -> Iterator[
     for read in reads:
         if isinstance(read, Record) and isinstance(read.value, dict):
             document = to_document(read.value, column_map, form.aliases, unwrap=form.unwrap)
-            yield Record(read.line, document)
+            yield Record(read.line, document, read.number)
         else:
             yield read
 

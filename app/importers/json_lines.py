@@ -25,9 +25,11 @@ def read_json_lines(stream: ByteStream) -> Iterator[Read]:
         yield BadLine(number, TOO_LONG) if line is None else parse_json(number, line)
 
 
-def parse_json(line: int, text: bytes | bytearray) -> Read:
-    """The record that stands at ``line``, if it is JSON."""
+def parse_json(line: int, text: bytes | bytearray, number: int | None = None) -> Read:
+    """The record that stands at ``line``, if it is JSON; ``number`` is its own where a line may hold several."""
     try:
-        return Record(line, orjson.loads(text))
+        return Record(line, orjson.loads(text), number)
     except orjson.JSONDecodeError as error:
-        return BadLine(line, Problem(f"is not valid JSON: {error.msg} (column {error.colno})", "invalid_json"))
+        place = f"column {error.colno}" if number is None else f"character {error.pos + 1} of the record"
+        problem = f"is not valid JSON: {error.msg} ({place})"
+        return BadLine(line, Problem(problem, "invalid_json"), number)

@@ -50,7 +50,7 @@ def _list_in_answer(start: bytes, lists: Collection[str], ids: Collection[str]) 
 
 
 class _Splitter:
-    """Takes a file apart into its values, without reading any of them.
+    """Takes a file apart into its values, without reading any of them, and numbers them.
 
     Args:
         name: Of the list in each top-level object whose members are the values; without it, values are the members of
@@ -68,6 +68,7 @@ class _Splitter:
         self._is_too_long = False
         self._line = 1
         self._value_line = 1
+        self._number = 1
         self._before_sign = b""
 
     def split(self, stream: ByteStream) -> Iterator[Read]:
@@ -83,12 +84,12 @@ class _Splitter:
                     self._add(sign)
             elif sign:
                 if not self._brackets or self._brackets[-1] != _OPENED_BY[sign]:
-                    yield BadLine(self._line, _UNBALANCED)
+                    yield BadLine(self._line, _UNBALANCED, self._number)
                     return
                 yield from self._close(sign)
             self._before_sign = b"" if sign else (self._before_sign + text)[-_LONGEST_NAME:]
         if self._brackets:
-            yield BadLine(self._value_line if self._value else self._line, _CUT_OFF)
+            yield BadLine(self._value_line if self._value else self._line, _CUT_OFF, self._number)
         else:
             yield from self._finish()
 
@@ -138,9 +139,11 @@ class _Splitter:
 
     def _finish(self) -> Iterator[Read]:
         if self._is_too_long:
-            yield BadLine(self._value_line, TOO_LONG)
+            yield BadLine(self._value_line, TOO_LONG, self._number)
+            self._number += 1
         elif self._value:
-            yield parse_json(self._value_line, self._value)
+            yield parse_json(self._value_line, self._value, self._number)
+            self._number += 1
         self._value = bytearray()
         self._is_too_long = False
 

@@ -37,10 +37,12 @@ class Record:
     Attributes:
         line: The line on which it begins, from 1.
         value: An object for a document; whether it is one is for whoever validates it.
+        number: Its number among the file's records, from 1, if a line may hold several.
     """
 
     line: int
     value: Any
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,12 @@ class BadLine:
     Attributes:
         line: The line on which it begins, from 1.
         problem: A predicate: ``is not valid JSON``.
+        number: As of a record.
     """
 
     line: int
     problem: Problem
+    number: int | None = None
 
 
 Read: TypeAlias = Record | BadLine

@@ -9,6 +9,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from xml.parsers import expat
 
+from app.bounded_process import Bound, BoundedProcess, BoundExceeded, Source
 from app.importers.records import MAX_RECORD_BYTES, TOO_LONG, BadLine, ByteStream, Read, Record, UnreadableFile
 from app.text_formats import html_to_text
 from schemas.validation.problems import Problem
@@ -18,6 +19,8 @@ CHUNK_BYTES = 65_536
 _WORDPRESS = "http://wordpress.org/export/"
 _CONTENT = "http://purl.org/rss/1.0/modules/content/ encoded"
 _CREATOR = "http://purl.org/dc/elements/1.1/ creator"
+MAX_DEPTH = 100
+"""Elements within each other; a field is the fourth."""
 _DEPTH_OF_FIELDS = len(("rss", "channel", "item", "title"))
 _TAXONOMIES = {"category": "categories", "post_tag": "tags", "tag": "tags"}
 _INDEXED_TYPES = frozenset(("post", "page"))
@@ -33,10 +36,34 @@ _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
 
 def read_wxr(stream: ByteStream) -> Iterator[Read]:
-    """Read the published posts and pages that no password protects. Their addresses are their ids.
+    """Read the published posts and pages that no password protects, in a process of its own. Their addresses are their
+    ids.
 
     Raises:
-        UnreadableFile: It is no WordPress export.
+        UnreadableFile: It is no WordPress export, or takes too much time or memory to read.
+    """
+    with BoundedProcess() as process:
+        try:
+            for read in process.stream(_read_until_unreadable, stream):
+                if isinstance(read, Problem):
+                    raise UnreadableFile(read)
+                yield read
+        except BoundExceeded as error:
+            raise UnreadableFile(Problem(str(error), _EXCEEDED[error.bound])) from error
+
+
+def _read_until_unreadable(stream: Source) -> Iterator[Read | Problem]:
+    try:
+        yield from read_items(stream)
+    except UnreadableFile as error:
+        yield error.problem
+
+
+def read_items(stream: Source) -> Iterator[Read]:
+    """As :func:`read_wxr`, in this process.
+
+    Raises:
+        UnreadableFile: It is no WordPress export, or nests too deep.
     """
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
@@ -59,6 +86,8 @@ def read_wxr(stream: ByteStream) -> Iterator[Read]:
 
 
 _NO_EXPORT = Problem("is not a WordPress export", "invalid_xml")
+_TOO_DEEP = Problem(f"nests elements more than {MAX_DEPTH} deep", "invalid_xml")
+_EXCEEDED = {Bound.TIME: "timeout", Bound.MEMORY: "too_large", Bound.BROKEN: "invalid_xml"}
 _TYPE_DECLARATION = Problem("must not declare a document type", "invalid_xml")
 
 
@@ -102,6 +131,8 @@ class _Export:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._path.append(_short(name))
+        if len(self._path) > MAX_DEPTH:
+            raise UnreadableFile(_TOO_DEEP)
         self._text.clear()
         place = self._place()
         if place == ["item"]:

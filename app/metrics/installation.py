@@ -20,11 +20,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from sqlalchemy import func, select
 
+from app.clock import now
 from app.counters.base import CountersUnavailable
+from app.crawl.sources.runs import count_waiting
 from app.models import Site
 from app.runtime import Runtime
 from app.services.health.health import DATABASE
-from app.services.sources.runs import count_waiting
+from app.services.indexing.lagging import find_lagging
 from app.storage.database import is_unavailable
 from backends.base import SearchBackend
 from backends.errors import BackendError
@@ -43,6 +45,8 @@ class Stored:
 
     documents: int
     indexes_behind: int
+    indexes_failing: int
+    indexes_behind_seconds: float
     runs_waiting: int
 
 
@@ -80,6 +84,10 @@ class InstallationMetrics:
             yield GaugeMetricFamily("search_documents", "Documents of all sites.", stored.documents)
             behind = "Sites whose index lacks changes that are stored."
             yield GaugeMetricFamily("search_indexes_behind", behind, stored.indexes_behind)
+            failing = "Those of them for which the last try to bring it up to date failed."
+            yield GaugeMetricFamily("search_indexes_failing", failing, stored.indexes_failing)
+            late = "How long the oldest change has been stored that an index lacks."
+            yield GaugeMetricFamily("search_indexes_behind_seconds", late, stored.indexes_behind_seconds)
             waiting = "Runs of sources that no process works on."
             yield GaugeMetricFamily("search_source_runs_waiting", waiting, stored.runs_waiting)
         if events is not None:
@@ -96,6 +104,8 @@ class InstallationMetrics:
         yield success
         yield from self._disk()
         yield from self._dependencies()
+        clock = "Unix time of this machine, which Prometheus compares with its own."
+        yield GaugeMetricFamily("search_clock_seconds", clock, now().timestamp())
 
     def _disk(self) -> Iterator[Metric]:
         usage = shutil.disk_usage(self._part.settings.data_path)
@@ -117,10 +127,13 @@ class InstallationMetrics:
 
     def _read_database(self) -> Stored:
         with self._part.database.read() as session:
-            behind = select(func.count()).where(Site.applied_revision < Site.revision)
+            behind = find_lagging(session)
+            since = min((site.since for site in behind if site.since is not None), default=None)
             return Stored(
                 documents=int(session.scalar(select(func.sum(Site.document_count))) or 0),
-                indexes_behind=session.scalar(behind) or 0,
+                indexes_behind=len(behind),
+                indexes_failing=sum(site.error is not None for site in behind),
+                indexes_behind_seconds=0.0 if since is None else max(0.0, (now() - since).total_seconds()),
                 runs_waiting=count_waiting(session),
             )
 

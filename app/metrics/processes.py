@@ -20,11 +20,11 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.mmap_dict import MmapedDict
 
 from app.counters.registry import COUNTER_STORE_FAILURES, COUNTER_STORE_SECONDS
+from app.crawl.sources.runs import ENDED_RUNS
 from app.metrics.requests import DURATION, REQUESTS
 from app.plans import QUOTA_REFUSALS
 from app.services.analytics.events import LOST_EVENTS
 from app.services.engines import ENGINE_FAILURES, ENGINE_SECONDS
-from app.services.sources.runs import ENDED_RUNS
 
 DISTRIBUTION = "site-search-service"
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"

@@ -18,7 +18,7 @@ from app.metrics import requests
 from app.metrics.installation import InstallationMetrics
 from app.metrics.processes import show_processes
 from app.runtime import Runtime, runtime
-from app.web.auth import bearer_token, invalid_key, missing_key
+from app.web.auth import ANYONE, bearer_token, invalid_key, missing_key
 from app.web.client_ip import is_forwarded, is_loopback
 from app.web.policy import OperationPolicy, set_policy
 
@@ -40,7 +40,7 @@ def register(app: Flask, part: Runtime) -> None:
         return Response(show_processes() + installation.show(), content_type=CONTENT_TYPE_LATEST)
 
     app.add_url_rule("/metrics", "metrics", show, methods=["GET"])
-    set_policy(app, "metrics", OperationPolicy(uncounted=True))
+    set_policy(app, "metrics", OperationPolicy(ANYONE, uncounted=True))
 
 
 def _may_see(asking: Request, token: str) -> bool:

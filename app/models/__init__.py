@@ -15,12 +15,13 @@ from app.models.events import (
     ScopeWindow,
     SearchClick,
     SearchEvent,
+    VisitorKey,
     WindowStart,
 )
 from app.models.inbox import IgnoredQuery
 from app.models.keys import EngineCredential, Key
 from app.models.mail import Mail, PasswordReset, QuotaWarning
-from app.models.members import Invitation, Member, Session
+from app.models.members import EmailChange, EmailChangeLink, Invitation, Member, Session
 from app.models.sites import EngineTask, Site
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
 from app.models.usage import UsageDay
@@ -33,6 +34,8 @@ __all__ = [
     "ClickDay",
     "CrawlHost",
     "DepartureReason",
+    "EmailChange",
+    "EmailChangeLink",
     "EngineCredential",
     "EngineTask",
     "EventJournal",
@@ -60,5 +63,6 @@ __all__ = [
     "StoredDocument",
     "Sync",
     "UsageDay",
+    "VisitorKey",
     "WindowStart",
 ]

@@ -18,17 +18,22 @@ DAY_MICROSECONDS = 86_400_000_000
 
 PERIODS = (7, 30, 90)
 """Days of the windows."""
+LONGEST_PERIOD = max(PERIODS)
 CLICK_KINDS = ("clicks", "clicked_searches", "positioned_clicks", "click_positions")
 """What is counted of clicks: clicks, searches with at least one, clicks that told a position, those positions added up.
 A click counts on its own day."""
-QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, "found_visitors", "missed_visitors")
-"""What is counted of a query. Partial results are those of which none has every word. Visitors are sessions: those
-that searched the query on a day with results, and those that did without."""
+VISITOR_KINDS = ("visitors", "found_visitors", "missed_visitors")
+"""Visitors who searched a query, who did so with results, and without. Each counts once in every window, on the last
+day on which they did so in :data:`LONGEST_PERIOD` days: see ``app.services.analytics.visits``."""
+QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, *VISITOR_KINDS)
+"""What is counted of a query. Partial results are those of which none has every word."""
 SCOPE_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, "responses", "response_ms")
 """What is counted of a scope: responses are searches the service ran, with their milliseconds added up."""
 PARTIAL = "some"
 """``SearchEvent.matched`` where no document has every word."""
-SUGGESTED = "found_visitors_30 >= 3"
+ALL_WORDS = "all"
+"""``SearchEvent.matched`` where documents have every word."""
+SUGGESTED = "visitors_30 >= 3"
 """The condition, in SQL, that a query was searched by so many visitors that it may be shown to others."""
 
 QueryText = Text().with_variant(Text(collation="C"), "postgresql")
@@ -68,6 +73,8 @@ class SearchEvent(Base):
     """False when the next entry of its session replaces it."""
     matched: Mapped[str | None] = mapped_column(String(16))
     """``all``, ``some`` (no document has every word) or ``corrected``; ``NULL`` where it is not known."""
+    visitor: Mapped[int | None] = mapped_column(BigId)
+    """Who searched: see ``app.services.analytics.visitors``; ``NULL`` where visitors are not told apart."""
 
 
 class SearchClick(Base):
@@ -106,19 +113,29 @@ class ClickDay(Base):
     click_positions: Mapped[int] = mapped_column(BigId)
 
 
+class VisitorKey(Base):
+    """What the addresses of visitors are hashed with for some days, by all machines; gone when the next one is used."""
+
+    __tablename__ = "visitor_keys"
+
+    period: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    """The days it is for, as ``app.services.analytics.visitors`` numbers them."""
+    key: Mapped[bytes]
+
+
 class QueryVisit(Base):
-    """How many counted events one session has of one query on one day, those with and those without results apart.
+    """How many counted events of one kind one visitor has of one query on one day.
 
     It goes to zero and back as keystrokes merge: a visitor is counted as long as it is not zero.
     """
 
     __tablename__ = "query_visits"
-    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
+    __table_args__ = (Index(None, "site_id", "visit", "day"), {"sqlite_with_rowid": False})
 
     site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     visit: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    """A digest of session, query, and whether there were results."""
+    """A digest of visitor, query, and kind of ``VISITOR_KINDS``."""
     events: Mapped[int] = mapped_column(BigId)
 
 
@@ -172,6 +189,7 @@ class QueryDay(Base):
     clicked_searches: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     positioned_clicks: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     click_positions: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     found_visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     missed_visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
 
@@ -209,7 +227,7 @@ class QueryWindow(Base):
             for days in PERIODS
         ),
         *(_ranking(f"no_clicks_{days}", f"searches_{days}", no_clicks(f"_{days}")) for days in PERIODS),
-        _ranking("suggested", "found_visitors_30", SUGGESTED),
+        _ranking("suggested", "visitors_30", SUGGESTED),
         {"sqlite_with_rowid": False},
     )
 
@@ -236,12 +254,19 @@ class QueryWindow(Base):
     click_positions_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     click_positions_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     click_positions_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    visitors_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    visitors_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    visitors_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     found_visitors_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     found_visitors_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     found_visitors_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     missed_visitors_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     missed_visitors_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     missed_visitors_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    last_run_at: Mapped[datetime | None]
+    """When the service last ran a search of it; ``NULL`` for accounts, and for what was only logged."""
+    last_matched: Mapped[str | None] = mapped_column(String(16))
+    """What that search found: as ``SearchEvent.matched``, and ``some`` if it found nothing."""
 
 
 class ScopeWindow(Base):

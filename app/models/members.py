@@ -63,3 +63,34 @@ class Invitation(Base):
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
+
+
+class EmailChange(Base):
+    """An e-mail that a member had, for as long as the change can be undone."""
+
+    __tablename__ = "email_changes"
+    __table_args__ = (
+        Index(None, "member_id"),
+        Index(None, "email_key"),
+        Index(None, "expires_at"),
+        {"sqlite_autoincrement": True},
+    )
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    member_id: Mapped[int] = mapped_column(BigId, ForeignKey("members.id", ondelete="CASCADE"))
+    email: Mapped[str] = mapped_column(String(254))
+    """What undoing it gives back."""
+    email_key: Mapped[str] = mapped_column(String(254))
+    by_key: Mapped[bool]
+    """Whether an API key made the change, so that nobody has shown that they know the password."""
+    expires_at: Mapped[datetime]
+
+
+class EmailChangeLink(Base):
+    """A link that undoes a change: one for each time that its mail was sent."""
+
+    __tablename__ = "email_change_links"
+    __table_args__ = (Index(None, "change_id"),)
+
+    token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    change_id: Mapped[int] = mapped_column(BigId, ForeignKey("email_changes.id", ondelete="CASCADE"))

@@ -38,6 +38,10 @@ class Site(Base):
     """Grows with every change of the documents."""
     applied_revision: Mapped[int] = mapped_column(BigId, default=0)
     """Up to which revision the engine's index has the changes."""
+    indexing_failed_at: Mapped[datetime | None]
+    """When the last try to bring the index up to date failed, if none has succeeded since."""
+    indexing_error: Mapped[str | None] = mapped_column(String(500))
+    """Why it failed, for the operator: the engine's words may be in it."""
     engine: Mapped[str] = mapped_column(String(255))
     """Identity of the engine that holds the index: its kind, and its name if the URL gives one."""
     engine_index: Mapped[str] = mapped_column(String(64), default="", server_default=text("''"))

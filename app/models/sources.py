@@ -30,6 +30,8 @@ class Source(Base):
     include: Mapped[list[str]] = mapped_column(JSON, default=list)
     exclude: Mapped[list[str]] = mapped_column(JSON, default=list)
     selectors: Mapped[dict[str, str]] = mapped_column(JSON, default=dict)
+    fields: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list, server_default=text("'[]'"))
+    """Rules for further fields of its pages; of several that give a field a value, the first counts."""
     headers: Mapped[dict[str, str]] = mapped_column(JSON, default=dict)
     """Sent to the source's host alone; never shown."""
     max_pages: Mapped[int | None]
@@ -127,6 +129,8 @@ class SourcePage(Base):
     """As the page has it, with what the site's titles share."""
     document_title: Mapped[str | None] = mapped_column(String(1024))
     """As the document has it."""
+    path_section: Mapped[str | None] = mapped_column(String(255))
+    """The ``section`` that its document has by its address, ``""`` if none; ``NULL`` if the page names one itself."""
     links: Mapped[bytes | None] = mapped_column(LargeBinary)
     """Where it leads, compressed: an unchanged page has no body to find them in."""
     fetched_at: Mapped[datetime]

@@ -26,15 +26,17 @@ from app.pages import (
     sites,
     widget,
 )
-from app.pages.analytics import export, inbox, overview, queries, remedies
+from app.pages.analytics import export, inbox, overview, queries, remedies, suggestions
 from app.pages.docs.views import show_docs, show_docs_image, show_docs_page, show_docs_reference
+from app.pages.email_changes import show_email_change, undo_email_change
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
 from app.pages.sources import views as sources
 from app.services.access.roles import Role
+from app.services.accounts import email_changes
 from app.services.mail import unsubscribing
-from app.web.auth import MANAGING
+from app.web.auth import ANYONE, MANAGING
 from app.web.compression import API_DOCUMENT
 from app.web.policy import OperationPolicy, set_policy
 from schemas.validation.keys import Scope
@@ -95,9 +97,10 @@ PAGES: dict[str, View] = {
 }
 """Endpoint of the API to the view that answers people there."""
 
-_PAGE = OperationPolicy(has_page=True)
-_GUIDE = OperationPolicy(has_page=True, reflects_nothing=True)
-_ENTRANCE = OperationPolicy(opens_session=True, has_page=True)
+_PAGE = OperationPolicy(ANYONE, has_page=True)
+_GUIDE = OperationPolicy(ANYONE, has_page=True, reflects_nothing=True)
+_ENTRANCE = OperationPolicy(ANYONE, opens_session=True, has_page=True)
+_SCRIPT = OperationPolicy(ANYONE, uncounted=True, reflects_nothing=True)
 _DOCUMENTS = OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True)
 _ANALYTICS = OperationPolicy(MANAGING, Scope.ANALYTICS)
 _SETTINGS = OperationPolicy(MANAGING, Scope.SITES, has_page=True)
@@ -115,6 +118,7 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
     ("/password/forgot", "pages.show_forgot", passwords.show_forgot, _PAGE),
     ("/password/reset", "pages.show_reset", passwords.show_reset, _PAGE),
+    (email_changes.PATH, "pages.show_email_change", show_email_change, _PAGE),
     (unsubscribing.PATH, "pages.show_unsubscribe", digests.show_unsubscribe, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
     (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENT_FORM),
@@ -139,21 +143,17 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/docs", "pages.show_docs", show_docs, _GUIDE),
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
     ("/docs/reference/<string:name>", "pages.show_docs_reference", show_docs_reference, _GUIDE),
-    (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(reflects_nothing=True)),
-    ("/widget.js", "widget", widget.show_widget, OperationPolicy(uncounted=True, reflects_nothing=True)),
-    (
-        "/widget-results.js",
-        "widget_results",
-        widget.show_widget_results,
-        OperationPolicy(uncounted=True, reflects_nothing=True),
-    ),
-    ("/docs/images/<string:name>", "docs_image", show_docs_image, OperationPolicy(uncounted=True)),
+    (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(ANYONE, reflects_nothing=True)),
+    ("/widget.js", "widget", widget.show_widget, _SCRIPT),
+    ("/widget-results.js", "widget_results", widget.show_widget_results, _SCRIPT),
+    ("/docs/images/<string:name>", "docs_image", show_docs_image, OperationPolicy(ANYONE, uncounted=True)),
 )
 """Addresses that only pages have: rule, endpoint, view, policy."""
 
 OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", "/password/forgot", "pages.send_link", passwords.send_link, _ENTRANCE),
     ("POST", "/password/reset", "pages.set_password", passwords.set_password, _ENTRANCE),
+    ("POST", email_changes.PATH, "pages.undo_email_change", undo_email_change, _ENTRANCE),
     ("POST", unsubscribing.PATH, "pages.stop_digest", digests.stop_digest, _PAGE),
     (
         "DELETE",
@@ -165,6 +165,13 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", "/sites/<int(signed=True):site_id>/try", "pages.tune_search", tune_search, _SETTINGS),
     ("POST", _INBOX + "/synonym", "pages.save_synonym", remedies.save_synonym, _SETTINGS),
     ("POST", _INBOX + "/pin", "pages.save_pin", remedies.save_pin, _SETTINGS),
+    (
+        "POST",
+        "/sites/<int(signed=True):site_id>/hidden-suggestions",
+        "pages.hide_suggestion",
+        suggestions.hide_suggestion,
+        _SETTINGS,
+    ),
 )
 """What is sent to such addresses: method, rule, endpoint, view, policy."""
 

@@ -8,15 +8,15 @@ from flask import Response, g, request
 
 from app.errors import ApiError
 from app.models import Member
+from app.operations import profile
+from app.operations.logins import log_in, log_out, register
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.pages.redirects import local_path, see_other
 from app.runtime import runtime
-from app.web import actions
-from app.web.logins import cookie_header, log_in, log_out, register
-from app.web.request_checks import current_caller
-from app.web.responses import json_answer
+from app.web.request_checks import current_caller, current_client
+from app.web.responses import cookie_header, json_answer
 from schemas.accounts import AccountDeleteSchema, LoginSchema, ProfileUpdateSchema, RegisterSchema
 from schemas.forms import describe_form
 
@@ -49,7 +49,8 @@ def enter() -> Response:
     """Log in, or register."""
     refill_on_error(_entrance)
     fields = read_form(_FORMS[request.path]())
-    _, _, cookie = log_in(**fields) if request.path == "/login" else register(**fields)
+    start = log_in if request.path == "/login" else register
+    _, _, cookie = start(runtime(), current_client(), **fields)
     response = see_other(local_path(request.form.get("next", "")))
     response.headers.add("Set-Cookie", cookie_header(request, cookie))
     return response
@@ -57,7 +58,7 @@ def enter() -> Response:
 
 def leave() -> Response:
     """Log out."""
-    log_out()
+    log_out(runtime(), g.caller)
     return _gone("logged-out")
 
 
@@ -74,7 +75,7 @@ def show_profile() -> str:
 
 def _profile(error: ApiError | None = None) -> str:
     with runtime().database.read() as session:
-        user = actions.get_user(session, current_caller())
+        user = profile.get_user(session, current_caller())
     parts = _profile_parts(user, error if request.form else None)
     return render("profile.html", user=user, account=user.account, sends_mail=runtime().settings.sends_mail, **parts)
 
@@ -89,7 +90,7 @@ def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
             ProfileUpdateSchema(),
             values,
             error if sent == "details" else None,
-            leave_out=("current_password", "new_password", "weekly_digest"),
+            leave_out=("new_password", "weekly_digest"),
         ),
         "password": shown_fields(
             ProfileUpdateSchema(),
@@ -105,19 +106,20 @@ def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
         ),
         "delete": shown_fields(AccountDeleteSchema(), {}, error if sent == "delete" else None),
     }
+    forms["details"][-1]["optional"] = True  # The current password: only a new e-mail needs it.
     return {"forms": forms, "failed": sent if error else None, "banner": banner_of(error, forms[sent])}
 
 
 def update_profile() -> Response:
     """Save name and e-mail, or the password."""
     refill_on_error(_profile)
-    changes = read_form(ProfileUpdateSchema())
-    actions.update_profile(current_caller(), changes)
+    changes = read_form(ProfileUpdateSchema(), leave_out_empty=("current_password",))
+    profile.update_profile(runtime(), current_caller(), changes)
     return see_other("/profile/edit", notice="password-changed" if "new_password" in changes else "profile-updated")
 
 
 def delete_account() -> Response:
     """Delete the account."""
     refill_on_error(_profile)
-    actions.delete_account(current_caller(), **read_form(AccountDeleteSchema()))
+    profile.delete_account(runtime(), current_caller(), **read_form(AccountDeleteSchema()))
     return _gone("account-deleted")

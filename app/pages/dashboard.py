@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.clock import today
+from app.operations.dashboard import get_dashboard
 from app.pages.analytics.charts import draw_chart
 from app.pages.layout import render
 from app.pages.meters import Meter, quota_meters
@@ -12,7 +13,6 @@ from app.runtime import runtime
 from app.services import sites
 from app.services.analytics.reports import get_analytics
 from app.services.daily_usage import usage_between
-from app.services.dashboard import get_dashboard
 from app.services.health.health import COUNTERS
 from app.web.request_checks import current_caller
 from app.wording import counted

@@ -13,8 +13,6 @@ from app.web.parsing import invalid, read_form_body
 from schemas.fields import Flag, Instant, WholeNumber
 from schemas.forms import choices_of, describe_form
 from schemas.search_settings import ItemList
-from schemas.sites import SiteUrl
-from schemas.validation.sites import complete_url
 
 Form = Mapping[str, str]
 
@@ -22,16 +20,18 @@ REFILLED = frozenset({400, 401, 403, 429})
 """Statuses that show the form again; what else fails is an error page."""
 
 
-def read_form(schema: Schema, **given: Any) -> dict[str, Any]:
+def read_form(schema: Schema, leave_out_empty: Collection[str] = (), **given: Any) -> dict[str, Any]:
     """What the request's form says, validated.
 
     Args:
+        leave_out_empty: Fields that count as absent when they are left empty.
         given: Values that are not the form's to say.
 
     Raises:
         ApiError: 400 with the problems of each field.
     """
-    values = {**_sent_values(schema), **given}
+    sent = {name: value for name, value in _sent_values(schema).items() if value or name not in leave_out_empty}
+    values = {**sent, **given}
     try:
         loaded: dict[str, Any] = schema.load(values)
     except ValidationError as error:
@@ -75,8 +75,6 @@ def _typed(field: fields.Field[Any], text: str) -> Any:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text
     if isinstance(field, Instant) and not text.strip():
         return None
-    if isinstance(field, SiteUrl):
-        return complete_url(text)
     return text.replace("\r\n", "\n")
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from flask import Response
 
+from app.apidoc.openapi import document, document_at
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.runtime import runtime
 from app.web.hosts import base_url
-from app.web.openapi import document, document_at
 from app.web.responses import json_answer
 
 

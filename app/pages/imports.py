@@ -9,11 +9,11 @@ from typing import Any
 from flask import current_app, request
 
 from app.errors import ApiError, field_error
+from app.operations import imports
 from app.pages.forms import banner_of, field_problems, read_form, refill_on_error
 from app.pages.layout import render
 from app.runtime import runtime
 from app.services.sites import get_site
-from app.web import actions
 from app.web.parsing import read_form_body
 from app.web.request_checks import current_caller
 from schemas.imports import FORMATS, ImportFormSchema
@@ -21,6 +21,12 @@ from schemas.imports import FORMATS, ImportFormSchema
 _FIELDS = (
     ("file", "file", "File", "{limit} MB at most. Larger files can be split, or imported by this service’s operator."),
     ("format", "select", "Format", "Published posts and pages are taken from a WordPress export (Tools › Export)."),
+    (
+        "url",
+        "url",
+        "Address",
+        "Only for a file that is one page: where visitors find it, such as /files/prices.pdf.",
+    ),
     (
         "map",
         "textarea",
@@ -45,11 +51,10 @@ def import_file(site_id: int) -> str:
     file = request.files.get("file")
     if file is None or not file.filename:
         raise field_error("file", "required", "is required")
-    outcome = actions.import_file(current_caller(), site_id, file.stream, sent["format"], sent["map"])
-    lines = [
-        (line, [found.message for found in problems])
-        for line, problems in groupby(outcome.problems, key=lambda found: found.line)
-    ]
+    content = imports.SentFile(file.stream, sent["format"], sent["map"], sent["url"], file.content_type or "")
+    outcome = imports.import_file(runtime(), current_caller(), site_id, content)
+    groups = groupby(outcome.problems, key=lambda found: (found.line, found.record))
+    lines = [(*place, [found.message for found in problems]) for place, problems in groups]
     return render("import_done.html", site=_site(site_id), file=file.filename, outcome=outcome, lines=lines)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from flask import Response, request
 
 from app.errors import ApiError
+from app.operations import members as member_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.redirects import HOME, see_other
-from app.web import member_actions
-from app.web.logins import cookie_header
+from app.runtime import runtime
+from app.web.request_checks import current_client
+from app.web.responses import cookie_header
 from schemas.invitations import InvitationAcceptSchema
 
 
@@ -22,7 +24,7 @@ def _invitation(token: str, error: ApiError | None = None) -> str:
     shown = shown_fields(InvitationAcceptSchema(), {}, error)
     return render(
         "invitation.html",
-        invitation=member_actions.open_invitation(token),
+        invitation=member_operations.open_invitation(runtime(), token),
         token=token,
         fields=shown,
         banner=_taken(error) or banner_of(error, shown),
@@ -43,7 +45,7 @@ def accept_invitation(token: str) -> Response:
     """Become a member, and log in."""
     refill_on_error(lambda error: _invitation(token, error))
     fields = read_form(InvitationAcceptSchema())
-    _, _, cookie = member_actions.accept_invitation(token, **fields)
+    _, _, cookie = member_operations.accept_invitation(runtime(), current_client(), token, **fields)
     response = see_other(HOME, notice="invitation-accepted")
     response.headers.add("Set-Cookie", cookie_header(request, cookie))
     return response

@@ -8,6 +8,7 @@ from werkzeug.http import dump_cookie
 from app.clock import now
 from app.errors import ApiError
 from app.models import Site
+from app.operations import keys as key_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.redirects import see_other
@@ -17,10 +18,9 @@ from app.services import sites
 from app.services.access import keys
 from app.services.access.keys import KeyView
 from app.tokens import hash_token
-from app.web import actions
 from app.web.hosts import base_url
-from app.web.logins import is_secure
 from app.web.request_checks import current_caller
+from app.web.responses import is_secure
 from schemas.keys import KeyCreateSchema, KeyRotateSchema, KeyToggleSchema, KeyUpdateSchema, unsuitable_fields
 
 TOKEN_COOKIE = "new_token"
@@ -72,20 +72,20 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
 def create_key(site_id: int) -> Response:
     """Add a key."""
     refill_on_error(lambda error: _keys(site_id, error))
-    key, token = actions.create_key(current_caller(), site_id, read_form(KeyCreateSchema()))
+    key, token = key_operations.create_key(runtime(), current_caller(), site_id, read_form(KeyCreateSchema()))
     return _to_keys(key, token=token)
 
 
 def rotate_key(site_id: int, key_id: str) -> Response:
     """Give a key a new token."""
     refill_on_error(lambda error: _keys(site_id, error))
-    key, token = actions.rotate_key(current_caller(), site_id, key_id, read_form(KeyRotateSchema()))
+    key, token = key_operations.rotate_key(runtime(), current_caller(), site_id, key_id, read_form(KeyRotateSchema()))
     return _to_keys(key, token=token)
 
 
 def toggle_key(key_id: str) -> Response:
     """Disable a key, or enable it."""
-    key = actions.toggle_key(current_caller(), key_id, read_form(KeyToggleSchema())["active"])
+    key = key_operations.toggle_key(runtime(), current_caller(), key_id, read_form(KeyToggleSchema())["active"])
     return _to_keys(key, notice="key-enabled" if key.active else "key-disabled")
 
 
@@ -132,20 +132,20 @@ def update_key(site_id: int, key_id: str) -> Response:
     if request.form.get("expires_at") == (_minute(key) or ""):
         changes.pop("expires_at", None)
     if changes:
-        key = actions.update_key(current_caller(), site_id, key_id, changes)
+        key = key_operations.update_key(runtime(), current_caller(), site_id, key_id, changes)
     return _to_keys(key, notice="key-updated")
 
 
 def delete_key(site_id: int, key_id: str) -> Response:
     """Delete a key."""
     _, key = _load(site_id, key_id)
-    actions.delete_key(current_caller(), site_id, key_id)
+    key_operations.delete_key(runtime(), current_caller(), site_id, key_id)
     return _to_keys(key, notice="key-deleted")
 
 
 def dismiss_exposure(site_id: int, key_id: str) -> Response:
     """Dismiss the dashboard's notice that a key is in a web page."""
-    actions.dismiss_exposure(current_caller(), site_id, key_id)
+    key_operations.dismiss_exposure(runtime(), current_caller(), site_id, key_id)
     return see_other("/dashboard", notice="exposure-dismissed")
 
 

@@ -12,19 +12,23 @@ from markupsafe import Markup, escape
 
 from app.clock import isoformat
 from app.runtime import runtime
-from app.web.auth import SESSION_COOKIE
+from app.web.auth import ANYONE, SESSION_COOKIE
 from app.web.policy import OperationPolicy, set_policy
 from app.wording import counted, day_text, duration, moment_text, number
 from schemas.accounts import is_email
 
 NOTICES = {
     "site-created": "Site added. Next: say where its pages are.",
+    "site-created-silent": "Site added. Its address answers neither with https nor with http now: check it. "
+    "Next: say where its pages are.",
     "source-created": "Source added. Its pages are being found and read.",
     "source-updated": "Source saved. Changes take effect with the next run.",
     "source-deleted": "Source deleted. Its pages are being removed from the search.",
     "source-deleted-alone": "Source deleted. Its pages stay in the search.",
     "site-updated": "Site saved.",
+    "site-updated-silent": "Site saved. Its address answers neither with https nor with http now: check it.",
     "search-settings-updated": "Search settings saved. They take effect with the next search.",
+    "suggestion-hidden": "The search box never suggests this query from now on.",
     "site-paused": "Site paused. It cannot be searched or indexed until you resume it.",
     "site-resumed": "Site resumed.",
     "site-deleted": "Site deleted, with all its keys, documents, and statistics.",
@@ -43,6 +47,8 @@ NOTICES = {
     "reset-requested": "If there is an account with this e-mail, a mail with a link is on its way. "
     "The link works once, for 30 minutes.",
     "password-reset": "Password changed. All your sessions were logged out. Log in with the new password.",
+    "email-restored": "Your e-mail address is restored. Everybody was logged out, and API keys are disabled. "
+    "A mail with a link to a new password is on its way.",
     "logged-out": "You are logged out.",
     "account-deleted": "Your account and all its data have been deleted.",
 }
@@ -53,7 +59,7 @@ def register(app: Flask) -> None:
     """Give templates what they use."""
     versions = _asset_versions(Path(app.static_folder or ""))
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 86_400
-    set_policy(app, "static", OperationPolicy(uncounted=True, without_rate_headers=True, reflects_nothing=True))
+    set_policy(app, "static", OperationPolicy(ANYONE, uncounted=True, without_rate_headers=True, reflects_nothing=True))
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
         number=number,

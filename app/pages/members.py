@@ -9,6 +9,7 @@ from werkzeug.http import dump_cookie
 from app.clock import now
 from app.errors import ApiError
 from app.models import Invitation
+from app.operations import members as member_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.redirects import see_other
@@ -16,9 +17,9 @@ from app.pages.sites import read_paging
 from app.runtime import runtime
 from app.services.access.roles import Role
 from app.services.accounts import invitations, members
-from app.web import member_actions
-from app.web.logins import is_secure
+from app.web.hosts import base_url
 from app.web.request_checks import current_caller
+from app.web.responses import is_secure
 from schemas.invitations import InvitationCreateSchema
 from schemas.members import ROLES, MemberUpdateSchema
 
@@ -74,7 +75,7 @@ def update_member(member_id: int) -> Response:
     """Give a member another role."""
     refill_on_error(_members)
     role = Role(read_form(MemberUpdateSchema())["role"])
-    member = member_actions.change_role(current_caller(), member_id, role)
+    member = member_operations.change_role(runtime(), current_caller(), member_id, role)
     is_own = _is_own(member.id)
     return see_other("/dashboard" if is_own and role is not Role.OWNER else PATH, notice="role-changed")
 
@@ -83,7 +84,7 @@ def remove_member(member_id: int) -> Response:
     """Remove a member."""
     refill_on_error(_members)
     is_own = _is_own(member_id)
-    member_actions.remove_member(current_caller(), member_id)
+    member_operations.remove_member(runtime(), current_caller(), member_id)
     return see_other("/login" if is_own else PATH, notice="member-removed")
 
 
@@ -96,21 +97,21 @@ def create_invitation() -> Response:
     """Invite somebody."""
     refill_on_error(_members)
     fields = read_form(InvitationCreateSchema())
-    _, token = member_actions.invite(current_caller(), fields["email"], Role(fields["role"]))
+    _, token = member_operations.invite(runtime(), current_caller(), base_url(), fields["email"], Role(fields["role"]))
     return _to_link(token)
 
 
 def renew_invitation(invitation_id: str) -> Response:
     """Give an invitation another link."""
     refill_on_error(_members)
-    _, token = member_actions.renew_invitation(current_caller(), invitation_id)
+    _, token = member_operations.renew_invitation(runtime(), current_caller(), base_url(), invitation_id)
     return _to_link(token)
 
 
 def revoke_invitation(invitation_id: str) -> Response:
     """End an invitation."""
     refill_on_error(_members)
-    member_actions.revoke_invitation(current_caller(), invitation_id)
+    member_operations.revoke_invitation(runtime(), current_caller(), invitation_id)
     return see_other(PATH, notice="invitation-revoked")
 
 
@@ -125,7 +126,7 @@ def _fresh_link(session: Session, account_id: int) -> tuple[str, Invitation | No
         return "", None
     if invitation.account_id != account_id:
         return "", None
-    return member_actions.link_of(token), invitation
+    return member_operations.link_of(base_url(), token), invitation
 
 
 def _to_link(token: str) -> Response:

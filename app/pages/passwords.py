@@ -5,11 +5,12 @@ from __future__ import annotations
 from flask import Response, make_response, request
 
 from app.errors import ApiError
+from app.operations.password_resets import check_token, request_reset, reset_password
 from app.pages.forms import banner_of, field_problems, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.redirects import see_other
 from app.runtime import runtime
-from app.web.password_resets import check_token, request_reset, reset_password
+from app.web.request_checks import current_client
 from schemas.accounts import PasswordForgotSchema, PasswordResetSchema
 
 
@@ -27,14 +28,14 @@ def _forgot(error: ApiError | None = None) -> str:
 def send_link() -> Response:
     """Have a link sent; the answer is the same for every address."""
     refill_on_error(_forgot)
-    request_reset(**read_form(PasswordForgotSchema()))
+    request_reset(runtime(), current_client(), **read_form(PasswordForgotSchema()))
     return see_other("/login", notice="reset-requested")
 
 
 def show_reset() -> Response:
     """The form that sets a new password. To look at it does not use the link up: programs that check mails do so."""
     refill_on_error(_reset)
-    check_token(request.args.get("token", ""))
+    check_token(runtime(), request.args.get("token", ""))
     page = make_response(_reset())
     # The address holds a secret, which no other is told. Without any referrer, browsers would not say either that the
     # form comes from here.
@@ -57,5 +58,5 @@ def _reset(error: ApiError | None = None) -> str:
 def set_password() -> Response:
     """Set the new password."""
     refill_on_error(_reset)
-    reset_password(**read_form(PasswordResetSchema()))
+    reset_password(runtime(), current_client(), **read_form(PasswordResetSchema()))
     return see_other("/login", notice="password-reset")

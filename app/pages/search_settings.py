@@ -10,6 +10,8 @@ from flask import Response, request
 from marshmallow import Schema, ValidationError
 
 from app.errors import ApiError
+from app.operations import search_settings as settings_operations
+from app.operations.search_settings import SettingsPreview, unknown_ids
 from app.pages.forms import REFILLED, banner_of, refill_on_error
 from app.pages.layout import render
 from app.pages.redirects import see_other
@@ -18,10 +20,8 @@ from app.runtime import runtime
 from app.services.search.preview import PreviewedDocument, QueryPreview
 from app.services.search_settings import shown_settings
 from app.services.sites import get_site
-from app.web import settings_actions
 from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
-from app.web.settings_actions import SettingsPreview, unknown_ids
 from backends.languages import LANGUAGES
 from schemas.search_settings import (
     MAX_PREVIEWED_QUERIES,
@@ -52,6 +52,12 @@ _FIELDS = (
         "Hidden results",
         f"One query per line, then {ARROW} and the ids that it must not find: jobs {ARROW} 31.",
     ),
+    (
+        "suggestions_hidden",
+        "textarea",
+        "Hidden suggestions",
+        "Texts that the search box never suggests, one per line; * stands for any text: *casino*.",
+    ),
     *((f"weight_{name}", "text", f"Weight of the {name}", "From 0 to 10. Default: 1.") for name in WEIGHTED_FIELDS),
     (
         "queries",
@@ -71,7 +77,7 @@ def update_search_settings(site_id: int) -> Response:
     """Save the settings."""
     refill_on_error(lambda error: _form(site_id, error))
     settings: dict[str, Any] = _load(SearchSettingsSchema(), read_settings(_sent()))
-    _, unknown = settings_actions.update_settings(current_caller(), site_id, settings)
+    _, unknown = settings_operations.update_settings(runtime(), current_caller(), site_id, settings)
     page = f"/sites/{site_id}/search-settings" if unknown else f"/sites/{site_id}"
     return see_other(page, notice="search-settings-updated")
 
@@ -83,7 +89,9 @@ def preview_search_settings(site_id: int) -> str:
     queries = [line.text.strip() for line in lines_of(sent.get("queries", ""))]
     body = {"settings": read_settings(sent), **({"queries": queries} if queries else {})}
     wanted: dict[str, Any] = _load(SettingsPreviewSchema(), body)
-    preview = settings_actions.preview(current_caller(), site_id, wanted["settings"], wanted.get("queries"))
+    preview = settings_operations.preview(
+        runtime(), current_caller(), site_id, wanted["settings"], wanted.get("queries")
+    )
     return _form(site_id, preview=preview)
 
 

@@ -11,6 +11,7 @@ from app.wording import counted, number
 from schemas.search_settings import (
     MAX_GROUP_WORDS,
     MAX_GROUPS,
+    MAX_HIDDEN_SUGGESTIONS,
     MAX_PINNED_IDS,
     MAX_PINNED_QUERIES,
     MAX_PREVIEWED_QUERIES,
@@ -27,6 +28,7 @@ _MOST_LINES = {
     "synonyms": MAX_GROUPS,
     "pinned": MAX_PINNED_QUERIES,
     "hidden": MAX_PINNED_QUERIES,
+    "suggestions_hidden": MAX_HIDDEN_SUGGESTIONS,
     "queries": MAX_PREVIEWED_QUERIES,
 }
 
@@ -54,6 +56,7 @@ def write_settings(settings: Mapping[str, Any]) -> dict[str, str]:
         "stop_words": ", ".join(settings["stop_words"] or ()),
         "pinned": _write_entries(settings["pinned"]),
         "hidden": _write_entries(settings["hidden"]),
+        "suggestions_hidden": "\n".join(settings["suggestions_hidden"]),
         **{f"weight_{name}": f"{weight:g}" for name, weight in settings["weights"].items()},
     }
 
@@ -67,6 +70,7 @@ def read_settings(form: Form) -> dict[str, Any]:
         "stop_words": _stop_words(form) or None,
         "pinned": [_entry(line.text) for line in lines_of(form.get("pinned", ""))],
         "hidden": [_entry(line.text) for line in lines_of(form.get("hidden", ""))],
+        "suggestions_hidden": [line.text for line in lines_of(form.get("suggestions_hidden", ""))],
         "weights": {name: _number(text) for name, text in weights.items() if text},
     }
 
@@ -97,7 +101,7 @@ def _explain(name: str, position: int | None, detail: Detail, form: Form) -> str
         if position is None:
             return f"There are {counted(len(lines), 'line')}; at most {_MOST_LINES[name]} are allowed."
         line = lines[position]
-        if name == "queries":
+        if name in ("suggestions_hidden", "queries"):
             return f"Line {line.number} is invalid: it {_predicate(detail)}."
         explain = _explain_group if name == "synonyms" else _explain_entry
         return f"Line {line.number} {explain(line.text, detail)}"

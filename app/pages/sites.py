@@ -5,17 +5,18 @@ from __future__ import annotations
 from flask import Response, request
 from marshmallow import ValidationError
 
+from app.crawl.run.preview import CompletedUrl
+from app.crawl.sources.sources import count_sources
 from app.errors import ApiError
+from app.operations import sites as site_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.redirects import see_other
 from app.runtime import runtime
 from app.services import sites
 from app.services.access import keys
-from app.services.sources.sources import count_sources
-from app.web import actions
 from app.web.hosts import base_url
-from app.web.parsing import invalid
+from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
 from schemas.sites import PageQuerySchema, SiteCreateSchema, SiteUpdateSchema
 
@@ -70,8 +71,17 @@ def _create_form(error: ApiError | None = None) -> str:
 def create_site() -> Response:
     """Add a site."""
     refill_on_error(_create_form)
-    site = actions.create_site(current_caller(), read_form(SiteCreateSchema()))
-    return see_other(f"/sites/{site.id}/sources/create", notice="site-created")
+    completed = _completed_url()
+    given = {} if completed is None else {"url": completed.url}
+    site = site_operations.create_site(runtime(), current_caller(), read_form(SiteCreateSchema(), **given))
+    notice = "site-created-silent" if completed is not None and completed.is_silent else "site-created"
+    return see_other(f"/sites/{site.id}/sources/create", notice=notice)
+
+
+def _completed_url() -> CompletedUrl | None:
+    """The address in the form, if there is one, with the scheme with which it answers where only that is missing."""
+    form = read_form_body(request)
+    return runtime().previewer.complete_url(form["url"]) if "url" in form else None
 
 
 def show_site(site_id: int) -> str:
@@ -100,9 +110,11 @@ def _edit_form(site_id: int, error: ApiError | None = None) -> str:
 def update_site(site_id: int) -> Response:
     """Save a site; the buttons that pause and resume it send only that."""
     refill_on_error(lambda error: _edit_form(site_id, error))
-    changes = read_form(SiteUpdateSchema())
-    actions.update_site(current_caller(), site_id, changes)
-    notice = "site-updated"
+    completed = _completed_url()
+    given = {} if completed is None else {"url": completed.url}
+    changes = read_form(SiteUpdateSchema(), **given)
+    site_operations.update_site(runtime(), current_caller(), site_id, changes)
+    notice = "site-updated-silent" if completed is not None and completed.is_silent else "site-updated"
     if set(changes) == {"active"}:
         notice = "site-resumed" if changes["active"] else "site-paused"
     return see_other(f"/sites/{site_id}", notice=notice)
@@ -110,5 +122,5 @@ def update_site(site_id: int) -> Response:
 
 def delete_site(site_id: int) -> Response:
     """Delete a site."""
-    actions.delete_site(current_caller(), site_id)
+    site_operations.delete_site(runtime(), current_caller(), site_id)
     return see_other("/sites", notice="site-deleted")

@@ -6,7 +6,9 @@ the counter store.
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Sequence
 from datetime import date, timedelta
 
@@ -15,9 +17,13 @@ from sqlalchemy.orm import Session
 
 from app.clock import today
 from app.counters.base import CounterStore, DayUsage
+from app.counters.floors import Floor
 from app.models import Account, UsageDay
-from app.storage.database import ROW_LOCK, Database
+from app.storage.database import ROW_LOCK, Database, is_unavailable
 
+log = logging.getLogger(__name__)
+
+_PAUSE_SECONDS = 10.0
 KEPT = timedelta(days=400)
 
 _COUNT_CHANGED = """
@@ -37,9 +43,9 @@ class UsageCopies:
         self._read: dict[tuple[int, date], DayUsage] = {}
         self._lock = threading.Lock()
 
-    def note(self, account_id: int) -> None:
-        """An account made a request now."""
-        self._seen.add((account_id, today()))
+    def note(self, account_id: int, day: date | None = None) -> None:
+        """An account made a request now, or what it used on a day changed."""
+        self._seen.add((account_id, day or today()))
 
     def flush(self) -> None:
         """Read the days of the accounts seen, and copy those read the last time.
@@ -71,6 +77,32 @@ class UsageCopies:
         """
         self.flush()
         self.flush()
+
+
+class CopiedUsage:
+    """What the copies know of a day: a counter store that has lost some of it is raised to that.
+
+    A database that is away is asked again after a pause, so that searches need not wait for it.
+    """
+
+    def __init__(self, database: Database):
+        self._database = database
+        self._paused_until = 0.0
+
+    def read(self, account_id: int, day: date) -> Floor | None:
+        """The copy of an account's day; ``None`` while the database is away."""
+        if time.monotonic() < self._paused_until:
+            return None
+        try:
+            with self._database.read() as session:
+                copied = session.get(UsageDay, (account_id, day))
+        except Exception as error:
+            if not is_unavailable(error):
+                raise
+            self._paused_until = time.monotonic() + _PAUSE_SECONDS
+            log.warning("usage counts on from what the counter store has: %s", error)
+            return None
+        return Floor(0, 0) if copied is None else Floor(copied.searches, copied.indexing_operations)
 
 
 def _lower(left: DayUsage, right: DayUsage) -> DayUsage:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from app.errors import ApiError, ErrorCode
-from app.importers.records import BadLine, Read
+from app.importers.records import BadLine, Read, Record
 from app.plans import PlanLimits
 from app.services.indexing.documents import DocumentWriter
 from app.services.site_fields import TooManySiteFields
-from app.wording import counted
+from app.wording import counted, number
 from schemas.validation.documents import RECOMMENDED_BATCH, DocumentProblems, ValidDocument, read_document
 from schemas.validation.problems import MAX_PROBLEMS, Problem
 
@@ -20,16 +20,25 @@ BATCH_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LineProblem:
-    """What is wrong with a line that was left out.
+    """What is wrong with a line, or a record, that was left out.
 
     Attributes:
+        line: The line on which it begins, from 1.
         field: The field that is wrong; ``None`` for the line as a whole.
         problem: A predicate that follows its name.
+        record: The record's number in the file, from 1, where a line may hold several.
     """
 
     line: int
     field: str | None
     problem: Problem
+    record: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people: ``line 4``, or ``record 12 (line 4)``."""
+        line = f"line {number(self.line)}"
+        return line if self.record is None else f"record {number(self.record)} ({line})"
 
     @property
     def message(self) -> str:
@@ -56,11 +65,13 @@ class ImportOutcome:
     def updated(self) -> int:
         return self.indexed - self.created
 
-    def leave_out(self, line: int, problems: Iterable[tuple[str | None, Problem]]) -> None:
+    def leave_out(self, read: Read, problems: Iterable[tuple[str | None, Problem]]) -> None:
         """Note a line that is left out."""
         self.skipped += 1
         room = MAX_PROBLEMS - len(self.problems)
-        self.problems.extend(LineProblem(line, name or None, problem) for name, problem in [*problems][: max(0, room)])
+        self.problems.extend(
+            LineProblem(read.line, name or None, problem, read.number) for name, problem in [*problems][: max(0, room)]
+        )
 
 
 @dataclass(slots=True)
@@ -82,6 +93,7 @@ class FileImport:
     max_skipped: int | None = None
     outcome: ImportOutcome = field(default_factory=ImportOutcome)
     _batch: dict[str, ValidDocument] = field(default_factory=dict)
+    _reads: dict[str, Read] = field(default_factory=dict)
     _batch_bytes: int = 0
 
     def run(self, reads: Iterable[Read]) -> None:
@@ -98,30 +110,31 @@ class FileImport:
                 self._take(read)
             self._write()
         finally:
-            self.outcome.problems.sort(key=lambda found: found.line)
+            self.outcome.problems.sort(key=lambda found: (found.line, found.record or 0))
 
     def _take(self, read: Read) -> None:
         if isinstance(read, BadLine):
-            self._leave_out(read.line, [(None, read.problem)])
+            self._leave_out(read, [(None, read.problem)])
             return
         try:
             document = read_document(read.value, read.line)
         except DocumentProblems as error:
-            self._leave_out(read.line, error.problems)
+            self._leave_out(read, error.problems)
             return
         self._batch.pop(document.id, None)
         self._batch[document.id] = document
+        self._reads[document.id] = Record(read.line, None, read.number)
         self._batch_bytes += len(document.body)
         if len(self._batch) >= RECOMMENDED_BATCH or self._batch_bytes >= BATCH_BYTES:
             self._write()
 
-    def _leave_out(self, line: int, problems: Iterable[tuple[str | None, Problem]]) -> None:
-        self.outcome.leave_out(line, problems)
+    def _leave_out(self, read: Read, problems: Iterable[tuple[str | None, Problem]]) -> None:
+        self.outcome.leave_out(read, problems)
         if self.max_skipped is not None and self.outcome.skipped > self.max_skipped:
             raise ApiError(
                 ErrorCode.VALIDATION_FAILED,
                 f"More than {counted(self.max_skipped, 'line')} cannot be imported; check the format. "
-                f"The first one is line {self.outcome.problems[0].line}: {self.outcome.problems[0].message}.",
+                f"The first one is {self.outcome.problems[0].place}: {self.outcome.problems[0].message}.",
             )
 
     def _write(self) -> None:
@@ -133,11 +146,12 @@ class FileImport:
                 for surplus in error.surplus:
                     document = self._batch.pop(documents[surplus.place].id)
                     predicate = error.predicate(surplus, self.max_site_fields)
-                    self._leave_out(document.position, [(None, Problem(predicate, "too_many_fields"))])
+                    self._leave_out(self._reads[document.id], [(None, Problem(predicate, "too_many_fields"))])
             else:
                 self.outcome.indexed += written.indexed
                 self.outcome.created += written.created
                 self._batch.clear()
+                self._reads.clear()
                 self._batch_bytes = 0
 
 

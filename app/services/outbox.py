@@ -14,6 +14,7 @@ from app.counters.base import CounterStore
 from app.models import EngineTask, StoredDocument, Sync
 from app.services.analytics import events
 from app.services.engines import Engines
+from app.storage.backoff import Pauses
 from app.storage.database import Database
 from backends.errors import BackendError
 
@@ -26,7 +27,7 @@ RELEASE_SOURCE = "release_source"
 AT_ENGINES = (DELETE_INDEX, REVOKE_CREDENTIAL)
 """What is done at an engine alone; the others change the database."""
 
-MAX_DELAY = timedelta(minutes=5)
+PAUSES = Pauses(1.0, 300.0)
 PURGE_STEP = 500
 
 log = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ def _run(
 
 
 def _postpone(database: Database, task: EngineTask, error: BackendError) -> None:
-    delay = min(MAX_DELAY, timedelta(seconds=2 ** min(task.attempts, 10)))
+    delay = timedelta(seconds=PAUSES.after(task.attempts + 1))
     log.warning("engine task %s (%s) failed and is tried again in %s: %s", task.id, task.action, delay, error)
     with database.write() as session:
         stored = session.get(EngineTask, task.id)

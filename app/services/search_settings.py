@@ -42,6 +42,7 @@ def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
         "pinned": stored.get("pinned", []),
         "hidden": stored.get("hidden", []),
         "weights": stored.get("weights", {}),
+        "suggestions_hidden": stored.get("suggestions_hidden", []),
     }
 
 

@@ -179,9 +179,13 @@ def end_engine_credentials(session: Session, site: Site, *, key_id: str | None =
     """Stop the engine keys handed out for a site, or for one of its service keys."""
     if key_id is None:
         site.public_epoch += 1
-    query = select(EngineCredential).where(EngineCredential.site_id == site.id)
-    if key_id is not None:
-        query = query.where(EngineCredential.key_id == key_id)
-    for credential in session.scalars(query):
+        end_direct_keys(session, EngineCredential.site_id == site.id)
+    else:
+        end_direct_keys(session, EngineCredential.site_id == site.id, EngineCredential.key_id == key_id)
+
+
+def end_direct_keys(session: Session, *which: ColumnElement[bool]) -> None:
+    """Stop keys of the engine's own."""
+    for credential in session.scalars(select(EngineCredential).where(*which)):
         outbox.add(session, credential.engine, outbox.REVOKE_CREDENTIAL, credential.reference)
         session.delete(credential)

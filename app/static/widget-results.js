@@ -169,10 +169,11 @@ function makeView(core, container) {
 
   const said = (name, key, attributes = {}) => make(name, { ...core.marksOf(key), ...attributes }, text(key));
   const heading = said("h2", "results", { id: "heading", class: "told" });
-  const input = make("input", { type: "search", "aria-label": text("label"), placeholder: settings.placeholder || text("label"), maxlength: "200",
+  const isOwn = !container || !core.input; // One field is enough for a page.
+  const input = !isOwn ? core.input : make("input", { type: "search", "aria-label": text("label"), placeholder: settings.placeholder || text("label"), maxlength: "200",
     autocomplete: "off", autocapitalize: "off", spellcheck: "false", enterkeyhint: "search", part: "input", ...core.marksOf("label") });
   const close = said("button", "close", { type: "button" });
-  const form = make("form", { role: "search", "aria-labelledby": "heading" }, input, ...(container ? [] : [close]));
+  const form = make("form", { role: "search", "aria-labelledby": "heading" }, ...(isOwn ? [input] : []), ...(container ? [] : [close]));
   const status = make("p", { class: "status", role: "status", part: "status" });
   const again = said("button", "again", { type: "button", hidden: "" });
   const clear = said("button", "clearFilters", { type: "button", class: "quiet", hidden: "" });
@@ -182,9 +183,10 @@ function makeView(core, container) {
   const facets = make("div", { id: "facets", class: "facets", role: "group", "aria-label": text("filters"), ...core.marksOf("filters") });
   const list = make("ol", { class: "hits", role: "list", "aria-labelledby": "heading" });
   const more = said("button", "loadMore", { type: "button", class: "load", part: "more", hidden: "" });
-  const view = make("section", { class: "view", "aria-labelledby": "heading", ...core.own },
-    heading, form, make("div", { class: "line" }, status, again, clear, unfold, ordering),
+  const view = make("section", { class: "view", "aria-labelledby": "heading", ...(isOwn ? {} : { tabindex: "-1" }), ...core.own },
+    heading, ...(isOwn ? [form] : []), make("div", { class: "line" }, status, again, clear, unfold, ordering),
     make("div", { class: "columns" }, facets, make("div", {}, list, more)));
+  const rest = isOwn ? input : view; // Where the focus goes from what is gone: into the box's field it would open the box.
   const dialog = container ? null : make("dialog", { part: "dialog", class: "all", "aria-labelledby": "heading", ...core.own }, view);
   if (dialog) root.append(dialog);
   else root.replaceChildren(view);
@@ -256,6 +258,7 @@ function makeView(core, container) {
   }
 
   function fill() {
+    if (!isOwn && running === null && input.value) return; // It was typed while the view was loaded.
     if (input.value.trim() !== state.text) input.value = state.text;
     turn();
   }
@@ -413,7 +416,7 @@ function makeView(core, container) {
     clear.hidden = !state.refined.size;
     tellCount();
     // What had the focus is in its place again, or is gone: then the text has it.
-    if (focused && focused !== root.activeElement) (focused.isConnected && !focused.hidden ? focused : input).focus({ preventScroll: true });
+    if (focused && focused !== root.activeElement) (focused.isConnected && !focused.hidden ? focused : rest).focus({ preventScroll: true });
     if (isReturning) focusHit(pageState().siteSearch?.hit);
     isReturning = false;
   }
@@ -524,7 +527,7 @@ function makeView(core, container) {
     run();
   }
 
-  input.addEventListener("input", () => {
+  if (isOwn) input.addEventListener("input", () => {
     turn();
     clearTimeout(typing);
     typing = setTimeout(take, input.value.trim() ? TYPING_MS : 0);
@@ -536,11 +539,11 @@ function makeView(core, container) {
   order.addEventListener("change", () => choose({ sort: order.value }));
   clear.addEventListener("click", () => {
     choose({ refined: new Map() });
-    input.focus();
+    rest.focus();
   });
   more.addEventListener("click", loadMore);
   again.addEventListener("click", () => {
-    input.focus();
+    rest.focus();
     run();
   });
   unfold.addEventListener("click", () => {
@@ -565,7 +568,7 @@ function makeView(core, container) {
     fill();
     open();
     if (container) host.scrollIntoView({ block: "nearest" });
-    input.focus({ preventScroll: true });
+    if (isOwn) input.focus({ preventScroll: true });
     run();
   }
 

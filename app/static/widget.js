@@ -19,6 +19,7 @@
  * panel. `query` is undefined where the address says what to show. What `core` gives:
  *
  *   element                            whom events come from
+ *   input                              the box's field, where the page shows it beside the view: that has none of its own
  *   settings                           what the box was set up with (see `settingsOf`)
  *   learn(names, table)                adds texts: "more less", { en: "More|Less", … }; `texts` of the page wins
  *   text(key, values)                  a text of the box's language, {name} replaced
@@ -397,10 +398,10 @@ function makeService(BASE, KEY) {
   let suggests = true;
 
   // Suggestions are a help: without them, the box is as it was.
-  async function suggest(query, signal) {
+  async function suggest(query, filters, signal) {
     const known = await clientInfo().catch(() => null);
     if (!suggests || !known?.active || !isGateway(known)) return [];
-    const address = `${BASE}/engine/suggest?limit=${SUGGESTED}&q=${encodeURIComponent(query)}`;
+    const address = `${BASE}/engine/suggest?${new URLSearchParams({ limit: SUGGESTED, q: query, ...(filters && { filter: filters }) })}`;
     const { status, body } = await load(address, { headers: { Authorization: `Bearer ${engineKey(known)}` } }, signal);
     if (status === 404) suggests = false;
     return Array.isArray(body?.suggestions) ? body.suggestions : [];
@@ -596,6 +597,7 @@ function build(BASE, host, settings) {
   const list = make("div", { id: "results", role: "listbox", "aria-label": text("results"), hidden: "", ...core.marksOf("results") });
   const foot = make("div", { class: "foot", hidden: "" });
   const panel = make("div", { class: isModal ? "panel" : "panel afloat", part: "panel", tabindex: "-1", hidden: "", ...own }, status, list, foot);
+  if (!isModal) core.input = input;
   const form = make("form", { role: "search", ...own }, input, told);
   let dialog = null;
   let opener = null;
@@ -804,7 +806,7 @@ function build(BASE, host, settings) {
     if (kept && Date.now() - kept.at < ANSWERS_MS) return kept;
     const { signal } = (running = new AbortController());
     let suggestions = [];
-    const suggested = service.suggest(query, signal).then((found) => { suggestions = found; });
+    const suggested = service.suggest(query, settings.filters, signal).then((found) => { suggestions = found; });
     const answer = await core.ask(query, { signal });
     await Promise.race([suggested, new Promise((resolve) => setTimeout(resolve, SUGGESTIONS_MS))]);
     answers.set(query, { ...answer, suggestions, at: Date.now() });

@@ -9,7 +9,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,8 +68,6 @@ class Database:
         self._busy_timeout_seconds = busy_timeout_seconds
         self._turns = _WriterTurns(busy_timeout_seconds)
         self.engine = self._create_engine(pool_size)
-        self.before_sessions: Callable[[], None] | None = None
-        """Called before each session is begun."""
         self._sessions = sessionmaker(self.engine, expire_on_commit=False)
         self.writing_sessions = sessionmaker(
             self.engine.execution_options(writes=True), expire_on_commit=False, autoflush=True
@@ -110,8 +108,6 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A session for reading; what it changes is rolled back."""
-        if self.before_sessions is not None:
-            self.before_sessions()
         with self._sessions() as session:
             yield session
 
@@ -121,8 +117,6 @@ class Database:
 
         On SQLite it takes the write lock at once, so that what was read in it cannot have changed by the commit.
         """
-        if self.before_sessions is not None:
-            self.before_sessions()
         if not self.is_sqlite:
             with self.writing_sessions() as session, session.begin():
                 yield session

@@ -48,14 +48,25 @@ class FileLocks(Locks):
 
     @contextmanager
     def try_hold(self, name: str) -> Iterator[bool]:
+        with self.try_inherit(name) as descriptor:
+            yield descriptor is not None
+
+    @contextmanager
+    def try_inherit(self, name: str) -> Iterator[int | None]:
+        """Hold the lock ``name`` if it is free, and longer if a process that is started meanwhile inherits it.
+
+        Returns:
+            The descriptor to inherit: the lock is held until all processes that have it have closed it or ended.
+            ``None`` if the lock is not free.
+        """
         descriptor = self._open(name)
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                yield False
+                yield None
             else:
-                yield True
+                yield descriptor
         finally:
             os.close(descriptor)
 

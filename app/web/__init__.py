@@ -1,1 +1,1 @@
-"""What knows Flask's request."""
+"""Everything that knows Flask's request."""

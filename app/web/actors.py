@@ -1,21 +1,20 @@
-"""Who the audit log says a request's changes are by."""
+"""Actors of a request's changes, for the audit log."""
 
 from __future__ import annotations
 
-from flask import g, has_request_context, request
+from flask import g, has_request_context
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.models import Key
-from app.runtime import runtime
+from app.services.access.callers import Caller
 from app.services.audit_log.actors import SYSTEM, Actor, named_actor
 from app.services.audit_log.audited import key_name
-from app.web.auth import Caller
-from app.web.client_ip import client_address
+from app.web.request_checks import current_client
 
 
 def find_actor(session: Session) -> Actor:
-    """Who changes something now: whoever is named, the request's caller, or the service itself."""
+    """The actor of a change now: whoever is named, the request's caller, or the service itself."""
     actor = named_actor()
     if actor is not None:
         return actor
@@ -23,18 +22,9 @@ def find_actor(session: Session) -> Actor:
     if caller is None:
         return SYSTEM
     if caller.member is not None:
-        return member_actor(caller.member.email, caller.member.id)
+        return current_client().member(caller.member.email, caller.member.id)
     if caller.key is None:
         return SYSTEM
     row = session.connection().execute(select(Key.name, Key.type, Key.last4).where(Key.id == caller.key.id)).first()
     name = caller.key.id if row is None else key_name(row.name, row.type, row.last4)
-    return Actor("key", name, caller.key.id, _address())
-
-
-def member_actor(email: str, member_id: int | None = None) -> Actor:
-    """A member as the request's actor; without an id while they are being made."""
-    return Actor("member", email, None if member_id is None else str(member_id), _address())
-
-
-def _address() -> str:
-    return client_address(request, runtime().settings.trusted_proxies)
+    return Actor("key", name, caller.key.id, current_client().address)

@@ -1,9 +1,8 @@
-"""Who is calling: an API key, a session, or nobody."""
+"""Identity of callers: an API key, a session, or nobody."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from flask import Request
 
@@ -13,85 +12,24 @@ from app.errors import ApiError, ErrorCode
 from app.models import Session
 from app.runtime import Runtime
 from app.services.access import engine_keys, sessions
+from app.services.access.callers import Caller, CallerKind, MemberRecord
 from app.services.access.credentials import (
     AccountRecord,
     Credentials,
     KeyRecord,
-    SiteRecord,
     load_credentials,
     load_engine_credentials,
 )
-from app.services.access.rights import EDITOR_RIGHTS, Rights
 from app.services.access.roles import Role
 from app.tokens import hash_token, is_well_formed
 from app.web.gateway_errors import GatewayError, invalid_engine_key, is_gateway_path
 
 SESSION_COOKIE = "session"
 
-CallerKind = Literal["public", "search", "private", "session", "engine"]
-
-
-@dataclass(frozen=True, slots=True)
-class MemberRecord:
-    """The member whose session it is, as they are with this request."""
-
-    id: int
-    email: str
-    role: Role
-
-
-@dataclass(slots=True)
-class Caller:
-    """Who is calling.
-
-    Attributes:
-        kind: The key's type, ``session``, or ``engine`` for an engine key at the gateway.
-        account: Whom they act for.
-        key: The key, or the one an engine key belongs to; none for a session and a site's public engine key.
-        site: The one site an engine key searches.
-        member, csrf_token, session_hash: The session's, unless it is a key.
-        credential_version: The account's, under which all this was loaded; ``None`` if it was read just now.
-    """
-
-    kind: CallerKind
-    account: AccountRecord
-    key: KeyRecord | None = None
-    site: SiteRecord | None = None
-    member: MemberRecord | None = None
-    csrf_token: str = ""
-    session_hash: str = ""
-    credential_version: CredentialVersion | None = None
-
-    @property
-    def is_owner(self) -> bool:
-        """Tell whether no role limits what they may do."""
-        return self.has_role(Role.OWNER)
-
-    @property
-    def is_editor(self) -> bool:
-        """Tell whether they may change sites and what is in them."""
-        return self.has_role(Role.EDITOR)
-
-    def has_role(self, needed: Role) -> bool:
-        """Tell whether a member's role covers ``needed``. A key has none: what it may do, its kind decides."""
-        return self.member is None or self.member.role.covers(needed)
-
-    @property
-    def rights(self) -> Rights | None:
-        """How much of what there is the caller's key, or their role, may do; ``None`` for all, as an owner may."""
-        if self.key is not None:
-            return self.key.rights
-        return None if self.is_owner else EDITOR_RIGHTS
-
-    @property
-    def only_site_id(self) -> int | None:
-        """The site of a private key that is for its own site alone; ``None`` for all other callers."""
-        return self.key.site_id if self.key is not None and self.key.site_only else None
-
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which callers an operation is for. Others: a session counts as nobody (401), a key is forbidden (403)."""
+    """Callers that an operation is for. Others: a session counts as nobody (401), a key is forbidden (403)."""
 
     public: bool = False
     search: bool = False

@@ -1,12 +1,10 @@
-"""Where a request comes from."""
+"""Addresses that requests come from."""
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import logging
 import re
-from datetime import date
 from functools import lru_cache
 
 from flask import Request
@@ -50,27 +48,6 @@ def is_loopback(request: Request) -> bool:
     """Tell whether the TCP peer is this machine."""
     address = request.environ.get("REMOTE_ADDR") or ""
     return address.startswith("127.") or address in ("::1", "::ffff:127.0.0.1")
-
-
-@lru_cache(maxsize=4096)
-def address_key(address: str, secret: str) -> str:
-    """What stands for an address in the counter store: a keyed hash, so that no address is kept."""
-    return _keyed_hash(address, secret)
-
-
-def visitor_key(address: str, holder: str, day: date, secret: str) -> str:
-    """What stands for a visitor in analytics who names no session: another one each day, at each site.
-
-    Args:
-        address: The address key.
-        holder: What the visitor searches with.
-        day: The UTC day.
-    """
-    return _keyed_hash(f"{day}:{holder}:{address}", secret)
-
-
-def _keyed_hash(text: str, secret: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "replace"), key=secret.encode()[:64], digest_size=12).hexdigest()
 
 
 def _without_port(hop: str) -> str:

@@ -13,11 +13,13 @@ from werkzeug.routing import RequestRedirect
 from app.counters.base import CountersUnavailable
 from app.counters.limiter import RequestLimitExceeded
 from app.errors import ApiError, ErrorCode, error_body, error_headers
+from app.operations.imports import ImportInterrupted
 from app.runtime import runtime
+from app.services.access.quota import RateLimited, refusal
 from app.services.analytics.events import EventJournalUnavailable
+from app.services.imports import told_progress
 from app.storage.database import is_unavailable
 from app.web.parsing import too_large
-from app.web.quota import RateLimited, refusal
 from backends.errors import BackendUnavailable
 
 log = logging.getLogger(__name__)
@@ -37,7 +39,7 @@ def register(app: Flask) -> None:
 def respond(error: ApiError) -> Response:
     """The answer of an error."""
     if isinstance(error, RateLimited):
-        runtime().limiter.show(error.window, breached=True)
+        runtime().limiter.show(error.window)
     responders: list[ErrorResponder] = current_app.extensions["error_responders"]
     for responder in responders:
         response = responder(error)
@@ -85,6 +87,10 @@ def translate(error: Exception) -> ApiError:
         return error
     if isinstance(error, HTTPException):
         return translate_http(error)
+    if isinstance(error, ImportInterrupted) and isinstance(error.__cause__, Exception):
+        why = translate(error.__cause__)
+        message = why.message + told_progress(error.outcome)
+        return ApiError(why.code, message, details=why.details, retry_after=why.retry_after, headers=why.headers)
     if isinstance(error, BackendUnavailable):
         log.error("the search engine is unavailable: %s", error, exc_info=error)
         return ApiError(

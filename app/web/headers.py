@@ -46,7 +46,7 @@ def register(app: Flask) -> None:
 
 
 class _Process:
-    """What the names of one process's requests are made of."""
+    """Parts of the names of one process's requests."""
 
     def __init__(self) -> None:
         self.start_anew()

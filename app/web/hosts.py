@@ -1,4 +1,4 @@
-"""What a request calls this service: its ``Host`` header, and the addresses made of it."""
+"""Names by which requests call this service: the ``Host`` header, and the addresses made of it."""
 
 from __future__ import annotations
 

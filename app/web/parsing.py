@@ -16,12 +16,17 @@ from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
+from werkzeug.routing import IntegerConverter
 
+from app.crawl.fetch import media_types
 from app.errors import ApiError, Detail, ErrorCode, field_error, validation_error
 from app.importers.csv import read_csv
 from app.importers.json_lines import read_json_lines
 from app.importers.records import BadLine, Read, UnreadableFile
-from app.text_formats import html_to_text, markdown_to_text
+from app.text_formats import html_to_marked_text, markdown_to_marked_text
+from app.text_sections import as_field, take_sections
+from backends.sections import SECTIONS
+from backends.standard_fields import TEXT_FIELDS
 from schemas.validation.documents import MAX_BATCH, UnreadableDocument
 from schemas.validation.problems import MAX_PROBLEMS, Problem, walk
 
@@ -71,17 +76,20 @@ FILE_TYPES = (
     "application/octet-stream",
     "text/plain",
 )
-"""What a file that is sent as it is may be called."""
+"""Media types of a file that is sent as it is."""
 
 
-def read_file_body(req: Request) -> bytes:
+def read_file_body(req: Request, *, is_page: bool = False) -> bytes:
     """The request's body where that is a file.
+
+    Args:
+        is_page: Whether it is a page, which may have other types, too: it is read by what it is.
 
     Raises:
         ApiError: As :func:`read_body`; 415 for a type that no file has; 400 for none.
     """
     body = read_body(req)
-    if req.mimetype not in FILE_TYPES:
+    if req.mimetype not in FILE_TYPES and not (is_page and media_types.is_page(req.mimetype)):
         raise ApiError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"Send the file as it is, with a Content-Type of {', '.join(FILE_TYPES)}."
         )
@@ -164,19 +172,24 @@ def read_lines_of_documents(req: Request) -> list[Any]:
     return found
 
 
-TEXT_READERS: Mapping[str, Callable[[str], str]] = {"html": html_to_text, "markdown": markdown_to_text}
-"""Format of the text in documents to what reads it."""
+TEXT_READERS: Mapping[str, Callable[[str], str]] = {"html": html_to_marked_text, "markdown": markdown_to_marked_text}
+"""Format of the text in documents to what reads it and marks its headings."""
 MAX_MARKUP_CHARACTERS = 2 * 1_048_576
 """Characters of markup that are read as text. Reading takes up to 430 times as much memory as hostile markup has bytes;
 longer markup stays as it is, and so is longer than a document may be."""
 
 
 def _convert(document: Any, to_text: Callable[[str], str]) -> None:
-    """Put text in place of markup. What is no document, or no text, is left for whoever checks it."""
+    """Put text in place of markup, and the sections of the content beside it, unless they were sent.
+
+    What is no document, or no text, is left for whoever checks it.
+    """
     if isinstance(document, dict):
-        for name in ("title", "content", "excerpt"):
+        for name in TEXT_FIELDS:
             if isinstance(text := document.get(name), str) and len(text) <= MAX_MARKUP_CHARACTERS:
-                document[name] = to_text(text)
+                document[name], sections = take_sections(to_text(text))
+                if name == "content" and sections and document.get(SECTIONS) is None:
+                    document[SECTIONS] = as_field(sections)
 
 
 def read_form_body(req: Request) -> MultiDict[str, str]:
@@ -291,3 +304,9 @@ class StrictParser(FlaskParser):
         # webargs puts the messages under the name of the location: json or query.
         (messages,) = error.normalized_messages().values()  # type: ignore[no-untyped-call]  # marshmallow's has no types.
         raise invalid(ValidationError(messages)) from error
+
+
+class PathInteger(IntegerConverter):
+    """An integer of ASCII digits that has a chance to fit in 64 bits; anything else is an unknown address."""
+
+    regex = "[0-9]{1,19}"

@@ -1,4 +1,7 @@
-"""What each operation is: whom it is for, and how it is counted, charged, answered and compressed."""
+"""Policies of operations: whom each is for, and how it is counted, charged, answered and compressed.
+
+Every view has one, or the application does not start.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ _POLICIES = "operation_policies"
 
 @dataclass(frozen=True, slots=True)
 class OperationPolicy:
-    """What holds for every request of one operation.
+    """Rules that hold for every request of one operation.
 
     Attributes:
         access: Which callers it is for.
         scope: What a private key needs if it does not have all scopes; ``None``: every private key will do.
         whole_account: Whether it is about the whole account, so that it is not for keys of one site alone.
-        uncounted: Whether it is answered without asking who calls, and counts in no request limit.
+        uncounted: Whether it is answered without asking who calls, and counts in no request limit; for anyone only.
         without_rate_headers: Whether its answers lack ``X-RateLimit-*``.
         searches: Whether it searches or suggests, so that it goes on without counters.
         charges_search: Whether it charges a search of the day's quota, or what tells that of the current request.
@@ -38,7 +41,7 @@ class OperationPolicy:
         role: The role that a member must have; by default, viewers may read, and editors write.
     """
 
-    access: Access = ANYONE
+    access: Access
     scope: Scope | None = None
     whole_account: bool = False
     uncounted: bool = False
@@ -52,6 +55,10 @@ class OperationPolicy:
     has_page: bool = False
     role: Role | None = None
 
+    def __post_init__(self) -> None:
+        if self.uncounted and not self.access.anyone:
+            raise ValueError("Nobody asks who calls an uncounted operation, so it is for anyone.")
+
     def role_for(self, method: str) -> Role:
         """The role that a member must have for a request with this method."""
         return self.role or (Role.VIEWER if method in SAFE_METHODS else Role.EDITOR)
@@ -62,22 +69,40 @@ class OperationPolicy:
         return self.searched_text is not None or self.charges_search is not False
 
 
-OPEN = OperationPolicy()
-"""For anyone, counted, with nothing special; also what holds where no operation is."""
+_NOWHERE = OperationPolicy(ANYONE)
+"""For requests that no route fits, which are answered 404 or 405: anyone may ask, and is counted."""
+
+
+class MissingPolicy(Exception):
+    """A view without a policy: nothing says whom it is for."""
 
 
 def set_policy(app: App, endpoint: str, policy: OperationPolicy) -> None:
     """Say what holds for the operation at ``endpoint`` of ``app``."""
-    app.extensions.setdefault(_POLICIES, {})[endpoint] = policy
+    app.extensions.setdefault(_POLICIES, {None: _NOWHERE})[endpoint] = policy
 
 
 def policies(app: Flask) -> dict[str, OperationPolicy]:
-    """Endpoint to policy, of those that have another one than ``OPEN``."""
-    declared: dict[str, OperationPolicy] = app.extensions.setdefault(_POLICIES, {})
-    return declared
+    """Endpoint to policy, of all operations."""
+    return {endpoint: policy for endpoint, policy in app.extensions[_POLICIES].items() if endpoint is not None}
+
+
+def require_policies(app: Flask) -> None:
+    """Let no application start that has a route without a policy.
+
+    Raises:
+        MissingPolicy: Its message names their endpoints.
+    """
+    missing = {rule.endpoint for rule in app.url_map.iter_rules()} - policies(app).keys()
+    if missing:
+        raise MissingPolicy(f"Say by set_policy or @blp.operation whom these are for: {', '.join(sorted(missing))}.")
 
 
 def policy_of(endpoint: str | None) -> OperationPolicy:
-    """What holds for a request to ``endpoint`` of the current application; ``None`` if no route fits."""
+    """The policy of ``endpoint`` in the current application; ``None`` if no route fits.
+
+    Raises:
+        KeyError: The endpoint has none, having come after the start.
+    """
     declared: dict[str | None, OperationPolicy] = current_app.extensions[_POLICIES]
-    return declared.get(endpoint, OPEN)
+    return declared[endpoint]

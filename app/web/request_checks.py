@@ -1,4 +1,4 @@
-"""What happens to every request before its view, in the order in which errors win.
+"""Checks of every request before its view, in the order in which errors win.
 
 0 the address limit of callers nobody knows, 1 route and method, 2 identity, 3 request limits,
 4 CSRF, 5 kind of key, or a member's role. The rest (body, objects, state, quota) is the view's. Before all limits
@@ -12,47 +12,49 @@ import logging
 
 from flask import Flask, Request, Response, g, request
 
-from app.clock import now, today
+from app.clock import now
 from app.counters.base import (
+    AnswerLost,
     ConsumeOutcome,
     CountersUnavailable,
     CredentialVersion,
     IntentRequest,
+    UncountedSearch,
     UsageReservation,
-    WindowRequest,
 )
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
+from app.operations.attempts import count_uncharged
 from app.plans import QUOTA_REFUSALS
 from app.runtime import Runtime, runtime
+from app.services.access.callers import Caller, Client
 from app.services.access.credentials import KeyRecord
+from app.services.access.quota import (
+    ADDRESS_LIMIT,
+    MINUTE_SECONDS,
+    PREVIEW_LIMIT,
+    address_key,
+    address_window,
+    bucket_windows,
+    logged_window,
+    name_stranger,
+    out_of_searches,
+    preview_window,
+    visitor_windows,
+)
 from app.web.auth import (
     SESSION_COOKIE,
     Access,
-    Caller,
     bearer_token,
     identify_session,
     identify_token,
     missing_key,
 )
-from app.web.client_ip import address_key, client_address, visitor_key
+from app.web.client_ip import client_address
 from app.web.hosts import is_own_origin, refuse_foreign_form
 from app.web.parsing import read_form_body
 from app.web.permissions import find_refusal, refuse_other_site
 from app.web.policy import SAFE_METHODS, OperationPolicy, policy_of
-from app.web.quota import (
-    ADDRESS_LIMIT,
-    MINUTE_SECONDS,
-    PREVIEW_LIMIT,
-    SETTINGS_PREVIEW_LIMIT,
-    address_window,
-    bucket_windows,
-    out_of_searches,
-    preview_window,
-    rate_limited,
-    settings_preview_window,
-    visitor_windows,
-)
 from app.wording import counted
 
 log = logging.getLogger(__name__)
@@ -63,7 +65,7 @@ def guard(app: Flask) -> None:
     """Put the checks in front of every view of ``app``."""
     app.before_request(_check)
     app.teardown_request(_leave_share)
-    app.after_request(_refund_failed)
+    app.after_request(_settle_search)
     app.after_request(_complete_rate_headers)
 
 
@@ -73,22 +75,16 @@ def current_caller() -> Caller:
     return caller
 
 
-def current_session() -> str | None:
-    """The hash that names the request's session, if it has one."""
-    caller: Caller | None = g.get("caller")
-    return caller.session_hash or None if caller is not None else None
+def current_client() -> Client:
+    """The client that the request comes from."""
+    settings = runtime().settings
+    address = client_address(request, settings.trusted_proxies)
+    return Client(address, address_key(address, settings.secret_key))
 
 
 def address() -> str:
-    """What stands for the caller's address."""
-    part = runtime()
-    return address_key(client_address(request, part.settings.trusted_proxies), part.settings.secret_key)
-
-
-def current_visitor() -> str:
-    """What stands for the caller in analytics if they name no session themselves."""
-    caller = current_caller()
-    return visitor_key(address(), _holder(caller), today(), runtime().settings.secret_key)
+    """The key that stands for the caller's address."""
+    return current_client().key
 
 
 def _check() -> None:
@@ -97,6 +93,7 @@ def _check() -> None:
     state = g._get_current_object()
     state.caller = None
     state.outcome = None
+    state.uncounted = None
     policy = policy_of(req.endpoint)
     if policy.uncounted:
         return
@@ -106,10 +103,11 @@ def _check() -> None:
     caller, failure = _identify(part, req, access, token)
     if caller is not None and caller.kind == "session" and not (access.session or access.anyone):
         caller, failure = None, missing_key()
-    who = address() if caller is None else caller.account.id
-    state.share = who, part.shares.enter(who)
+    who = _name_sharer(caller, policy, token)
+    part.shares.enter(who)
+    state.share_of = who
     if caller is None:
-        _consume_address(part)
+        _consume_address(part, policy, token)
         if req.routing_exception is not None:
             raise req.routing_exception
         if not access.anyone:
@@ -123,7 +121,7 @@ def _check() -> None:
     except ApiError as error:
         # What they were known as has ended: they are nobody.
         state.caller = None
-        _consume_address(part)
+        _consume_address(part, policy, token)
         raise req.routing_exception or error from error
     state.caller = caller
     part.usage_copies.note(caller.account.id)
@@ -152,13 +150,13 @@ def _note_exposure(part: Runtime, req: Request, key: KeyRecord) -> None:
 
 
 def _leave_share(_error: BaseException | None) -> None:
-    share = g.pop("share", None)
-    if share is not None:
-        runtime().shares.leave(*share)
+    who = g.pop("share_of", None)
+    if who is not None:
+        runtime().shares.leave(who)
 
 
 def _identify(part: Runtime, req: Request, access: Access, token: str | None) -> tuple[Caller | None, ApiError | None]:
-    """Who is calling, or why that is not known."""
+    """The caller, or why they are not known."""
     try:
         if token is not None:
             return identify_token(part, req.path, access, token), None
@@ -180,6 +178,7 @@ def _count(
         outcome = _consume_for(part, req, policy, caller)
     except CountersUnavailable as error:
         _refuse_write(error)
+        g.uncounted = _uncounted_search(req, policy, caller)
         return (caller if token is None else identify_token(part, req.path, policy.access, token, _UNSETTLED)), None
     except RequestLimitExceeded as error:
         if error.outcome is None or not _is_stale(caller, token, error.outcome):
@@ -213,7 +212,9 @@ def _may(req: Request, policy: OperationPolicy, caller: Caller) -> bool:
 def _count_refusal(
     part: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
 ) -> None:
-    """Count what a limit of the plan refused, not what one visitor has overdone; a search is noted for its owner."""
+    """Count what a limit of the plan refused, not what one visitor or member overdid; a search is noted, too."""
+    if caller.member is not None:
+        return
     plan = {window.key for window in bucket_windows(caller, charged=policy.charges)}
     if error.window.key not in plan:
         return
@@ -245,13 +246,9 @@ def _consume_for(part: Runtime, req: Request, policy: OperationPolicy, caller: C
     bucket = bucket_windows(caller, charged=policy.charges)
     windows = visitor_windows(caller, address, reports=policy.reports_usage)
     shown = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
-    reserve = intent = None
-    charged, text = _charge(req, policy)
-    if charged and _may(req, policy, caller):
-        gateway_site_id = None if caller.site is None else caller.site.id
-        reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
-    if reserve is not None and text:
-        intent = IntentRequest(_visitor_name(caller), text, bucket)
+    reserve, intent = _reserve(req, policy, caller)
+    if intent is not None:
+        intent = intent._replace(windows=bucket)
     else:
         windows = bucket + windows
     return part.limiter.check_request_limits(
@@ -264,6 +261,26 @@ def _consume_for(part: Runtime, req: Request, policy: OperationPolicy, caller: C
         ),
         now=now().timestamp(),
     )
+
+
+def _reserve(
+    req: Request, policy: OperationPolicy, caller: Caller
+) -> tuple[UsageReservation | None, IntentRequest | None]:
+    """The search that the request is to be charged, if any, and whose typing it may belong to."""
+    charged, text = _charge(req, policy)
+    if not charged or not _may(req, policy, caller):
+        return None, None
+    gateway_site_id = None if caller.site is None else caller.site.id
+    reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
+    return reserve, IntentRequest(_visitor_name(caller), text) if text else None
+
+
+def _uncounted_search(req: Request, policy: OperationPolicy, caller: Caller) -> UncountedSearch | None:
+    """The search that goes on although it cannot be charged now."""
+    reserve, intent = _reserve(req, policy, caller)
+    if reserve is None:
+        return None
+    return UncountedSearch(reserve.account_id, reserve.gateway_site_id, now().timestamp(), intent)
 
 
 def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, str]:
@@ -279,26 +296,47 @@ def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, str]:
 
 def _visitor_name(caller: Caller) -> str:
     """The visitor behind an engine key: the key's holder, and the address."""
-    return f"{_holder(caller)}:{address()}"
+    return f"{holder(caller)}:{address()}"
 
 
-def _holder(caller: Caller) -> str:
-    """Whose an engine key is: a service key's, or the site's."""
+def holder(caller: Caller) -> str:
+    """The holder of an engine key: a service key, or the site."""
     site_id = 0 if caller.site is None else caller.site.id
     return f"{site_id}:{caller.key.id if caller.key is not None else ''}"
 
 
-def _consume_address(part: Runtime) -> None:
+def _name_sharer(caller: Caller | None, policy: OperationPolicy, token: str | None) -> str | int:
+    """Name the share of the threads that the request takes: its account's keys', its member's, or its address's."""
+    if caller is None:
+        return _stranger(policy, token)
+    return caller.account.id if caller.member is None else f"member {caller.member.id}"
+
+
+def _stranger(policy: OperationPolicy, token: str | None) -> str:
+    is_open_page = policy.access.anyone and (policy.has_page or policy.opens_session)
+    return name_stranger(address(), is_reader=is_open_page and token is None)
+
+
+def _consume_address(part: Runtime, policy: OperationPolicy, token: str | None) -> None:
     """Count a request of somebody unknown."""
+    window = address_window(_stranger(policy, token))
     try:
-        part.limiter.check_request_limits(RequestLimits((address_window(address()),)), now=now().timestamp())
+        part.limiter.check_request_limits(RequestLimits((window,)), now=now().timestamp())
     except CountersUnavailable as error:
         _refuse_write(error)
 
 
 def _undo(part: Runtime, outcome: ConsumeOutcome) -> None:
-    if outcome.refused is None:
+    if outcome.refused is not None:
+        return
+    try:
         part.counters.refund(reservation=outcome.reservation, windows=outcome.windows, now=now().timestamp())
+    except AnswerLost as error:
+        log.error("a request that was counted twice is given back when the counter store answers: %s", error)
+    except CountersUnavailable as error:
+        log.error("a request that was counted twice stays so, and its search is given back later: %s", error)
+        if outcome.reservation is not None:
+            part.late_charges.give_back(outcome.reservation)
 
 
 def _refuse_write(error: CountersUnavailable) -> None:
@@ -326,27 +364,17 @@ def count_preview() -> None:
         RateLimited: The account has made a day's worth of them.
     """
     tried = f"At most {counted(PREVIEW_LIMIT, 'search')} a day can be tried; the sites themselves can be searched."
-    _count_uncharged(preview_window(current_caller().account.id), tried)
+    count_uncharged(runtime(), preview_window(current_caller().account.id), tried)
 
 
-def count_settings_preview() -> None:
-    """Count a preview of search settings, whose searches are charged nothing.
+def count_logged_search() -> bool:
+    """Count a search that is logged with a public key; tell whether the visitor's address has not logged too many.
 
     Raises:
-        RateLimited: The account has made a day's worth of them.
+        CountersUnavailable: Nobody can tell.
     """
-    most = f"Search settings can be previewed at most {counted(SETTINGS_PREVIEW_LIMIT, 'time')} a day."
-    _count_uncharged(settings_preview_window(current_caller().account.id), most)
-
-
-def _count_uncharged(window: WindowRequest, message: str) -> None:
-    try:
-        outcome = runtime().counters.consume([window], now=now().timestamp())
-    except CountersUnavailable as error:
-        log.error("the counter store is unavailable: %s", error)
-        return
-    if outcome.refused is not None:
-        raise rate_limited(message, outcome.refused.retry_after(now().timestamp()), outcome.refused)
+    window = logged_window(current_caller().account.id, address())
+    return runtime().counters.consume([window], now=now().timestamp()).allowed
 
 
 def used_today() -> int:
@@ -376,15 +404,22 @@ def check_csrf(caller: Caller) -> None:
         )
 
 
-def _refund_failed(response: Response) -> Response:
-    """A search that failed costs nothing."""
+def _settle_search(response: Response) -> Response:
+    """A search that failed costs nothing; one that was answered uncounted is charged when that can be done."""
     outcome: ConsumeOutcome | None = g.get("outcome")
-    if response.status_code >= 400 and outcome is not None and outcome.reservation is not None:
-        try:
-            runtime().counters.refund(reservation=outcome.reservation, now=now().timestamp())
-        except CountersUnavailable:
-            log.exception("a failed search could not be given back")
-        g.outcome = outcome._replace(reservation=None)
+    uncounted: UncountedSearch | None = g.get("uncounted")
+    if response.status_code >= 400:
+        if outcome is not None and outcome.reservation is not None:
+            try:
+                runtime().counters.refund(reservation=outcome.reservation, now=now().timestamp())
+            except AnswerLost as error:
+                log.error("a failed search is given back when the counter store answers: %s", error)
+            except CountersUnavailable as error:
+                log.error("a failed search is given back later: %s", error)
+                runtime().late_charges.give_back(outcome.reservation)
+            g.outcome = outcome._replace(reservation=None)
+    elif uncounted is not None:
+        runtime().late_charges.charge(uncounted)
     return response
 
 

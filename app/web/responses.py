@@ -1,4 +1,4 @@
-"""Making JSON answers."""
+"""Making JSON answers, and the cookie of a session."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from typing import Any
 
 import orjson
 from flask import Request, Response
+from werkzeug.http import dump_cookie
+
+from app.runtime import runtime
+from app.services.access import sessions
+from app.web.auth import SESSION_COOKIE
+from app.web.client_ip import is_forwarded, is_loopback
 
 
 def json_answer(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -14,7 +20,7 @@ def json_answer(body: Any, status: int = 200, headers: dict[str, str] | None = N
 
 
 def prefers(req: Request, media_type: str) -> bool:
-    """Whether the client names ``media_type`` and ranks it at least as high as JSON, higher if it names that, too.
+    """Tell whether the client names ``media_type`` and ranks it at least as high as JSON, higher if it names that, too.
 
     Generated clients name all types that an operation has, and read the JSON.
     """
@@ -26,3 +32,22 @@ def prefers(req: Request, media_type: str) -> bool:
         and quality > 0
         and (quality > of_json if "application/json" in named else quality >= of_json)
     )
+
+
+def cookie_header(request: Request, value: str | None) -> str:
+    """The ``Set-Cookie`` of a session, or of its end."""
+    return dump_cookie(
+        SESSION_COOKIE,
+        value or "",
+        max_age=int(sessions.LONGEST.total_seconds()) if value else 0,
+        path="/",
+        secure=is_secure(request),
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def is_secure(request: Request) -> bool:
+    """Tell whether cookies are for https only."""
+    public_url = runtime().settings.public_url
+    return public_url.startswith("https:") if public_url else is_forwarded(request) or not is_loopback(request)

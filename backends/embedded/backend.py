@@ -15,6 +15,7 @@ from backends.embedded.index.memory import MemoryStore
 from backends.embedded.index.rebuild import stored_ids
 from backends.embedded.index.store import Store
 from backends.embedded.maintenance.scheduler import MergeScheduler
+from backends.embedded.query.conditions import compile_condition
 from backends.embedded.query.titles import find_titles
 from backends.embedded.search import run_search
 from backends.identity import engine_identity
@@ -75,6 +76,10 @@ class TantivyBackend(SearchBackend):
         with engine_errors("listing the indexes"):
             return self.store.names()
 
+    def outdated_indexes(self) -> list[str]:
+        with engine_errors("listing the indexes"):
+            return self.store.outdated_names()
+
     def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
         with engine_errors("writing documents"):
             if not documents:
@@ -95,9 +100,13 @@ class TantivyBackend(SearchBackend):
         with engine_errors("searching"):
             return run_search(self.store.snapshot(index), query, take=take)
 
-    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+    def find_titles(
+        self, index: str, text: str, limit: int, *, within: SearchQuery | None = None
+    ) -> tuple[TitleMatch, ...]:
         with engine_errors("finding titles"):
-            return find_titles(self.store.snapshot(index), text, limit)
+            snapshot = self.store.snapshot(index)
+            condition = None if within is None else compile_condition(snapshot, within)
+            return find_titles(snapshot, text, limit, condition)
 
     def count(self, index: str) -> int:
         with engine_errors("counting documents"):

@@ -12,8 +12,9 @@ import orjson
 import tantivy
 
 from backends.base import MATCH_ALL, Hit, Matched, SearchQuery, SearchResult, SortKey, TakeHit, hand_over
-from backends.embedded.index.schema import DATE, ID, SOURCE, UPDATED_AT
+from backends.embedded.index.schema import DATE, ID, SOURCE, STORED_SECTIONS, UPDATED_AT
 from backends.embedded.index.snapshots import Snapshot, match_count
+from backends.embedded.query.conditions import compile_condition
 from backends.embedded.query.correction import corrected_text
 from backends.embedded.query.parser import ParsedQuery, parse_query
 from backends.embedded.query.ranking import RANKING, Ranking
@@ -25,9 +26,9 @@ from backends.embedded.results.highlight_terms import HighlightTerms
 from backends.embedded.results.highlighting import TermMatches
 from backends.embedded.results.sorting import Sorter
 from backends.embedded.results.turns import turn
-from backends.field_rules import check_filter, check_sort, facet_fields, searched_fields
-from backends.filters import And, Filter, parse_filter
-from backends.highlighting import Highlighter
+from backends.field_rules import check_sort, facet_fields, searched_fields
+from backends.highlighting import Highlighter, find_sections
+from backends.sections import unpack
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
@@ -97,7 +98,7 @@ def run_search(
     Raises:
         BackendRejected: Filters, sort or facets cannot be run.
     """
-    condition = _condition(snapshot, query)
+    condition = compile_condition(snapshot, query)
     check_sort(query.sort, query.kinds)
     fields = facet_fields(query.facets, query.kinds)
     search = _Search(snapshot, query, ranking, condition)
@@ -106,10 +107,10 @@ def run_search(
         return SearchResult((), 0, {name: {} for name in fields}, {}, matched=Matched.SOME)
     page = search.page(answer)
     counted = count_facets(snapshot, page.everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
-    highlighter = Highlighter(query.highlight, TermMatches(answer.highlights())) if query.highlight else None
+    matches = TermMatches(answer.highlights()) if query.highlight or query.sections else None
     matched, corrected = search.matched(answer, page)
     with turn():
-        hits = hand_over(_hits(snapshot, page.addresses, highlighter), take)
+        hits = hand_over(_hits(snapshot, page.addresses, query, matches), take)
     return SearchResult(hits, page.total, *counted, answer.relaxation, matched, corrected)
 
 
@@ -281,18 +282,6 @@ class _Search:
         return found
 
 
-def _condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
-    parts: list[Filter] = [] if query.condition is None else [query.condition]
-    if query.filters.strip():
-        parts.append(parse_filter(query.filters))
-    if not parts:
-        return None
-    expression = parts[0] if len(parts) == 1 else And(tuple(parts))
-    for part in parts:
-        check_filter(part, query.kinds)
-    return _Query.const_score_query(snapshot.filters.compile(expression), 0.0)
-
-
 def _one_after_the_other(first: _Answer, others: _Answer) -> _Answer:
     """Join two answers, with all that the first does before the rest."""
     query = _Query.boolean_query([(Should, first.query), (Should, others.query)])
@@ -307,10 +296,19 @@ def _with(query: tantivy.Query, condition: tantivy.Query | None) -> tantivy.Quer
 
 
 def _hits(
-    snapshot: Snapshot, addresses: Sequence[tantivy.DocAddress], highlighter: Highlighter | None
+    snapshot: Snapshot, addresses: Sequence[tantivy.DocAddress], query: SearchQuery, matches: TermMatches | None
 ) -> Iterator[Hit]:
+    highlighter = Highlighter(query.highlight, matches) if query.highlight and matches else None
     for address in addresses:
         entry = snapshot.searcher.doc(address)
         source = bytes(entry.get_first(SOURCE) or b"{}")
-        formatted = None if highlighter is None else highlighter.format(orjson.loads(source))
-        yield Hit(str(entry.get_first(ID)), source, formatted)
+        if matches is None:
+            yield Hit(str(entry.get_first(ID)), source)
+            continue
+        document = orjson.loads(source)
+        formatted = None if highlighter is None else highlighter.format(document)
+        sections = None
+        if query.sections:
+            stored = entry.get_first(STORED_SECTIONS)
+            sections = find_sections(query, document, unpack(bytes(stored)) if stored else (), matches)
+        yield Hit(str(entry.get_first(ID)), source, formatted, sections)

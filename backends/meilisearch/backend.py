@@ -28,22 +28,26 @@ from backends.base import (
 )
 from backends.errors import BackendRejected, BackendUnavailable
 from backends.field_rules import first_values
-from backends.highlighting import Highlighter
 from backends.meilisearch.keys import MeilisearchKeys
 from backends.meilisearch.query import CompiledQuery, compile_query, with_ids
-from backends.meilisearch.schema import FOLDED_FIELDS, PRIMARY_KEY, engine_document, index_settings, widened
+from backends.meilisearch.schema import (
+    FOLDED_FIELDS,
+    PRIMARY_KEY,
+    STORED_SECTIONS,
+    engine_document,
+    index_settings,
+    widened,
+)
 from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch
 from backends.servers.backend import ServerBackend, engine_ids
+from backends.servers.batches import batches, time_shares
 from backends.servers.document_ids import checked_index_name
-from backends.servers.highlighter import Matcher
+from backends.servers.highlighter import Matcher, matched_hit
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.titles import has_beginnings, title_query
 from backends.servers.tokenizer import split_words
-
-ADDED_DOCUMENTS = 250
-"""Documents of one request."""
 
 _PAGE = 1000
 _PLACE = re.compile(r"^(\d+):\d+ ", re.MULTILINE)
@@ -110,21 +114,20 @@ class MeilisearchBackend(ServerBackend):
     def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
         name = checked_index_name(index)
         with translated(index):
+            self._transport.await_earlier(name)
             # Adding documents would make an index that is not there.
             with readable():
                 changes = widened(self._settings(name), kinds)
             if changes:
                 self._transport.wait([self._transport.change("PATCH", f"/indexes/{name}/settings", changes)])
-            tasks = [
-                self._transport.change(
-                    "POST",
-                    f"/indexes/{name}/documents",
-                    [engine_document(each) for each in documents[at : at + ADDED_DOCUMENTS]],
-                    params={"primaryKey": PRIMARY_KEY},
-                )
-                for at in range(0, len(documents), ADDED_DOCUMENTS)
-            ]
-            self._transport.wait(tasks)
+            tasks: list[int] = []
+            shares = 0
+            for batch in batches(orjson.dumps(engine_document(each)) for each in documents):
+                body = [orjson.Fragment(each) for each in batch]
+                path, params = f"/indexes/{name}/documents", {"primaryKey": PRIMARY_KEY}
+                tasks.append(self._transport.change("POST", path, body, params=params))
+                shares += time_shares(sum(map(len, batch)))
+            self._transport.wait(tasks, shares)
 
     def delete(self, index: str, ids: Sequence[str]) -> None:
         name = checked_index_name(index)
@@ -164,11 +167,13 @@ class MeilisearchBackend(ServerBackend):
         with translated(index):
             return self._search(query, compiled, take)
 
-    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+    def find_titles(
+        self, index: str, text: str, limit: int, *, within: SearchQuery | None = None
+    ) -> tuple[TitleMatch, ...]:
         name = checked_index_name(index)
-        query = title_query(text, 2 * limit)
+        query = title_query(text, 2 * limit, within)
         with translated(index), readable():
-            filterable = self._filterable_of(name, SearchQuery(""))
+            filterable = self._filterable_of(name, query or SearchQuery(""))
             if query is None:
                 return ()
             compiled = compile_query(name, query, filterable, folded=self._folded[name])
@@ -290,18 +295,18 @@ class MeilisearchBackend(ServerBackend):
 
 def _hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:
     source: str = found["_doc"]
-    formatted = None
-    if query.highlight is not None:
-        document = orjson.loads(source)
-        words = []
-        for name, places in (found.get("_matchesPosition") or {}).items():
-            written = document.get(name, found.get(name))
-            if not isinstance(written, str):
-                continue  # The places in a list are of its members.
-            text = written.encode()
-            words += [text[at["start"] : at["start"] + at["length"]].decode(errors="ignore") for at in places]
-        formatted = Highlighter(query.highlight, Matcher.of(compiled.parts, words)).format(document)
-    return Hit(str(found["id"]), source.encode(), formatted)
+    if query.highlight is None and not query.sections:
+        return Hit(str(found["id"]), source.encode())
+    document = orjson.loads(source)
+    words = []
+    for name, places in (found.get("_matchesPosition") or {}).items():
+        written = document.get(name, found.get(name))
+        if not isinstance(written, str):
+            continue  # The places in a list are of its members.
+        text = written.encode()
+        words += [text[at["start"] : at["start"] + at["length"]].decode(errors="ignore") for at in places]
+    matcher = Matcher.of(compiled.parts, words, language=query.settings.language)
+    return matched_hit(str(found["id"]), source, found.get(STORED_SECTIONS), query, matcher)
 
 
 def _facets(

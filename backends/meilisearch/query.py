@@ -6,12 +6,13 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from backends.base import MATCH_ALL, STANDARD_FIELDS, SearchQuery
+from backends.base import MATCH_ALL, SearchQuery
 from backends.field_rules import check_filter, check_sort, facet_fields, instant_of, number_of, searched_fields
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
-from backends.meilisearch.schema import FOLDED_FIELDS, id_token, seconds_of
+from backends.meilisearch.schema import FOLDED_FIELDS, STORED_SECTIONS, id_token, seconds_of
 from backends.servers.matched_words import SoughtWord
 from backends.servers.tokenizer import QueryPart, query_parts, without_stop_words
+from backends.standard_fields import STANDARD_FIELDS
 from backends.values import parse_filter_instant
 
 NOTHING = '"_key" NOT EXISTS'
@@ -83,9 +84,9 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         filters.append(NOTHING)
     elif query.fields and parts:
         common["attributesToSearchOn"] = list(searched)
-    if query.highlight is not None and parts:
+    if (query.highlight is not None or query.sections) and parts:
         common["showMatchesPosition"] = True
-        common["attributesToRetrieve"] = ["id", "_doc", *searched]
+        common["attributesToRetrieve"] = ["id", "_doc", *searched, *([STORED_SECTIONS] if query.sections else [])]
     if query.sort:
         common["sort"] = _sorts(query)
     return CompiledQuery(common, tuple(filters), _facets(query, filterable), parts)

@@ -4,7 +4,8 @@ The fields are the document's own, so they can be filtered and counted in Meilis
 Unix seconds. Fields with a leading ``_`` are the adapter's: ``_pk`` the primary key (``encode_id``),
 ``_doc`` the document as JSON, ``_key`` a token of its id (Meilisearch compares text without case), ``_date`` the date
 as sent, ``_changed_at`` the time of the last write, ``_n_name`` the numbers of a further field (Meilisearch compares
-text too, by its letters), ``_g_title`` … the words of texts that it folds otherwise (``tokenizer``).
+text too, by its letters), ``_g_title`` … the words of texts that it folds otherwise (``tokenizer``), ``_sections`` and
+``_g_sections`` the titles of its sections, ``_places`` the sections.
 """
 
 from __future__ import annotations
@@ -14,18 +15,19 @@ from typing import Any
 
 import orjson
 
-from backends.base import STANDARD_FIELDS, Document, FieldKinds
+from backends.base import Document, FieldKinds
 from backends.field_rules import (
     NUMBER_KINDS,
     ONE_ERROR_FROM,
     SCALAR_KINDS,
-    TEXT_FIELDS,
     TWO_ERRORS_FROM,
     with_required_fields,
 )
+from backends.sections import pack
 from backends.servers.document_ids import encode_id
 from backends.servers.sort_text import term
 from backends.servers.tokenizer import folded_words
+from backends.standard_fields import SORTED_FIELDS, STANDARD_FIELDS, TEXT_FIELDS
 from backends.values import parse_instant
 
 PRIMARY_KEY = "_pk"
@@ -35,8 +37,12 @@ FOLDED_FIELDS = {name: f"_g_{name}" for name in TEXT_FIELDS}
 FACET_VALUES = 1000
 """Facet values Meilisearch gives; 100 are shown, the others settle ties."""
 
+SECTION_TITLES, FOLDED_TITLES = "_sections", "_g_sections"
+STORED_SECTIONS = "_places"
+_SEARCHABLE = [name for pair in FOLDED_FIELDS.items() for name in pair]
+_SEARCHABLE[2:2] = [SECTION_TITLES, FOLDED_TITLES]
 _FILTERABLE = (*STANDARD_FIELDS, "_key", "_date")
-_SORTABLE = ("id", "title", "url", "excerpt", "author", "date", "_changed_at")
+_SORTABLE = (*SORTED_FIELDS, "_changed_at")
 _RANKING = ("sort", "words", "typo", "attribute", "exactness", "proximity", "date:desc", "_changed_at:desc")
 _MAX_TOTAL = 2_147_483_647
 
@@ -48,7 +54,7 @@ def index_settings(cutoff_ms: int) -> dict[str, Any]:
         cutoff_ms: Time after which Meilisearch gives what it has; longer than we wait, so that no total is cut.
     """
     return {
-        "searchableAttributes": [name for pair in FOLDED_FIELDS.items() for name in pair],
+        "searchableAttributes": _SEARCHABLE,
         "filterableAttributes": list(_FILTERABLE),
         "sortableAttributes": list(_SORTABLE),
         "rankingRules": list(_RANKING),
@@ -88,6 +94,11 @@ def engine_document(document: Document) -> dict[str, Any]:
     for name, beside in FOLDED_FIELDS.items():
         if words := folded_words(fields.get(name, "")):
             made[beside] = words
+    if document.sections:
+        made[SECTION_TITLES] = [section.title for section in document.sections]
+        made[STORED_SECTIONS] = pack(document.sections).decode()
+        if words := folded_words(" ".join(made[SECTION_TITLES])):
+            made[FOLDED_TITLES] = words
     date = made.pop("date", None)
     instant = parse_instant(date) if isinstance(date, str) else None
     if instant is not None:

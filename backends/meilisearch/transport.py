@@ -13,7 +13,7 @@ import orjson
 
 from backends.errors import BackendUnavailable, UnreadableReply
 from backends.servers.http import Budget, EngineAnswer, HttpPool, TransportFailure
-from backends.servers.replies import Refusal, checked
+from backends.servers.replies import Refusal, checked, readable
 from backends.servers.server_url import ServerUrl
 
 _RETRY_SECONDS = 0.05
@@ -53,7 +53,6 @@ class MeilisearchTransport:
         body: Any = None,
         *,
         params: Mapping[str, str] | None = None,
-        budget: Budget | None = None,
     ) -> Any:
         """Send one request, once more if the connection broke; repeating it must be harmless.
 
@@ -64,7 +63,7 @@ class MeilisearchTransport:
             RefusedByMeilisearch: Meilisearch said no.
             BackendUnavailable: No answer came in time, or none that can be read.
         """
-        budget = budget or Budget(self.url.timeout_seconds)
+        budget = Budget(self.url.timeout_seconds)
         data = None if body is None else orjson.dumps(body)
         failure: Exception | None = None
         for turn in range(2):
@@ -95,30 +94,54 @@ class MeilisearchTransport:
             raise UnreadableReply
         return int(answer["taskUid"])
 
-    def wait(self, tasks: Sequence[int]) -> None:
-        """Return when every task is done; each has the whole time budget, counted from the one before.
+    def wait(self, tasks: Sequence[int], shares: int = 0) -> None:
+        """Return when every task is done; together they have the time of all.
+
+        Meilisearch may do tasks that came one after the other in one go, so that all end with the last one.
+
+        Args:
+            shares: How many times the time limit that is, if more than once for each.
 
         Raises:
             RefusedByMeilisearch: A task failed.
             BackendUnavailable: A task is not done in time. It may still be done later.
         """
+        budget = Budget(self.url.timeout_seconds * max(len(tasks), shares))
         for task in tasks:
-            budget = Budget(self.url.timeout_seconds)
-            pause = _FIRST_POLL_SECONDS
-            while True:
-                answer = self.ask("GET", f"/tasks/{task}", budget=budget)
-                status = answer.get("status") if isinstance(answer, dict) else None
-                if status == "succeeded":
-                    break
-                if status == "failed":
-                    error = answer.get("error") or {}
-                    raise RefusedByMeilisearch(str(error.get("code")), str(error.get("message")))
-                if status not in ("enqueued", "processing"):
-                    raise BackendUnavailable("The search engine did not take the change.")
-                if budget.remaining() <= pause:
-                    raise BackendUnavailable("The search engine has not finished in time; it may finish later.")
-                time.sleep(pause)
-                pause = min(_LAST_POLL_SECONDS, pause * 1.5)
+            end = self._await_end(task, budget)
+            if end["status"] == "failed":
+                error = end.get("error") or {}
+                raise RefusedByMeilisearch(str(error.get("code")), str(error.get("message")))
+            if end["status"] != "succeeded":
+                raise BackendUnavailable("The search engine did not take the change.")
+
+    def await_earlier(self, index: str) -> None:
+        """Return when nothing is left of changes of an index that were given up.
+
+        They are still in Meilisearch's queue. What is sent again while they are there comes on top of them, and with
+        every try the queue gets longer. How they ended does not matter, since all is sent again.
+
+        Raises:
+            BackendUnavailable: They are not done in time.
+        """
+        unfinished = {"indexUids": index, "statuses": "enqueued,processing", "limit": "1"}
+        with readable():
+            for task in self.ask("GET", "/tasks", params=unfinished)["results"]:
+                # The newest, and the tasks of an index are done in order.
+                self._await_end(int(task["uid"]), Budget(self.url.timeout_seconds))
+
+    def _await_end(self, task: int, budget: Budget) -> dict[str, Any]:
+        pause = _FIRST_POLL_SECONDS
+        while True:
+            answer = self.ask("GET", f"/tasks/{task}")
+            if not isinstance(answer, dict):
+                raise UnreadableReply
+            if answer.get("status") not in ("enqueued", "processing"):
+                return {"status": None, **answer}
+            if budget.remaining() <= pause:
+                raise BackendUnavailable("The search engine has not finished in time; it may finish later.")
+            time.sleep(pause)
+            pause = min(_LAST_POLL_SECONDS, pause * 1.5)
 
 
 def _refusal(_status: int, reply: Any) -> RefusedByMeilisearch:

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from backends.highlighting import Span
-from backends.servers.tokenizer import SIGNED, Fold, QueryPart, fold_word, spell_signs
+import orjson
+from rapidfuzz.distance import OSA
+
+from backends.base import Hit, SearchQuery
+from backends.field_rules import ONE_ERROR_FROM
+from backends.highlighting import Highlighter, Span, find_sections, is_unlikely_typo
+from backends.languages import LANGUAGES
+from backends.sections import Place, unpack
+from backends.servers.matched_words import SoughtWord
+from backends.servers.tokenizer import SIGNED, Fold, QueryPart, fold_word, spell_signs, split_words
 from backends.text import UNSPACED_RUN, WORD
 
 _UNIT = re.compile(UNSPACED_RUN.pattern[:-1] + "|[^" + UNSPACED_RUN.pattern[1:-2] + r"\s]+")
@@ -29,24 +39,83 @@ class Matcher:
         beginnings: Folded beginnings of words that match, in order; none of them begins with another.
         runs: Runs of letters without spaces, which match inside a run.
         fold: How words are folded.
+        typed: The query's words, in order.
+        stops: Those of them that are stop words.
     """
 
     words: frozenset[str]
     beginnings: tuple[str, ...]
     runs: tuple[str, ...]
     fold: Fold = fold_word
+    typed: tuple[str, ...] = ()
+    stops: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, parts: Sequence[QueryPart], matched: Iterable[str], fold: Fold = fold_word) -> Matcher:
-        """A matcher for a query and the words of one hit that the engine says matched it, typing errors included."""
+    def of(
+        cls, parts: Sequence[QueryPart], matched: Iterable[str], fold: Fold = fold_word, language: str | None = None
+    ) -> Matcher:
+        """A matcher for a query and the words of one hit that the engine says matched it, typing errors included.
+
+        Args:
+            language: Of the site, whose stop words mean nothing; ``None`` takes those of all languages.
+        """
         wanted = [word for part in parts if not part.excluded for word in part.words]
         plain = [word for word in wanted if not UNSPACED_RUN.match(word)]
-        found = {word for text in matched for word in (fold(match[0]) for match in WORD.finditer(text))}
+        there = {word for text in matched for word in (fold(match[0]) for match in WORD.finditer(text))}
+        is_open = bool(plain) and wanted[-1] == plain[-1]
+        found = there - _unlikely(plain, is_open, there)
         beginnings = [word for word in found - set(plain) if len(word) >= _SHORTEST_PREFIX]
-        if plain and wanted[-1] == plain[-1]:
+        if is_open:
             beginnings.append(plain[-1])
         runs = [word for word in wanted if UNSPACED_RUN.match(word)]
-        return cls(frozenset(plain) | found, _shortest(beginnings), tuple(sorted(runs, key=len, reverse=True)), fold)
+        return cls(
+            words=frozenset(plain) | found,
+            beginnings=_shortest(beginnings),
+            runs=tuple(sorted(runs, key=len, reverse=True)),
+            fold=fold,
+            typed=tuple(dict.fromkeys(wanted)),
+            stops=_stop_words(language).intersection(wanted),
+        )
+
+    @property
+    def meaningful(self) -> frozenset[int]:
+        """Numbers of the query's words that are no stop words; of all, if it has no others."""
+        numbers = frozenset(number for number, word in enumerate(self.typed) if word not in self.stops)
+        return numbers or frozenset(range(len(self.typed)))
+
+    def places(self, text: str, numbers: frozenset[int] | None = None) -> list[Place]:
+        """The matches in a text, each of the word that is most like it: of words with some numbers, or of all."""
+        known: dict[str, int] = {}
+        found: list[Place] = []
+        for start, end in self.spans(text):
+            for word in split_words(spell_signs(text[start:end]), self.fold):
+                if word not in known:
+                    known[word] = self._number(word)
+                if numbers is None or known[word] in numbers:
+                    found.append((start, end, known[word]))
+        return found
+
+    def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Place]:
+        """At least the first match of some of the query's words in each part of a text."""
+        return self.places(text, numbers)
+
+    def is_as_typed(self, found: str) -> bool:
+        """Tell whether what matched is words as typed."""
+        return set(split_words(spell_signs(found), self.fold)).issubset(self.typed)
+
+    def _number(self, word: str) -> int:
+        if word in self.typed:
+            return self.typed.index(word)
+
+        def unlikeness(number: int) -> tuple[bool, int]:
+            typed = self.typed[number]
+            return not (word.startswith(typed) or typed in word), OSA.distance(typed, word)
+
+        return min(range(len(self.typed)), key=unlikeness)
+
+    def in_document(self, document: Mapping[str, Any]) -> Matcher:
+        """The same: what the engine says of a hit holds for its document."""
+        return self
 
     def spans(self, text: str) -> list[Span]:
         """Where matches are in ``text``, in order."""
@@ -77,6 +146,44 @@ class Matcher:
         if not self.runs:
             return []
         return [(start + m.start(), start + m.end()) for m in re.finditer("|".join(map(re.escape, self.runs)), run)]
+
+
+def matched_hit(id: str, source: str, packed: str | None, query: SearchQuery, matcher: Matcher) -> Hit:
+    """A hit with what its search asks for of marks and sections.
+
+    Args:
+        source: The document as JSON.
+        packed: Its sections, as :func:`backends.sections.pack` gives them; ``None`` if it has none.
+    """
+    document = orjson.loads(source)
+    formatted = None if query.highlight is None else Highlighter(query.highlight, matcher).format(document)
+    sections = find_sections(query, document, unpack(packed) if packed else (), matcher) if query.sections else None
+    return Hit(id, source.encode(), formatted, sections)
+
+
+def _unlikely(words: Sequence[str], is_open: bool, found: Set[str]) -> set[str]:
+    """What of the words that were found is unlikely to be meant by any word of the query, which is there otherwise.
+
+    Args:
+        is_open: Whether the last word may not be finished.
+    """
+    unlikely: set[str] = set()
+    likely: set[str] = set()
+    for at, word in enumerate(words, 1):
+        sought = SoughtWord(word, False, is_open and at == len(words), len(word) >= ONE_ERROR_FROM)
+        near = {each for each in found if sought.matches(each) or sought.errors_to(each) <= sought.forgiven}
+        far = {each for each in near if is_unlikely_typo(word, each)}
+        likely |= near - far
+        if near != far:
+            unlikely |= far
+    return unlikely - likely
+
+
+@cache
+def _stop_words(language: str | None) -> frozenset[str]:
+    """Folded stop words of a language, or of all."""
+    wanted = LANGUAGES.values() if language is None else [LANGUAGES[language]] if language in LANGUAGES else []
+    return frozenset(fold_word(word) for each in wanted for word in each.stop_words.split())
 
 
 def _shortest(beginnings: Iterable[str]) -> tuple[str, ...]:

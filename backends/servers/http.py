@@ -2,7 +2,8 @@
 
 ``requests`` is used because its connections can be pooled, shared by threads and intercepted in tests. What it
 leaves open is closed here: no proxies or netrc of the environment, no redirects (they would carry our key to another
-host), no cookies, no retries behind our back, and a budget for the whole answer instead of one per read.
+host), no cookies, no retries behind our back, and a budget for the whole answer instead of one per read. Connecting,
+sending the body, and the answer are bounded each.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Any
 
 import orjson
 import requests
-from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError as Urllib3Error
 from urllib3.exceptions import NameResolutionError, NewConnectionError
 
 from backends.errors import ReplyTooLarge, UnreadableReply
+from backends.servers.sending import Body, BodyNotTaken, SendingAdapter
 from backends.servers.server_url import ServerUrl
 
 _POOL_SIZE = 32
@@ -31,7 +32,7 @@ MAX_REPLY_BYTES = 256 << 20
 
 
 class Budget:
-    """Time left for one piece of work."""
+    """Time left for one piece of work. It stands still while a body is sent, which has a bound of its own."""
 
     __slots__ = ("_deadline",)
 
@@ -41,6 +42,10 @@ class Budget:
     def remaining(self) -> float:
         """Seconds left, never below 0."""
         return max(0.0, self._deadline - time.monotonic())
+
+    def extend(self, seconds: float) -> None:
+        """Let so much time more be left."""
+        self._deadline += seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,8 @@ class TransportFailure(Exception):
     """No answer came.
 
     Attributes:
-        kind: ``refused`` (nothing was sent), ``broken`` (the connection ended, or this is no HTTP) or ``timeout``.
+        kind: ``refused`` (nothing was sent), ``broken`` (the connection ended, or this is no HTTP) or ``timeout`` (the
+            body was not taken, or no answer came, in time).
     """
 
     def __init__(self, kind: str, node: str, why: str = ""):
@@ -112,14 +118,17 @@ class HttpPool:
 
         Args:
             path: A path of ours; no caller's text is ever a part of it, nor of ``params``.
-            timeout_seconds: At most this much of the budget.
+            timeout_seconds: At most this much of the budget, from which the time that sending takes is not taken.
 
         Raises:
             TransportFailure: No whole answer came in time.
             ReplyTooLarge: It is larger than :data:`MAX_REPLY_BYTES`.
         """
         seconds = budget.remaining() if timeout_seconds is None else min(timeout_seconds, budget.remaining())
-        response, deadline = self._open(method, node, path, seconds, body, content_type, params)
+        data = None if body is None else Body.within(self._url.send_timeout_seconds, body)
+        response, deadline = self._open(method, node, path, seconds, data, content_type, params)
+        if data is not None:
+            budget.extend(data.spent_seconds)
         with response:
             chunks, size = [], 0
             for chunk in self._chunks(response, node, deadline):
@@ -168,7 +177,7 @@ class HttpPool:
         node: str,
         path: str,
         seconds: float,
-        body: bytes | None,
+        body: Body | None,
         content_type: str,
         params: Mapping[str, str] | None,
     ) -> tuple[requests.Response, float]:
@@ -187,6 +196,8 @@ class HttpPool:
                 allow_redirects=False,
                 stream=True,
             )
+        except BodyNotTaken as error:
+            raise TransportFailure("timeout", node, "it did not take the body of a request") from error
         except requests.exceptions.ConnectTimeout as error:
             raise TransportFailure("refused", node) from error
         except requests.exceptions.Timeout as error:
@@ -199,7 +210,7 @@ class HttpPool:
             raise TransportFailure("refused" if _never_connected(error) else "broken", node) from error
         except (Urllib3Error, OSError, ValueError) as error:
             raise TransportFailure("broken", node) from error
-        return response, deadline
+        return response, deadline + (0.0 if body is None else body.spent_seconds)
 
     def _chunks(self, response: requests.Response, node: str, deadline: float | None) -> Iterator[bytes]:
         try:
@@ -222,7 +233,7 @@ class HttpPool:
         session.headers.update({"User-Agent": "site-search-service", "Accept-Encoding": "identity", **self._headers})
         session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         session.verify = self._url.ca_file or True
-        adapter = HTTPAdapter(pool_connections=len(self._url.nodes) + 1, pool_maxsize=_POOL_SIZE, max_retries=0)
+        adapter = SendingAdapter(pool_connections=len(self._url.nodes) + 1, pool_maxsize=_POOL_SIZE, max_retries=0)
         session.mount("http://", adapter)
         session.mount("https://", adapter)
         return session

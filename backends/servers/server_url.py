@@ -16,6 +16,9 @@ _HOST = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0
 CONNECT_TIMEOUT_SECONDS = 1.0
 """Time to open a connection, when the URL does not say."""
 
+SEND_TIMEOUT_SECONDS = 10.0
+"""Time to send the body of one request, when the URL does not say."""
+
 TIMEOUT_SECONDS = 5.0
 """Time for one piece of work (a search, one batch of a bulk), when the URL does not say."""
 
@@ -30,7 +33,8 @@ class ServerUrl:
         key: The operator's key; a secret, never part of ``repr``.
         identity: What the service knows the engine by.
         connect_timeout_seconds: Time to open a connection to one node.
-        timeout_seconds: Time for one piece of work, failover and retries included.
+        send_timeout_seconds: Time to send the body of one request.
+        timeout_seconds: Time for one piece of work, connecting, failover and retries included, sending bodies not.
         ca_file: Certificates to trust instead of the common ones, with ``+https``.
     """
 
@@ -39,6 +43,7 @@ class ServerUrl:
     key: str = field(repr=False)
     identity: str
     connect_timeout_seconds: float = CONNECT_TIMEOUT_SECONDS
+    send_timeout_seconds: float = SEND_TIMEOUT_SECONDS
     timeout_seconds: float = TIMEOUT_SECONDS
     ca_file: str | None = None
 
@@ -46,8 +51,8 @@ class ServerUrl:
     def parse(cls, url: str, *, default_port: int) -> ServerUrl:
         """Read ``scheme://:key@host:port,host:port?timeout_seconds=5``; ``scheme+https`` for TLS.
 
-        The key is percent-decoded. Options: ``connect_timeout_seconds``, ``timeout_seconds`` (more than 0, at
-        most 600), ``ca_file`` and ``name``.
+        The key is percent-decoded. Options: ``connect_timeout_seconds``, ``send_timeout_seconds``, ``timeout_seconds``
+        (more than 0, at most 600), ``ca_file`` and ``name``.
 
         Raises:
             ValueError: The URL is not of this form. The message never repeats the key.
@@ -65,6 +70,7 @@ class ServerUrl:
         ca_file = options.pop("ca_file", None)
         label = options.pop("name", "")
         connect = _seconds(options, "connect_timeout_seconds", CONNECT_TIMEOUT_SECONDS)
+        send = _seconds(options, "send_timeout_seconds", SEND_TIMEOUT_SECONDS)
         total = _seconds(options, "timeout_seconds", TIMEOUT_SECONDS)
         if options:
             raise ValueError(f"Unknown option of a search server's URL: {', '.join(sorted(options))}.")
@@ -74,7 +80,16 @@ class ServerUrl:
         if len(set(nodes)) != len(nodes):
             raise ValueError("A search server's URL names one host twice.")
         identity = engine_identity(match["scheme"], label)
-        return cls(match["scheme"], nodes, unquote(match["key"]), identity, min(connect, total), total, ca_file)
+        return cls(
+            match["scheme"],
+            nodes,
+            unquote(match["key"]),
+            identity,
+            connect_timeout_seconds=min(connect, total),
+            send_timeout_seconds=send,
+            timeout_seconds=total,
+            ca_file=ca_file,
+        )
 
 
 def _node(protocol: str, text: str, default_port: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from backends.base import SearchQuery
 from backends.servers.tokenizer import cut_word, spell_signs, split_words
@@ -11,10 +12,17 @@ from backends.text import UNSPACED_RUN
 _MOST_WORDS = 24
 
 
-def title_query(text: str, limit: int) -> SearchQuery | None:
-    """The search for titles with the words of ``text``, without a sign that means anything; ``None`` without words."""
+def title_query(text: str, limit: int, within: SearchQuery | None = None) -> SearchQuery | None:
+    """The search for titles with the words of ``text``, without a sign that means anything; ``None`` without words.
+
+    Args:
+        within: A search whose filters hold for it, too.
+    """
     words = [cut_word(word) for word in split_words(spell_signs(text))[:_MOST_WORDS]]
-    return SearchQuery(" ".join(words), limit, fields=("title",), all_words=True) if words else None
+    if not words:
+        return None
+    query = SearchQuery(" ".join(words), limit, fields=("title",), all_words=True)
+    return query if within is None else replace(query, filters=within.filters, filter=within.filter, kinds=within.kinds)
 
 
 def has_beginnings(title: str, words: Sequence[str]) -> bool:

@@ -9,10 +9,10 @@ and stop words are only those of the settings. Its own filter syntax compares wi
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import orjson
 from typesense.collections import Collections
@@ -31,6 +31,7 @@ from backends.base import (
 )
 from backends.errors import BackendUnavailable
 from backends.servers.backend import ServerBackend, engine_ids
+from backends.servers.batches import batches
 from backends.servers.document_ids import checked_index_name, encode_id
 from backends.servers.http import Answer, Budget
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
@@ -52,9 +53,7 @@ from backends.typesense.schema import collection_schema, engine_document, field_
 from backends.typesense.synonyms import SynonymKeeper
 from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
 
-IMPORT_DOCUMENTS = 250
-"""Documents of one import; larger ones make searches wait."""
-
+T = TypeVar("T")
 _DELETE_IDS = 50
 _READY_SECONDS = 2.0
 _POLL_SECONDS = 0.05
@@ -111,9 +110,8 @@ class TypesenseBackend(ServerBackend):
         name = checked_index_name(index)
         with translated(index):
             types = self._widen(name, kinds, documents)
-            for at in range(0, len(documents), IMPORT_DOCUMENTS):
-                batch = documents[at : at + IMPORT_DOCUMENTS]
-                self._import(name, [engine_document(each, kinds, types) for each in batch])
+            for batch in batches(orjson.dumps(engine_document(each, kinds, types)) for each in documents):
+                self._import(name, batch)
             if documents:
                 last = documents[-1]
                 path, changed_at = f"/collections/{name}/documents/{encode_id(last.id)}", last.changed_at
@@ -153,33 +151,43 @@ class TypesenseBackend(ServerBackend):
         with translated(index):
             with readable():
                 self._synonyms.keep(name, query.settings.synonyms)
-            known = self._types.get(name, {})
-            if not known or (needs_types(query) and not _covers(known, query)):
-                known = self._read_types(name)
-            try:
-                return self._search(name, query, known, take)
-            except RefusedByTypesense as error:
-                # The collection was made anew since its fields were read; with what it has now, the query may run.
-                if not (is_stale_schema(error) and needs_types(query)):
-                    raise
-                if (fresh := self._read_types(name)) == known:
-                    raise
-            return self._search(name, query, fresh, take)
+            return self._with_types(name, query, lambda types: self._search(name, query, types, take))
 
-    def find_titles(self, index: str, text: str, limit: int) -> tuple[TitleMatch, ...]:
+    def _with_types(self, name: str, query: SearchQuery, ask: Callable[[Mapping[str, str]], T]) -> T:
+        """Ask what ``query`` wants with the collection's fields as this process knows them, or else as they are."""
+        known = self._types.get(name, {})
+        if not known or (needs_types(query) and not _covers(known, query)):
+            known = self._read_types(name)
+        try:
+            return ask(known)
+        except RefusedByTypesense as error:
+            # The collection was made anew since its fields were read; with what it has now, the query may run.
+            if not (is_stale_schema(error) and needs_types(query)):
+                raise
+            if (fresh := self._read_types(name)) == known:
+                raise
+        return ask(fresh)
+
+    def find_titles(
+        self, index: str, text: str, limit: int, *, within: SearchQuery | None = None
+    ) -> tuple[TitleMatch, ...]:
         name = checked_index_name(index)
-        query = title_query(text, limit)
-        with translated(index), readable():
-            types = self._types.get(name) or self._read_types(name)
+        query = title_query(text, limit, within)
+        with translated(index):
             if query is None:
+                self._with_types(name, SearchQuery(""), len)
                 return ()
-            search = {**compile_query(name, query, types).search(page=1, per_page=limit), "num_typos": "0,0"}
-            (result,) = self._run([search], query)
-            words = query.text.split()
+            return self._with_types(name, query, lambda types: self._find_titles(name, query, types))
+
+    def _find_titles(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> tuple[TitleMatch, ...]:
+        search = {**compile_query(name, query, types).search(page=1, per_page=query.limit), "num_typos": "0,0"}
+        (result,) = self._run([search], query)
+        words = query.text.split()
+        with readable():
             # A synonym in the place of a word is no beginning of a title's word.
             documents = (orjson.loads(hit["document"]["_doc"]) for hit in result["hits"])
             found = (TitleMatch(each["title"], each["url"]) for each in documents)
-            return distinct_titles((each for each in found if has_beginnings(each.title, words)), limit)
+            return distinct_titles((each for each in found if has_beginnings(each.title, words)), query.limit)
 
     # --- readiness
 
@@ -230,9 +238,8 @@ class TypesenseBackend(ServerBackend):
                 raise BackendUnavailable("The search engine did not take the documents' new fields.")
         return types
 
-    def _import(self, name: str, documents: Sequence[Mapping[str, Any]]) -> None:
-        body = b"\n".join(orjson.dumps(document) for document in documents)
-        answer: str = Documents(self._transport, name).import_(body, {"action": "upsert"})
+    def _import(self, name: str, documents: Sequence[bytes]) -> None:
+        answer: str = Documents(self._transport, name).import_(b"\n".join(documents), {"action": "upsert"})
         with readable():
             lines = [orjson.loads(line) for line in answer.split("\n") if line.strip()]
             failed = [line for line in lines if line["success"] is not True]

@@ -9,7 +9,6 @@ from backends.base import MATCH_ALL, SearchQuery, SortKey
 from backends.errors import BackendRejected
 from backends.field_rules import (
     ONE_ERROR_FROM,
-    TEXT_FIELDS,
     TWO_ERRORS_FROM,
     check_filter,
     check_sort,
@@ -27,10 +26,11 @@ from backends.servers.tokenizer import (
     query_parts,
     without_stop_words,
 )
+from backends.standard_fields import TEXT_FIELDS
 from backends.text import UNSPACED_RUN
 from backends.typesense.filters import NOTHING, FilterCompiler
 from backends.typesense.native import check_native_filter, has_long_numbers
-from backends.typesense.schema import FOLDING, STANDARD_SORTS, native_name
+from backends.typesense.schema import FOLDING, SECTION_TITLES, STANDARD_SORTS, STORED_SECTIONS, native_name
 
 FACET_VALUES = 250
 """Facet values asked for; 100 are shown, the others settle ties."""
@@ -43,6 +43,7 @@ COUNT_FIRST_OFFSET = 10_000
 
 _MAX_SORTS = 3
 _WEIGHTS = {"title": 12, "excerpt": 6, "content": 3}
+_SECTIONS_WEIGHT = "6"
 _MAX_WEIGHT = 100
 _TYPO_TOKENS_THRESHOLD = 20
 _DROP_TOKENS_THRESHOLD = 20
@@ -108,18 +109,19 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
     if condition is not None:
         check_filter(condition, query.kinds)
         filters.append(FilterCompiler(query.kinds, types).compile(condition))
-    common = {"collection": index, "include_fields": "_doc,_id", "highlight_fields": "none"}
+    shown = f"_doc,_id,{STORED_SECTIONS}" if query.sections else "_doc,_id"
+    common = {"collection": index, "include_fields": shown, "highlight_fields": "none"}
     if query.text == MATCH_ALL:
         common["q"] = "*"
     elif not parts or not searched_fields(query):
         common["q"] = "*"
         filters.append(NOTHING)
     else:
-        common |= _matching(parts, query)
+        common |= _matching(parts, query, types)
     if filters:
         common["filter_by"] = " && ".join(filters)
     common["sort_by"] = ",".join(_sorts(query, types))
-    if query.highlight is not None and parts:
+    if (query.highlight is not None or query.sections) and parts:
         common |= {
             "highlight_fields": ",".join(query.fields or TEXT_FIELDS),
             "highlight_affix_num_tokens": "1",
@@ -136,8 +138,11 @@ def needs_types(query: SearchQuery) -> bool:
     return bool(query.sort or query.facets or query.filter is not None or has_long_numbers(query.filters))
 
 
-def _matching(parts: Sequence[QueryPart], query: SearchQuery) -> dict[str, str]:
-    """The words and how they match. The ``_g_`` fields have what Typesense folds otherwise."""
+def _matching(parts: Sequence[QueryPart], query: SearchQuery, types: Mapping[str, str]) -> dict[str, str]:
+    """The words and how they match. The ``_g_`` fields have what Typesense folds otherwise.
+
+    Titles of sections are searched with all text; collections that never had any have no field for them.
+    """
     fields = searched_fields(query)
     words = [_written(part) for part in parts]
     weights = query.settings.weights
@@ -146,6 +151,9 @@ def _matching(parts: Sequence[QueryPart], query: SearchQuery) -> dict[str, str]:
     for name, point in zip(fields, points, strict=True):
         columns.append((name, point, "2" if sum(len(part.words) for part in parts) <= FORGIVEN_WORDS else "0", "true"))
     columns += [(f"_g_{name}", point, "0", "true") for name, point in zip(fields, points, strict=True)]
+    if fields == TEXT_FIELDS and SECTION_TITLES in types:
+        columns += [(SECTION_TITLES, _SECTIONS_WEIGHT, columns[0][2], "true")]
+        columns += [(f"_g{SECTION_TITLES}", _SECTIONS_WEIGHT, "0", "true")]
     query_by, by_weight, typos, prefix = (",".join(column) for column in zip(*columns, strict=True))
     return {
         # A text that is a word and nothing else comes first, unless the site has its own idea of what counts.

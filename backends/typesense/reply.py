@@ -6,26 +6,23 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import orjson
-
 from backends.base import FacetStats, Hit, SearchQuery
 from backends.field_rules import first_values
-from backends.highlighting import Highlighter
-from backends.servers.highlighter import Matcher
+from backends.servers.highlighter import Matcher, matched_hit
 from backends.servers.sort_text import facet_text
 from backends.typesense.query import CompiledQuery
+from backends.typesense.schema import STORED_SECTIONS
 
 
 def make_hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:
     """One of the hits that Typesense gives."""
     document = found["document"]
     source: str = document["_doc"]
-    formatted = None
-    if query.highlight is not None:
-        words = [word for field in found.get("highlight", {}).values() for word in _matched(field)]
-        matcher = Matcher.of(compiled.parts, words, compiled.fold)
-        formatted = Highlighter(query.highlight, matcher).format(orjson.loads(source))
-    return Hit(document["_id"], source.encode(), formatted)
+    if query.highlight is None and not query.sections:
+        return Hit(document["_id"], source.encode())
+    words = [word for field in found.get("highlight", {}).values() for word in _matched(field)]
+    matcher = Matcher.of(compiled.parts, words, compiled.fold, query.settings.language)
+    return matched_hit(document["_id"], source, document.get(STORED_SECTIONS), query, matcher)
 
 
 def make_facets(

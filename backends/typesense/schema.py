@@ -16,6 +16,8 @@ change type:
 ``_terms``          tokens for equality, presence and emptiness of every field
 ``_changed_at``     time of the last write
 ``_g_title`` …      words of texts that Typesense folds otherwise (:mod:`backends.servers.tokenizer`)
+``_sections``       titles of its sections; ``_g_sections`` their words that Typesense folds otherwise
+``_places``         its sections, stored only
 ``_folding``        in no document: tells that queries are to be folded by :func:`backends.servers.tokenizer.fold_word`
 ``_s_name``         text to sort by
 ``_n_name``         number to sort and compare by; of ``date``, the instant in microseconds
@@ -32,14 +34,20 @@ from typing import Any
 import orjson
 
 from backends.base import Document, FieldKind, FieldKinds
-from backends.field_rules import TEXT_FIELDS, with_required_fields
+from backends.field_rules import with_required_fields
+from backends.sections import pack
 from backends.servers.document_ids import encode_id
 from backends.servers.sort_text import as_list, facet_token, number_term, ordered_number, sort_text, term, text_term
 from backends.servers.tokenizer import extra_words, plain_punctuation
+from backends.standard_fields import SORTED_FIELDS, STANDARD, TEXT_FIELDS
 from backends.values import INT64, parse_instant, value_text
 
-STANDARD_SORTS = {"id": "_s_id", "title": "_s_title", "url": "_s_url", "excerpt": "_s_excerpt", "author": "_s_author"}
+STANDARD_SORTS = {name: f"_s_{name}" for name in SORTED_FIELDS if name != "date"}
+_STRINGS = tuple(field for field in STANDARD if field.kind in ("text", "address"))
+_EMPTY = {field.name: "" for field in _STRINGS if field.required}
 
+SECTION_TITLES = "_sections"
+STORED_SECTIONS = "_places"
 FOLDING = "_folding"
 """A field of every collection but those made when fewer letters had their words in ``_g_…``."""
 
@@ -56,9 +64,7 @@ def collection_schema(name: str) -> dict[str, Any]:
         "name": name,
         "token_separators": _SEPARATORS,
         "fields": [
-            {"name": "title", "type": "string"},
-            {"name": "content", "type": "string"},
-            {"name": "url", "type": "string"},
+            *({"name": name, "type": "string"} for name in _EMPTY),
             _optional("excerpt", "string"),
             _optional("author", "string", facet=True),
             _optional("date", "int64", facet=True),
@@ -68,6 +74,9 @@ def collection_schema(name: str) -> dict[str, Any]:
             {"name": "_changed_at", "type": "int64", "sort": True},
             {"name": "_terms", "type": "string[]"},
             *(_optional(f"_g_{field}", "string") for field in TEXT_FIELDS),
+            _optional(SECTION_TITLES, "string[]"),
+            _optional(f"_g{SECTION_TITLES}", "string"),
+            _optional(STORED_SECTIONS, "string", index=False),
             *(_optional(field, "string", sort=True) for field in STANDARD_SORTS.values()),
             _optional("_doc", "string", index=False),
             _optional("_id", "string", index=False),
@@ -100,12 +109,16 @@ def schema_changes(types: Mapping[str, str], kinds: FieldKinds, documents: Itera
     """The fields to add, or to drop and add with a wider type, before ``documents`` can be written."""
     known = dict(types)
     changes: list[dict[str, Any]] = []
+    documents = list(documents)
 
     def want(name: str, kind: str, **more: Any) -> None:
         if name not in known:
             known[name] = kind
             changes.append(_optional(name, kind, **more))
 
+    if any(document.sections for document in documents):
+        want(SECTION_TITLES, "string[]")
+        want(f"_g{SECTION_TITLES}", "string")
     fractions = _fields_with_fractions(documents, kinds)
     for field in sorted(kinds):
         for kind in sorted(kinds[field]):
@@ -137,16 +150,14 @@ def engine_document(document: Document, kinds: FieldKinds, types: Mapping[str, s
         "_id": document.id,
         "_doc": orjson.dumps(with_required_fields(fields)).decode(),
         "_changed_at": document.changed_at,
-        "title": "",
-        "content": "",
-        "url": "",
+        **_EMPTY,
         "_s_id": sort_text(document.id),
     }
-    for name in ("title", "content", "url", "excerpt", "author"):
-        value = fields.get(name)
+    for field in _STRINGS:
+        value = fields.get(field.name)
         if isinstance(value, str):
-            made[name] = plain_punctuation(value)
-            _add_standard_text(made, name, value)
+            made[field.name] = plain_punctuation(value)
+            _add_standard_text(made, field.name, value)
     terms.add(term("id", "exact", document.id))
     date = fields.get("date")
     instant = parse_instant(date) if isinstance(date, str) else None
@@ -157,6 +168,12 @@ def engine_document(document: Document, kinds: FieldKinds, types: Mapping[str, s
         terms |= _terms_of(name, value)
         if name in kinds:
             _add_further(made, name, value, types)
+    if document.sections:
+        titles = [section.title for section in document.sections]
+        made[SECTION_TITLES] = list(map(plain_punctuation, titles))
+        made[STORED_SECTIONS] = pack(document.sections).decode()
+        if words := extra_words(" ".join(titles)):
+            made[f"_g{SECTION_TITLES}"] = words
     made["_terms"] = sorted(terms)
     return made
 

@@ -21,6 +21,7 @@ from typesense.api_call import ApiCall
 from typesense.configuration import Configuration
 
 from backends.errors import BackendMisconfigured, BackendUnavailable
+from backends.servers.batches import time_shares
 from backends.servers.http import Answer, Budget, EngineAnswer, HttpPool, TransportFailure
 from backends.servers.replies import Refusal, checked
 from backends.servers.server_url import ServerUrl
@@ -117,12 +118,14 @@ class TypesenseTransport(ApiCall):
     def write(self, method: str, path: str, *, params: Mapping[str, str] | None = None, body: Any = None) -> Answer:
         """Send a change to the leader, waiting for one to be elected; repeating it must be harmless.
 
+        The time for it grows with the body: see :func:`.time_shares`.
+
         Raises:
             RefusedByTypesense: Typesense said no.
             BackendUnavailable: It was not, or perhaps not, done in time.
         """
-        budget = Budget(self.url.timeout_seconds)
         data = _encoded(body)
+        budget = Budget(self.url.timeout_seconds * time_shares(len(data or b"")))
         content_type = "text/plain" if isinstance(body, bytes | str) else "application/json"
         failure: Exception | None = None
         tries = 0
@@ -134,7 +137,7 @@ class TypesenseTransport(ApiCall):
             except TransportFailure as error:
                 failure = error
                 self._failed(node)
-                if error.kind == "timeout" and budget.remaining() <= 0:
+                if error.kind == "timeout":
                     break
             else:
                 if answer.status < 500 and answer.status != 429:

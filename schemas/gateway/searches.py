@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields, pre_load
 
 from schemas.base import BodySchema, LenientBodySchema
 from schemas.fields import Flag, Text, WholeNumber
-from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES
+from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES, MAX_SECTIONS_OF_HIT
 from schemas.suggestions import DEFAULT_SUGGESTIONS, MAX_SUGGESTIONS, TYPED, WANTED
 from schemas.validation.problems import Problem
 
@@ -114,6 +114,11 @@ class EngineSearchSchema(BodySchema):
             "description": "`last`: documents with some of the words follow those with all. `all`: only the latter."
         },
     )
+    sections = WholeNumber(
+        high=MAX_SECTIONS_OF_HIT,
+        load_default=0,
+        metadata={"description": "Most sections of a hit: places on its page that show the query. Not of Meilisearch."},
+    )
     showMatchesPosition = Flag(load_default=False)
     showRankingScore = Flag(
         load_default=False,
@@ -162,6 +167,9 @@ class EngineSuggestSchema(BodySchema):
 
     q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": TYPED})
     limit = WholeNumber(low=1, high=MAX_SUGGESTIONS, load_default=DEFAULT_SUGGESTIONS, metadata={"description": WANTED})
+    filter = FilterField(
+        load_default="", metadata={"description": "What documents with suggested titles must match, as in searches."}
+    )
 
     @pre_load
     def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:

@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from backends.base import STANDARD_FIELDS, FieldKind
+from backends.base import FieldKind
+from backends.sections import SECTIONS, Section, is_sections
+from backends.standard_fields import REQUIRED_FIELDS, STANDARD_FIELDS, STRING_FIELDS
 from backends.values import INT64
 from schemas.validation.instants import parse_instant
 from schemas.validation.problems import MAX_PROBLEMS, REQUIRED, Problem, shown_name
@@ -23,7 +25,15 @@ MAX_URL_LENGTH = 2_048
 MAX_DOCUMENT_BYTES = 1_048_576
 MAX_FURTHER_FIELDS = 100
 
-REQUIRED_FIELDS = ("id", "title", "content", "url")
+MAX_SECTIONS = 400
+MAX_SECTION_TITLE = 500
+ANCHOR = re.compile(r"[^\s\x00-\x1f\x7f-\x9f\ufdd0-\ufdef]{1,200}")
+"""What may follow ``#`` in an address: neither blanks nor controls, nor what is no character in any text."""
+_SECTION_MEMBERS = set(Section._fields)
+_INVALID_SECTION = "invalid_section"
+
+LISTED_FIELDS = frozenset({"_source", "_updated_at"})
+"""What a list of documents says of each beside its own fields; ignored in what is sent, so that an export can be."""
 
 _STANDARD = frozenset(STANDARD_FIELDS)
 FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
@@ -86,12 +96,16 @@ class DocumentProblems(Exception):
 
 def further_kinds(document: Mapping[str, Any]) -> dict[str, FieldKind]:
     """The further fields of a valid document and what each holds, as in :attr:`ValidDocument.kinds`."""
-    kinds = ((name, _further_value(value)[0]) for name, value in document.items() if name not in _STANDARD)
+    further = ((name, value) for name, value in document.items() if name not in _STANDARD)
+    kinds = ((name, _further_value(value)[0]) for name, value in further if not is_sections(value))
     return {name: kind for name, kind in kinds if kind is not None}
 
 
-def read_document(raw: Any, position: int = 0) -> ValidDocument:
+def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDocument:
     """Check one document and encode it.
+
+    Args:
+        whole: Whether it is all of the document: its sections must lie in its content.
 
     Raises:
         DocumentProblems: It is not valid.
@@ -107,8 +121,12 @@ def read_document(raw: Any, position: int = 0) -> ValidDocument:
         if name in _STANDARD:
             if value is not None:
                 document[name] = value
+        elif name in LISTED_FIELDS:
+            continue
         elif not FIELD_NAME.fullmatch(name):
             problems.append((shown_name(name), _INVALID_NAME))
+        elif name == SECTIONS and is_sections(value):
+            document[name] = value
         elif value is not None:
             further += 1
             if further > MAX_FURTHER_FIELDS:
@@ -122,6 +140,8 @@ def read_document(raw: Any, position: int = 0) -> ValidDocument:
         if len(problems) > MAX_PROBLEMS:
             raise DocumentProblems(problems)
     problems.extend(_standard_problems(document))
+    if is_sections(document.get(SECTIONS)):
+        problems.extend(_section_problems(document[SECTIONS], document.get("content") if whole else None))
     if further > MAX_FURTHER_FIELDS:
         problems.append(("", Problem(f"must have at most {MAX_FURTHER_FIELDS} additional fields", "too_many_fields")))
     if problems:
@@ -153,11 +173,12 @@ def read_change(raw: Any, position: int = 0) -> DocumentChange:
     Raises:
         DocumentProblems: No document could have this.
     """
-    document = read_document({**_UNCHANGED, **raw} if isinstance(raw, dict) else raw, position)
+    document = read_document({**_UNCHANGED, **raw} if isinstance(raw, dict) else raw, position, whole=False)
+    named = {name: value for name, value in raw.items() if name not in LISTED_FIELDS}
     return DocumentChange(
         document.id,
-        {name: document.fields[name] for name, value in raw.items() if value is not None},
-        frozenset(name for name, value in raw.items() if value is None),
+        {name: document.fields[name] for name, value in named.items() if value is not None},
+        frozenset(name for name, value in named.items() if value is None),
         position,
     )
 
@@ -174,7 +195,7 @@ def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]
             yield "id", Problem("must not be empty", "too_short")
         elif len(identifier) > MAX_ID_LENGTH:
             yield "id", Problem(f"must have at most {MAX_ID_LENGTH} characters", "too_long")
-    for name in ("title", "content", "excerpt", "author"):
+    for name in STRING_FIELDS:
         if name in document and not isinstance(document[name], str):
             yield name, Problem("must be a string", "type")
     if "url" in document:
@@ -190,6 +211,46 @@ def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]
                 parse_instant(date)
             except ValueError:
                 yield "date", Problem("must be an ISO 8601 date or date-time", "invalid_date")
+
+
+def _section_problems(sections: list[Any], content: Any) -> Iterator[tuple[str, Problem]]:
+    """What is wrong with the sections of a document, the first of each kind.
+
+    Args:
+        content: What they lie in; ``None`` if that is not known.
+    """
+    if len(sections) > MAX_SECTIONS:
+        yield SECTIONS, Problem(f"must have at most {MAX_SECTIONS} sections", _INVALID_SECTION)
+        return
+    length = len(content) if isinstance(content, str) else None
+    anchors: set[str] = set()
+    last = 0
+    for at, section in enumerate(sections):
+        problem = _section_problem(section, anchors, last, length)
+        if problem is not None:
+            yield SECTIONS, Problem(f"(the {at + 1}. one) {problem}", _INVALID_SECTION)
+            return
+        anchors.add(section["anchor"])
+        last = section["start"]
+
+
+def _section_problem(section: Any, anchors: set[str], last: int, length: int | None) -> str | None:
+    if not isinstance(section, dict) or section.keys() != _SECTION_MEMBERS:
+        return f"must be an object with {', '.join(Section._fields)}, and nothing else"
+    anchor, title, level, start = (section[name] for name in Section._fields)
+    if not isinstance(anchor, str) or ANCHOR.fullmatch(anchor) is None:
+        return "must have an anchor of 1 to 200 characters, without blanks and control characters"
+    if anchor in anchors:
+        return f"has the anchor {anchor!r}, as one before it has"
+    if not isinstance(title, str) or not 1 <= len(title) <= MAX_SECTION_TITLE or not title.strip():
+        return f"must have a title of 1 to {MAX_SECTION_TITLE} characters"
+    if type(level) is not int or not 1 <= level <= 6:
+        return "must have a level from 1 to 6"
+    if type(start) is not int or start < last:
+        return "must start where the one before it does, or later"
+    if length is not None and start > length:
+        return f"starts at {start}, beyond the content, which has {length} characters"
+    return None
 
 
 def as_identifier(value: Any) -> Any:
@@ -258,4 +319,6 @@ def _number_problem(value: int | float) -> Problem | None:
 def _has_nul(value: Any) -> bool:
     if isinstance(value, str):
         return "\x00" in value
-    return isinstance(value, list) and any(_has_nul(member) for member in value)
+    if isinstance(value, dict):
+        return any(map(_has_nul, value.values()))
+    return isinstance(value, list) and any(map(_has_nul, value))

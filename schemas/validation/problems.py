@@ -30,6 +30,10 @@ class Problem(str):
         problem.extra = extra
         return problem
 
+    def __getnewargs_ex__(self) -> tuple[tuple[str, str], dict[str, Any]]:
+        """How it is made again from a pickle."""
+        return (str(self), self.code), dict(self.extra)
+
     def __deepcopy__(self, memo: object) -> Problem:
         """It cannot change, so a copy of a schema may share it."""
         return self

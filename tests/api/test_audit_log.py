@@ -178,9 +178,12 @@ class TestWhat:
             201,
         )["source"]
         assert_ok(tenant.private.put(f"{path}/{made['id']}", json={"max_pages": 5, "headers": {}}))
+        rules = [{"name": "label", "meta": "label"}]
+        assert_ok(tenant.private.put(f"{path}/{made['id']}", json={"fields": rules}))
         assert_ok(tenant.private.delete(f"{path}/{made['id']}"))
 
-        created, changed, deleted = read_log(tenant, kind="source")
+        created, changed, ruled, deleted = read_log(tenant, kind="source")
+        assert ruled["changes"] == [{"field": "fields", "added": rules, "removed": []}]
         assert {"field": "url", "before": None, "after": "https://www.example.com/"} in created["changes"]
         assert changed["changes"] == [{"field": "max_pages", "before": None, "after": 5}, {"field": "headers"}]
         assert (deleted["action"], deleted["object"]["name"]) == ("deleted", "https://www.example.com/")

@@ -395,6 +395,50 @@ def test_documents_are_listed_with_where_they_came_from_and_when(owner: Tenant) 
     assert first["_updated_at"].endswith("Z")
 
 
+@pytest.mark.parametrize("filters", ["", "price >= 0"])
+def test_an_export_is_sent_back_as_it_is(owner: Tenant, filters: str) -> None:
+    owner.index(page(1, price=5), page(2, price=6, tags=["a"]))
+    lines = owner.private.get(LIST, headers={"Accept": "application/x-ndjson"}, query_string={"filters": filters})
+    exported = lines_of(lines)
+    before = listed(owner)["documents"]
+    assert all(document.keys() >= {"_source", "_updated_at"} for document in (*exported, *before))
+
+    changed = owner.private.call("PATCH", LIST, json={"documents": exported})
+    assert assert_ok(changed) == {"success": True, "updated": 2}
+    for answer in (
+        send(owner, "application/x-ndjson", lines.get_data()),
+        bulk(owner, *before),
+        send(owner, "text/csv", "id,title,content,url,_source,_updated_at,price\npage-1,a,b,/c,shop,2024-05-01,5"),
+    ):
+        assert assert_ok(answer)["created"] == 0
+
+    sent_last = {"id": "page-1", "title": "a", "content": "b", "url": "/c", "price": 5}
+    after = {document["id"]: document for document in listed(owner)["documents"]}
+    assert after["page-1"] == {**after["page-1"], **sent_last, "_source": "api"}
+    assert after["page-2"] == {**page(2, price=6, tags=["a"]), "_source": "api"} | {
+        "_updated_at": after["page-2"]["_updated_at"]
+    }
+
+
+@pytest.mark.parametrize("value", ["api", None, 5, {"a": []}, "\x00"])
+@pytest.mark.parametrize("name", ["_source", "_updated_at"])
+def test_what_a_list_adds_is_ignored_whatever_it_is(owner: Tenant, name: str, value: Any) -> None:
+    owner.index(page(1))
+    assert_ok(bulk(owner, {**page(1), name: value}))
+    changed = owner.private.call("PATCH", LIST, json={"documents": [{"id": "page-1", "title": "x", name: value}]})
+    assert_ok(changed)
+    assert [(found["title"], found["_source"]) for found in listed(owner)["documents"]] == [("x", "api")]
+
+
+@pytest.mark.parametrize("name", ["_id", "_source_", "_Source", "_formatted", "__source", "_"])
+def test_any_other_name_that_begins_with_an_underscore_is_an_error(owner: Tenant, name: str) -> None:
+    owner.index(page(1))
+    field = f"documents[0].{name}"
+    assert_error(bulk(owner, {**page(1), name: "x"}), 400, "validation_failed", field=field)
+    changed = owner.private.call("PATCH", LIST, json={"documents": [{"id": "page-1", name: "x"}]})
+    assert_error(changed, 400, "validation_failed", field=field)
+
+
 def test_a_list_is_read_page_by_page(owner: Tenant) -> None:
     for number in range(5):
         owner.index(page(number))
@@ -452,6 +496,7 @@ def test_a_list_that_cannot_be_is_refused(owner: Tenant, query: str, field: str)
         assert response.get_json()["details"][0]["field"] == field
 
 
+@pytest.mark.slow
 def test_an_answer_ends_early_where_a_stream_goes_on(owner: Tenant) -> None:
     for number in range(20):
         owner.index(page(number, content="x" * 1_000_000))

@@ -10,11 +10,13 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.importers import formats
-from app.web import actions
+from app.operations import imports
 from backends.errors import BackendUnavailable
 from schemas.imports import FORMATS
 from tests.answers import assert_error
 from tests.callers import ApiClient, Tenant, page
+from tests.crawl.read.office.builders import docx, w_p, xlsx
+from tests.crawl.read.samples import pdf
 from tests.importers.exports import wxr, wxr_item
 
 CSV = "id,title,content,url,price\n1,Opening hours,We open at nine.,/hours,5\n2,Getting here,By tram.,/way,\n"
@@ -29,7 +31,7 @@ def send(
 
 
 def test_the_formats_of_the_api_are_those_that_can_be_read() -> None:
-    assert tuple(FORMATS) == formats.FORMATS
+    assert tuple(FORMATS) == (*formats.FORMATS, imports.ONE_PAGE)
 
 
 def test_a_file_is_indexed_and_found(tenant: Tenant) -> None:
@@ -94,6 +96,19 @@ def test_bad_lines_are_named_and_left_out(tenant: Tenant) -> None:
     ]  # fmt: skip
     assert (answer["problems"][0]["line"], answer["problems"][0]["code"]) == (2, "invalid_json")
     assert sorted(tenant.found_ids("page")) == ["page-1", "page-2"]
+
+
+def test_bad_records_of_an_array_on_one_line_are_named_by_their_numbers(tenant: Tenant) -> None:
+    records = [page(1), {"id": "x", "title": "X", "content": "", "url": "ftp://x"}, page(2), 7]
+
+    answer = send(tenant, json.dumps(records), "jsonl", "application/json").get_json()
+
+    assert (answer["indexed"], answer["skipped"]) == (2, 2)
+    assert answer["problems"] == [
+        {"line": 1, "record": 2, "field": "url", "code": "invalid_url",
+         "message": "url must be an http or https URL, or a path that starts with one /"},
+        {"line": 1, "record": 4, "field": None, "code": "type", "message": "document must be a JSON object"},
+    ]  # fmt: skip
 
 
 def test_as_many_problems_are_listed_as_an_answer_holds(tenant: Tenant) -> None:
@@ -170,7 +185,7 @@ def test_what_was_indexed_before_the_plan_was_full_is_told(tenant: Tenant) -> No
 
 
 def test_a_file_of_bad_lines_is_given_up(tenant: Tenant) -> None:
-    text = json.dumps(page(1)) + "\n" + "5\n" * (actions.MAX_SKIPPED_LINES + 1)
+    text = json.dumps(page(1)) + "\n" + "5\n" * (imports.MAX_SKIPPED_LINES + 1)
 
     error = assert_error(send(tenant, text, "jsonl", "text/plain"), 400, "validation_failed")
 
@@ -217,3 +232,66 @@ def test_an_engine_that_goes_away_half_way_is_told_with_what_was_indexed(
     assert error["message"].endswith(
         "Before that, 1,000 documents of the file were indexed; importing the file again replaces them."
     )
+
+
+OCTETS = "application/octet-stream"
+WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "title"),
+    [
+        (docx(w_p("Boats leave at ten."), {"dc:title": "Harbor"}), OCTETS, "Harbor"),
+        (docx(w_p("Boats leave at ten."), {"dc:title": "Harbor"}), WORD, "Harbor"),
+        (pdf("Boats leave at ten.", title="Harbor"), OCTETS, "Harbor"),
+        (pdf("Boats leave at ten.", title="Harbor"), "application/pdf", "Harbor"),
+        ("# Way\n\nBoats leave at ten.", "text/markdown", "boats"),
+        ("<title>Harbor</title><p>Boats leave at ten.", "text/html", "Harbor"),
+    ],
+)
+def test_a_file_that_is_one_page_becomes_the_document_of_its_address(
+    tenant: Tenant, body: str | bytes, kind: str, title: str
+) -> None:
+    address = "https://www.example.com/files/boats"
+
+    answers = [send(tenant, body, "file", kind, url=f"{address}?utm_source=x#top").get_json() for _ in range(2)]
+
+    assert [(answer["created"], answer["updated"]) for answer in answers] == [(1, 0), (0, 1)]
+    (hit,) = tenant.find("ten")["hits"]
+    assert (hit["id"], hit["url"], hit["title"]) == (address, address, title)
+
+
+def test_a_file_that_is_one_page_brings_its_author_and_date_and_may_be_at_a_path(tenant: Tenant) -> None:
+    properties = {"dc:creator": "Ann", "dcterms:modified": "2024-05-01T09:30:00Z"}
+
+    send(tenant, docx(w_p("Boats"), properties), "file", OCTETS, url="/files/a%20b.docx")
+
+    (hit,) = tenant.find("boats")["hits"]
+    site = tenant.private.get(f"/sites/{tenant.site_id}").get_json()["site"]["url"].rstrip("/")
+    assert (hit["title"], hit["author"], hit["date"]) == ("a b.docx", "Ann", "2024-05-01T09:30:00+00:00")
+    assert hit["url"] == f"{site}/files/a%20b.docx"
+
+
+@pytest.mark.parametrize(
+    ("body", "url", "field", "code"),
+    [
+        (docx(w_p("Boats")), "", "url", "required"),
+        (docx(w_p("Boats")), "ftp://example.com/a", "url", "invalid_url"),
+        (docx(w_p("Boats"))[:-30], "/a.docx", "file", "not_text"),
+        (b"PK\3\4" + b"\0" * 100, "/a.zip", "file", "not_text"),
+        (docx(""), "/a.docx", "file", "empty"),
+        (xlsx({}), "/a.xlsx", "file", "empty"),
+        (b"a" * (10 * 1_048_576 + 1), "/a.txt", "file", "too_large"),
+        (b'<meta name="robots" content="noindex"><p>Boats', "/a.html", "file", "noindex"),
+    ],
+)
+def test_a_file_that_gives_no_page_says_why(tenant: Tenant, body: bytes, url: str, field: str, code: str) -> None:
+    error = assert_error(send(tenant, body, "file", OCTETS, url=url), 400, "validation_failed")
+
+    assert [(detail["field"], detail["code"]) for detail in error["details"]] == [(field, code)]
+    assert tenant.find("*")["estimatedTotalHits"] == 0
+
+
+def test_the_types_of_pages_are_those_of_one_page_alone(tenant: Tenant) -> None:
+    assert_error(send(tenant, CSV, "csv", "application/pdf"), 415, "unsupported_media_type")
+    assert_error(send(tenant, b"GIF89a", "file", "image/gif", url="/a.gif"), 415, "unsupported_media_type")

@@ -14,6 +14,7 @@ from app.logs import redact
 from app.services.accounts import members
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, accept_invitation, add_member
+from tests.patience import PATIENCE_SECONDS
 from tests.shared_servers import stored_bytes
 
 BO = "bo@example.com"
@@ -160,7 +161,7 @@ class TestAccepting:
     ) -> None:
         url = invite(tenant)["url"]
         database = app.extensions["runtime"].database
-        checked = threading.Barrier(2, timeout=30)
+        checked = threading.Barrier(2, timeout=PATIENCE_SECONDS)
         write = database.write
         monkeypatch.setattr(database, "write", lambda: (checked.wait(), write())[1])
         answers: list[TestResponse] = []
@@ -170,7 +171,7 @@ class TestAccepting:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(PATIENCE_SECONDS)
         monkeypatch.undo()
 
         first, second = sorted(answers, key=lambda answer: answer.status_code)
@@ -213,7 +214,7 @@ class TestAccepting:
         answer = assert_error(accept(app, url), 400, "validation_failed")
         assert (answer["details"][0]["field"], answer["details"][0]["code"]) == ("email", "taken")
 
-        assert_ok(stranger.browser.put("/profile", json={"email": "eve@other.example"}))
+        assert_ok(stranger.browser.put("/profile", json={"email": "eve@other.example", "current_password": PASSWORD}))
         assert_ok(accept(app, url), 201)
 
     def test_a_form_of_another_site_is_refused(self, app: Flask, tenant: Tenant) -> None:

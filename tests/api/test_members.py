@@ -12,6 +12,7 @@ from werkzeug.test import TestResponse
 
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, add_member, member_id
+from tests.patience import PATIENCE_SECONDS
 
 BO = "bo@example.com"
 CY = "cy@example.com"
@@ -86,7 +87,7 @@ class TestProfiles:
 
     def test_when_the_first_owner_leaves_the_account_is_the_next_ones(self, tenant: Tenant) -> None:
         add_member(tenant, BO, "owner")
-        assert_ok(tenant.private.delete(f"/api/members/{member_id(tenant, tenant.email)}"))
+        assert_ok(tenant.browser.delete(f"/api/members/{member_id(tenant, tenant.email)}"))
 
         assert assert_ok(tenant.private.get("/profile/edit"))["user"]["email"] == BO
         listed = tenant.app.test_cli_runner().invoke(args=["account", "list"])
@@ -188,14 +189,40 @@ class TestLastOwner:
         add_member(tenant, BO, "editor")
         path = f"/api/members/{member_id(tenant, tenant.email)}"
         assert_error(tenant.browser.put(path, json={"role": role}), 403, "last_owner")
-        assert_error(tenant.private.put(path, json={"role": role}), 403, "last_owner")
+        assert_error(tenant.private.put(path, json={"role": role}), 403, "insufficient_permission")
         assert_ok(tenant.private.put(path, json={"role": "owner"}))
 
     def test_the_last_owner_cannot_be_removed(self, tenant: Tenant) -> None:
         add_member(tenant, BO, "editor")
         path = f"/api/members/{member_id(tenant, tenant.email)}"
         assert_error(tenant.browser.delete(path), 403, "last_owner")
-        assert_error(tenant.private.delete(path), 403, "last_owner")
+
+    def test_no_key_invites_makes_demotes_or_removes_an_owner(self, tenant: Tenant) -> None:
+        """Who found a key would have the account with it."""
+        add_member(tenant, BO, "owner")
+        add_member(tenant, CY, "editor")
+        before = roles(tenant)
+        guest = {"email": "guest@example.com", "role": "owner"}
+        invited = assert_ok(tenant.browser.post("/api/invitations", json=guest), 201)
+        renewal = f"/api/invitations/{invited['invitation']['id']}/renew"
+        own, bos, cys = (f"/api/members/{member_id(tenant, email)}" for email in (tenant.email, BO, CY))
+
+        refused = [tenant.private.delete(path) for path in (own, bos)]
+        refused += [tenant.private.call(method, cys, json={"role": "owner"}) for method in ("PUT", "PATCH")]
+        refused += [tenant.private.put(bos, json={"role": role}) for role in ("editor", "viewer")]
+        refused.append(tenant.private.post("/api/invitations", json={**guest, "email": "more@example.com"}))
+        refused.append(tenant.private.post(renewal))
+        for response in refused:
+            assert_error(response, 403, "insufficient_permission")
+
+        assert roles(tenant) == before
+        listed = assert_ok(tenant.private.get("/api/invitations"))["invitations"]
+        assert [(one["email"], one["expires_at"]) for one in listed] == [
+            ("guest@example.com", invited["invitation"]["expires_at"])
+        ]
+        assert_ok(tenant.private.put(cys, json={"role": "viewer"}))
+        assert_ok(tenant.private.delete(cys))
+        assert_ok(ApiClient(tenant.app).get(invited["url"].removeprefix("http://localhost")))
 
     def test_of_two_owners_one_may_leave(self, tenant: Tenant) -> None:
         add_member(tenant, BO, "owner")
@@ -252,7 +279,7 @@ class TestLastOwner:
         """Send requests of which none changes anything before all have passed the checks of who calls."""
         listed = assert_ok(tenant.browser.get("/api/members"))["members"]
         self.ids = {member["email"]: member["id"] for member in listed}
-        checked = threading.Barrier(len(calls), timeout=30)
+        checked = threading.Barrier(len(calls), timeout=PATIENCE_SECONDS)
         database = tenant.app.extensions["runtime"].database
         write = database.write
 
@@ -266,7 +293,7 @@ class TestLastOwner:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(PATIENCE_SECONDS)
         monkeypatch.undo()
         return statuses
 

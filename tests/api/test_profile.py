@@ -29,7 +29,8 @@ class TestUpdate:
         browser, account_id = register_browser(shared_app, "old@example.com")
 
         renamed = assert_ok(browser.put("/profile", json={"name": " Anna "}))
-        moved = assert_ok(browser.put("/profile", json={"email": " New.Ann@Example.com "}))
+        change = {"email": " New.Ann@Example.com ", "current_password": PASSWORD}
+        moved = assert_ok(browser.put("/profile", json=change))
 
         assert renamed["success"] is True
         assert renamed["user"] == {**renamed["user"], "id": account_id, "name": "Anna", "email": "old@example.com"}
@@ -49,7 +50,11 @@ class TestUpdate:
             ({"name": None}, "name"),
             ({"name": "x" * 101}, "name"),
             ({"email": "nonsense"}, "email"),
-            ({"email": "EVE@example.com"}, "email"),
+            ({"email": "EVE@example.com", "current_password": PASSWORD}, "email"),
+            ({"email": "new@example.com"}, "current_password"),
+            ({"name": "Anna", "email": "new@example.com"}, "current_password"),
+            ({"email": "new@example.com", "current_password": ""}, "current_password"),
+            ({"email": "new@example.com", "new_password": NEW_PASSWORD}, "current_password"),
             ({"plan": "business"}, "plan"),
             ({"new_password": NEW_PASSWORD}, "current_password"),
             ({"current_password": PASSWORD}, "new_password"),
@@ -78,21 +83,66 @@ class TestUpdate:
         assert_error(log_in(shared_app, email, PASSWORD), 401, "invalid_credentials")
         assert_ok(log_in(shared_app, email, NEW_PASSWORD))
 
-    def test_a_private_key_that_changes_the_password_ends_all(self, shared_app: Flask) -> None:
+    def test_a_new_email_ends_the_other_sessions(self, shared_app: Flask) -> None:
+        here, _ = register_browser(shared_app, "moves@example.com")
+        elsewhere = shared_app.test_client()
+        assert_ok(elsewhere.post("/login", json={"email": "moves@example.com", "password": PASSWORD}))
+
+        assert_ok(here.put("/profile", json={"email": "MOVES@example.com", "name": "Mo"}))
+        assert_ok(elsewhere.get("/dashboard"))
+        assert_ok(here.put("/profile", json={"email": "moved@example.com", "current_password": PASSWORD}))
+
+        assert_ok(here.get("/dashboard"))
+        assert_error(elsewhere.get("/dashboard"), 401, "missing_api_key")
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"current_password": PASSWORD, "new_password": NEW_PASSWORD},
+            {"new_password": NEW_PASSWORD},
+            {"name": "Changed", "email": "changed@example.com", "new_password": NEW_PASSWORD},
+        ],
+    )
+    def test_a_private_key_changes_no_password(self, ann: Tenant, body: dict[str, Any]) -> None:
+        before = ann.browser.get("/profile/edit").get_json()["user"]
+
+        assert_error(ann.private.put("/profile", json=body), 403, "insufficient_permission")
+
+        assert ann.browser.get("/profile/edit").get_json()["user"] == before
+        assert_ok(log_in(ann.app, ann.email, PASSWORD))
+
+    def test_a_private_key_changes_name_and_email(self, shared_app: Flask) -> None:
         tenant = register_tenant(shared_app, "by-key@example.com")
 
-        assert_ok(tenant.private.put("/profile", json={"current_password": PASSWORD, "new_password": NEW_PASSWORD}))
+        user = assert_ok(tenant.private.put("/profile", json={"name": "K", "email": "key@example.com"}))["user"]
 
-        assert_error(tenant.browser.get("/dashboard"), 401, "missing_api_key")
-        assert_ok(tenant.private.get("/dashboard"))
+        assert (user["name"], user["email"]) == ("K", "key@example.com")
+        assert_ok(tenant.browser.get("/dashboard"))
 
-    def test_a_wrong_current_password_changes_nothing(self, shared_app: Flask) -> None:
-        browser, _ = register_browser(shared_app, "wrong@example.com")
-        body = {"name": "Changed", "current_password": "not the password", "new_password": NEW_PASSWORD}
+    @pytest.mark.parametrize("change", [{"new_password": NEW_PASSWORD}, {"email": "x@example.com"}], ids=str)
+    def test_a_wrong_current_password_changes_nothing(self, ann: Tenant, change: dict[str, Any]) -> None:
+        body = {"name": "Changed", "current_password": "not the password", **change}
 
-        assert_error(browser.put("/profile", json=body), 403, "password_incorrect")
-        assert browser.get("/profile/edit").get_json()["user"]["name"] == "Somebody"
-        assert_ok(log_in(shared_app, "wrong@example.com", PASSWORD))
+        assert_error(ann.browser.put("/profile", json=body), 403, "password_incorrect")
+        user = ann.browser.get("/profile/edit").get_json()["user"]
+        assert (user["name"], user["email"]) == ("Somebody", ann.email)
+        assert_ok(log_in(ann.app, ann.email, PASSWORD))
+
+    def test_five_wrong_passwords_are_counted_with_those_of_the_accounts_end(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            browser, _ = register_browser(app, "ann@example.com")
+            wrong, right = ({"email": "b@example.com", "current_password": p} for p in ("not this one", PASSWORD))
+            for _ in range(4):
+                assert_error(browser.put("/profile", json=wrong), 403, "password_incorrect")
+            assert_error(browser.delete("/profile", json={"password": "nor this"}), 403, "password_incorrect")
+
+            assert_error(browser.put("/profile", json=right), 429, "rate_limit_exceeded")
+            clock.shift(3600)
+            assert_ok(browser.put("/profile", json=right))
+
+    def test_the_form_of_a_key_offers_no_password(self, ann: Tenant) -> None:
+        fields = assert_ok(ann.private.get("/profile/edit"))["form"]["fields"]
+        assert [field["name"] for field in fields] == ["name", "email", "weekly_digest"]
 
     def test_the_form_that_edits(self, ann: Tenant) -> None:
         answer = assert_ok(ann.browser.get("/profile/edit"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.web import quota
+from app.services.access import quota
 from backends.errors import BackendUnavailable
 from tests.answers import assert_error
 from tests.callers import Tenant, page
@@ -23,19 +23,21 @@ def test_a_new_site_has_the_defaults(tenant: Tenant) -> None:
     assert answer == {
         "settings": {
             "language": None, "synonyms": [], "stop_words": None, "pinned": [], "hidden": [], "weights": {},
+            "suggestions_hidden": [],
         }
     }  # fmt: skip
 
 
 def test_settings_are_answered_as_written_and_what_is_absent_is_the_default(tenant: Tenant) -> None:
     put(tenant, language="de", weights={"title": 2})
-    put(tenant, synonyms=[["car", "automobile"]])
+    put(tenant, synonyms=[["car", "automobile"]], suggestions_hidden=["  Evil   CORP ", "*casino*"])
 
     answer = tenant.browser.get(f"/sites/{tenant.site_id}/search-settings").get_json()
 
     assert answer["settings"]["language"] is None
     assert answer["settings"]["synonyms"] == [["car", "automobile"]]
     assert answer["settings"]["weights"] == {}
+    assert answer["settings"]["suggestions_hidden"] == ["evil corp", "*casino*"]
 
 
 def test_synonyms_hold_from_the_next_search_on(tenant: Tenant) -> None:
@@ -103,6 +105,10 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"pinned": [{"query": "x"}]}, "pinned[0].ids"),
     ({"pinned": [{"query": " ", "ids": ["a"]}]}, "pinned[0].query"),
     ({"hidden": [{"query": "x", "ids": []}]}, "hidden[0].ids"),
+    ({"suggestions_hidden": "casino"}, "suggestions_hidden"),
+    ({"suggestions_hidden": ["x", " "]}, "suggestions_hidden[1]"),
+    ({"suggestions_hidden": ["é" * 257]}, "suggestions_hidden[0]"),
+    ({"suggestions_hidden": [f"text {number}" for number in range(501)]}, "suggestions_hidden"),
     ({"weights": {"title": 11}}, "weights.title"),
     ({"weights": {"titel": 1}}, "weights.titel"),
     ({"synonym": []}, "synonym"),
@@ -138,7 +144,8 @@ def test_a_preview_tells_what_the_settings_would_change_and_saves_nothing(tenant
     tenant.index(page(1, title="Automobile repair"), page(2, title="Bread"))
     automobile = {"id": "page-1", "title": "Automobile repair"}
 
-    answer = ask(tenant, settings={"synonyms": [["car", "automobile"]]}, queries=["car", " Bread"])
+    pinned = {"pinned": [{"query": "car", "ids": ["page-1"]}]}
+    answer = ask(tenant, settings=pinned, queries=["car", " Bread"])
 
     bread = [{"id": "page-2", "title": "Bread"}]
     assert answer == {
@@ -148,7 +155,7 @@ def test_a_preview_tells_what_the_settings_would_change_and_saves_nothing(tenant
         ]
     }
     assert tenant.found_ids("car") == []
-    assert tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()["settings"]["synonyms"] == []
+    assert tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()["settings"]["pinned"] == []
 
 
 def test_without_queries_the_most_frequent_of_the_last_week_are_previewed(tenant: Tenant) -> None:
@@ -232,3 +239,4 @@ def test_previews_of_a_day_are_limited(tenant: Tenant, monkeypatch: pytest.Monke
     path, body = f"/sites/{tenant.site_id}/search-settings/preview", {"settings": {}, "queries": ["a"]}
 
     assert [tenant.private.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429]
+    assert [tenant.browser.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429], "keys spent theirs"

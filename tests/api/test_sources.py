@@ -11,16 +11,16 @@ import time_machine
 from flask import Flask
 from sqlalchemy import select, update
 
+from app.crawl.sources import removal
 from app.models import EngineTask, RunPage, Source, SourcePage, SourceRun, StoredDocument
-from app.services.sources import removal
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 URL = "https://www.example.com/"
 RECORD = {
-    *("id", "site_id", "kind", "url", "schedule", "include", "exclude", "selectors", "max_pages", "max_depth"),
-    *("status", "last_run", "created_at", "updated_at"),
+    *("id", "site_id", "kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages"),
+    *("max_depth", "status", "last_run", "created_at", "updated_at"),
 }
 RUN = {
     *("id", "status", "started_at", "finished_at", "found", "indexed", "unchanged", "removed", "failed", "skipped"),
@@ -92,6 +92,7 @@ def test_a_new_source_and_its_first_run(tenant: Tenant) -> None:
         "include": [],
         "exclude": [],
         "selectors": {},
+        "fields": [],
         "max_pages": None,
         "max_depth": None,
         "status": "queued",
@@ -117,6 +118,12 @@ def test_all_that_a_source_can_be(tenant: Tenant) -> None:
         "include": ["/docs/*", "*.html"],
         "exclude": ["*?print=*"],
         "selectors": {"content": "main", "remove": ".advert, nav"},
+        "fields": [
+            {"path": "/{lang}/docs/v{version}/*", "set": {"version": "{version}", "product": "cli"}},
+            {"name": "badges", "selector": ".badge", "attribute": "title", "all": True},
+            {"name": "price", "json_ld": "offers.price"},
+            {"name": "line", "meta": "product-line"},
+        ],
         "max_pages": 500,
         "max_depth": 0,
     }
@@ -166,6 +173,38 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"selectors": {"content": 1}}, "selectors.content"),
     ({"selectors": {"content": "main >"}}, "selectors.content"),
     ({"selectors": {"remove": "x" * 501}}, "selectors.remove"),
+    ({"fields": {}}, "fields"),
+    ({"fields": [{"name": "a", "meta": "a"}] * 51}, "fields"),
+    ({"fields": ["a"]}, "fields[0]"),
+    ({"fields": [{}]}, "fields[0]"),
+    ({"fields": [{"name": "a"}]}, "fields[0]"),
+    ({"fields": [{"name": "a", "meta": "a", "selector": "b"}]}, "fields[0]"),
+    ({"fields": [{"path": "/*", "set": {"a": "b"}, "name": "a"}]}, "fields[0]"),
+    ({"fields": [{"path": "/*"}]}, "fields[0].set"),
+    ({"fields": [{"set": {"a": "b"}}]}, "fields[0].path"),
+    ({"fields": [{"meta": "a"}]}, "fields[0].name"),
+    ({"fields": [{"name": "a", "meta": "a", "attribute": "b"}]}, "fields[0].attribute"),
+    ({"fields": [{"name": "a", "meta": "a", "every": True}]}, "fields[0].every"),
+    ({"fields": [{"name": "a", "meta": "a", "all": "yes"}]}, "fields[0].all"),
+    ({"fields": [{"name": "a", "meta": None}]}, "fields[0].meta"),
+    ({"fields": [{"name": "a", "meta": "x" * 201}]}, "fields[0].meta"),
+    ({"fields": [{"name": "a", "selector": ""}]}, "fields[0].selector"),
+    ({"fields": [{"name": "a", "meta": "a"}, {"name": "b", "selector": "main >"}]}, "fields[1].selector"),
+    ({"fields": [{"name": "a b", "meta": "a"}]}, "fields[0].name"),
+    ({"fields": [{"name": "title", "meta": "a"}]}, "fields[0].name"),
+    ({"fields": [{"path": "docs/*", "set": {"a": "b"}}]}, "fields[0].path"),
+    ({"fields": [{"path": "/{a", "set": {"a": "b"}}]}, "fields[0].path"),
+    ({"fields": [{"path": "/{a}{b}", "set": {"a": "b"}}]}, "fields[0].path"),
+    ({"fields": [{"path": "/{a}/{a}", "set": {"a": "b"}}]}, "fields[0].path"),
+    ({"fields": [{"path": "/{a-é}/", "set": {"a": "b"}}]}, "fields[0].path"),
+    ({"fields": [{"path": "/*", "set": {}}]}, "fields[0].set"),
+    ({"fields": [{"path": "/*", "set": []}]}, "fields[0].set"),
+    ({"fields": [{"path": "/*", "set": {f"f{number}": "x" for number in range(21)}}]}, "fields[0].set"),
+    ({"fields": [{"path": "/*", "set": {"id": "b"}}]}, "fields[0].set.id"),
+    ({"fields": [{"path": "/*", "set": {"a": 1}}]}, "fields[0].set.a"),
+    ({"fields": [{"path": "/*", "set": {"a": " "}}]}, "fields[0].set.a"),
+    ({"fields": [{"path": "/*", "set": {"a": "x" * 1001}}]}, "fields[0].set.a"),
+    ({"fields": [{"path": "/{b}", "set": {"a": "{c}"}}]}, "fields[0].set.a"),
     ({"max_pages": 0}, "max_pages"),
     ({"max_pages": "10"}, "max_pages"),
     ({"max_depth": -1}, "max_depth"),
@@ -287,16 +326,25 @@ def test_the_schedule_says_when_the_next_run_is(tenant: Tenant) -> None:
         source = create(tenant, schedule="daily")
         first = next_run_at()
         assert first is not None
-        assert NOON < first <= NOON + timedelta(days=1.5)
+        assert NOON < first <= NOON + timedelta(days=1)
         tenant.private.put(path_of(source), json={"max_pages": 5})
         assert next_run_at() == first
+        tenant.private.put(path_of(source), json={"schedule": "hourly"})
+        sooner = next_run_at()
+        assert sooner is not None
+        assert NOON < sooner <= NOON + timedelta(hours=1)
         tenant.private.put(path_of(source), json={"schedule": "none"})
         assert next_run_at() is None
 
 
 @pytest.mark.parametrize(
     ("change", "is_read_anew"),
-    [({"selectors": {"content": "main"}}, True), ({"headers": {"X-A": "1"}}, True), ({"schedule": "daily"}, False)],
+    [
+        ({"selectors": {"content": "main"}}, True),
+        ({"fields": [{"name": "a", "meta": "a"}]}, True),
+        ({"headers": {"X-A": "1"}}, True),
+        ({"schedule": "daily"}, False),
+    ],
 )
 def test_pages_are_read_anew_when_it_changes_how_they_are_read(
     tenant: Tenant, change: dict[str, Any], is_read_anew: bool

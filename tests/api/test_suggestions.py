@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import time_machine
+from flask import Flask
 
 from app.models import QueryWindow
-from app.services.search.suggestions import FrequentQueryCache
+from app.services.search.suggestions import MAX_CHECKS, FrequentQueryCache
 from backends.errors import BackendUnavailable, ReplyTooLarge
 from tests import shared_servers
-from tests.callers import ApiClient, Tenant, page
+from tests.callers import ApiClient, Tenant, page, register_tenant
+from tests.gateway.callers import Gateway
 
 
 def searched(tenant: Tenant, *, missed: int = 0, **visitors: int) -> None:
@@ -22,8 +26,10 @@ def searched(tenant: Tenant, *, missed: int = 0, **visitors: int) -> None:
                     scope=tenant.site_id,
                     query=query,
                     **{f"{kind}_{days}": 0 for kind in ("searches", "zero_results") for days in (7, 30, 90)},
+                    visitors_30=found,
                     found_visitors_30=found,
                     missed_visitors_30=missed,
+                    last_matched="all",
                 )
             )
 
@@ -74,6 +80,178 @@ def test_a_query_is_suggested_once_three_sessions_made_it_with_results(tenant: T
     tenant.app.extensions["runtime"].events.flush()
 
     assert texts(tenant.search) == ["opening hours"]
+
+
+def logged(tenant: Tenant, query: str, *addresses: str, results: int = 5) -> None:
+    """Say that visitors at these addresses searched an engine that is reached directly."""
+    for number, address in enumerate(addresses):
+        response = tenant.public.post(
+            "/api/v1/search-log",
+            json={"query": query, "results_count": results, "session_id": f"session-{number}"},
+            environ_overrides={"REMOTE_ADDR": address},
+        )
+        assert response.status_code == 200, response.get_json()
+    tenant.app.extensions["runtime"].events.flush()
+
+
+ADDRESSES = ("198.51.100.1", "198.51.100.2", "2001:db8::1")
+
+
+def test_sessions_that_a_public_key_names_are_no_visitors(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Buy at Evil Corp"))
+    logged(tenant, "buy at evil corp", *["198.51.100.1"] * 9)
+    gateway = Gateway(tenant)
+    for number in range(9):
+        gateway.send({"q": "buy at evil"}, headers={"X-Search-Session": f"invented-{number}"})
+    tenant.app.extensions["runtime"].events.flush()
+
+    assert [each["kind"] for each in suggest(tenant.search, "buy")] == ["title"]
+
+
+def test_three_addresses_are_three_visitors_and_an_ipv6_network_is_one(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Opening hours"))
+    logged(tenant, "opening", *(f"2001:db8::{number}" for number in range(1, 9)), "198.51.100.1")
+    logged(tenant, "hours", *ADDRESSES)
+
+    assert texts(tenant.search) == ["hours"]
+
+
+@pytest.mark.parametrize("session_id", [None, "one visitor"])
+def test_a_visitor_on_three_days_is_one(app: Flask, session_id: str | None) -> None:
+    with time_machine.travel(datetime(2026, 3, 10, 12, tzinfo=UTC), tick=False) as clock:
+        tenant = register_tenant(app, "days@example.com")
+        tenant.index(page(1, title="Opening hours"))
+        for _ in range(40):
+            if session_id is None:
+                Gateway(tenant).search("opening hours")
+            else:
+                tenant.find("opening hours", session_id=session_id)
+            app.extensions["runtime"].events.flush()
+            clock.shift(timedelta(days=1))
+
+        assert [each["kind"] for each in suggest(tenant.search, "opening hours")] == ["title"]
+
+
+def test_what_the_last_search_found_decides(tenant: Tenant) -> None:
+    for number in range(3):
+        tenant.find("tram timetable", session_id=f"visitor-{number}")
+    tenant.app.extensions["runtime"].events.flush()
+    tenant.index(page(1, title="Tram"))
+    suggester = tenant.app.extensions["runtime"].suggester
+
+    def suggested_after(*documents: dict[str, Any]) -> list[str]:
+        tenant.index(*documents)
+        tenant.find("tram timetable", session_id="visitor-1")
+        tenant.app.extensions["runtime"].events.flush()
+        suggester.frequent_queries = FrequentQueryCache(tenant.app.extensions["runtime"].database)
+        return texts(tenant.search)
+
+    assert suggested_after(page(1, title="Tram")) == []
+    assert suggested_after(page(1, title="Tram timetable")) == ["tram timetable"]
+    assert suggested_after(page(1, title="Bus")) == []
+
+
+def test_a_misspelt_query_is_never_suggested(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Commit message"))
+    for number in range(5):
+        assert tenant.find("comit message", session_id=f"visitor-{number}")["matched"] == "corrected"
+        tenant.find("commit message", session_id=f"visitor-{number}")
+    logged(tenant, "comit messages", *ADDRESSES)
+
+    assert texts(tenant.search) == ["commit message"]
+
+
+def test_what_was_only_logged_counts_if_the_service_finds_it_itself(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Opening hours"))
+    logged(tenant, "opening hours", *ADDRESSES)
+    logged(tenant, "buy at evil corp", *ADDRESSES)
+    logged(tenant, "opening evil", *ADDRESSES)
+    logged(tenant, "hours", *ADDRESSES, results=0)
+
+    assert texts(tenant.search) == ["hours", "opening hours"]
+    assert tenant.private.get("/v1/client-info").get_json()["limits"]["used_today"] == 0
+
+
+def test_one_request_searches_for_few_of_the_queries_that_were_only_logged(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant.index(page(1, title="Opening hours"))
+    with tenant.app.extensions["runtime"].database.write() as session:
+        for number in range(MAX_CHECKS + 1):
+            query = "opening hours" if number == MAX_CHECKS else f"bogus {number:02}"
+            counts = {f"{kind}_{days}": 3 for kind in ("searches", "zero_results") for days in (7, 30, 90)}
+            session.add(QueryWindow(scope=tenant.site_id, query=query, visitors_30=99 - number, **counts))
+    engine = tenant.app.extensions["runtime"].engines.current
+    asked = []
+    search = engine.search
+    monkeypatch.setattr(engine, "search", lambda *args: asked.append(args) or search(*args))
+
+    assert [texts(tenant.search) for _ in range(3)] == [[], ["opening hours"], ["opening hours"]]
+    assert len(asked) == MAX_CHECKS + 1
+
+
+@pytest.mark.parametrize(
+    ("hidden", "left"),
+    [
+        ([], ["opening day", "opening hours", "Opening of the bridge"]),
+        (["  OPENING  hours "], ["opening day", "Opening of the bridge"]),
+        (["opening"], ["opening day", "opening hours", "Opening of the bridge"]),
+        (["*hours"], ["opening day", "Opening of the bridge"]),
+        (["opening*", "x"], []),
+        (["*of*", "o*day"], ["opening hours"]),
+        (["*"], []),
+    ],
+)
+def test_hidden_texts_are_never_suggested(tenant: Tenant, hidden: list[str], left: list[str]) -> None:
+    tenant.index(page(1, title="Opening of the bridge"))
+    searched(tenant, **{"opening hours": 3, "opening day": 4})
+    assert len(texts(tenant.search, "opening")) == 3
+
+    response = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"suggestions_hidden": hidden})
+
+    assert response.status_code == 200, response.get_json()
+    assert texts(tenant.search, "opening") == left  # With the next request.
+
+
+def test_hidden_titles_make_room_for_others(tenant: Tenant) -> None:
+    tenant.index(*(page(number, title=f"Ticket {'sale' if number < 5 else 'office'} {number}") for number in range(10)))
+    tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"suggestions_hidden": ["ticket sale*"]})
+
+    assert len(texts(tenant.search, "ticket", limit=5)) == 5
+    assert not any("sale" in text for text in texts(tenant.search, "ticket", limit=20))
+
+
+def test_titles_follow_the_filters_of_the_search(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Tram timetable", section="visit"), page(2, title="Tram accident", section="news"))
+    searched(tenant, **{"tram stop": 3})
+
+    assert texts(tenant.search, "tram", filters=tenant.equals("section", "visit")) == ["tram stop", "Tram timetable"]
+    response = tenant.search.get("/v1/suggest", query_string={"q": "tram", "filters": "section = = x"})
+    assert (response.status_code, response.get_json()["error"]) == (400, "invalid_filter")
+
+
+@pytest.mark.parametrize(
+    ("filter", "titles"),
+    [
+        ('section = "visit"', ["Tram timetable"]),
+        (["section = news"], ["Tram accident"]),
+        ([["section = news", "section = visit"]], ["Tram accident", "Tram timetable"]),
+        ("", ["Tram accident", "Tram timetable"]),
+    ],
+)
+def test_titles_follow_the_filter_at_the_gateway(tenant: Tenant, filter: Any, titles: list[str]) -> None:
+    tenant.index(page(1, title="Tram timetable", section="visit"), page(2, title="Tram accident", section="news"))
+
+    response = Gateway(tenant).client.post("/engine/suggest", json={"q": "tram", "filter": filter})
+
+    assert response.status_code == 200, response.get_json()
+    assert sorted(each["text"] for each in response.get_json()["suggestions"]) == titles
+
+
+def test_a_bad_filter_is_named_at_the_gateway(tenant: Tenant) -> None:
+    response = Gateway(tenant).client.get("/engine/suggest", query_string={"q": "tram", "filter": "section = = x"})
+
+    assert (response.status_code, response.get_json()["code"]) == (400, "invalid_search_filter")
 
 
 @pytest.mark.parametrize("q", [None, "", "  "])
@@ -201,7 +379,7 @@ def test_without_the_engine_and_without_the_database_it_is_unavailable(
     part = tenant.app.extensions["runtime"]
     tenant.index(page(1))
 
-    def be_away(*args: object) -> None:
+    def be_away(*args: object, **wishes: object) -> None:
         raise BackendUnavailable("The search engine does not answer.")
 
     with monkeypatch.context() as patch:
@@ -234,7 +412,7 @@ def test_an_index_that_was_lost_is_built_again(tenant: Tenant) -> None:
 def test_documents_that_are_too_large_for_an_engines_answer_are_named(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def answer_too_much(*args: object) -> None:
+    def answer_too_much(*args: object, **wishes: object) -> None:
         raise ReplyTooLarge
 
     monkeypatch.setattr(tenant.app.extensions["runtime"].engines.current, "find_titles", answer_too_much)

@@ -197,6 +197,29 @@ class TestIdempotency:
 class TestSearchLog:
     """It feeds analytics, and only analytics."""
 
+    def test_of_one_address_with_public_keys_thirty_a_minute_are_in_the_analytics(self, owner: Tenant) -> None:
+        def log_from(address: str, number: int) -> dict[str, Any]:
+            entry = {"query": f"invented {number}", "results_count": 0, "session_id": f"invented-{number}"}
+            response = owner.public.post("/api/v1/search-log", json=entry, environ_overrides={"REMOTE_ADDR": address})
+            return assert_ok(response)
+
+        # An IPv6 network is one visitor.
+        answers = [log_from(f"2001:db8:1:2::{number:x}", number) for number in range(40)]
+        assert answers == [{"success": True}] * 30 + [{"success": True, "counted": False}] * 10
+        assert log_from("198.51.100.7", 99) == {"success": True}
+        assert assert_ok(log(owner, "of our server", 0)) == {"success": True}
+
+        assert analytics(owner)["total_searches"] == 32
+
+    def test_invented_sessions_of_one_address_are_one_visitor_of_the_inbox(self, owner: Tenant) -> None:
+        for number in range(9):
+            entry = {"query": "invented", "results_count": 0, "session_id": f"invented-{number}"}
+            assert_ok(owner.public.post("/api/v1/search-log", json=entry))
+        owner.app.extensions["runtime"].events.flush()
+
+        (item,) = owner.private.get(f"/api/analytics/inbox?site_id={owner.site_id}").get_json()["items"]
+        assert (item["searches"], item["visitors"]) == (9, 1)
+
     def test_an_entry_is_in_the_analytics_and_costs_nothing(self, owner: Tenant) -> None:
         assert assert_ok(log(owner, "Bicycle", 3)) == {"success": True}
         assert_ok(log(owner, "tram", 0))

@@ -43,14 +43,15 @@ CALLS: dict[str, Callable[[SearchBackend], object]] = {
 def test_every_public_method_is_tried() -> None:
     public = {name for name, _ in inspect.getmembers(SearchBackend, inspect.isfunction) if not name.startswith("_")}
     # Nothing asks a server for these.
-    assert public - {"close", "run_maintenance"} == set(CALLS)
+    assert public - {"close", "outdated_indexes", "run_maintenance"} == set(CALLS)
 
 
+WAITING = ("hangs", "drips")
 CLUSTER_WAYS = ("refuses", "hangs", "resets", "garbage", "other JSON", "500 empty", "503", "401")
 CASES = [
     *(("typesense", way, 1) for way in WAYS),
-    *(("typesense", way, 3) for way in CLUSTER_WAYS),
-    *(("meilisearch", way, 1) for way in WAYS),
+    *(pytest.param("meilisearch", way, 1, marks=[pytest.mark.slow] * (way in WAITING)) for way in WAYS),
+    *(pytest.param("typesense", way, 3, marks=pytest.mark.slow) for way in CLUSTER_WAYS),
 ]
 
 

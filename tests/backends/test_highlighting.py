@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from backends.base import Highlight
 from backends.highlighting import Highlighter, Span
 
@@ -11,6 +14,9 @@ class Every:
 
     def __init__(self, word: str):
         self._word = word
+
+    def in_document(self, document: Mapping[str, Any]) -> Every:
+        return self
 
     def spans(self, text: str) -> list[Span]:
         places = [at for at in range(len(text)) if text.startswith(self._word, at)]

@@ -45,6 +45,7 @@ def test_values_are_equal_as_the_documentation_says(value: object, expression: s
     assert matches({"id": "1", "flag": value}) is kept
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.recursive(conditions, nested, max_leaves=14))
 def test_it_agrees_with_the_embedded_engine(node: Filter) -> None:

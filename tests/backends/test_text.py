@@ -77,6 +77,7 @@ def normalized_by(step: Callable[[str], Any], text: str) -> list[str]:
     return seen
 
 
+@pytest.mark.slow
 @given(texts)
 @example("\uff71" + "\u0301" * 80 + "\u0316" * 80)
 @example("a" + "\u0301\uff9e" * 80)
@@ -100,6 +101,7 @@ def test_of_many_marks_the_first_are_kept(text: str) -> None:
     assert [run for run in kept if not is_mark(run[0])] == left[False]
 
 
+@pytest.mark.slow
 def test_only_one_place_normalises_texts() -> None:
     root = Path(__file__).parents[2]
     found = {

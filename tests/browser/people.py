@@ -6,10 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.callers import PASSWORD
-
-WAIT_SECONDS = 15
-RUN_SECONDS = 120
-"""How long a run of a source may take, which a process of low priority does."""
+from tests.patience import PATIENCE_SECONDS
 
 
 class Person:
@@ -55,7 +52,7 @@ class Person:
     def text(self) -> str:
         return str(self.find("body").text)
 
-    def wait(self, condition: Callable[[], Any], what: str, seconds: int = WAIT_SECONDS) -> Any:
+    def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Wait until something is so."""
         from selenium.common.exceptions import StaleElementReferenceException, TimeoutException, WebDriverException
         from selenium.webdriver.support.ui import WebDriverWait
@@ -72,12 +69,12 @@ class Person:
                 return False
 
         try:
-            return WebDriverWait(self.driver, seconds, 0.1).until(holds)
+            return WebDriverWait(self.driver, PATIENCE_SECONDS, 0.1).until(holds)
         except TimeoutException as error:
             raise AssertionError(f"{what}; at {self.driver.current_url}: {self.text[:500]}") from error
 
-    def sees(self, words: str, seconds: int = WAIT_SECONDS) -> None:
-        self.wait(lambda: words in self.text, f"{words!r} never came", seconds)
+    def sees(self, words: str) -> None:
+        self.wait(lambda: words in self.text, f"{words!r} never came")
 
     def register(self, email: str) -> None:
         self.go("/")

@@ -41,6 +41,7 @@ class Stub:
         answers: Path to statuses and bodies, one for each request, the last one for all further ones.
         files: Path to a further script.
         held: Paths whose answers wait for ``release``.
+        addresses: Path and query string of every request, as they came.
         sent: Path, header Authorization and body of every request, as they came.
     """
 
@@ -53,6 +54,7 @@ class Stub:
         self.files: dict[str, str] = {}
         self.held: set[str] = set()
         self.release = Event()
+        self.addresses: list[str] = []
         self.sent: list[tuple[str, str, Any]] = []
 
     def bodies(self, path: str) -> list[Any]:
@@ -96,6 +98,7 @@ def running_stub() -> Iterator[Stub]:
             path = urlsplit(self.path).path
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             sent = json.loads(body) if body else None
+            stub.addresses.append(self.path)
             stub.sent.append((path, self.headers.get("Authorization", self.path), sent))
             status, kind, content = stub.answer(path, sent)
             with suppress(BrokenPipeError, ConnectionResetError):  # The box no longer waits for old answers.

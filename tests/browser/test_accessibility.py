@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.people import RUN_SECONDS, Person
+from tests.browser.people import Person
 from tests.browser.stub import SCRIPT_ELEMENT, page_with, running_stub
 from tests.browser.test_widget import Customer, Visitor
 from tests.browser.test_widget_engines import MEILISEARCH
@@ -157,7 +157,7 @@ def test_a_preview_a_mistake_and_a_report_pass(
     kim.press("Start")
     kim.sees("Source added")
     wrong["progress"] = look()
-    kim.sees("1 page indexed, 1 left out: 1 not found.", RUN_SECONDS)
+    kim.sees("1 page indexed, 1 left out: 1 not found.")
     wrong["report"] = look()
     assert {state: found for state, found in wrong.items() if found} == {}
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -195,6 +196,12 @@ class TestSuggestions:
         assert stub.bodies(SEARCH)[-1]["q"] == "opening hours"
         assert visitor.inside("input")[0].get_attribute("value") == "opening hours"
         assert focused(visitor) == "input"
+
+    def test_titles_follow_the_filters_of_the_box(self, stub: Stub, visitor: Visitor) -> None:
+        open_page(stub, visitor, 'data-filters="section = a&amp;b"')
+        finds(visitor, "open day")
+        (asked,) = [urlsplit(each).query for each in stub.addresses if each.startswith("/engine/suggest")]
+        assert parse_qs(asked) == {"limit": ["4"], "q": ["open day"], "filter": ["section = a&b"]}
 
     @pytest.mark.parametrize("status", [404, 503])
     def test_without_them_results_are_as_they_were(self, stub: Stub, visitor: Visitor, status: int) -> None:

@@ -24,7 +24,14 @@ class Searcher(Visitor):
     """Somebody who looks at all results."""
 
     def open_at(
-        self, customer: Customer, address: str, *, body: str = "", data: str = "", html: str = 'lang="en"'
+        self,
+        customer: Customer,
+        address: str,
+        *,
+        body: str = "",
+        data: str = "",
+        html: str = 'lang="en"',
+        box: str = '<div id="site-search"></div>',
     ) -> None:
         """Look at a page with the two lines, under a policy that allows no more than they need."""
         base = customer.base_url
@@ -33,12 +40,14 @@ class Searcher(Visitor):
             f"""<!doctype html><html {html}><meta charset="utf-8"><link rel="icon" href="data:,">
             <meta name="viewport" content="width=device-width">
             <meta http-equiv="Content-Security-Policy" content="{policy}">
-            <title>Museum</title><h1>Museum</h1><main><div id="site-search"></div>{body}</main>
+            <title>Museum</title><h1>Museum</h1><main>{box}{body}</main>
             <script src="{base}/widget.js" data-key="{customer.public_key}" {data} async></script></html>"""
         )
         (self.folder / "page.html").write_text("<!doctype html><title>A page</title><h1>A page</h1>")
         self.go(address)
-        self.wait(lambda: self.find("#site-search").shadow_root, "the box never came")
+        script = "return Boolean(document.querySelector(arguments[0]).shadowRoot)"
+        host = "#site-search" if box else "#all"
+        self.wait(lambda: self.driver.execute_script(script, host), "the box never came")
 
     def seen(self, css: str) -> Any:
         """What is in the full view, wherever it is."""
@@ -233,7 +242,7 @@ class TestMore:
 
 class TestHistory:
     def test_typing_replaces_and_nothing_typed_shows_nothing(self, customer: Customer, visitor: Searcher) -> None:
-        visitor.open_at(customer, "/index.html?x=a%26b#here", body=PLACE)
+        visitor.open_at(customer, "/index.html?x=a%26b#here", body=PLACE, box="")
         visitor.finds("What are you looking for?")
         steps = visitor.entries()
         visitor.seen("input")[0].click()
@@ -255,6 +264,57 @@ class TestHistory:
         )
         script = "return document.querySelector('#all').shadowRoot.activeElement.querySelector('.title').textContent"
         assert visitor.driver.execute_script(script) == chosen
+
+
+class TestBesideTheBox:
+    """A page with the two lines and a place for results, as data-results-url leads to."""
+
+    def fields(self, visitor: Searcher) -> list[Any]:
+        """The search fields that the visitor sees."""
+        script = """return [...document.querySelectorAll("*")].flatMap((each) => each.shadowRoot ?
+            [...each.shadowRoot.querySelectorAll("input[type=search]")] : [])
+            .filter((field) => field.checkVisibility())"""
+        found: list[Any] = visitor.driver.execute_script(script)
+        return found
+
+    def test_there_is_one_field_which_holds_what_the_address_says(self, customer: Customer, visitor: Searcher) -> None:
+        visitor.open_at(customer, "/index.html?q=harbour", body=PLACE)
+        visitor.finds("45 results (20 of 45)")
+        (field,) = self.fields(visitor)
+        assert field.get_property("value") == "harbour"
+        assert not visitor.inside(".panel")[0].is_displayed()
+
+    def test_the_next_search_is_shown_in_its_place_and_back_brings_the_one_before(
+        self, customer: Customer, visitor: Searcher
+    ) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        visitor.open_at(customer, "/index.html?q=harbour&f.year=2020", body=PLACE)
+        visitor.wait(visitor.hits, "the address's search was never shown")
+        (field,) = self.fields(visitor)
+        field.clear()
+        field.send_keys("lighthouse", Keys.ENTER)
+        visitor.finds("2 results")
+        assert visitor.address() == {"q": ["lighthouse"]}
+        assert visitor.focused() == "input", "who searches goes on from where they are"
+        visitor.driver.back()
+        visitor.wait(lambda: field.get_property("value") == "harbour", "the field never followed")
+        assert visitor.address() == {"q": ["harbour"], "f.year": ["2020"]}
+        clear = "Remove all filters"
+        visitor.wait(lambda: clear in [found.text for found in visitor.seen("button")], "the filter never came back")
+        next(found for found in visitor.seen("button") if found.text == clear).click()
+        visitor.finds("45 results (20 of 45)")
+        assert not visitor.inside(".panel")[0].is_displayed()
+
+    def test_a_place_without_a_box_has_a_field_of_its_own(self, customer: Customer, visitor: Searcher) -> None:
+        visitor.open_at(customer, "/index.html?q=harbour", body=PLACE, box="")
+        visitor.finds("45 results (20 of 45)")
+        assert len(self.fields(visitor)) == 1
+
+    def test_beside_a_button_that_opens_a_dialog_it_has_one_too(self, customer: Customer, visitor: Searcher) -> None:
+        visitor.open_at(customer, "/index.html?q=harbour", body=PLACE, data='data-mode="modal"')
+        visitor.finds("45 results (20 of 45)")
+        assert len(self.fields(visitor)) == 1
 
 
 class TestOverThePage:
@@ -367,7 +427,7 @@ def test_trouble_is_told_and_can_be_tried_again_where_it_was(stub: Stub, guest: 
     (again,) = [found for found in guest.seen("button") if found.text == "Try again"]
     again.click()
     guest.finds("30 results (20 of 30)")
-    assert guest.focused() == "input"
+    assert guest.focused() == "view", "the box's own field would open its panel over the results"
     guest.driver.get_log("browser")
 
 

@@ -94,6 +94,7 @@ def test_a_restored_installation_is_the_same_and_searches(filled: Tenant, other:
     assert login.status_code == 200
 
 
+@pytest.mark.slow
 def test_a_backup_goes_from_one_kind_of_database_to_another_and_back(
     filled: Tenant, other: Flask, file: Path, tmp_path: Path
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_backup_goes_from_one_kind_of_database_to_another_and_back(
     assert rows_of(filled.app) == before
 
 
+@pytest.mark.slow
 def test_ids_that_were_given_out_are_not_given_out_again(filled: Tenant, other: Flask, file: Path) -> None:
     gone = filled.browser.post("/sites", json={"name": "Gone", "url": "https://gone.example.com"}).get_json()["site"][
         "id"
@@ -121,6 +123,7 @@ def test_ids_that_were_given_out_are_not_given_out_again(filled: Tenant, other: 
     assert fresh.site_id > gone
 
 
+@pytest.mark.slow
 def test_mails_that_wait_are_the_originals_to_send(filled: Tenant, other: Flask, file: Path) -> None:
     with runtime_of(filled.app).database.write() as session:
         queue_mail(session, "ann@example.com", "Hello", "", "", kind="test")
@@ -142,6 +145,7 @@ def test_no_index_of_the_original_is_touched(filled: Tenant, other: Flask, file:
     assert index_of(other) != index_of(filled.app)
 
 
+@pytest.mark.slow
 def test_it_is_of_one_moment_while_others_write(
     filled: Tenant, other: Flask, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +178,7 @@ def test_only_the_owner_may_read_it_and_it_overwrites_nothing(filled: Tenant, fi
     ]
 
 
+@pytest.mark.slow
 def test_accounts_that_are_there_are_replaced_only_by_force(filled: Tenant, other: Flask, file: Path) -> None:
     register_tenant(other, "somebody@example.com")
     before = rows_of(other)
@@ -188,6 +193,7 @@ def test_accounts_that_are_there_are_replaced_only_by_force(filled: Tenant, othe
     assert rows_of(other) == rows_of(filled.app)
 
 
+@pytest.mark.slow
 def test_the_secret_comes_along_and_another_one_is_refused(
     filled: Tenant, other: Flask, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +209,7 @@ def test_the_secret_comes_along_and_another_one_is_refused(
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_plans_come_along(filled: Tenant, other: Flask, file: Path, tmp_path: Path) -> None:
     plans = tmp_path / "own.toml"
     plans.write_text((Path(__file__).parents[2] / "app" / "plans.toml").read_text())
@@ -262,6 +269,7 @@ def rewrite(path: Path, change: Callable[[str, bytes], bytes | None]) -> None:
                 archive.writestr(name, content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
@@ -287,6 +295,7 @@ def test_what_is_no_whole_backup_is_refused(
     assert rows_of(other)["accounts"] == []
 
 
+@pytest.mark.slow
 def test_a_backup_of_the_first_released_tables_is_brought_up_to_date(other: Flask, file: Path, tmp_path: Path) -> None:
     old = make_app(make_settings(tmp_path / "old", database_url=f"sqlite:///{tmp_path / 'old.db'}"))
     database = Database(f"sqlite:///{tmp_path / 'old.db'}")

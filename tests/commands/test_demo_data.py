@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import orjson
 import pytest
@@ -13,22 +14,52 @@ from sqlalchemy import select
 from app.commands.crawl_parts import crawl_parts
 from app.commands.demo_data import make_demo
 from app.config import load_settings
+from app.crawl.run.control import RunControl
+from app.crawl.run.execution import execute
+from app.crawl.sources import runs
 from app.documentation import documentation_files
 from app.models import Source, SourceRun, StoredDocument
 from app.runtime import Runtime
-from app.services.crawling.control import RunControl
-from app.services.crawling.execution import execute
-from app.services.sources import runs
-from tests.services.crawling.conftest import FreeTurns
+from tests.conftest import close_app, make_app, make_settings
+from tests.crawl.run.conftest import FreeTurns
 
 BASE_URL = "http://127.0.0.1:8000"
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("app.commands.crawl_parts.SharedTurns", lambda database: FreeTurns())
-    with app.app_context():
+@pytest.fixture(scope="module", autouse=True)
+def _no_waiting() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.commands.crawl_parts.SharedTurns", lambda database: FreeTurns())
         yield
+
+
+@dataclass(frozen=True)
+class Demo:
+    """An application with the demo, and what was said of it."""
+
+    app: Flask
+    part: Runtime
+    text: str
+
+
+def prepare(app: Flask) -> Demo:
+    part: Runtime = app.extensions["runtime"]
+    with app.app_context():
+        return Demo(app, part, make_demo(part, BASE_URL))
+
+
+@pytest.fixture(scope="module")
+def read_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """For tests that leave it as it is."""
+    application = make_app(make_settings(tmp_path_factory.mktemp("demo")))
+    yield prepare(application)
+    close_app(application)
+
+
+@pytest.fixture
+def demo(app: Flask) -> Demo:
+    """For tests that change it."""
+    return prepare(app)
 
 
 def documents(part: Runtime) -> dict[str, dict[str, object]]:
@@ -43,9 +74,9 @@ def last_run(part: Runtime) -> SourceRun:
         return session.scalars(select(SourceRun).order_by(SourceRun.queued_at.desc()).limit(1)).one()
 
 
-def test_its_site_holds_the_pages_of_the_documentation(app: Flask) -> None:
-    part: Runtime = app.extensions["runtime"]
-    text = make_demo(part, BASE_URL)
+@pytest.mark.slow
+def test_its_site_holds_the_pages_of_the_documentation(read_demo: Demo) -> None:
+    part, text = read_demo.part, read_demo.text
 
     found = documents(part)
     reference = {f"reference/{name}" for name in ("keys", "documents", "schemas")}
@@ -59,9 +90,8 @@ def test_its_site_holds_the_pages_of_the_documentation(app: Flask) -> None:
     assert "import requests" not in keys
 
 
-def test_the_documentation_is_searched_with_its_public_key(app: Flask) -> None:
-    part: Runtime = app.extensions["runtime"]
-    text = make_demo(part, BASE_URL)
+def test_the_documentation_is_searched_with_its_public_key(read_demo: Demo) -> None:
+    part, text = read_demo.part, read_demo.text
     key = load_settings({"DATA_DIR": str(part.settings.data_path)}).docs_search_key
     assert key.startswith("svc_pub_")
     assert key in text
@@ -69,7 +99,7 @@ def test_the_documentation_is_searched_with_its_public_key(app: Flask) -> None:
 
     def first(query: str) -> str:
         headers = {"Authorization": f"Bearer {search_key}"}
-        answer = app.test_client().get("/v1/search", query_string={"q": query}, headers=headers).get_json()
+        answer = read_demo.app.test_client().get("/v1/search", query_string={"q": query}, headers=headers).get_json()
         return str(answer["results"]["hits"][0]["url"]).removeprefix(f"{BASE_URL}/docs/")
 
     assert first("createKey") == "reference/keys", "an operation by its name"
@@ -79,28 +109,56 @@ def test_the_documentation_is_searched_with_its_public_key(app: Flask) -> None:
     assert first("limits") == "limits"
 
 
-def test_it_is_the_same_when_it_is_made_twice(app: Flask) -> None:
-    part: Runtime = app.extensions["runtime"]
-    first = make_demo(part, BASE_URL)
-    before = documents(part)
-    second = make_demo(part, BASE_URL)
+@pytest.mark.slow
+def test_answers_of_the_tour_fit_a_screen(demo: Demo) -> None:
+    text = demo.text
+    readme = documentation_files()["readme"].read_text(encoding="utf-8")
+    (key,) = re.findall(r"svc_prv_\w+", text)
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    client = demo.app.test_client(use_cookies=False)
 
-    assert first == second
+    (documents_sent,) = re.findall(r"/index/bulk\" .*?-d '(.*?)'\n", readme, re.DOTALL)
+    assert client.post("/api/v1/index/bulk", headers=headers, data=documents_sent).get_json()["indexed"] == 2
+    (path,) = re.findall(r'"\$BASE(/v1/search\?[^"]+)"', readme)
+    answers = [client.get(path, headers=headers)]
+    answers += [client.get(path, headers=headers) for path in re.findall(rf"curl '{BASE_URL}(/v1/search[^']+)'", text)]
+    answers += [
+        client.post("/v1/search", headers=headers, data=body)
+        for body in re.findall(r"\$BASE/v1/search\" .*?-d '(.*?)'\n", readme, re.DOTALL)
+    ]
+
+    assert len(answers) == 3
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert max(len(answer.get_data()) for answer in answers) < 24 * 80
+    typed, _, filtered = (answer.get_json()["results"]["hits"] for answer in answers)
+    assert ("2", "<em>Getting</em> <em>here</em>") in [(hit["id"], hit["_formatted"]["title"]) for hit in typed]
+    assert [hit["id"] for hit in filtered] == ["1"]
+
+
+@pytest.mark.slow
+def test_it_is_the_same_when_it_is_made_twice(read_demo: Demo) -> None:
+    part = read_demo.part
+    before = documents(part)
+    with read_demo.app.app_context():
+        second = make_demo(part, BASE_URL)
+
+    assert second == read_demo.text
     assert documents(part) == before
     assert last_run(part).unchanged == len(before)
 
 
-def test_at_another_port_its_pages_are_there(app: Flask) -> None:
-    part: Runtime = app.extensions["runtime"]
-    make_demo(part, BASE_URL)
-    make_demo(part, "http://127.0.0.1:8001")
+@pytest.mark.slow
+def test_at_another_port_its_pages_are_there(demo: Demo) -> None:
+    part = demo.part
+    with demo.app.app_context():
+        make_demo(part, "http://127.0.0.1:8001")
 
     assert {url.partition("/docs")[0] for url in documents(part)} == {"http://127.0.0.1:8001"}
 
 
-def test_no_other_source_reaches_this_machine_by_it(app: Flask) -> None:
-    part: Runtime = app.extensions["runtime"]
-    make_demo(part, BASE_URL)
+@pytest.mark.slow
+def test_no_other_source_reaches_this_machine_by_it(demo: Demo) -> None:
+    part = demo.part
     with part.database.write() as session:
         source = session.scalars(select(Source)).one()
         source.url, source.include = "http://127.0.0.1:9/metrics", []
@@ -110,7 +168,7 @@ def test_no_other_source_reaches_this_machine_by_it(app: Flask) -> None:
         runs.request_run(session, session.get_one(Source, part_of_demo))
         claim = runs.claim_run(session)
     assert claim is not None
-    with crawl_parts(part) as parts:
+    with demo.app.app_context(), crawl_parts(part) as parts:
         execute(parts, claim, RunControl())
 
     assert last_run(part).error == {

@@ -19,17 +19,19 @@ from sqlalchemy import update
 from app.clock import now
 from app.commands import diagnosis
 from app.commands.doctor import doctor
+from app.counters.base import UncountedSearch
 from app.models import EngineTask, Site, SourceRun
 from app.runtime import Runtime
 from app.services.mail.queue import queue_mail
+from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import SECRET, close_app, make_app, make_settings
+from tests.crawl.sources.rows import add_source
 from tests.mail_server import mail_server
-from tests.services.sources.rows import add_source
 
 TOPICS = [
-    "settings", "versions", "disk", "file modes", "events", "certificates", "database", "counters", "engine", "clocks",
-    "indexes", "runs", "tasks", "mail",
+    "settings", "versions", "disk", "file modes", "proxies", "database", "counters", "engine", "clocks",
+    "indexes", "runs", "tasks", "mail", "events", "charges",
 ]  # fmt: skip
 
 
@@ -85,6 +87,29 @@ def test_it_is_told_in_lines_to_people(installation: Tenant) -> None:
     assert "ok       database: SQLite" in result.output
     assert f"PROBLEM  file modes: Other users of this machine may read {folder / 'service.db'}." in result.output
     assert f"Run `chmod -R go-rwx {folder}`." in result.output
+
+
+def test_a_folder_that_others_may_list_is_a_warning(installation: Tenant) -> None:
+    folder = part_of(installation).settings.data_path
+    folder.chmod(0o755)
+
+    status, wrong = examine(installation)
+
+    assert status == 0
+    assert wrong["file modes"]["level"] == "warning"
+    assert wrong["file modes"]["message"] == f"Other users of this machine may list {folder}."
+    assert wrong["file modes"]["remedy"] == f"Run `chmod -R go-rwx {folder}`."
+
+
+def test_what_a_group_may_read_deep_inside_is_a_problem(installation: Tenant) -> None:
+    folder = part_of(installation).settings.data_path
+    file = next(path for path in (folder / "indexes").rglob("*") if path.is_file())
+    file.chmod(0o640)
+
+    status, wrong = examine(installation)
+
+    assert status == 1
+    assert wrong["file modes"]["message"] == f"Other users of this machine may read {file}."
 
 
 def test_all_wrong_settings_are_told_and_the_rest_is_examined(installation: Tenant) -> None:
@@ -172,8 +197,8 @@ def test_everything_is_told_when_nothing_is_right(installation: Tenant, monkeypa
 
     assert status == 1
     assert set(wrong) == {
-        "settings", "disk", "file modes", "events", "certificates", "database", "counters", "engine", "clocks",
-        "indexes", "runs", "tasks",
+        "settings", "disk", "file modes", "proxies", "events", "database", "counters", "engine",
+        "clocks", "indexes", "runs", "tasks",
     }  # fmt: skip
     assert wrong["engine"]["message"] == "typesense is away: The search engine does not answer."
 
@@ -205,6 +230,27 @@ def test_indexes_that_are_missing_or_behind_are_told(installation: Tenant) -> No
     assert status == 0, "a running service mends it"
     assert wrong["indexes"]["level"] == "warning"
     assert "of sites 1" in wrong["indexes"]["message"]
+
+
+def test_why_an_index_is_behind_and_since_when_is_told(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise BackendUnavailable("The search engine has not finished in time.")
+
+    monkeypatch.setattr(part_of(installation).engines.current, "upsert", refuse)
+    then = now().replace(second=0) - timedelta(minutes=30)
+    with time_machine.travel(then):
+        assert installation.private.post("/api/v1/index/bulk", json={"documents": [page(3)]}).status_code == 503
+
+    status, wrong = examine(installation)
+
+    assert status == 1
+    assert wrong["indexes"]["level"] == "problem"
+    minute = f"{then:%Y-%m-%d %H:%M} UTC"
+    assert wrong["indexes"]["message"] == (
+        f"The index of site {installation.site_id} lacks changes since {minute}, and could not be brought up to date "
+        f"at {minute}: The search engine has not finished in time."
+    )
+    assert "timeout_seconds" in wrong["indexes"]["remedy"]
 
 
 def test_crawls_and_tasks_that_are_stuck_are_told(installation: Tenant) -> None:
@@ -279,6 +325,24 @@ def test_events_that_nobody_moves_are_told(installation: Tenant) -> None:
     assert examine(installation)[1]["events"]["message"].startswith("2.0 KiB of search events")
 
 
+def test_events_that_were_moved_do_not_wait_although_their_journal_is_there(installation: Tenant) -> None:
+    """A process keeps its journal, and goes on writing to it, until it is large."""
+    part = part_of(installation)
+    assert installation.search.get("/v1/search?q=page").status_code == 200
+    part.events.flush()
+    (journal,) = (part.settings.data_path / "events").glob("*.journal")
+    assert journal.stat().st_size > 0
+    hour_ago = time.time() - 3600
+    os.utime(journal, (hour_ago, hour_ago))
+
+    assert examine(installation) == (0, {})
+
+    with journal.open("ab") as file:
+        file.write(b"x" * 1024)
+    os.utime(journal, (hour_ago, hour_ago))
+    assert examine(installation)[1]["events"]["message"].startswith("1.0 KiB of search events")
+
+
 @pytest.mark.parametrize(("ahead", "level"), [(0.0, None), (5.0, "warning"), (3600.0, "problem")])
 def test_clocks_that_differ_are_told(
     installation: Tenant, monkeypatch: pytest.MonkeyPatch, ahead: float, level: str | None
@@ -287,3 +351,19 @@ def test_clocks_that_differ_are_told(
     _, wrong = examine(installation, LIMITS_URL="redis://127.0.0.1:1/0", LIMITS_TIMEOUT_SECONDS="0.2")
 
     assert (wrong["clocks"]["level"] if "clocks" in wrong else None) == level
+
+
+def test_a_forgotten_proxy_is_told(installation: Tenant) -> None:
+    found = examine(installation, PUBLIC_URL="https://search.example.com")[1]["proxies"]
+    assert (found["level"], "TRUSTED_PROXIES is 0" in found["message"]) == ("warning", True)
+
+    assert "proxies" not in examine(installation, PUBLIC_URL="https://search.example.com", TRUSTED_PROXIES="1")[1]
+
+
+def test_searches_that_are_not_charged_yet_are_told(installation: Tenant) -> None:
+    part = part_of(installation)
+    part.late_charges.charge(UncountedSearch(1, None, now().timestamp(), None))
+
+    assert "not charged yet" in examine(installation)[1]["charges"]["message"]
+    part.late_charges.settle()
+    assert "charges" not in examine(installation)[1]

@@ -51,6 +51,18 @@ def test_a_bad_line_is_named_by_its_number_and_does_not_lose_the_rest(tenant: Te
     assert sorted(tenant.found_ids("page")) == ["page-1", "page-2", "page-3"]
 
 
+def test_bad_records_of_an_array_are_named_by_their_numbers(tenant: Tenant, folder: Path) -> None:
+    file = folder / "pages.json"
+    file.write_text(json.dumps([page(1), "text", page(2), {"id": "x"}]), encoding="utf-8")
+
+    result = run_import(tenant, file)
+    answer = json.loads(run_import(tenant, file, "--json").stdout)
+
+    assert "record 2 (line 1): document must be a JSON object" in result.output
+    assert "record 4 (line 1): " in result.output
+    assert [(problem["line"], problem["record"]) for problem in answer["problems"]] == [(1, 2), (1, 4)]
+
+
 def test_bad_lines_are_told_to_people_too(tenant: Tenant, folder: Path) -> None:
     file = folder / "pages.jsonl"
     file.write_text("[]x\n" + json.dumps(page(1)), encoding="utf-8")

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any, TypeVar
 
 from app.counters import CounterStore, CountersUnavailable, Reservation, UsageReservation, WindowRequest
+from tests.patience import PATIENCE_SECONDS
 
 Result = TypeVar("Result")
 NOW = 1_700_000_000.0
@@ -19,6 +20,7 @@ _CALLS: dict[str, Callable[[CounterStore], Any]] = {
     ),
     "peek": lambda store: store.peek([WindowRequest("day", 9, 86_400)], usage_of=1, credentials_of=1, now=NOW),
     "refund": lambda store: store.refund(reservation=Reservation(1, None, TODAY), now=NOW),
+    "settle": lambda store: store.settle(Reservation(1, None, TODAY), once="every", now=NOW),
     "reset": lambda store: store.reset(["day"]),
     "reset_all": lambda store: store.reset_all(),
     "report_usage": lambda store: store.report_usage(1, 7, "search", 1, capped=False, now=NOW),
@@ -44,7 +46,7 @@ def call(store: CounterStore, method: str) -> Any:
 
 def until_it_is_back(step: Callable[[], Result]) -> Result:
     """What a step of an impatient store gives once nothing is in its way, tried again while the machine is busy."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             return step()

@@ -16,6 +16,7 @@ from app.counters import (
     IdempotencyKey,
     IntentRequest,
     Reservation,
+    UncountedSearch,
     UsageReservation,
     WindowRequest,
     WindowState,
@@ -32,8 +33,9 @@ LIMITS = {"minute": (3, 60), "hour": (6, 3600), "day": (9, DAY_SECONDS), "unlimi
 class Typing:
     """One intent: what a visitor typed, and whether anything came of it."""
 
-    def __init__(self, began: float, text: str) -> None:
-        self.began, self.day, self.last, self.text = began, day_of(began), began, text
+    def __init__(self, now: float, text: str, before: list[Typing]) -> None:
+        self.began = max([now, *(typing.began + 0.001 for typing in before[-1:])])
+        self.day, self.last, self.text = day_of(now), now, text
         self.requests, self.failed = 1, 0
 
 
@@ -65,8 +67,9 @@ class Model:
         return self.searches[account, day] + self.settled[account, day] + charges
 
     def window(self, key: str, seconds: int, now: float) -> tuple[float, int]:
-        started, hits = self.windows.get(key, (now, 0))
-        return (started, hits) if now < started + seconds else (now, 0)
+        begins = now // DAY_SECONDS * DAY_SECONDS if seconds == DAY_SECONDS else now
+        started, hits = self.windows.get(key, (begins, 0))
+        return (started, hits) if now < started + seconds else (begins, 0)
 
     def consume(
         self, windows: list[WindowRequest], reserve: UsageReservation | None, intent: IntentRequest | None, now: float
@@ -103,7 +106,7 @@ class Model:
             else:
                 self.sites[reserve.account_id, day][reserve.gateway_site_id]["gateway"] += 1
             if intent:
-                reserved = Typing(now, intent.text)
+                reserved = Typing(now, intent.text, self.typing[intent.key])
                 self.typing[intent.key].append(reserved)
         return shown, None, reserved, self.used(reserve.account_id, day)
 
@@ -125,6 +128,13 @@ class Model:
                 self.searches[owned] -= 1
             else:
                 self.sites[owned][reservation.gateway_site_id]["gateway"] -= 1
+
+    def settle(
+        self, account: int, site: int | None, at: float, intent: IntentRequest | None, once: str, now: float
+    ) -> None:
+        if now >= self.keys.get((account, f" {once}"), ("", 0.0))[1]:
+            self.keys[account, f" {once}"] = ("", now + DAY_SECONDS)
+            self.consume([], UsageReservation(account, None, site), intent, at)
 
     def report(
         self, account: int, site: int, kind: str, count: int, key: IdempotencyKey | None, now: float
@@ -188,13 +198,22 @@ steps = st.one_of(
         st.integers(1, 15),
         idempotency_keys,
     ),
+    st.tuples(
+        st.just("settle"),
+        accounts,
+        st.none() | sites,
+        st.sampled_from([0.0, 5.0, 3600.0]),
+        st.none() | texts,
+        st.sampled_from("st"),
+    ),
+    st.tuples(st.just("settle failed"), st.integers(0, 30)),
     st.tuples(st.just("refusal"), accounts),
     st.tuples(st.just("forget site"), accounts, sites),
     st.tuples(st.just("reset"), st.sampled_from(sorted(LIMITS))),
 )
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
+@pytest.fixture(params=["sqlite", *(pytest.param(store, marks=pytest.mark.slow) for store in ("memory", "redis"))])
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CounterStore]:
     if request.param == "redis":
         url = request.getfixturevalue("redis_server").url
@@ -214,6 +233,7 @@ def test_every_step_does_what_the_model_does(store: CounterStore, script: list[t
     model = Model()
     now = START
     outcomes: list[Any] = []
+    settlements = 0
     for step, *details in script:
         if step == "wait":
             now = now + details[0]
@@ -246,6 +266,18 @@ def test_every_step_does_what_the_model_does(store: CounterStore, script: list[t
             given_back = outcome.windows if details[2] and not outcome.continues else ()
             store.refund(reservation=reservation, windows=given_back, now=now)
             model.refund(reservation, typing, given_back, now)
+        elif step == "settle failed" and outcomes:
+            outcome, typing = outcomes.pop(details[0] % len(outcomes))
+            if outcome.reservation is not None:
+                settlements += 1
+                for _ in range(2):
+                    store.settle(outcome.reservation, once=f"failed-{settlements}", now=now)
+                model.refund(outcome.reservation, typing, (), now)
+        elif step == "settle":
+            account, site, before, text, once = details
+            intent = None if text is None else IntentRequest("v", text)
+            store.settle(UncountedSearch(account, site, now - before, intent), once=once, now=now)
+            model.settle(account, site, now - before, intent, once, now)
         elif step == "report":
             account, site, kind, count, key = details
             operation = "indexing" if kind == "indexing" else "search"

@@ -18,6 +18,9 @@ import pytest
 
 from app.counters import UsageReservation, WindowRequest, create_counters
 from tests.counters import hammer
+from tests.patience import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.slow
 
 PROCESSES = 4
 THREADS = 8
@@ -33,7 +36,7 @@ def pool() -> Iterator[ProcessPoolExecutor]:
 
 def everywhere(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: Any) -> list[Any]:
     """Run the same work in every process at once."""
-    return [waiting.result(60) for waiting in [pool.submit(work, *arguments) for _ in range(PROCESSES)]]
+    return [waiting.result(PATIENCE_SECONDS) for waiting in [pool.submit(work, *arguments) for _ in range(PROCESSES)]]
 
 
 def test_exactly_the_limit_passes_in_all_processes_together(shared_url: str, pool: ProcessPoolExecutor) -> None:
@@ -72,8 +75,8 @@ def test_gateway_and_reports_at_once_are_charged_by_the_rule(shared_url: str, po
     reserve = UsageReservation(1, None, 7)
     searching = [pool.submit(hammer.search, shared_url, THREADS, 12, reserve, False) for _ in range(2)]
     reporting = [pool.submit(hammer.report, shared_url, THREADS, 20, None) for _ in range(2)]
-    assert sum(waiting.result(60) for waiting in searching) == 192
-    assert sum((waiting.result(60) for waiting in reporting), Counter()) == {"recorded": 320}
+    assert sum(waiting.result(PATIENCE_SECONDS) for waiting in searching) == 192
+    assert sum((waiting.result(PATIENCE_SECONDS) for waiting in reporting), Counter()) == {"recorded": 320}
     with closing(create_counters(shared_url)) as counters:
         assert counters.usage_of_day(1, TODAY).used == 320
 
@@ -102,7 +105,7 @@ def run_hammer(*arguments: str) -> str:
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr

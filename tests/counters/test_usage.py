@@ -12,7 +12,9 @@ from app.counters import (
     CounterStore,
     DayUsage,
     IdempotencyKey,
+    IntentRequest,
     ReportStatus,
+    UncountedSearch,
     UsageReservation,
     WindowRequest,
 )
@@ -164,6 +166,60 @@ def test_a_given_back_gateway_search_leaves_what_reports_charged(counters: Count
     counters.refund(reservation=outcome.reservation, now=NOW)
     assert used(counters) == 1
     assert counters.consume([], reserve=GATEWAY, now=NOW).used_today == 1, "it is the one that was reported"
+
+
+HARBOR = IntentRequest("visitor", "harbor")
+HARBOR_CRUISE = IntentRequest("visitor", "harbor cruise")
+
+
+@pytest.mark.parametrize("site", [None, 7], ids=["search", "gateway"])
+def test_a_search_that_went_on_uncounted_is_charged_once_and_whatever_the_quota(
+    counters: CounterStore, site: int | None
+) -> None:
+    for _ in range(3):
+        counters.consume([], reserve=SEARCH, now=NOW)
+    for once in ("a", "b", "a", "b"):
+        counters.settle(UncountedSearch(1, site, NOW), once=once, now=NOW + 60)
+    assert used(counters) == 5
+    assert counters.consume([], reserve=SEARCH, now=NOW).reservation is None
+
+
+def test_a_search_that_went_on_uncounted_is_charged_to_its_own_day(counters: CounterStore) -> None:
+    for late in (MIDNIGHT, MIDNIGHT + 86_399):
+        counters.settle(UncountedSearch(1, None, MIDNIGHT - 0.001), once="a", now=late)
+    assert counters.usage_of_day(1, TODAY).used == 1
+    assert counters.usage_of_day(1, TODAY + timedelta(days=1)).used == 0
+
+
+@pytest.mark.parametrize("search", [SEARCH, GATEWAY], ids=["search", "gateway"])
+def test_a_search_that_could_not_be_given_back_is_given_back_once(
+    counters: CounterStore, search: UsageReservation
+) -> None:
+    for _ in range(3):
+        reservation = counters.consume([], reserve=search, now=NOW).reservation
+    assert reservation is not None
+    for once in ("a", "a", "b"):
+        counters.settle(reservation, once=once, now=MIDNIGHT + 1)
+    assert used(counters) == 1
+
+
+def test_typing_that_went_on_uncounted_is_charged_as_one_search(counters: CounterStore) -> None:
+    for number, intent in enumerate((HARBOR, HARBOR_CRUISE)):
+        counters.settle(UncountedSearch(1, 7, NOW + number, intent), once=f"settled {number}", now=NOW + 60)
+    assert used(counters) == 1
+    going_on = counters.consume([], reserve=GATEWAY, intent=HARBOR_CRUISE, now=NOW + 5)
+    assert going_on.continues
+    for number in range(3):
+        assert going_on.reservation is not None
+        counters.settle(going_on.reservation, once=f"failed {number}", now=NOW + 60)
+    assert used(counters) == 0, "all of it failed"
+
+
+def test_what_was_settled_is_no_report_of_a_client(counters: CounterStore) -> None:
+    counters.settle(UncountedSearch(1, None, NOW), once="k", now=NOW)
+    idempotency = IdempotencyKey("k", "a")
+    told = counters.report_usage(1, 7, "search", 5, capped=False, idempotency=idempotency, now=NOW)
+    assert told == (ReportStatus.RECORDED, 6)
 
 
 def test_indexing_is_recorded_and_charged_nothing(counters: CounterStore) -> None:

@@ -7,6 +7,7 @@ import pytest
 from app.counters import UNLIMITED, CounterStore, WindowRequest
 
 NOW = 1_700_000_000.25
+MIDNIGHT = 1_700_006_400
 MINUTE = WindowRequest("minute", 3, 60)
 DAY = WindowRequest("day", 5, 86_400)
 
@@ -25,6 +26,43 @@ def test_a_window_starts_with_its_first_hit_and_lasts_its_seconds(counters: Coun
     renewed = counters.consume([MINUTE], now=NOW + 60)
     assert renewed.allowed
     assert (renewed.windows[0].hits, renewed.windows[0].reset_ms) == (1, 1_700_000_120_250)
+
+
+def test_the_window_of_a_day_is_the_utc_day(counters: CounterStore) -> None:
+    for moment in (MIDNIGHT - 60, MIDNIGHT - 0.001):
+        window = counters.consume([DAY], now=moment).windows[0]
+        assert (window.reset_ms, window.reset_at) == (MIDNIGHT * 1000, MIDNIGHT)
+    assert counters.peek([DAY], now=MIDNIGHT - 0.001).windows[0].hits == 2
+    for moment in (MIDNIGHT, MIDNIGHT + 86_399.999):
+        assert counters.peek([DAY], now=moment).windows[0].reset_ms == (MIDNIGHT + 86_400) * 1000
+    renewed = counters.consume([DAY], now=MIDNIGHT)
+    assert (renewed.windows[0].hits, renewed.windows[0].reset_ms) == (1, (MIDNIGHT + 86_400) * 1000)
+
+
+def test_a_full_day_waits_for_midnight(counters: CounterStore) -> None:
+    for _ in range(5):
+        counters.consume([DAY], now=MIDNIGHT - 90.5)
+    refused = counters.consume([DAY], now=MIDNIGHT - 90.5).refused
+    assert refused is not None
+    assert refused.retry_after(MIDNIGHT - 90.5) == 91
+    assert not counters.consume([DAY], now=MIDNIGHT - 0.001).allowed
+    assert counters.consume([DAY], now=MIDNIGHT).allowed
+
+
+def test_at_midnight_clocks_that_differ_count_in_one_window(counters: CounterStore) -> None:
+    """Whoever's day begins first begins it for all; nobody goes back to the day before."""
+    for _ in range(5):
+        counters.consume([DAY], now=MIDNIGHT - 1)
+    hits = [counters.consume([DAY], now=MIDNIGHT + offset).windows[0].hits for offset in (0.0, -0.5, 0.1, -0.25)]
+    assert hits == [1, 2, 3, 4]
+    assert counters.peek([DAY], now=MIDNIGHT + 1).windows[0].reset_at == MIDNIGHT + 86_400
+
+
+def test_a_hit_of_a_day_that_ended_is_not_given_back_to_the_next(counters: CounterStore) -> None:
+    old = counters.consume([DAY], now=MIDNIGHT - 0.001)
+    counters.consume([DAY], now=MIDNIGHT)
+    counters.refund(windows=old.windows, now=MIDNIGHT)
+    assert counters.peek([DAY], now=MIDNIGHT).windows[0].hits == 1
 
 
 def test_a_refused_hit_counts_in_no_window(counters: CounterStore) -> None:

@@ -16,9 +16,10 @@ import trustme
 
 from tests.deploy.files import text
 from tests.deploy.test_tools import program
+from tests.patience import PATIENCE_SECONDS
 from tests.server import Server, free_port
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Proxy:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         headers.update(kwargs.pop("headers", {}))  # type: ignore[call-overload]
         return requests.request(
-            method, self.base_url + path, headers=headers, verify=str(self.certificates), timeout=60,
+            method, self.base_url + path, headers=headers, verify=str(self.certificates), timeout=PATIENCE_SECONDS,
             allow_redirects=False, **kwargs,
         )  # type: ignore[arg-type]  # fmt: skip
 

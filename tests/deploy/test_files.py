@@ -39,8 +39,8 @@ PORT = int(SERVER_SETTINGS["PORT"][0])
 
 
 def gunicorn_setting(name: str) -> Any:
-    """A number of gunicorn.conf.py."""
-    for node in ast.parse((PROJECT / "gunicorn.conf.py").read_text()).body:
+    """A number of gunicorn's settings as shipped."""
+    for node in ast.parse((PROJECT / "app" / "server" / "gunicorn_settings.py").read_text()).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name:
             return ast.literal_eval(node.value)
     raise AssertionError(name)
@@ -148,7 +148,7 @@ def test_the_tables_are_made_before_the_service_starts() -> None:
         for name in services.keys() - {"migrate"}:
             condition = services[name]["depends_on"]["migrate"]["condition"]
             assert condition == "service_completed_successfully", name
-    assert "ExecStartPre=/opt/site-search/.venv/bin/site-search database upgrade" in text("systemd/site-search.service")
+    assert "ExecStart=/opt/site-search/.venv/bin/site-search serve\n" in text("systemd/site-search.service")
 
 
 # Ports and addresses.
@@ -303,7 +303,7 @@ def test_the_example_makes_what_is_there() -> None:
 def test_the_image_has_all_that_the_program_reads() -> None:
     allowed = {line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert {path for path in allowed if not (PROJECT / path).exists()} == set()
-    assert {"app", "backends", "schemas", "docs", "README.md", "wsgi.py", "gunicorn.conf.py"} <= allowed
+    assert {"app", "backends", "schemas", "docs", "README.md", "wsgi.py", "setup.py"} <= allowed
     copied = set(re.findall(r"[\w.-]+", re.findall(r"^COPY (pyproject.*) \./$", CONTAINERFILE, re.MULTILINE)[0]))
     assert copied <= allowed
 

@@ -19,6 +19,9 @@ from app.documentation import anchor_of
 from tests.callers import page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.metrics.samples import Samples, scrape
+from tests.patience import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.slow
 
 PROJECT = Path(__file__).resolve().parents[2]
 PROMETHEUS, DASHBOARD = PROJECT / "deploy/prometheus", PROJECT / "deploy/grafana/site-search.json"
@@ -136,7 +139,7 @@ def promtool(*arguments: str | Path) -> None:
         if os.environ.get("CI"):
             pytest.fail("promtool is missing: install the package prometheus")
         pytest.skip("promtool is needed")
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

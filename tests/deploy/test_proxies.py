@@ -13,6 +13,7 @@ import requests
 
 from app.config import Settings
 from tests.deploy.proxies import Proxy, running_caddy, running_nginx
+from tests.patience import PATIENCE_SECONDS
 from tests.server import Server, running_server
 from tests.service.clients import PASSWORD, Customer, page, register
 
@@ -92,12 +93,12 @@ def test_a_visitor_counts_by_the_address_that_is_its_own(proxy: Proxy, server: S
 
 def test_metrics_are_not_public(proxy: Proxy, server: Server) -> None:
     assert proxy.call("GET", "/metrics").status_code == 404
-    assert requests.get(f"{server.base_url}/metrics", timeout=10).status_code == 200
+    assert requests.get(f"{server.base_url}/metrics", timeout=PATIENCE_SECONDS).status_code == 200
 
 
 def test_pages_and_scripts_keep_their_caching(proxy: Proxy, server: Server) -> None:
     for path in ("/widget.js", "/login"):
-        direct = requests.get(server.base_url + path, timeout=10)
+        direct = requests.get(server.base_url + path, timeout=PATIENCE_SECONDS)
         through = proxy.call("GET", path)
         assert through.status_code == 200
         assert through.headers["Cache-Control"] == direct.headers["Cache-Control"]
@@ -124,7 +125,9 @@ def test_slow_clients_hold_no_thread(proxy: Proxy, server: Server, customer: Cus
     )
     with contextlib.ExitStack() as stack:
         for _ in range(6):
-            plain = stack.enter_context(socket.create_connection(("127.0.0.1", int(target.port or 0)), timeout=10))
+            plain = stack.enter_context(
+                socket.create_connection(("127.0.0.1", int(target.port or 0)), timeout=PATIENCE_SECONDS)
+            )
             slow = stack.enter_context(context.wrap_socket(plain, server_hostname="localhost"))
             slow.sendall(head.encode() + b"{" + b" " * 500_000)
 

@@ -53,7 +53,7 @@ AS_SYSTEMD = """
 import os, sys
 os.dup2(int(sys.argv[1]), 3)
 os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
-os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "wsgi:app"])
+os.execv(sys.executable, [sys.executable, "-m", "flask", "--app", "wsgi", "serve"])
 """
 
 

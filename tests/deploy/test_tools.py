@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from tests.deploy.files import COMPOSE_FILES, DEPLOY, MANIFESTS, UNITS
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.deploy
 
@@ -52,7 +53,7 @@ def machine(tmp_path: Path) -> Path:
 def test_systemd_takes_the_units(machine: Path) -> None:
     done = subprocess.run(
         [program("systemd-analyze"), f"--root={machine}", "verify", "--man=no", *(unit.name for unit in UNITS)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
 
     ours = [line for line in done.stderr.splitlines() if "site-search" in line]
@@ -65,7 +66,7 @@ def test_systemd_finds_a_mistake_in_a_unit(machine: Path) -> None:
 
     done = subprocess.run(
         [program("systemd-analyze"), f"--root={machine}", "verify", "--man=no", unit.name],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
 
     assert "notified" in done.stderr
@@ -75,7 +76,7 @@ def test_systemd_finds_a_mistake_in_a_unit(machine: Path) -> None:
 def test_a_unit_can_do_little_harm(unit: Path) -> None:
     done = subprocess.run(
         [program("systemd-analyze"), "security", "--offline=true", "--no-pager", str(unit)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
 
     (exposure,) = re.findall(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
@@ -85,7 +86,7 @@ def test_a_unit_can_do_little_harm(unit: Path) -> None:
 def test_compose_files_follow_the_compose_specification() -> None:
     done = subprocess.run(
         [program("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", *map(str, COMPOSE_FILES)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -106,7 +107,7 @@ def test_kubernetes_knows_the_objects(file: Path) -> None:
 def test_hadolint_finds_nothing_in_the_containerfile() -> None:
     done = subprocess.run(
         [program("hadolint"), "--format", "json", str(DEPLOY / "Containerfile")],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
 
     assert json.loads(done.stdout) == []

@@ -16,12 +16,14 @@ import pytest
 from werkzeug.serving import make_server
 
 from tests.callers import Tenant, page
+from tests.patience import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "docs" / "examples"
-RUN_SECONDS = 60
 
 
 class Busy:
@@ -69,7 +71,7 @@ class Service:
     def run(self, file: Path, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*self._command, str(file)], env={**self._environment, **environment}, capture_output=True, text=True,
-            timeout=RUN_SECONDS, check=False,
+            timeout=PATIENCE_SECONDS, check=False,
         )  # fmt: skip
 
     @property

@@ -192,3 +192,12 @@ def test_columns_that_are_missing_are_told_at_once(
 
 def test_a_converted_record_is_valid() -> None:
     assert read_document(convert({**PAGE, "date": 1700000000, "x": {"y": [1]}})).fields["x_y"] == [1]
+
+
+def test_a_long_name_above_many_values_is_not_written_for_each_of_them() -> None:
+    record = {"x": {"long" * 100_000: {f"value {number}": number for number in range(10_000)}}, "y": 1}
+
+    values = flatten(record)
+
+    assert sum(map(len, values)) < 10_000
+    assert values["y"] == 1

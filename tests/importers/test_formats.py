@@ -97,8 +97,8 @@ def test_csv_and_its_columns() -> None:
 
 def test_what_is_no_object_is_left_for_whoever_validates() -> None:
     assert list(read_file(BytesIO(b'["text", 5]'), "jsonl", ColumnMap())) == [
-        Record(1, "text"),
-        Record(1, 5),
+        Record(1, "text", 1),
+        Record(1, 5, 2),
     ]
 
 

@@ -109,8 +109,31 @@ def test_whatever_an_array_holds_and_wherever_chunks_end_its_members_are_read(
         assert values(text) == members
 
 
+@pytest.mark.slow
 @given(members=st.lists(st.dictionaries(st.text(), JSON, max_size=4), min_size=1, max_size=6))
 def test_whatever_an_answer_holds_its_documents_are_read(members: list[Any]) -> None:
     answer = {"offset": 0, "hits": members, "rest": members}
 
     assert values(json.dumps(answer)) == members
+
+
+@pytest.mark.parametrize("between", [",", ",\n", " ,\n\n "])
+def test_the_members_of_an_array_are_numbered_however_many_stand_on_a_line(between: str) -> None:
+    members = ['{"id": "a"}', "{nothing}", '{"id": "b"}', "7", '{"id": "c"}']
+
+    for text in (f"[{between.join(members)}]", '{"hits": [' + between.join(members) + '], "nbHits": 5}'):
+        found = read(text)
+        assert [each.number for each in found] == [1, 2, 3, 4, 5]
+        assert [type(each) for each in found] == [Record, BadLine, Record, Record, Record]
+
+
+def test_what_is_too_long_or_cut_off_is_numbered_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_values, "MAX_RECORD_BYTES", 20)
+
+    found = read('[{"id": "a"}, {"id": "%s"}, {"id": "b"}, {"id": ' % ("x" * 50))
+
+    assert [(each.number, type(each)) for each in found] == [(1, Record), (2, BadLine), (3, Record), (4, BadLine)]
+
+
+def test_lines_that_hold_one_record_each_need_no_number() -> None:
+    assert [each.number for each in read('{"id": "a"}\n{broken\n')] == [None, None]

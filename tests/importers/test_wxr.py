@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
 import pytest
 
+from app.bounded_process import Bound, BoundedProcess, BoundExceeded
 from app.importers.records import MAX_RECORD_BYTES, BadLine, Read, Record, UnreadableFile
-from app.importers.wxr import read_wxr
+from app.importers.wxr import MAX_DEPTH, read_items, read_wxr
+from schemas.validation.problems import Problem
 from tests.importers.exports import WXR_END, WXR_HEAD, wxr, wxr_item
 
 
 def read(text: bytes) -> list[Read]:
-    return list(read_wxr(BytesIO(text)))
+    return list(read_items(BytesIO(text)))
 
 
 def documents(text: bytes) -> list[dict[str, Any]]:
@@ -152,4 +156,46 @@ def test_hostile_shortcodes_cost_no_more_than_others() -> None:
 def test_items_stand_below_the_channel_only() -> None:
     nested = f"<wp:x>{wxr_item(1)}</wp:x>"
 
-    assert documents((WXR_HEAD + nested + "<a>" * 300_000 + "</a>" * 300_000 + WXR_END).encode()) == []
+    assert documents((WXR_HEAD + nested + "<a>" * 90 + "</a>" * 90 + WXR_END).encode()) == []
+
+
+def test_an_export_is_read_in_a_process_of_its_own_as_it_is_here() -> None:
+    text = wxr(*map(wxr_item, range(3))) + b"<"
+
+    assert list(read_wxr(BytesIO(text))) == read(text)
+    with pytest.raises(UnreadableFile, match="is not a WordPress export"):
+        list(read_wxr(BytesIO(b"<rss></rss>")))
+
+
+def test_an_import_that_ends_early_leaves_no_process() -> None:
+    others = set(multiprocessing.active_children())
+    reads = read_wxr(BytesIO(wxr(*map(wxr_item, range(300)))))
+
+    next(reads)
+    assert len(set(multiprocessing.active_children()) - others) == 1
+    reads.close()
+
+    assert set(multiprocessing.active_children()) <= others
+
+
+def test_an_export_nests_little() -> None:
+    with pytest.raises(UnreadableFile, match=f"nests elements more than {MAX_DEPTH} deep") as refusal:
+        read((WXR_HEAD + "<a>" * 100_000).encode())
+
+    assert refusal.value.problem.code == "invalid_xml"
+
+
+@pytest.mark.parametrize(
+    ("bound", "code"), [(Bound.TIME, "timeout"), (Bound.MEMORY, "too_large"), (Bound.BROKEN, "invalid_xml")]
+)
+def test_an_export_that_is_given_up_says_why(bound: Bound, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_up(self: BoundedProcess, task: object, source: object) -> Iterator[Read]:
+        yield BadLine(1, Problem("is bad", "invalid"))
+        raise BoundExceeded(bound)
+
+    monkeypatch.setattr(BoundedProcess, "stream", give_up)
+
+    with pytest.raises(UnreadableFile) as refusal:
+        list(read_wxr(BytesIO(b"")))
+
+    assert (str(refusal.value.problem), refusal.value.problem.code) == (bound.value, code)

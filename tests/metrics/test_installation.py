@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import time_machine
 from flask import Flask
 from sqlalchemy import event, update
 from sqlalchemy.exc import OperationalError
@@ -19,6 +24,7 @@ from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.metrics.samples import has, key_of, scrape, value
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -49,6 +55,7 @@ def test_documents_indexes_and_disk_are_told(installed: Tenant) -> None:
     assert value(after, "search_scrape_success", source="database") == 1
 
 
+@pytest.mark.slow
 def test_what_waits_is_told(installed: Tenant) -> None:
     installed.find("page")
     installed.find("zeppelin")
@@ -59,8 +66,25 @@ def test_what_waits_is_told(installed: Tenant) -> None:
 
     assert value(samples, "search_events_waiting") == 2
     assert value(samples, "search_indexes_behind") == 1
+    assert value(samples, "search_indexes_failing") == 0
     part_of(installed).events.flush()
     assert value(scrape(installed.app), "search_events_waiting") == 0
+
+
+def test_changes_that_cannot_be_indexed_are_told_and_for_how_long(
+    installed: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise BackendUnavailable("too slow")
+
+    monkeypatch.setattr(part_of(installed).engines.current, "upsert", refuse)
+    assert installed.private.post("/api/v1/index/bulk", json={"documents": [page(9)]}).status_code == 503
+
+    with time_machine.travel(now() + timedelta(hours=1)):
+        samples = scrape(installed.app)
+
+    assert value(samples, "search_indexes_behind") == value(samples, "search_indexes_failing") == 1
+    assert 3600 <= value(samples, "search_indexes_behind_seconds") < 3700
 
 
 def test_an_engine_that_cannot_tell_its_size_is_left_out(app: Flask) -> None:
@@ -103,17 +127,20 @@ def test_without_an_engine_the_rest_is_told(installed: Tenant, monkeypatch: pyte
 def test_an_engine_that_hangs_is_not_waited_for_and_not_asked_twice(
     installed: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installation, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(installation, "PATIENCE_SECONDS", PATIENCE_SECONDS)
     goes_on, asked = threading.Event(), []
 
     def hang() -> int:
         asked.append(1)
-        assert goes_on.wait(30)
+        assert goes_on.wait(PATIENCE_SECONDS)
         return 12
 
     monkeypatch.setattr(part_of(installed).engines.current, "index_bytes", hang)
 
     for _ in range(2):
+        # The time is up when the engine is looked at, after tables and events.
+        moments = chain([0.0] * 3, repeat(PATIENCE_SECONDS))
+        monkeypatch.setattr(installation, "time", SimpleNamespace(monotonic=partial(next, moments)))
         samples = scrape(installed.app)
         assert not has(samples, "search_index_bytes")
         assert value(samples, "search_documents") == 2

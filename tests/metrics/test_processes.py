@@ -16,6 +16,7 @@ from app.metrics.processes import show_processes
 from app.plans import LIMIT_NAMES
 from tests.callers import Tenant, page
 from tests.metrics.samples import Samples, samples_of, scrape, value
+from tests.patience import PATIENCE_SECONDS
 
 COUNT = """
 import sys
@@ -35,11 +36,12 @@ def run_process(folder: Path, count: int) -> Samples:
     environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder)}
     done = subprocess.run(
         [sys.executable, "-c", COUNT, str(count)],
-        env=environment, capture_output=True, text=True, timeout=60, check=True,
+        env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True,
     )  # fmt: skip
     return samples_of(done.stdout)
 
 
+@pytest.mark.slow
 def test_processes_that_have_ended_count_and_leave_one_file_of_a_kind(tmp_path: Path) -> None:
     seen = [run_process(tmp_path, count) for count in (1, 10, 100)]
 

@@ -16,6 +16,7 @@ from tests.answers import assert_error
 from tests.callers import ApiClient, Tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.metrics.samples import has, samples_of
+from tests.patience import PATIENCE_SECONDS
 
 TOKEN = "a token for the metrics"
 HEADERS_OF_PROXIES = (
@@ -87,7 +88,7 @@ class TestAProcessThatCrawls:
         server.server_close()
 
     def test_it_tells_what_it_counts_and_nothing_that_the_service_tells(self, url: str) -> None:
-        answer = requests.get(f"{url}/metrics", timeout=10)
+        answer = requests.get(f"{url}/metrics", timeout=PATIENCE_SECONDS)
 
         assert answer.headers["Content-Type"].startswith("text/plain")
         samples = samples_of(answer.text)
@@ -99,7 +100,7 @@ class TestAProcessThatCrawls:
     def test_behind_a_proxy_it_asks_for_the_token(self, url: str, token: str, status: int) -> None:
         headers = {"X-Forwarded-For": "10.0.0.1"} | ({"Authorization": f"Bearer {token}"} if token else {})
 
-        assert requests.get(f"{url}/metrics", headers=headers, timeout=10).status_code == status
+        assert requests.get(f"{url}/metrics", headers=headers, timeout=PATIENCE_SECONDS).status_code == status
 
     def test_there_is_nothing_else(self, url: str) -> None:
-        assert requests.get(f"{url}/v1/search", timeout=10).status_code == 404
+        assert requests.get(f"{url}/v1/search", timeout=PATIENCE_SECONDS).status_code == 404

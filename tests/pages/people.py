@@ -93,9 +93,10 @@ class Person:
 
     def problem_of(self, name: str) -> str:
         """What stands beside a field as its problem, tied to it for screen readers."""
-        (shown,) = [
+        named = [
             f for f in self.page.walk() if f.attributes.get("name") == name and f.attributes.get("type") != "hidden"
         ]
+        (shown,) = [f for f in named if len(named) == 1 or f.attributes.get("aria-invalid") == "true"]
         ids = shown.attributes.get("aria-describedby", "").split()
         assert shown.attributes.get("aria-invalid") == "true" or shown.tag != "input"
         return " ".join(

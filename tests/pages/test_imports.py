@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from urllib3.filepost import encode_multipart_formdata
 from werkzeug.test import TestResponse
 
-from tests.callers import Tenant
+from tests.callers import Tenant, page
+from tests.crawl.read.office.builders import docx, w_p
 from tests.pages.people import Person, filled
 
 CSV = b"id,title,content,url\n1,Opening hours,We open at nine.,/hours\n2,Getting here,By tram.,not a path\n3\n"
@@ -36,6 +39,19 @@ def test_a_file_is_chosen_and_the_page_says_what_came_in_and_what_did_not(tenant
         ["4", "document has 1 cell, but the first line names 4 columns"],
     ]
     assert tenant.found_ids("nine") == ["1"]
+
+
+def test_bad_records_of_an_array_are_named_by_their_numbers(tenant: Tenant, person: Person) -> None:
+    person.go(f"/sites/{tenant.site_id}/import")
+    choose(person, json.dumps([page(1), 7, page(2), "text"]).encode(), format="jsonl")
+
+    assert "2 records were left out." in person.page.text
+    rows = [[cell.text for cell in row.walk() if cell.tag in ("th", "td")] for row in person.page.all("tr")]
+    assert rows == [
+        ["Record", "Line", "Why"],
+        ["2", "1", "document must be a JSON object"],
+        ["4", "1", "document must be a JSON object"],
+    ]
 
 
 def test_columns_are_mapped_line_by_line(tenant: Tenant, person: Person) -> None:
@@ -102,3 +118,22 @@ def test_names_of_files_are_text(tenant: Tenant, person: Person) -> None:
 def test_the_form_is_for_the_sites_owner(tenant: Tenant, stranger: Tenant, person: Person, passer_by: Person) -> None:
     assert person.call("GET", f"/sites/{stranger.site_id}/import").status_code == 404
     assert passer_by.call("GET", f"/sites/{tenant.site_id}/import").status_code == 302
+
+
+def test_an_office_file_becomes_the_page_of_its_address(tenant: Tenant, person: Person) -> None:
+    person.go(f"/sites/{tenant.site_id}/import")
+
+    choose(person, docx(w_p("We open at nine.")), "hours.docx", format="file", url="/files/hours.docx")
+
+    assert person.page.one("h1").text == "1 page imported"
+    (hit,) = tenant.find("nine")["hits"]
+    assert hit["title"] == "hours.docx"
+
+
+def test_an_office_file_without_an_address_keeps_what_was_chosen(tenant: Tenant, person: Person) -> None:
+    person.go(f"/sites/{tenant.site_id}/import")
+
+    response = choose(person, docx(w_p("We open at nine.")), "hours.docx", format="file")
+
+    assert response.status_code == 400
+    assert "Address is required for a file that is one page." in person.page.text

@@ -12,7 +12,13 @@ NEW_PASSWORD = "another good password"
 
 def test_name_and_e_mail_are_changed(person: Person, tenant: Tenant) -> None:
     person.go("/profile/edit")
-    person.press("Save", name="Anna", email="anna@example.com")
+    person.press("Save", name="Anna")
+    assert person.notice == "Profile saved.", "no password is needed for it"
+    assert person.send("Save", email="anna@example.com").status_code == 400
+    problem = "Current password is required to change the e-mail or the password."
+    assert person.problem_of("current_password") == problem
+    assert person.page.one("input", name="email").attributes["value"] == "anna@example.com"
+    person.press("Save", email="anna@example.com", current_password=PASSWORD)
     assert person.notice == "Profile saved."
     user = tenant.browser.get("/profile/edit").get_json()["user"]
     assert (user["name"], user["email"]) == ("Anna", "anna@example.com")
@@ -20,7 +26,7 @@ def test_name_and_e_mail_are_changed(person: Person, tenant: Tenant) -> None:
 
 def test_a_mistake_stands_beside_its_field(person: Person, stranger: Tenant) -> None:
     person.go("/profile/edit")
-    assert person.send("Save", email=stranger.email).status_code == 400
+    assert person.send("Save", email=stranger.email, current_password=PASSWORD).status_code == 400
     assert person.problem_of("email") == "E-mail is already in use."
     assert person.page.one("input", name="email").attributes["value"] == stranger.email
 

@@ -21,6 +21,7 @@ def test_settings_are_saved_and_the_next_search_follows_them(person: Person, ten
         stop_words="foo, bar",
         pinned="hello => page-2",
         hidden="repair => page-1",
+        suggestions_hidden="Evil corp\n\n*casino*",
         weight_title="2",
     )
 
@@ -33,6 +34,7 @@ def test_settings_are_saved_and_the_next_search_follows_them(person: Person, ten
         "pinned": [{"query": "hello", "ids": ["page-2"]}],
         "hidden": [{"query": "repair", "ids": ["page-1"]}],
         "weights": {"title": 2.0},
+        "suggestions_hidden": ["evil corp", "*casino*"],
     }
     assert tenant.found_ids("car") == ["page-1"]
     assert tenant.found_ids("repair") == []
@@ -47,6 +49,7 @@ def test_saved_settings_stand_in_the_form_and_saving_it_again_changes_nothing(pe
         "pinned": [{"query": "hours", "ids": ["1", "2"]}],
         "hidden": [{"query": "jobs", "ids": ["3"]}],
         "weights": {"content": 0.5},
+        "suggestions_hidden": ["a, b", "c*"],
     }
     tenant.private.put(path, json=written)
     person.go(path)
@@ -78,6 +81,7 @@ MISTAKES = {
         ],
     ),
     "hidden": ("jobs 31", ["Line 1 has no => between the query and the ids."]),
+    "suggestions_hidden": ("a\n" + "é" * 300, ["Line 2 is invalid: it must have at most 512 bytes."]),
     "stop_words": (f"the, {LONG}", [f"The word “{'x' * 30}…” is invalid: it must have at most 100 characters."]),
     "weight_title": ("eleven", ["This must be a number from 0 to 10, such as 0.5."]),
     "weight_content": ("11", ["This must be a number from 0 to 10, such as 0.5."]),

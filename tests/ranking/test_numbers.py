@@ -14,6 +14,8 @@ import pytest
 from tests.ranking.engine import Number, Shelf, constants, ranking_numbers, with_constant, with_number
 from tests.ranking.rows import ROWS, Row
 
+pytestmark = pytest.mark.slow
+
 NOTHING: Mapping[str, Number] = {
     "half_life_days": math.inf,  # A time to divide by: without a half-life, news stay new.
     "search._MICROSECONDS_A_DAY": math.inf,  # The same.

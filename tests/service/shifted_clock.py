@@ -1,7 +1,4 @@
-"""The application with a clock that a test sets: it is ahead by the seconds that stand in the file CLOCK_FILE names.
-
-With CLOCK_OF=machine, only this machine's clock is; otherwise that of the whole installation, its database included.
-"""
+"""The application with a clock that a test sets: it is ahead by the seconds that stand in the file CLOCK_FILE names."""
 
 from __future__ import annotations
 
@@ -22,6 +19,4 @@ class _ShiftedDatetime(datetime):
 
 
 clock.datetime = _ShiftedDatetime  # type: ignore[misc]
-if os.environ.get("CLOCK_OF") != "machine":
-    clock.correct = lambda by: None  # The database's clock would be ahead as well.
 app = create_app()

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.callers import page
+from tests.patience import PATIENCE_SECONDS
 from tests.server import Server
 from tests.service.clients import Answer, Caller, Customer, register, together
 
@@ -60,7 +61,7 @@ def test_numbers_agree_after_a_mixed_concurrent_run(servers: list[Server]) -> No
 
 def analytics_with(customer: Customer, total: int) -> dict:  # type: ignore[type-arg]
     """The account's analytics when all events are in: within two seconds, and some for a busy machine."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         analytics: dict = customer.session.must("GET", "/api/analytics?period=7d")  # type: ignore[type-arg]
         if analytics["total_searches"] >= total or time.monotonic() > deadline:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 import pytest
 import trustme
@@ -16,7 +12,7 @@ import trustme
 from tests.backends.live_servers import KEY, missing, typesense_binary, typesense_cluster
 from tests.counters.conftest import RedisServer
 from tests.postgres import PostgresServer
-from tests.server import PROJECT, Server, running_server
+from tests.server import Server, running_server
 from tests.service.clients import Customer, eventually, page, register
 from tests.service.conftest import COMMON
 from tests.service.tls_front import ENDED, TlsFront, tls_front, trusted_file
@@ -76,21 +72,10 @@ ERRORS = {
 }
 
 LOGGED = {
-    "DATABASE_URL": "SSL error: certificate verify failed",  # libpq does not say why; ``doctor`` does.
+    "DATABASE_URL": "SSL error: certificate verify failed",  # libpq does not say why.
     "LIMITS_URL": "certificate has expired",
     "SEARCH_URL": "its certificate is refused: certificate has expired",
 }
-
-
-def certificate_findings(server: Server) -> dict[str, dict[str, str]]:
-    """What ``doctor`` says of certificates, by setting."""
-    done = subprocess.run(
-        [sys.executable, "-m", "flask", "--app", "wsgi", "doctor", "--json"],
-        cwd=PROJECT, env=server.environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    findings = [finding for finding in json.loads(done.stdout) if finding["topic"] == "certificates"]
-    assert done.returncode == int(any(finding["level"] == "problem" for finding in json.loads(done.stdout)))
-    return {setting: finding for setting in ERRORS for finding in findings if setting in finding["message"]}
 
 
 @pytest.mark.parametrize("setting", ERRORS)
@@ -130,27 +115,3 @@ def test_a_certificate_of_another_host_is_refused_too(installation: Installation
 
         eventually(works_again)
     assert "ostname mismatch" in server.log
-
-
-def test_doctor_names_certificates_that_ended_will_end_soon_or_are_anothers(installation: Installation) -> None:
-    fronts = installation.fronts
-    soon = datetime.now(UTC) + timedelta(days=5)
-    fronts["DATABASE_URL"].show("elsewhere.example")
-    fronts["LIMITS_URL"].show(ends_at=soon)
-    fronts["SEARCH_URL"].show(ends_at=ENDED)
-    try:
-        found = certificate_findings(installation.server)
-    finally:
-        for front in fronts.values():
-            front.show()
-
-    assert {setting: finding["level"] for setting, finding in found.items()} == {
-        "DATABASE_URL": "problem",
-        "LIMITS_URL": "warning",
-        "SEARCH_URL": "problem",
-    }
-    assert "elsewhere.example" in found["DATABASE_URL"]["message"]
-    assert f"ends on {soon:%Y-%m-%d %H:%M} UTC" in found["LIMITS_URL"]["message"]
-    assert f"ends on {ENDED:%Y-%m-%d %H:%M} UTC" in found["SEARCH_URL"]["message"]
-    assert "certificate has expired" in found["SEARCH_URL"]["message"]
-    assert all(finding["remedy"] for finding in found.values())

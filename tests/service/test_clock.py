@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import Server
+from tests.counters.conftest import RedisServer
+from tests.postgres import PostgresServer
+from tests.server import PROJECT, Server, running_server
 from tests.service.clients import crowd, eventually, register
 from tests.service.conftest import BACKINGS, one_machine, two_machines
 
@@ -87,6 +92,31 @@ def test_the_searches_of_a_day_return_at_midnight_exactly_once(servers: list[Ser
     eventually(both_days_are_there)
 
 
+def test_the_requests_of_a_day_return_at_midnight_of_utc_exactly_once(servers: list[Server], clock: Clock) -> None:
+    customer = register(servers, "ann@example.com")
+    clock.set(
+        clock.now() - timedelta(hours=11)
+    )  # No day of 24 hours that begins with the first request ends at midnight.
+    limit = 40
+    servers[0].set_plan(customer.email, "business", requests_per_day=limit, requests_per_minute="unlimited")
+    day = clock.now().date()
+    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
+
+    with crowd(CLIENTS, lambda number: customer.search.search("page")) as searches:
+        searches.wait_for(20, status=429)
+        first_day = len(searches.answers)
+        clock.set(midnight - timedelta(seconds=0.7))
+        searches.wait_for(limit, status=200)
+        searches.wait_for(20, status=429)
+
+    answers = [answer for _, answer in searches.answers]
+    waits = [int(answer.headers["Retry-After"]) for answer in answers if answer.status == 429]
+    assert 0 < sum(answer.status == 200 for answer in answers[:first_day]) <= limit  # Registering took some.
+    assert sum(answer.status == 200 for answer in answers[first_day:]) == limit
+    assert 38_000 < waits[0] < 42_000
+    assert waits[-1] > 86_000
+
+
 def test_the_requests_of_a_minute_return_at_its_end_exactly_once(servers: list[Server], clock: Clock) -> None:
     limit = 40
     customer = register(servers, "ann@example.com")
@@ -109,3 +139,23 @@ def test_the_requests_of_a_minute_return_at_its_end_exactly_once(servers: list[S
     waits = [int(answer.headers["Retry-After"]) for answer in answers if answer.status == 429]
     assert min(waits) >= 1
     assert max(waits) <= 60
+
+
+def test_doctor_says_that_a_clock_is_wrong(
+    tmp_path: Path, clock: Clock, postgres: PostgresServer, redis: RedisServer
+) -> None:
+    clock.file.write_text("-3600")
+    shared: dict[str, str | int] = {"database_url": postgres.create_database("wrong_clock"), "limits_url": redis.url}
+    settings = {"application": "tests.service.shifted_clock:app", "clock_file": str(clock.file)}
+    with running_server(tmp_path / "data", workers=1, **shared, **settings) as server:
+        code = "import tests.service.shifted_clock; from app.commands.doctor import doctor; doctor()"
+        told = subprocess.run(
+            [sys.executable, "-c", code, "--json"],
+            cwd=PROJECT, env=server.environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    assert told.returncode == 1
+    clocks = [finding for finding in json.loads(told.stdout) if finding["topic"] == "clocks"]
+    assert [finding["level"] for finding in clocks] == ["problem", "problem"]
+    assert "The clock of the database is 3600.0 s from this machine's." in clocks[0]["message"]
+    assert "NTP" in clocks[0]["remedy"]

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,20 +16,19 @@ import requests
 
 from app import create_app
 from app.config import load_settings
+from app.crawl.run.worker_process import NICENESS
+from app.crawl.sources import runs
+from app.crawl.sources.sources import create_source
 from app.models import SourceRun
 from app.runtime import Runtime
 from app.services import sites
 from app.services.access.credentials import credential_change
 from app.services.accounts import accounts
-from app.services.crawling.worker_process import NICENESS
-from app.services.sources import runs
-from app.services.sources.sources import create_source
-from tests.server import Server, running_server
-from tests.services.crawling.websites import Website, html, serving
+from tests.crawl.run.websites import Website, html, serving
+from tests.patience import PATIENCE_SECONDS
+from tests.server import Server, processes, running_server
 
 pytestmark = pytest.mark.service
-
-PATIENCE_SECONDS = 60.0
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -88,7 +88,7 @@ def run_id(part: Runtime, website: Website) -> str:
         )
         fields = {
             "kind": "website", "url": website.address("/"), "schedule": "none", "include": [], "exclude": [],
-            "selectors": {}, "headers": {}, "max_pages": None, "max_depth": None,
+            "selectors": {}, "fields": [], "headers": {}, "max_pages": None, "max_depth": None,
         }  # fmt: skip
         _, run = create_source(session, account.id, site.id, fields, private_addresses=True)
     return run.id
@@ -114,7 +114,7 @@ def test_what_the_process_counted_is_told_after_it_has_ended(
     until(lambda: load(part, run_id).status == "finished", "the run was not done")
     until(lambda: not crawling_pids(server), "the process did not end")
 
-    told = requests.get(f"{server.base_url}/metrics", timeout=10).text
+    told = requests.get(f"{server.base_url}/metrics", timeout=PATIENCE_SECONDS).text
 
     assert 'search_source_runs_total{status="finished"} 1.0\n' in told
     written = re.search(r'^search_engine_seconds_count\{operation="upsert"\} (\S+)$', told, re.MULTILINE)
@@ -125,12 +125,67 @@ def test_what_the_process_counted_is_told_after_it_has_ended(
 def test_a_queued_run_is_done_by_a_process_of_low_priority_that_ends_afterwards(
     server: Server, part: Runtime, website: Website, run_id: str
 ) -> None:
-    # Both workers of the service may start one; the second one that comes ends at once.
     until(lambda: priorities(server) == [NICENESS], "one process of low priority works")
     until(lambda: load(part, run_id).status == "finished", "the run finishes")
     until(lambda: not crawling_pids(server), "the process ends")
 
     assert load(part, run_id).indexed == 61
+
+
+def test_of_all_workers_of_the_service_one_starts_a_process(
+    server: Server, part: Runtime, website: Website, run_id: str
+) -> None:
+    seen: set[int] = set()
+
+    def is_finished() -> bool:
+        seen.update(crawling_pids(server))
+        return load(part, run_id).status == "finished"
+
+    until(is_finished, "the run finishes")
+    assert len(seen) == 1
+
+
+def test_a_process_that_is_killed_is_followed_by_one(
+    server: Server, part: Runtime, website: Website, run_id: str
+) -> None:
+    until(lambda: len(website.asked) > 10, "pages are read")
+    (killed,) = crawling_pids(server)
+    os.kill(killed, signal.SIGKILL)
+    with part.database.write() as session:
+        run = session.get_one(SourceRun, run_id)
+        assert run.lease_until is not None
+        run.lease_until -= runs.LEASE
+    seen: set[int] = set()
+
+    def is_finished() -> bool:
+        seen.update(crawling_pids(server))
+        return load(part, run_id).status == "finished"
+
+    until(is_finished, "the run finishes")
+    assert len(seen - {killed}) == 1
+    assert load(part, run_id).indexed == 61
+
+
+def test_when_the_worker_that_started_it_is_killed_one_process_goes_on(
+    server: Server, part: Runtime, website: Website, run_id: str
+) -> None:
+    until(lambda: len(website.asked) > 10, "pages are read")
+    (crawling,) = crawling_pids(server)
+    (starter,) = [parent for pid, parent in processes() if pid == crawling]
+    os.kill(starter, signal.SIGKILL)
+    until(lambda: crawling not in crawling_pids(server), "the process ends with its worker")
+    most = 0
+
+    def is_finished() -> bool:
+        nonlocal most
+        most = max(most, len(crawling_pids(server)))
+        return load(part, run_id).status == "finished"
+
+    until(is_finished, "the run finishes")
+    assert most == 1
+    assert load(part, run_id).indexed == 61
+    asked = [path for path, _ in website.asked if path != "/sitemap.xml"]
+    assert len(asked) - len(set(asked)) <= 10
 
 
 def test_when_the_service_ends_the_run_is_handed_back_and_goes_on_with_the_next_one(

@@ -16,7 +16,7 @@ from tests.service.clients import Customer, WorkerConnection, connections_to_all
 
 pytestmark = pytest.mark.service
 
-TOGGLES = 1000
+TOGGLES = 250
 CHANGES = 100
 STIRRERS = 3
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.crawl.run.websites import html, serving
+from tests.patience import PATIENCE_SECONDS
 from tests.server import Server, running_server
 from tests.service.clients import Customer, eventually, page, register
 from tests.service.stored import rows
-from tests.services.crawling.websites import html, serving
 
 pytestmark = pytest.mark.service
 
@@ -62,7 +63,7 @@ def fill(disk: Path) -> Path:
 
 
 def lost_events(server: Server) -> float:
-    lines = requests.get(f"{server.base_url}/metrics", timeout=10).text.splitlines()
+    lines = requests.get(f"{server.base_url}/metrics", timeout=PATIENCE_SECONDS).text.splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("search_events_lost_total"))
 
 

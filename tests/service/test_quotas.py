@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import random
+import signal
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
 from tests.server import Server
-from tests.service.clients import Answer, Customer, page, statuses, together, until_not_busy
+from tests.service.clients import Answer, Customer, page, register, statuses, together, until_not_busy
+from tests.service.conftest import one_machine
 
 pytestmark = pytest.mark.service
 
@@ -40,6 +48,52 @@ def test_of_500_concurrent_searches_exactly_the_quota_succeeds(servers: list[Ser
     assert customer.used_today() == 100
 
 
+@contextmanager
+def busy(server: Server) -> Iterator[None]:
+    """Now another process has the counter file for seconds, now a worker that may have it is stopped."""
+    ended = threading.Event()
+
+    def keep() -> None:
+        with closing(sqlite3.connect(server.folder / "counters.db", isolation_level=None, timeout=60)) as file:
+            while not ended.is_set():
+                file.execute("BEGIN IMMEDIATE")
+                ended.wait(random.uniform(1.5, 3))
+                file.execute("COMMIT")
+                worker = random.choice(server.worker_pids())
+                os.kill(worker, signal.SIGSTOP)
+                ended.wait(random.uniform(0.1, 1.5))
+                os.kill(worker, signal.SIGCONT)
+
+    keeper = threading.Thread(target=keep)
+    keeper.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        keeper.join()
+
+
+def test_of_500_concurrent_searches_exactly_the_quota_succeeds_while_the_counter_file_is_busy(tmp_path: Path) -> None:
+    with one_machine(tmp_path, workers=3, limits_timeout_seconds="") as servers:
+        customer = register(servers, "ann@example.com")
+        assert customer.private.index(page(1)).status == 200
+        servers[0].set_plan(customer.email, "business", searches_per_day=15, requests_per_minute="unlimited")
+
+        def ask(number: int) -> Answer:
+            if number % 2:
+                return customer.search.call("GET", "/v1/search?q=page&sort=nowhere")
+            return customer.search.search("page")
+
+        with busy(servers[0]):
+            answers = burst(REQUESTS, ask)
+            answers += burst(CLIENTS, lambda number: ask(0))
+
+        assert statuses(answers)[200] == 15
+        assert set(statuses(answers)) <= {200, 400, 429}
+        assert customer.used_today() == 15
+        assert "unavailable" not in servers[0].log
+
+
 def test_of_500_concurrent_requests_exactly_the_limit_per_minute_succeeds(
     servers: list[Server], customer: Customer
 ) -> None:
@@ -53,6 +107,27 @@ def test_of_500_concurrent_requests_exactly_the_limit_per_minute_succeeds(
     remaining = [int(answer.headers["X-RateLimit-Remaining"]) for answer in answers if answer.status == 200]
     assert sorted(remaining) == list(range(left))
     assert {int(answer.headers["Retry-After"]) for answer in answers if answer.status == 429} <= set(range(1, 61))
+
+
+def test_a_key_that_floods_takes_nothing_of_a_sessions_requests_of_which_exactly_600_succeed(
+    servers: list[Server], customer: Customer
+) -> None:
+    servers[0].set_plan(customer.email, "business", requests_per_minute=20, requests_per_day=40)
+    callers = (customer.private, customer.session, customer.session)
+    left = int(customer.session.call("GET", "/sites").headers["X-RateLimit-Remaining"])
+    assert 500 < left < 600
+    sent = (left + 50) // 2 * 3
+
+    answers = burst(sent, lambda number: callers[number % 3].call("GET", "/sites"))
+
+    by_key = [answer for number, answer in enumerate(answers) if number % 3 == 0]
+    by_session = [answer for number, answer in enumerate(answers) if number % 3]
+    assert statuses(by_key).keys() == {200, 429}
+    assert statuses(by_key)[200] <= 20
+    assert statuses(by_session) == {200: left, 429: len(by_session) - left}
+    remaining = [int(answer.headers["X-RateLimit-Remaining"]) for answer in by_session if answer.status == 200]
+    assert sorted(remaining) == list(range(left))
+    assert {answer.headers["X-RateLimit-Limit"] for answer in by_session} == {"600"}
 
 
 def test_500_failing_searches_cost_nothing(servers: list[Server], customer: Customer) -> None:

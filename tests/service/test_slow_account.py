@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.thread_shares import MOST_WAITING
 from tests.server import Server
 from tests.service.clients import Customer, crowd, page, register, together
 from tests.service.conftest import one_machine
@@ -33,7 +34,7 @@ def join(server: Server, email: str) -> Customer:
 def test_others_are_answered_at_once_and_the_slow_account_is_told_to_come_later(machine: Server) -> None:
     slow, other = join(machine, "ann@example.com"), join(machine, "eve@example.com")
 
-    with crowd(12, lambda _number: slow.search.search("molasses")) as attack:
+    with crowd(MOST_WAITING + 12, lambda _number: slow.search.search("molasses")) as attack:
         attack.wait_for(1, status=503)
         answers = [other.search.search("page") for _ in range(100)]
         attack.wait_for(1, status=200)
@@ -41,6 +42,20 @@ def test_others_are_answered_at_once_and_the_slow_account_is_told_to_come_later(
     assert max(answer.seconds for answer in answers) < 2
     refused = [answer for _, answer in attack.answers if answer.status == 503]
     assert {(answer.error, answer.headers["Retry-After"]) for answer in refused} == {("server_busy", "2")}
+
+
+@pytest.mark.parametrize("searches", [8, 16])
+def test_a_page_that_sends_many_searches_at_once_is_answered_in_turn_by_a_slow_engine(
+    machine: Server, searches: int
+) -> None:
+    slow, other = join(machine, "ann@example.com"), join(machine, "eve@example.com")
+
+    with crowd(1, lambda _number: other.search.search("page")) as visitors:
+        visitors.wait_for(1)
+        answers = together(searches, searches, lambda _number: slow.search.search("molasses"))
+    assert {answer.status for answer in answers} == {200}
+    assert {answer.status for _, answer in visitors.answers} == {200}
+    assert max(answer.seconds for _, answer in visitors.answers) < 2
 
 
 def test_an_account_that_is_only_busy_is_answered(machine: Server) -> None:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
 
-from app.clock import now
+import pytest
+from sqlalchemy.orm import Session
+
+from app.clock import now, today
 from app.counters.base import UsageReservation
+from app.counters.floors import Floor
+from app.services import daily_usage
+from app.storage.database import Database
 from tests.callers import Tenant
 
 
@@ -66,3 +75,36 @@ def test_copying_twice_changes_nothing_and_a_deleted_account_leaves_no_copy(used
     copies.note(used.account_id)
 
     copies.finish()
+
+
+def test_a_counter_store_that_lost_the_day_is_told_the_copy(used: Tenant) -> None:
+    part = used.app.extensions["runtime"]
+    part.usage_copies.finish()
+
+    copied = part.counters.floors.read
+
+    assert copied(used.account_id, today()) == Floor(3, 5)
+    assert copied(used.account_id, today() - timedelta(days=1)) == Floor(0, 0)
+    assert copied(used.account_id + 1, today()) == Floor(0, 0)
+
+
+def test_a_database_that_is_away_is_not_asked_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = 0.0
+    monkeypatch.setattr(daily_usage, "time", SimpleNamespace(monotonic=lambda: moment))
+    database = Database(f"sqlite:///{tmp_path}/nowhere/service.db")
+    read, asked = database.read, 0
+
+    def counted() -> AbstractContextManager[Session]:
+        nonlocal asked
+        asked += 1
+        return read()
+
+    monkeypatch.setattr(database, "read", counted)
+    copied = daily_usage.CopiedUsage(database)
+
+    moment = 20.0
+    assert [copied.read(1, today()) for _ in range(3)] == [None] * 3
+    assert asked == 1
+    moment += 10.0
+    assert copied.read(1, today()) is None
+    assert asked == 2

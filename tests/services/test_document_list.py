@@ -152,6 +152,7 @@ def test_a_document_shows_where_it_came_from_whatever_is_left_out(app: Flask, te
 changes = st.lists(st.tuples(st.sampled_from(["put", "remove", "sync"]), st.sets(st.integers(0, 19))), max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(changes, min_size=2, max_size=8), st.integers(1, 7), st.booleans())
 def test_writers_between_pages_make_nothing_appear_twice_or_get_lost(

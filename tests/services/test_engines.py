@@ -14,6 +14,8 @@ from sqlalchemy import text
 
 from app.config import ConfigurationError
 from app.services.indexing import indexer
+from backends.embedded.index import disk, store
+from backends.embedded.index.schema import SCHEMA_VERSION
 from backends.errors import BackendUnavailable
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -93,6 +95,36 @@ def test_missing_indexes_are_known_and_built_without_a_search(original: Tenant, 
     close_app(moved)
 
 
+def test_after_an_upgrade_indexes_of_the_release_before_are_searched_until_they_are_built_anew(
+    original: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public = ApiClient(original.app, original.tokens["public"]).get("/v1/client-info").get_json()
+    for module in (disk, store):
+        monkeypatch.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    part = original.app.extensions["runtime"]
+    part.engines.current.close()
+    seen: list[list[str]] = []
+    begin_index = part.indexer.begin_index
+
+    def begin(*arguments: Any) -> str:
+        seen.append(found(original, original.app))
+        ApiClient(original.app, original.tokens["private"]).post("/api/v1/index/bulk", json={"documents": [page(3)]})
+        seen.append(found(original, original.app))
+        return str(begin_index(*arguments))
+
+    monkeypatch.setattr(part.indexer, "begin_index", begin)
+    assert part.indexer.outdated_indexes() == [original.site_id]
+
+    original.app.extensions["jobs"].restore_indexes()
+
+    assert seen == [["page-1", "page-2"], ["page-1", "page-2", "page-3"]]
+    assert part.indexer.outdated_indexes() == []
+    assert found(original, original.app) == ["page-1", "page-2", "page-3"]
+    gateway = ApiClient(original.app, public["engine_public_key"])
+    answer = gateway.post(f"/engine/indexes/{public['index']}/search", json={"q": "page"})
+    assert answer.get_json()["estimatedTotalHits"] == 3, "a key that pages have was ended"
+
+
 def test_a_build_that_ends_half_way_is_not_searched_and_begun_again(
     original: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +146,8 @@ def test_a_build_that_ends_half_way_is_not_searched_and_begun_again(
     assert original.search.get("/v1/search?q=page").status_code == 503
 
     monkeypatch.setattr(engine, "upsert", upsert)
+    assert original.search.get("/v1/search?q=page").status_code == 503, "not begun again with every search"
+    part.indexer._failures.clear()  # The pause is over.
     assert sorted(original.found_ids("page")) == ["page-1", "page-2"]
     original.app.extensions["jobs"].run_all()
     assert len(engine.list_indexes()) == 1

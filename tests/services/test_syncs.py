@@ -466,6 +466,7 @@ def test_a_sweep_that_the_engine_did_not_take_is_repeated_and_not_counted_twice(
     assert ann.changed_documents() == counted + 14
 
 
+@pytest.mark.slow
 def test_sweepers_of_one_sync_share_the_work(ann: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syncs, "SWEEP_STEP", 2)
     ann.sync_all(range(60))

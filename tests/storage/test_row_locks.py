@@ -29,7 +29,10 @@ from app.storage.migrate import upgrade
 from backends.base import Credential
 from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.patience import PATIENCE_SECONDS
 from tests.postgres import PostgresServer
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +76,7 @@ def await_waiting(part: Runtime, session: Session) -> None:
     """Return when another transaction waits for a lock of ``session``'s."""
     mine = session.scalar(text("SELECT pg_backend_pid()"))
     waiting = text("SELECT count(*) FROM pg_stat_activity WHERE :mine = ANY(pg_blocking_pids(pid))")
-    deadline = time.monotonic() + 4
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         with part.database.read() as looking:  # Within a transaction PostgreSQL shows the same activity again.
             if looking.scalar(waiting, {"mine": mine}):
@@ -103,7 +106,7 @@ def test_a_site_is_changed_while_a_writer_of_documents_holds_its_account(
     with part.database.write() as session:
         get_account(session, tenant.account_id, lock=True)
         with doing(run):
-            assert ended.wait(30), "it waits for the account's lock while it holds the site's"
+            assert ended.wait(PATIENCE_SECONDS), "it waits for the account's lock while it holds the site's"
         get_site(session, tenant.account_id, tenant.site_id, lock=True)
 
 

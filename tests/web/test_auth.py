@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
+from app.apidoc.openapi import document
 from app.tokens import make_token
-from app.web.openapi import document
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page, register_browser, register_tenant
-
-KINDS = ("nobody", "public", "search", "private", "session")
+from tests.web.operations import operations, policy_at
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,11 @@ class Row:
     Attributes:
         path: With ``{site}``, ``{key}`` and ``{index}`` for objects of the account, and ``{source}``, ``{run}``,
             ``{sync}``, ``{member}`` and ``{invitation}`` for what there is none of.
-        allowed: The kinds of caller it is for; of the rest, keys get 403, sessions and nobody 401.
-        answer: What it answers to them: a status, or the error that only those get who were let in.
+        answer: What it answers to those it is for: a status, or the error that only those get who were let in.
     """
 
     method: str
     path: str
-    allowed: tuple[str, ...]
     body: Any = None
     answer: int | tuple[int, str] = 200
 
@@ -43,10 +41,6 @@ class Row:
         return f"{self.method} {self.path}"
 
 
-SEARCHING = ("search", "private")
-ANY_KEY = ("public", "search", "private")
-INDEXING = ("private",)
-MANAGING = ("private", "session")
 KEYS = "/api/sites/{site}/keys"
 SOURCES = "/api/sites/{site}/sources"
 NO_SOURCE = (404, "source_not_found")
@@ -57,79 +51,78 @@ REPORT = {"operation": "search", "count": 1, "index": "{index}"}
 SITE = {"name": "Another", "url": "https://another.example/"}
 
 TABLE = [
-    Row("GET", "/v1/search?q=x", SEARCHING),
-    Row("POST", "/v1/search", SEARCHING, {"q": "x"}),
-    Row("GET", "/v1/suggest?q=x", SEARCHING),
-    Row("GET", "/v1/client-info", ANY_KEY),
-    Row("POST", "/api/v1/index/bulk", INDEXING, {"documents": [page(1)]}),
-    Row("DELETE", "/api/v1/index/destroy", INDEXING, {"id": "no such document"}, (404, "document_not_found")),
-    Row("GET", "/api/v1/documents?site_id={site}", MANAGING),
+    Row("GET", "/v1/search?q=x"),
+    Row("POST", "/v1/search", {"q": "x"}),
+    Row("GET", "/v1/suggest?q=x"),
+    Row("GET", "/v1/client-info"),
+    Row("POST", "/api/v1/index/bulk", {"documents": [page(1)]}),
+    Row("DELETE", "/api/v1/index/destroy", {"id": "no such document"}, (404, "document_not_found")),
+    Row("GET", "/api/v1/documents?site_id={site}"),
     Row(
         "PATCH",
         "/api/v1/documents?site_id={site}",
-        MANAGING,
         {"documents": [{"id": "no such document", "title": "x"}]},
         (404, "document_not_found"),
     ),
-    Row("POST", "/api/v1/documents/delete?site_id={site}", MANAGING, {"ids": ["no such document"]}),
-    Row("POST", "/api/v1/sync?site_id={site}", MANAGING, {"source": "cms"}, 201),
-    Row("GET", "/api/v1/sync/{sync}?site_id={site}", MANAGING, None, NO_SYNC),
-    Row("DELETE", "/api/v1/sync/{sync}?site_id={site}", MANAGING, None, NO_SYNC),
-    Row("POST", "/api/v1/sync/{sync}/finish?site_id={site}", MANAGING, None, NO_SYNC),
-    Row("POST", "/api/v1/search-log", ANY_KEY, {"query": "x", "results_count": 1}),
-    Row("POST", "/api/v1/click", ANY_KEY, {"query": "x", "id": "page-1"}),
-    Row("POST", "/v1/report-usage", ANY_KEY, REPORT),
-    Row("GET", "/api/analytics", MANAGING),
-    Row("GET", "/api/analytics/query?site_id={site}&q=x", MANAGING),
-    Row("GET", "/api/analytics/inbox?site_id={site}", MANAGING),
-    Row("PUT", "/api/analytics/inbox", MANAGING, {"site_id": "{site}", "query": "x", "ignored": True}),
-    Row("GET", "/dashboard", MANAGING),
-    Row("GET", "/sites", MANAGING),
-    Row("POST", "/sites", MANAGING, SITE, 201),
-    Row("GET", "/sites/create", MANAGING),
-    Row("GET", "/sites/{site}", MANAGING),
-    Row("GET", "/sites/{site}/edit", MANAGING),
-    Row("PUT", "/sites/{site}", MANAGING, {"name": "Renamed"}),
-    Row("PATCH", "/sites/{site}", MANAGING, {"name": "Renamed"}),
-    Row("DELETE", "/sites/{site}", MANAGING),
-    Row("GET", "/sites/{site}/search-settings", MANAGING),
-    Row("PUT", "/sites/{site}/search-settings", MANAGING, {}),
-    Row("POST", "/sites/{site}/search-settings/preview", MANAGING, {"settings": {}, "queries": ["a"]}),
-    Row("POST", "/api/sites/{site}/import?format=jsonl", MANAGING, page(1)),
-    Row("GET", SOURCES, MANAGING),
-    Row("POST", SOURCES, MANAGING, {"kind": "website", "url": SITE["url"]}, 201),
-    Row("POST", SOURCES + "/preview", MANAGING, {"url": "https://elsewhere.test/"}, (400, "validation_failed")),
-    Row("GET", SOURCES + "/{source}", MANAGING, None, NO_SOURCE),
-    Row("PUT", SOURCES + "/{source}", MANAGING, {"schedule": "none"}, NO_SOURCE),
-    Row("PATCH", SOURCES + "/{source}", MANAGING, {"schedule": "none"}, NO_SOURCE),
-    Row("DELETE", SOURCES + "/{source}", MANAGING, None, NO_SOURCE),
-    Row("POST", SOURCES + "/{source}/run", MANAGING, None, NO_SOURCE),
-    Row("POST", SOURCES + "/{source}/cancel", MANAGING, None, NO_SOURCE),
-    Row("GET", SOURCES + "/{source}/runs", MANAGING, None, NO_SOURCE),
-    Row("GET", SOURCES + "/{source}/runs/{run}", MANAGING, None, NO_SOURCE),
-    Row("GET", KEYS, MANAGING),
-    Row("POST", KEYS, MANAGING, {"name": "New"}, 201),
-    Row("GET", KEYS + "/{key}", MANAGING),
-    Row("GET", KEYS + "/{key}/edit", MANAGING),
-    Row("PUT", KEYS + "/{key}", MANAGING, {"name": "Renamed"}),
-    Row("PATCH", KEYS + "/{key}", MANAGING, {"name": "Renamed"}),
-    Row("DELETE", KEYS + "/{key}", MANAGING),
-    Row("POST", KEYS + "/{key}/rotate", MANAGING),
-    Row("DELETE", KEYS + "/{key}/exposure", MANAGING),
-    Row("POST", "/api/keys/{key}/toggle", MANAGING),
-    Row("GET", "/profile/edit", MANAGING),
-    Row("PUT", "/profile", MANAGING, {"name": "Renamed"}),
-    Row("DELETE", "/profile", MANAGING, {"password": "not this one"}, (403, "password_incorrect")),
-    Row("GET", "/api/members", MANAGING),
-    Row("GET", "/api/members/{member}", MANAGING, None, NO_MEMBER),
-    Row("PUT", "/api/members/{member}", MANAGING, {"role": "owner"}, NO_MEMBER),
-    Row("PATCH", "/api/members/{member}", MANAGING, {"role": "owner"}, NO_MEMBER),
-    Row("DELETE", "/api/members/{member}", MANAGING, None, NO_MEMBER),
-    Row("GET", "/api/invitations", MANAGING),
-    Row("POST", "/api/invitations", MANAGING, {"email": "ann@example.com"}, (400, "validation_failed")),
-    Row("POST", "/api/invitations/{invitation}/renew", MANAGING, None, NO_INVITATION),
-    Row("DELETE", "/api/invitations/{invitation}", MANAGING, None, NO_INVITATION),
-    Row("GET", "/api/audit-log", MANAGING),
+    Row("POST", "/api/v1/documents/delete?site_id={site}", {"ids": ["no such document"]}),
+    Row("POST", "/api/v1/sync?site_id={site}", {"source": "cms"}, 201),
+    Row("GET", "/api/v1/sync/{sync}?site_id={site}", None, NO_SYNC),
+    Row("DELETE", "/api/v1/sync/{sync}?site_id={site}", None, NO_SYNC),
+    Row("POST", "/api/v1/sync/{sync}/finish?site_id={site}", None, NO_SYNC),
+    Row("POST", "/api/v1/search-log", {"query": "x", "results_count": 1}),
+    Row("POST", "/api/v1/click", {"query": "x", "id": "page-1"}),
+    Row("POST", "/v1/report-usage", REPORT),
+    Row("GET", "/api/analytics"),
+    Row("GET", "/api/analytics/query?site_id={site}&q=x"),
+    Row("GET", "/api/analytics/inbox?site_id={site}"),
+    Row("PUT", "/api/analytics/inbox", {"site_id": "{site}", "query": "x", "ignored": True}),
+    Row("GET", "/dashboard"),
+    Row("GET", "/sites"),
+    Row("POST", "/sites", SITE, 201),
+    Row("GET", "/sites/create"),
+    Row("GET", "/sites/{site}"),
+    Row("GET", "/sites/{site}/edit"),
+    Row("PUT", "/sites/{site}", {"name": "Renamed"}),
+    Row("PATCH", "/sites/{site}", {"name": "Renamed"}),
+    Row("DELETE", "/sites/{site}"),
+    Row("GET", "/sites/{site}/search-settings"),
+    Row("PUT", "/sites/{site}/search-settings", {}),
+    Row("POST", "/sites/{site}/search-settings/preview", {"settings": {}, "queries": ["a"]}),
+    Row("POST", "/api/sites/{site}/import?format=jsonl", page(1)),
+    Row("GET", SOURCES),
+    Row("POST", SOURCES, {"kind": "website", "url": SITE["url"]}, 201),
+    Row("POST", SOURCES + "/preview", {"url": "https://elsewhere.test/"}, (400, "validation_failed")),
+    Row("GET", SOURCES + "/{source}", None, NO_SOURCE),
+    Row("PUT", SOURCES + "/{source}", {"schedule": "none"}, NO_SOURCE),
+    Row("PATCH", SOURCES + "/{source}", {"schedule": "none"}, NO_SOURCE),
+    Row("DELETE", SOURCES + "/{source}", None, NO_SOURCE),
+    Row("POST", SOURCES + "/{source}/run", None, NO_SOURCE),
+    Row("POST", SOURCES + "/{source}/cancel", None, NO_SOURCE),
+    Row("GET", SOURCES + "/{source}/runs", None, NO_SOURCE),
+    Row("GET", SOURCES + "/{source}/runs/{run}", None, NO_SOURCE),
+    Row("GET", KEYS),
+    Row("POST", KEYS, {"name": "New"}, 201),
+    Row("GET", KEYS + "/{key}"),
+    Row("GET", KEYS + "/{key}/edit"),
+    Row("PUT", KEYS + "/{key}", {"name": "Renamed"}),
+    Row("PATCH", KEYS + "/{key}", {"name": "Renamed"}),
+    Row("DELETE", KEYS + "/{key}"),
+    Row("POST", KEYS + "/{key}/rotate"),
+    Row("DELETE", KEYS + "/{key}/exposure"),
+    Row("POST", "/api/keys/{key}/toggle"),
+    Row("GET", "/profile/edit"),
+    Row("PUT", "/profile", {"name": "Renamed"}),
+    Row("DELETE", "/profile", {"password": "not this one"}, (403, "password_incorrect")),
+    Row("GET", "/api/members"),
+    Row("GET", "/api/members/{member}", None, NO_MEMBER),
+    Row("PUT", "/api/members/{member}", {"role": "owner"}, NO_MEMBER),
+    Row("PATCH", "/api/members/{member}", {"role": "owner"}, NO_MEMBER),
+    Row("DELETE", "/api/members/{member}", None, NO_MEMBER),
+    Row("GET", "/api/invitations"),
+    Row("POST", "/api/invitations", {"email": "ann@example.com"}, (400, "validation_failed")),
+    Row("POST", "/api/invitations/{invitation}/renew", None, NO_INVITATION),
+    Row("DELETE", "/api/invitations/{invitation}", None, NO_INVITATION),
+    Row("GET", "/api/audit-log"),
 ]
 NOTHING = {
     "source": "src_0000000000000000",
@@ -138,22 +131,10 @@ NOTHING = {
     "member": "987654321",
     "invitation": "inv_0000000000000000",
 }
-OPEN = {
-    "POST /register",
-    "POST /login",
-    "POST /logout",
-    "GET /invitations/{token}",
-    "POST /invitations/{token}",
-    "GET /healthz",
-    "GET /readyz",
-    "GET /openapi.json",
-}
 OWNED = [row for row in TABLE if "{site}" in row.path or "{key}" in row.path]
 
 
 def caller(tenant: Tenant, kind: str) -> ApiClient | Browser:
-    if kind == "nobody":
-        return ApiClient(tenant.app)
     return tenant.browser if kind == "session" else tenant.client(kind)
 
 
@@ -182,49 +163,49 @@ def filled(row: Row, owner: Tenant) -> tuple[str, Any]:
     return row.path.replace("{site}", site).replace("{key}", key).format(**NOTHING), body
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("row", TABLE, ids=str)
-def test_the_table_of_access(ann: Tenant, row: Row, kind: str) -> None:
-    path, body = filled(row, ann)
+def send(client: ApiClient | Browser, row: Row, path: str, body: Any) -> TestResponse:
+    return client.call(row.method, path, **({} if body is None else {"json": body}))
 
-    response = (
-        caller(ann, kind).call(row.method, path, json=body)
-        if body is not None
-        else caller(ann, kind).call(row.method, path)
-    )
 
-    if kind in row.allowed:
-        if isinstance(row.answer, tuple):
-            assert_error(response, *row.answer)
-        else:
-            assert_ok(response, row.answer)
-    elif kind in ("nobody", "session"):
-        assert_error(response, 401, "missing_api_key")
+def assert_answer(row: Row, response: TestResponse) -> None:
+    """The answer that only those get whom the operation is for."""
+    if isinstance(row.answer, tuple):
+        assert_error(response, *row.answer)
     else:
-        assert_error(response, 403, "insufficient_permission")
+        assert_ok(response, row.answer)
 
 
-def test_the_table_has_every_operation(shared_app: Flask) -> None:
-    with shared_app.app_context():
+@pytest.mark.parametrize("row", TABLE, ids=str)
+def test_those_it_is_for_get_their_answer(ann: Tenant, row: Row) -> None:
+    """Whom it is for, and that nobody else gets further, says test_policy."""
+    for kind in ("public", "search", "private", "session"):
+        path, body = filled(row, ann)
+        if getattr(policy_at(ann.app, row.method, path).access, kind):
+            assert_answer(row, send(caller(ann, kind), row, path, body))
+
+
+def test_the_table_has_every_operation(ann: Tenant) -> None:
+    with ann.app.app_context():
         described = document()["paths"]
-    operations = {
-        f"{method.upper()} {path}"
-        for path, item in described.items()
-        for method in item
-        if method != "parameters" and not path.startswith("/engine")
+    closed = {
+        (operation.method, template)
+        for operation in operations(ann)
+        if not operation.policy.access.anyone
+        and (template := re.sub(r"<(?:[^<>]+:)?(\w+)>", r"{\1}", operation.rule)) in described
+        and not template.startswith("/engine")
     }
 
-    assert operations - OPEN == {f"{row.method} {row.template}" for row in TABLE}
+    assert closed == {(row.method, row.template) for row in TABLE}
 
 
-@pytest.mark.parametrize("kind", MANAGING)
+@pytest.mark.parametrize("kind", ["private", "session"])
 @pytest.mark.parametrize("row", OWNED, ids=str)
 def test_a_strangers_things_are_as_if_they_did_not_exist(ann: Tenant, eve: Tenant, row: Row, kind: str) -> None:
     path, body = filled(row, eve)
     nowhere = row.path.replace("{site}", "987654321").replace("{key}", "key_AAAAAAAAAA").format(**NOTHING)
 
-    theirs = caller(ann, kind).call(row.method, path, **({} if body is None else {"json": body}))
-    nobodys = caller(ann, kind).call(row.method, nowhere, **({} if body is None else {"json": body}))
+    theirs = send(caller(ann, kind), row, path, body)
+    nobodys = send(caller(ann, kind), row, nowhere, body)
 
     assert_error(theirs, 404, "site_not_found" if "{site}" in row.path else "key_not_found")
     assert theirs.get_json() == nobodys.get_json()
@@ -237,8 +218,7 @@ def test_a_key_is_found_below_its_own_site_only(ann: Tenant, eve: Tenant, row: R
 
     for key in (key_id, her_key):
         path = row.path.replace("{site}", str(other_site)).replace("{key}", key)
-        response = ann.browser.call(row.method, path, **({} if row.body is None else {"json": row.body}))
-        assert_error(response, 404, "key_not_found")
+        assert_error(send(ann.browser, row, path, row.body), 404, "key_not_found")
 
 
 @pytest.mark.parametrize("name", ["bulk", "destroy"])
@@ -281,7 +261,7 @@ def test_the_site_of_a_search(ann: Tenant, eve: Tenant, method: str) -> None:
             return client.get(f"/v1/search?q=x&site_id={site_id}")
         return client.post("/v1/search", json={"q": "x", "site_id": site_id})
 
-    for kind in SEARCHING:
+    for kind in ("search", "private"):
         assert_ok(search(kind, ann.site_id))
         assert_error(search(kind, eve.site_id), 404, "site_not_found")
         assert_error(search(kind, 987654321), 404, "site_not_found")

@@ -393,7 +393,7 @@ def test_what_nobody_foresaw_is_a_500_that_tells_nothing(
 
 
 def test_every_code_is_described_somewhere(shared_app: Flask) -> None:
-    from app.web.openapi import document
+    from app.apidoc.openapi import document
 
     with shared_app.app_context():
         text = json.dumps(document())

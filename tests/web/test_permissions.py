@@ -11,45 +11,14 @@ import pytest
 from flask import Flask
 
 from app import create_app
-from app.web.openapi import document
-from app.web.policy import policies
+from app.apidoc.openapi import document
 from schemas.validation.keys import SCOPES, Scope
 from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.gateway.callers import Gateway, VisitorClient, assert_engine_error, used_today
-from tests.web.test_auth import NOTHING, OWNED, TABLE, Row, filled, new_key, new_site
-
-SCOPED = (
-    ("/api/v1/index/", Scope.DOCUMENTS),
-    ("/api/v1/documents", Scope.DOCUMENTS),
-    ("/api/v1/sync", Scope.DOCUMENTS),
-    ("/api/sites/{site}/sources", Scope.DOCUMENTS),
-    ("/api/sites/{site}/import", Scope.DOCUMENTS),
-    ("/v1/search", Scope.SEARCH),
-    ("/v1/suggest", Scope.SEARCH),
-    ("/api/analytics", Scope.ANALYTICS),
-    ("/sites", Scope.SITES),
-    ("/dashboard", Scope.SITES),
-    ("/api/sites/{site}/keys", Scope.KEYS),
-    ("/api/keys", Scope.KEYS),
-    ("/profile", Scope.ACCOUNT),
-    ("/api/members", Scope.ACCOUNT),
-    ("/api/invitations", Scope.ACCOUNT),
-    ("/api/audit-log", Scope.ACCOUNT),
-)
-FREE = {"/v1/client-info", "/api/v1/search-log", "/api/v1/click", "/v1/report-usage"}
-WHOLE_ACCOUNT = {"GET /dashboard", "POST /sites", "GET /sites/create"} | {
-    str(row) for row in TABLE if row.path.startswith(("/profile", "/api/members", "/api/invitations", "/api/audit-log"))
-}
-
-
-def scope_of(row: Row) -> Scope | None:
-    """The scope of the specification; fails for an address that it leaves out."""
-    if row.path in FREE:
-        return None
-    # The log's address begins like those of documents, but not like one of them.
-    return next(scope for start, scope in SCOPED if row.path.startswith(start))
+from tests.web.operations import operations, policy_at
+from tests.web.test_auth import NOTHING, OWNED, TABLE, Row, assert_answer, filled, new_key, new_site, send
 
 
 def narrow_key(tenant: Tenant, site_id: int | None = None, **fields: Any) -> tuple[dict[str, Any], ApiClient]:
@@ -59,41 +28,31 @@ def narrow_key(tenant: Tenant, site_id: int | None = None, **fields: Any) -> tup
     return answer["key"], ApiClient(tenant.app, answer["api_key"])
 
 
-def send(client: ApiClient, row: Row, path: str, body: Any) -> Any:
-    return client.call(row.method, path, **({} if body is None else {"json": body}))
-
-
-PRIVATE = [row for row in TABLE if "private" in row.allowed]
-
-
 class TestScopes:
     """What a private key is for."""
 
-    @pytest.mark.parametrize("row", PRIVATE, ids=str)
-    def test_all_other_scopes_do_not_help(self, ann: Tenant, row: Row) -> None:
-        scope = scope_of(row)
+    @pytest.mark.parametrize("scope", SCOPES)
+    def test_all_other_scopes_do_not_help(self, ann: Tenant, scope: Scope) -> None:
+        """Also at pages, and what the API document does not describe."""
         _, client = narrow_key(ann, scopes=[other for other in SCOPES if other != scope])
+        scoped = [operation for operation in operations(ann) if operation.policy.scope == scope]
+        assert scoped
+        for operation in scoped:
+            error = assert_error(client.call(operation.method, operation.path), 403, "insufficient_permission")
+            assert f"lacks the scope `{scope}`" in error["message"], str(operation)
+            if operation.method == "GET":
+                shown = client.get(operation.path, headers={"Accept": "text/html"})
+                assert (shown.status_code, scope in shown.get_data(as_text=True)) == (403, True), str(operation)
 
-        response = send(client, row, *filled(row, ann))
-
-        if scope is None:
-            assert_ok(response)
-        else:
-            assert f"lacks the scope `{scope}`" in assert_error(response, 403, "insufficient_permission")["message"]
-
-    @pytest.mark.parametrize("row", PRIVATE, ids=str)
+    @pytest.mark.parametrize("row", TABLE, ids=str)
     def test_the_scope_alone_does(self, ann: Tenant, row: Row) -> None:
-        scope = scope_of(row)
+        path, body = filled(row, ann)
+        scope = policy_at(ann.app, row.method, path).scope
         # The keys of the table are search keys, which only keys that may search make and change.
         scopes = [] if scope is None else [scope, Scope.SEARCH] if scope is Scope.KEYS else [scope]
         _, client = narrow_key(ann, scopes=scopes)
 
-        response = send(client, row, *filled(row, ann))
-
-        if isinstance(row.answer, tuple):
-            assert_error(response, *row.answer)
-        else:
-            assert_ok(response, row.answer)
+        assert_answer(row, send(client, row, path, body))
 
     def test_without_scopes_a_key_may_do_all(self, ann: Tenant) -> None:
         key, client = narrow_key(ann)
@@ -101,25 +60,6 @@ class TestScopes:
         assert (key["scopes"], key["site_only"]) == (None, False)
         for path in ("/sites", "/dashboard", "/api/analytics", "/profile/edit", "/v1/search?q=x"):
             assert_ok(client.get(path))
-
-    def test_pages_need_them_too(self, ann: Tenant) -> None:
-        """Also those that the API document does not describe."""
-        _, client = narrow_key(ann, scopes=[])
-        seen = 0
-        for rule in ann.app.url_map.iter_rules():
-            policy = policies(ann.app).get(rule.endpoint)
-            if policy is None or policy.scope is None or "GET" not in (rule.methods or ()):
-                continue
-            path = ann.app.url_map.bind("localhost").build(
-                rule.endpoint,
-                {name: ann.site_id if name in ("site_id", "member_id") else "x" for name in rule.arguments},
-            )
-            for accept in ("text/html", "application/json"):
-                response = client.get(path, headers={"Accept": accept})
-                assert response.status_code == 403, (path, accept)
-                assert policy.scope in response.get_data(as_text=True), path
-            seen += 1
-        assert seen > 20
 
     def test_a_search_that_is_refused_is_neither_charged_nor_told_as_refused(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", searches_per_day=1)
@@ -286,13 +226,13 @@ class TestOneSite:
         ):  # fmt: skip
             assert_ok(client.get(path))
 
-    @pytest.mark.parametrize("row", [row for row in TABLE if str(row) in WHOLE_ACCOUNT], ids=str)
-    def test_the_account_is_closed(self, ann: Tenant, row: Row) -> None:
+    def test_the_account_is_closed(self, ann: Tenant) -> None:
         _, client = narrow_key(ann, site_only=True)
-
-        error = assert_error(send(client, row, *filled(row, ann)), 403, "insufficient_permission")
-
-        assert "the whole account" in error["message"]
+        of_the_account = [operation for operation in operations(ann) if operation.policy.whole_account]
+        assert of_the_account
+        for operation in of_the_account:
+            error = assert_error(client.call(operation.method, operation.path), 403, "insufficient_permission")
+            assert "the whole account" in error["message"], str(operation)
 
     def test_the_list_of_sites_and_the_statistics_are_those_of_its_own(self, tenant: Tenant) -> None:
         other = new_site(tenant)
@@ -346,7 +286,7 @@ class TestOneSite:
 
 
 class TestKeysOfKeys:
-    """No key makes, changes or ends one that may do more than itself."""
+    """No key makes, widens, or rotates one that may do more than itself; the rest needs the scope alone."""
 
     @pytest.mark.parametrize(
         ("held", "wanted"),
@@ -416,34 +356,63 @@ class TestKeysOfKeys:
     @pytest.mark.parametrize(
         ("method", "action", "body"),
         [
-            ("PUT", "", {"name": "Renamed"}),
             ("PATCH", "", {"expires_at": "2101-01-01"}),
-            ("DELETE", "", None),
-            ("DELETE", "/exposure", None),
+            ("PATCH", "", {"expires_at": None}),
+            ("PUT", "", {"name": "Renamed", "expires_at": "2101-01-01"}),
+            ("PUT", "", {"scopes": ["keys"], "expires_at": None}),
+            ("PUT", "", {"scopes": None}),
+            ("PUT", "", {"scopes": ["keys", "search"]}),
+            ("PUT", "", {"site_only": False}),
             ("POST", "/rotate", None),
             ("POST", "/rotate", {"overlap_seconds": 600}),
             ("POST", "toggle", None),
-            ("POST", "toggle", {"active": False}),
+            ("POST", "toggle", {"active": True}),
         ],
     )
-    def test_a_wider_key_is_neither_rotated_nor_locked_out(
-        self, ann: Tenant, method: str, action: str, body: Any
-    ) -> None:
+    def test_a_wider_key_is_neither_widened_nor_rotated(self, ann: Tenant, method: str, action: str, body: Any) -> None:
         _, narrow = narrow_key(ann, scopes=["keys"])
-        _, of_site = narrow_key(ann, site_only=True)
-        wide, client = narrow_key(ann)
-        path = (
-            f"/api/keys/{wide['id']}/toggle"
-            if action == "toggle"
-            else f"/api/sites/{ann.site_id}/keys/{wide['id']}{action}"
-        )
+        _, of_site = narrow_key(ann, scopes=["keys"], site_only=True)
+        wide, _ = narrow_key(ann, scopes=["keys", "documents"], site_only=True, expires_at="2100-01-01")
+        wide = assert_ok(ann.browser.post(f"/api/keys/{wide['id']}/toggle", json={"active": False}))["key"]
+        path = f"/api/sites/{ann.site_id}/keys/{wide['id']}"
+        target = f"/api/keys/{wide['id']}/toggle" if action == "toggle" else path + action
 
         for caller in (narrow, of_site):
-            response = caller.call(method, path, **({} if body is None else {"json": body}))
+            response = caller.call(method, target, **({} if body is None else {"json": body}))
             assert_error(response, 403, "insufficient_permission")
 
-        shown = assert_ok(client.get(f"/api/sites/{ann.site_id}/keys/{wide['id']}"))["key"]
-        assert {**shown, "last_used_at": None} == wide
+        assert assert_ok(ann.browser.get(path))["key"] == wide
+
+    @pytest.mark.parametrize("held", [{"scopes": ["keys"]}, {"scopes": ["keys"], "site_only": True}], ids=str)
+    def test_to_rename_narrow_disable_and_delete_any_key_needs_the_scope_alone(
+        self, ann: Tenant, held: dict[str, Any]
+    ) -> None:
+        _, client = narrow_key(ann, **held)
+        wide, lost = narrow_key(ann)
+        path = f"/api/sites/{ann.site_id}/keys/{wide['id']}"
+
+        for change in (
+            {"name": "Renamed"},
+            {"expires_at": "2101-01-01"},
+            {"expires_at": "2100-01-01", "scopes": list(SCOPES)},
+            {"scopes": ["search", "sites"], "site_only": True},
+            {"scopes": ["sites"]},
+        ):
+            shown = assert_ok(client.put(path, json=change))["key"]
+            assert change.items() <= {**shown, "expires_at": (shown["expires_at"] or "")[:10]}.items()
+        assert_ok(client.delete(f"{path}/exposure"))
+        assert assert_ok(client.post(f"/api/keys/{wide['id']}/toggle"))["key"]["status"] == "disabled"
+        assert_ok(client.post(f"/api/keys/{wide['id']}/toggle", json={"active": False}))
+        assert_error(lost.get("/sites"), 401, "key_disabled")
+        assert_error(client.post(f"/api/keys/{wide['id']}/toggle"), 403, "insufficient_permission")
+        assert_ok(client.delete(path))
+
+    def test_a_key_of_one_site_disables_none_of_another(self, ann: Tenant, eve: Tenant) -> None:
+        _, client = narrow_key(ann, scopes=["keys"], site_only=True)
+        other = ann.browser.post(f"/api/sites/{new_site(ann)}/keys", json={"name": "Other"}).get_json()["key"]
+
+        assert_error(client.post(f"/api/keys/{other['id']}/toggle"), 403, "insufficient_permission")
+        assert_error(client.post(f"/api/keys/{eve.keys['search']['id']}/toggle"), 404, "key_not_found")
 
     def test_a_key_rotates_and_deletes_itself(self, ann: Tenant) -> None:
         key, client = narrow_key(ann, scopes=["keys"], site_only=True)
@@ -526,20 +495,19 @@ def bound_key(tenant: Tenant, *origins: str) -> tuple[dict[str, Any], ApiClient]
 class TestOrigins:
     """A public key for the pages of some origins."""
 
-    @pytest.mark.parametrize("row", [row for row in TABLE if "public" in row.allowed], ids=str)
-    def test_pages_of_other_origins_are_refused(self, ann: Tenant, row: Row) -> None:
+    def test_pages_of_other_origins_are_refused(self, ann: Tenant) -> None:
         _, client = bound_key(ann)
-        path, body = filled(row, ann)
-
-        def call(headers: dict[str, str]) -> Any:
-            return client.call(row.method, path, headers=headers, **({} if body is None else {"json": body}))
-
-        assert_ok(call(GOOD))
-        assert_ok(call({}))
-        for origin in (BAD["Origin"], "null", "", "https://example.com", "http://www.example.com"):
-            response = call({"Origin": origin})
-            assert "allowed_origins" in assert_error(response, 403, "origin_not_allowed")["message"]
-            assert response.headers["Access-Control-Allow-Origin"] == "*", "the page can read why"
+        public = [row for row in TABLE if policy_at(ann.app, row.method, filled(row, ann)[0]).access.public]
+        assert public
+        for row in public:
+            path, body = filled(row, ann)
+            sent = {} if body is None else {"json": body}
+            for headers in (GOOD, {}):
+                assert_ok(client.call(row.method, path, headers=headers, **sent))
+            for origin in (BAD["Origin"], "null", "", "https://example.com", "http://www.example.com"):
+                response = client.call(row.method, path, headers={"Origin": origin}, **sent)
+                assert "allowed_origins" in assert_error(response, 403, "origin_not_allowed")["message"]
+                assert response.headers["Access-Control-Allow-Origin"] == "*", "the page can read why"
 
     def test_a_key_without_origins_is_for_all_pages(self, ann: Tenant) -> None:
         assert ann.keys["public"]["allowed_origins"] is None

@@ -1,242 +1,235 @@
-"""What holds for every operation: a new route needs its line here."""
+"""What holds for every operation. What is usual follows from the policies; what is special is named here."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from flask import Flask
-from werkzeug.routing import Rule
+from werkzeug.test import TestResponse
 
-from app.gateway.views import searched_text
-from app.pages.search.preview import charges_search
+import app as application
+from app import create_app
+from app.pages.method_override import METHODS
 from app.services.access.roles import Role
-from app.web.auth import ANY_KEY, ANY_KEY_OR_ENGINE_KEY, GATEWAY, INDEXING, MANAGING, SEARCHING
-from app.web.policy import OPEN, OperationPolicy, policies, policy_of
+from app.web.auth import ANY_KEY, ANY_KEY_OR_ENGINE_KEY, ANYONE, GATEWAY, INDEXING, MANAGING, SEARCHING
+from app.web.policy import SAFE_METHODS, MissingPolicy, OperationPolicy, policies
 from schemas.validation.keys import Scope
 from tests.answers import assert_error
-from tests.callers import Browser, Tenant, add_member
+from tests.callers import ApiClient, Browser, Tenant, add_member
+from tests.conftest import close_app, make_settings
+from tests.gateway.callers import Gateway, assert_engine_error
+from tests.web.operations import Operation, operations
 
-TABLE = {
-    "accounts.login": OperationPolicy(opens_session=True, has_page=True),
-    "accounts.register_account": OperationPolicy(opens_session=True, has_page=True),
-    "accounts.logout": OperationPolicy(has_page=True),
-    "pages.show_entrance": OperationPolicy(has_page=True),
-    "pages.show_entrance.register": OperationPolicy(has_page=True),
-    "pages.show_forgot": OperationPolicy(has_page=True),
-    "pages.send_link": OperationPolicy(opens_session=True, has_page=True),
-    "pages.show_reset": OperationPolicy(has_page=True),
-    "pages.set_password": OperationPolicy(opens_session=True, has_page=True),
-    "pages.show_unsubscribe": OperationPolicy(has_page=True),
-    "pages.stop_digest": OperationPolicy(has_page=True),
-    "pages.show_home": OperationPolicy(has_page=True),
-    "pages.show_plans": OperationPolicy(has_page=True),
-    "analytics.show_analytics": OperationPolicy(MANAGING, Scope.ANALYTICS, has_page=True),
-    "pages.export_analytics": OperationPolicy(MANAGING, Scope.ANALYTICS),
-    "inbox.show_inbox": OperationPolicy(MANAGING, Scope.ANALYTICS, has_page=True),
-    "inbox.update_inbox": OperationPolicy(MANAGING, Scope.ANALYTICS, has_page=True),
-    "pages.show_synonym_remedy": OperationPolicy(MANAGING, Scope.SITES, has_page=True, role=Role.EDITOR),
-    "pages.save_synonym": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "pages.show_pin_remedy": OperationPolicy(MANAGING, Scope.SITES, has_page=True, role=Role.EDITOR),
-    "pages.save_pin": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "dashboard.show_dashboard": OperationPolicy(MANAGING, Scope.SITES, whole_account=True, has_page=True),
-    "imports.import_file": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "keys.create_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
-    "keys.delete_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
-    "keys.list_keys": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
-    "keys.rotate_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
-    "keys.show_edit_form": OperationPolicy(MANAGING, Scope.KEYS, has_page=True, role=Role.EDITOR),
-    "keys.show_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True, role=Role.EDITOR),
-    "keys.toggle_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
-    "pages.tune_search": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "pages.show_source_create_form": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True, role=Role.EDITOR),
-    "pages.show_source_edit_form": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True, role=Role.EDITOR),
-    "keys.dismiss_exposure": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
-    "keys.update_key": OperationPolicy(MANAGING, Scope.KEYS, has_page=True),
-    "profile.delete_account": OperationPolicy(
-        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
-    ),
-    "profile.show_edit_form": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True),
-    "profile.update_profile": OperationPolicy(
-        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.VIEWER
-    ),
-    "search-settings.preview_search_settings": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "search-settings.show_search_settings": OperationPolicy(MANAGING, Scope.SITES, has_page=True, role=Role.EDITOR),
-    "search-settings.update_search_settings": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "sources.cancel_run": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "sources.create_source": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "sources.delete_source": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "sources.list_runs": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "sources.list_sources": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "sources.preview_page": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "sources.run_source": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "sources.show_run": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "sources.show_source": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "sources.update_source": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "sites.create_site": OperationPolicy(MANAGING, Scope.SITES, whole_account=True, has_page=True),
-    "sites.delete_site": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "sites.list_sites": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "sites.show_create_form": OperationPolicy(
-        MANAGING, Scope.SITES, whole_account=True, has_page=True, role=Role.EDITOR
-    ),
-    "sites.show_edit_form": OperationPolicy(MANAGING, Scope.SITES, has_page=True, role=Role.EDITOR),
-    "sites.show_site": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "sites.update_site": OperationPolicy(MANAGING, Scope.SITES, has_page=True),
-    "client-info.show_client_info": OperationPolicy(ANY_KEY),
-    "usage.log_search": OperationPolicy(ANY_KEY),
-    "clicks.report_click": OperationPolicy(ANY_KEY_OR_ENGINE_KEY),
-    "analytics.show_query_analytics": OperationPolicy(MANAGING, Scope.ANALYTICS, has_page=True),
-    "docs_image": OperationPolicy(uncounted=True),
-    "health.show_health": OperationPolicy(uncounted=True),
-    "health.show_readiness": OperationPolicy(uncounted=True),
-    "metrics": OperationPolicy(uncounted=True),
-    "documents.change_documents": OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    "documents.delete_documents": OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    "documents.list_documents": OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    "syncs.abandon_sync": OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    "syncs.begin_sync": OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    "syncs.finish_sync": OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    "syncs.show_sync": OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    "pages.show_documents": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "pages.remove_document": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True),
-    "pages.export_documents": OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    "documents.delete_document": OperationPolicy(INDEXING, Scope.DOCUMENTS),
-    "documents.index_documents": OperationPolicy(INDEXING, Scope.DOCUMENTS),
-    "engine.multi_search": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
-    "engine.search_facet": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
-    "engine.search_index": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
-    "engine.search_index_by_query": OperationPolicy(GATEWAY, searches=True, searched_text=searched_text),
-    "engine.show_health": OPEN,
-    "engine.suggest": OperationPolicy(GATEWAY, searches=True),
-    "engine.suggest_by_query": OperationPolicy(GATEWAY, searches=True),
-    "suggestions.suggest": OperationPolicy(SEARCHING, Scope.SEARCH, searches=True),
-    "keys.patch_key": OperationPolicy(MANAGING, Scope.KEYS),
-    "sites.patch_site": OperationPolicy(MANAGING, Scope.SITES),
-    "sources.patch_source": OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    "pages.show_import": OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True, role=Role.EDITOR),
-    "openapi": OperationPolicy(reflects_nothing=True),
-    "pages.show_docs": OperationPolicy(reflects_nothing=True, has_page=True),
-    "pages.show_docs_page": OperationPolicy(reflects_nothing=True, has_page=True),
-    "pages.show_docs_reference": OperationPolicy(reflects_nothing=True, has_page=True),
-    "pages.show_search_preview": OperationPolicy(
-        MANAGING, Scope.SEARCH, searches=True, charges_search=charges_search, has_page=True
-    ),
-    "search.search": OperationPolicy(SEARCHING, Scope.SEARCH, searches=True, charges_search=True),
-    "search.search_by_body": OperationPolicy(SEARCHING, Scope.SEARCH, searches=True, charges_search=True),
-    "static": OperationPolicy(uncounted=True, without_rate_headers=True, reflects_nothing=True),
-    "usage.report_usage": OperationPolicy(ANY_KEY, reports_usage=True),
-    "members.list_members": OperationPolicy(
-        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
-    ),
-    "members.show_member": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER),
-    "members.update_member": OperationPolicy(
-        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
-    ),
-    "members.patch_member": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
-    "members.remove_member": OperationPolicy(
-        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
-    ),
-    "invitations.list_invitations": OperationPolicy(
-        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
-    ),
-    "invitations.create_invitation": OperationPolicy(
-        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
-    ),
-    "invitations.renew_invitation": OperationPolicy(
-        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
-    ),
-    "invitations.revoke_invitation": OperationPolicy(
-        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
-    ),
-    "invitations.show_invitation": OperationPolicy(has_page=True),
-    "invitations.accept_invitation": OperationPolicy(opens_session=True, has_page=True),
-    "audit-log.list_entries": OperationPolicy(
-        MANAGING, Scope.ACCOUNT, whole_account=True, has_page=True, role=Role.OWNER
-    ),
-    "pages.export_audit_log": OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
-    "widget": OperationPolicy(uncounted=True, reflects_nothing=True),
-    "widget_results": OperationPolicy(uncounted=True, reflects_nothing=True),
+UNCOUNTED = {
+    "docs_image", "health.show_health", "health.show_readiness", "metrics", "static", "widget", "widget_results",
+}  # fmt: skip
+OPENING_SESSIONS = {
+    "accounts.login", "accounts.register_account", "invitations.accept_invitation", "pages.send_link",
+    "pages.set_password", "pages.undo_email_change",
+}  # fmt: skip
+GUIDE = {"openapi", "pages.show_docs", "pages.show_docs_page", "pages.show_docs_reference"}
+FOR_ANYONE = UNCOUNTED | OPENING_SESSIONS | GUIDE | {
+    "accounts.logout", "engine.show_health", "invitations.show_invitation", "pages.show_email_change",
+    "pages.show_entrance", "pages.show_entrance.register", "pages.show_forgot", "pages.show_home", "pages.show_plans",
+    "pages.show_reset", "pages.show_unsubscribe", "pages.stop_digest",
+}  # fmt: skip
+"""Every door that is open: whoever adds one says so here."""
+
+FOR_KEYS = {
+    "client-info.show_client_info": ANY_KEY,
+    "usage.log_search": ANY_KEY,
+    "usage.report_usage": ANY_KEY,
+    "clicks.report_click": ANY_KEY_OR_ENGINE_KEY,
+    "search.search": SEARCHING,
+    "search.search_by_body": SEARCHING,
+    "suggestions.suggest": SEARCHING,
+    "documents.index_documents": INDEXING,
+    "documents.delete_document": INDEXING,
 }
+GATEWAY_SEARCHES = {
+    "engine.multi_search", "engine.search_facet", "engine.search_index", "engine.search_index_by_query",
+}  # fmt: skip
+GATEWAY_OPERATIONS = GATEWAY_SEARCHES | {"engine.suggest", "engine.suggest_by_query"}
+SEARCHES = {"search.search", "search.search_by_body", "pages.show_search_preview"}
+SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
+    "uncounted": (lambda policy: policy.uncounted, UNCOUNTED),
+    "without rate headers": (lambda policy: policy.without_rate_headers, {"static"}),
+    "opens a session": (lambda policy: policy.opens_session, OPENING_SESSIONS),
+    "reflects nothing": (lambda policy: policy.reflects_nothing, GUIDE | {"static", "widget", "widget_results"}),
+    "goes on without counters": (
+        lambda policy: policy.searches,
+        SEARCHES | GATEWAY_OPERATIONS | {"suggestions.suggest"},
+    ),
+    "charges a search": (lambda policy: policy.charges, SEARCHES | GATEWAY_SEARCHES),
+    "charges an intent": (lambda policy: policy.searched_text, GATEWAY_SEARCHES),
+    "reports usage": (lambda policy: policy.reports_usage, {"usage.report_usage"}),
+    "of the whole account, beside its own scope": (
+        lambda policy: policy.whole_account is not (policy.scope is Scope.ACCOUNT),
+        {"dashboard.show_dashboard", "sites.create_site", "sites.show_create_form"},
+    ),
+    "for owners": (
+        lambda policy: policy.role is Role.OWNER,
+        {
+            "audit-log.list_entries", "invitations.create_invitation", "invitations.list_invitations",
+            "invitations.renew_invitation", "invitations.revoke_invitation", "members.list_members",
+            "members.patch_member", "members.remove_member", "members.show_member", "members.update_member",
+            "pages.export_audit_log", "profile.delete_account",
+        },
+    ),
+    "for editors, although it only reads": (
+        lambda policy: policy.role is Role.EDITOR,
+        {
+            "keys.show_edit_form", "keys.show_key", "pages.show_import", "pages.show_pin_remedy",
+            "pages.show_source_create_form", "pages.show_source_edit_form", "pages.show_synonym_remedy",
+            "search-settings.show_search_settings", "sites.show_create_form", "sites.show_edit_form",
+        },
+    ),
+    "written by viewers": (
+        lambda policy: policy.access.session and policy.role_for("POST") is Role.VIEWER, {"profile.update_profile"},
+    ),
+}  # fmt: skip
+SCOPES = (
+    (r"\w+ /api/v1/(index|documents|sync)\b", Scope.DOCUMENTS),
+    (r"\w+ (/api)?/sites/\*/(sources|import|documents)\b", Scope.DOCUMENTS),
+    (r"\w+ /v1/(search|suggest)$|GET /sites/\*/try$", Scope.SEARCH),
+    (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
+    (r"\w+ /api/(sites/\*/)?keys\b", Scope.KEYS),
+    (r"\w+ /(sites|dashboard)\b", Scope.SITES),
+    (r"\w+ (/profile|/api/members|/api/invitations|(/api)?/audit-log)\b", Scope.ACCOUNT),
+)
+"""The scope that a private key needs, by method and address."""
 
 
-def test_the_table_of_policies(shared_app: Flask) -> None:
-    with shared_app.app_context():
-        assert {endpoint: policy_of(endpoint) for endpoint in shared_app.view_functions} == TABLE
+def test_whom_each_operation_is_for(shared_app: Flask) -> None:
+    by_hand = dict.fromkeys(FOR_ANYONE, ANYONE) | FOR_KEYS | dict.fromkeys(GATEWAY_OPERATIONS, GATEWAY)
+    access = {endpoint: policy.access for endpoint, policy in policies(shared_app).items()}
+
+    assert {endpoint: found for endpoint, found in access.items() if found != MANAGING} == by_hand
 
 
-NEEDS_NO_SCOPE = {
-    "client-info.show_client_info",
-    "clicks.report_click",
-    "usage.log_search",
-    "usage.report_usage",
-}
+@pytest.mark.parametrize("name", SPECIAL)
+def test_what_is_special(shared_app: Flask, name: str) -> None:
+    is_special, endpoints = SPECIAL[name]
+
+    assert {endpoint for endpoint, policy in policies(shared_app).items() if is_special(policy)} == endpoints
 
 
-def test_whatever_else_private_keys_may_do_needs_a_scope() -> None:
-    open_to_keys = {endpoint for endpoint, policy in TABLE.items() if policy.access.private and policy.scope is None}
-
-    assert open_to_keys == NEEDS_NO_SCOPE
+def test_the_scope_of_each_operation(ann: Tenant) -> None:
+    for operation in operations(ann):
+        told = f"{operation.method} {re.sub('<[^>]+>', '*', operation.rule)}"
+        needed = next((scope for address, scope in SCOPES if re.match(address, told)), None)
+        free = not operation.policy.access.private or operation.policy.access.public
+        assert operation.policy.scope is (None if free else needed), told
+        assert free or needed, told
 
 
 def test_each_policy_belongs_to_a_route(shared_app: Flask) -> None:
-    assert policies(shared_app).keys() <= shared_app.view_functions.keys()
+    assert policies(shared_app).keys() == {rule.endpoint for rule in shared_app.url_map.iter_rules()}
 
 
-def test_what_no_route_fits_is_open_to_anyone_and_counted(shared_app: Flask) -> None:
-    with shared_app.app_context():
-        assert policy_of(None) == policy_of("no such operation") == OPEN
+@pytest.mark.parametrize("kind", ["nobody", "public", "search", "private", "session", "engine"])
+def test_nobody_gets_further_than_the_policy(ann: Tenant, kind: str) -> None:
+    """Also with a method and at an address that no document describes."""
+    tokens = {**ann.tokens, "engine": Gateway(ann).token}
+    caller = ann.browser if kind == "session" else ApiClient(ann.app, tokens.get(kind))
+    refused = [
+        operation
+        for operation in operations(ann)
+        if not operation.policy.access.anyone and not getattr(operation.policy.access, kind, False)
+    ]
+    assert len(refused) > 5
+    for operation in refused:
+        response = caller.call(operation.method, operation.path)
+        is_known = kind not in ("nobody", "session")
+        if operation.path.startswith("/engine/"):
+            code = "invalid_api_key" if is_known else "missing_authorization_header"
+            assert_engine_error(response, 403 if is_known else 401, code)
+        elif kind == "engine" or not is_known:
+            assert_error(response, 401, "invalid_api_key" if is_known else "missing_api_key")
+        else:
+            assert_error(response, 403, "insufficient_permission")
 
 
-OF_MEMBERS = {endpoint: policy for endpoint, policy in TABLE.items() if policy.access.session}
-
-
-@pytest.fixture(scope="module")
-def colleagues(shared_app: Flask, ann: Tenant) -> dict[Role, Browser]:
-    """A member of each role, beside Ann."""
-    return {role: add_member(ann, f"{role}@example.com", role) for role in Role}
-
-
-@pytest.mark.parametrize("endpoint", OF_MEMBERS)
-def test_a_member_gets_no_further_than_their_role(
-    shared_app: Flask, ann: Tenant, colleagues: dict[Role, Browser], endpoint: str
-) -> None:
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.EDITOR])
+def test_a_member_gets_no_further_than_their_role(ann: Tenant, role: Role) -> None:
     """Every operation, with every method, as the API and as a page; those who may are told of what they sent."""
-    policy = OF_MEMBERS[endpoint]
-    for rule in shared_app.url_map.iter_rules(endpoint):
-        for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
-            needed = policy.role_for(method)
-            for role, browser in colleagues.items():
-                if role.covers(needed):
-                    continue
-                path = _path(rule, ann)
-                assert_error(browser.call(method, path, json={}), 403, "insufficient_permission")
-                form = {"csrf_token": browser.csrf_token, "_method": method}
-                sent = {"data": form} if method != "GET" else {}
-                response = browser.client.open(
-                    path, method="GET" if method == "GET" else "POST", headers={"Accept": "text/html"}, **sent
-                )
-                assert (response.status_code, role.value in response.get_data(as_text=True)) == (403, True)
+    browser = add_member(ann, f"{role}@example.com", role)
+    refused = [
+        operation
+        for operation in operations(ann)
+        if operation.policy.access.session and not role.covers(operation.policy.role_for(operation.method))
+    ]
+    assert len(refused) > 10
+    for operation in refused:
+        assert_error(browser.call(operation.method, operation.path, json={}), 403, "insufficient_permission")
+        response = _open_as_page(browser, operation, {"csrf_token": browser.csrf_token})
+        assert (response.status_code, role.value in response.get_data(as_text=True)) == (403, True), str(operation)
 
 
-def _path(rule: Rule, tenant: Tenant) -> str:
-    values = {
-        "site_id": tenant.site_id,
-        "key_id": tenant.keys["search"]["id"],
-        "member_id": 1,
-        "invitation_id": "inv_0",
-        "source_id": "src_0",
-        "run_id": "run_0",
-        "sync_id": "sync_0",
-    }
-    path = rule.rule
-    for name in rule.arguments:
-        path = re.sub(rf"<[^<>]*{name}>", str(values[name]), path)
-    return path
+def _open_as_page(browser: Browser, operation: Operation, form: dict[str, str]) -> TestResponse:
+    """What a browser gets, which writes with forms."""
+    sent = {"data": {**form, "_method": operation.method}} if operation.writes else {}
+    method = "POST" if operation.writes else operation.method
+    return browser.client.open(operation.path, method=method, headers={"Accept": "text/html"}, **sent)
 
 
-def test_viewers_write_nothing_but_their_profile() -> None:
-    writable = {endpoint for endpoint, policy in OF_MEMBERS.items() if policy.role_for("POST") is Role.VIEWER}
-    assert writable == {"profile.update_profile"}
+def test_every_write_of_a_session_needs_its_token(ann: Tenant) -> None:
+    writes = [
+        operation
+        for operation in operations(ann)
+        if operation.writes and (operation.policy.access.session or operation.policy.access.anyone)
+    ]
+    assert len(writes) > 40
+    for operation in writes:
+        headers = {"Origin": "https://elsewhere.example"} if operation.policy.opens_session else {}
+        response = ann.browser.client.open(operation.path, method=operation.method, headers=headers)
+        assert_error(response, 403, "csrf_failed")
+        if not operation.policy.opens_session:
+            assert _open_as_page(ann.browser, operation, {}).status_code == 403, str(operation)
+
+
+def test_no_method_goes_another_way_than_the_declared_one(shared_app: Flask) -> None:
+    """HEAD is GET without the body, OPTIONS reaches no view, and a form's field stands for a method that writes."""
+    for rule in shared_app.url_map.iter_rules():
+        assert rule.provide_automatic_options is True, rule
+        assert ("HEAD" in rule.methods) == ("GET" in rule.methods), rule
+    assert METHODS.isdisjoint(SAFE_METHODS)
+
+
+class TestMissingPolicies:
+    """A view that does not say whom it is for."""
+
+    def test_the_application_does_not_start(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def register(started: Flask) -> None:
+            started.add_url_rule("/one", "forgotten", lambda: "secret")
+            started.add_url_rule("/two", "forgotten.too", lambda: "secret")
+
+        monkeypatch.setattr(application.cli, "register", register)
+
+        with pytest.raises(MissingPolicy, match=r": forgotten, forgotten\.too\."):
+            create_app(make_settings(tmp_path))
+
+    def test_one_that_comes_after_the_start_is_not_reached(self, tmp_path: Path) -> None:
+        app = create_app(make_settings(tmp_path), background=False)  # The tests' own applications share their routes.
+        app.testing = True
+        app.add_url_rule("/late", "late", lambda: "secret")
+
+        with pytest.raises(KeyError, match="late"):
+            app.test_client().get("/late")
+        close_app(app)
+
+    def test_where_no_route_fits_anyone_is_told_so_and_counted(self, app: Flask) -> None:
+        for method, path, status in (("GET", "/nowhere", 404), ("DELETE", "/plans", 405)):
+            response = app.test_client().open(path, method=method)
+            assert response.status_code == status
+            assert int(response.headers["X-RateLimit-Remaining"]) < int(response.headers["X-RateLimit-Limit"])
+
+    def test_an_operation_that_asks_for_nobody_is_for_anyone(self) -> None:
+        with pytest.raises(ValueError, match="for anyone"):
+            OperationPolicy(MANAGING, uncounted=True)
 
 
 def test_each_role_may_what_those_before_it_may() -> None:

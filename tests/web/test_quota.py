@@ -12,10 +12,13 @@ import time_machine
 from flask import Flask
 from werkzeug.test import TestResponse
 
+from app.clock import now
 from app.config import UNLIMITED
+from app.counters.base import WindowRequest
 from tests.answers import assert_error, assert_ok
-from tests.callers import PASSWORD, ApiClient, Tenant, page, register_browser, register_tenant
+from tests.callers import PASSWORD, ApiClient, Tenant, add_member, member_id, page, register_browser, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.gateway.callers import Gateway
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 
@@ -80,20 +83,106 @@ class TestRequests:
             refused = tenant.private.get("/sites")
 
         assert rate(refused)[0] == 4
-        assert assert_error(refused, 429, "rate_limit_exceeded")["retry_after"] == 86_400 - 120
+        assert assert_error(refused, 429, "rate_limit_exceeded")["retry_after"] == 12 * 3600 - 120
 
-    def test_callers_of_an_account_share_one_bucket_but_public_keys_have_their_own(self, app: Flask) -> None:
+    def test_a_full_day_is_429_until_midnight_utc(self, tenant: Tenant) -> None:
+        tenant.set_plan("pro", requests_per_day=3)
+        midnight = NOON + timedelta(hours=12)
+        with time_machine.travel(midnight - timedelta(seconds=90), tick=False) as clock:
+            for _ in range(3):
+                assert_ok(tenant.private.get("/sites"))
+            clock.shift(0.5)
+            refused = tenant.private.get("/sites")
+
+            body = assert_error(refused, 429, "rate_limit_exceeded")
+            assert body["retry_after"] == 90
+            assert refused.headers["Retry-After"] == "90"
+            assert rate(refused) == (3, 0, int(midnight.timestamp()))
+            clock.move_to(midnight - timedelta(milliseconds=1))
+            assert_error(tenant.private.get("/sites"), 429, "rate_limit_exceeded")
+            clock.move_to(midnight)
+            assert_ok(tenant.private.get("/sites"))
+
+    def test_an_accounts_keys_share_one_bucket_but_public_keys_have_their_own(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             tenant = register_tenant(app, "ann@example.com")
             tenant.set_plan("pro", requests_per_minute=2)
             clock.shift(60)
 
             assert_ok(tenant.private.get("/sites"))
-            assert_ok(tenant.browser.get("/sites"))
-            assert_error(tenant.search.get("/v1/search?q=x"), 429, "rate_limit_exceeded")
+            assert_ok(tenant.search.get("/v1/search?q=x"))
+            for client, path in ((tenant.search, "/v1/search?q=x"), (tenant.private, "/sites")):
+                assert_error(client.get(path), 429, "rate_limit_exceeded")
             for _ in range(20):
                 assert_ok(tenant.public.get("/v1/client-info"))
             assert_error(tenant.public.get("/v1/client-info"), 429, "rate_limit_exceeded")
+
+    def test_a_members_sessions_have_600_a_minute_and_no_days_limit(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            tenant = register_tenant(app, "ann@example.com")
+            tenant.set_plan("pro", requests_per_minute=2, requests_per_day=2)
+            other = app.test_client()
+            assert other.post("/login", json={"email": tenant.email, "password": PASSWORD}).status_code == 200
+            counters = app.extensions["runtime"].counters
+            counters.reset_all()
+            for minute in range(2):
+                reset = int(NOON.timestamp()) + 60 * (minute + 1)
+                assert rate(tenant.browser.get("/plans")) == (600, 599, reset)
+                window = f"m{member_id(tenant, tenant.email)}:m"
+                counters.consume([WindowRequest(window, 600, 60, 595)], now=now().timestamp())
+                for left, client in ((2, other), (1, tenant.browser), (0, other)):
+                    assert rate(client.get("/plans")) == (600, left, reset)
+                for client in (tenant.browser, other):
+                    refused = client.get("/plans")
+                    assert assert_error(refused, 429, "rate_limit_exceeded")["retry_after"] == 60
+                    assert rate(refused) == (600, 0, reset)
+                clock.shift(60)
+            assert_ok(tenant.private.get("/sites"))
+
+    def test_members_do_not_share_their_sessions_requests(
+        self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        colleague = add_member(tenant, "bob@example.com", "viewer")
+        tenant.app.extensions["runtime"].counters.reset_all()
+        monkeypatch.setattr("app.services.access.quota.SESSION_LIMIT", 1)
+
+        assert_ok(tenant.browser.get("/dashboard"))
+        assert_error(tenant.browser.get("/dashboard"), 429, "rate_limit_exceeded")
+        assert_ok(colleague.get("/dashboard"))
+
+    def test_nothing_that_keys_do_keeps_a_person_from_the_pages_where_they_can_stop_it(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False):
+            tenant = register_tenant(app, "ann@example.com")
+            tenant.set_plan("pro", requests_per_minute=3, requests_per_day=5)
+            stopped = ApiClient(app, "svc_prv_no")
+            flooding = (tenant.private, tenant.search, tenant.public, Gateway(tenant).client, stopped)
+            for client in flooding:
+                while client.get("/v1/client-info").status_code != 429:
+                    pass
+            login = app.test_client().post("/login", json={"email": tenant.email, "password": PASSWORD})
+            for person in (ApiClient(app), tenant.browser):
+                for path in ("/docs", "/plans", "/login"):
+                    assert person.get(path, headers={"Accept": "text/html"}).status_code in (200, 303)
+            for path in ("/dashboard", "/profile/edit", f"/api/sites/{tenant.site_id}/keys"):
+                assert_ok(tenant.browser.get(path))
+            key = assert_ok(tenant.browser.post(f"/api/keys/{tenant.keys['private']['id']}/toggle"))["key"]
+
+        assert_ok(login)
+        assert rate(login)[0] == 300
+        assert key["status"] == "disabled"
+
+    def test_a_key_that_was_stopped_and_goes_on_leaves_its_address_the_login(self, tenant: Tenant) -> None:
+        tenant.browser.post(f"/api/keys/{tenant.keys['private']['id']}/toggle")
+        with time_machine.travel(NOON, tick=False):
+            for _ in range(300):
+                assert_error(tenant.private.get("/sites"), 401, "key_disabled")
+            for path in ("/sites", "/login", "/docs"):
+                assert_error(tenant.private.get(path), 429, "rate_limit_exceeded")
+            for path in ("/login", "/password/forgot", "/docs", "/plans"):
+                assert ApiClient(tenant.app).get(path, headers={"Accept": "text/html"}).status_code == 200
+            login = tenant.app.test_client().post("/login", json={"email": tenant.email, "password": PASSWORD})
+
+        assert_ok(login)
 
     def test_accounts_do_not_share_anything(self, tenant: Tenant, stranger: Tenant) -> None:
         tenant.set_plan("pro", requests_per_minute=1)

@@ -1,5 +1,12 @@
 """What the Redis store runs on the server: one script is one atomic step.
 
+An incarnation is named by the server's replication id, which is another one after every restart and every failover,
+and by the moment when it was begun. Its name is kept in the data: data of another server, or of another life of this
+one, name another. Whoever connects looks, so that no step can meet them before a new one is begun.
+
+A slot remembers the last numbered step that was done under it, and its answer. A step is done once, however often it
+comes, and never after it was called off.
+
 Numbers arrive as text and -1 means "no limit". ``charge`` is
 :func:`app.counters.metering.charge_of_site`; the tests hold all stores against one model.
 """
@@ -34,7 +41,45 @@ local function epoch_of(key, now_ms)
   return tonumber(found[1]), tonumber(found[2])
 end
 
-local function window_of(key, now, length)
+local function incarnation_of(key, doubted)
+  -- Without a doubt, what the data say is believed; '' doubts only whose data they are, '*…' any incarnation.
+  local found = redis.call('HMGET', key, 'id', 'changes')
+  local id = found[1]
+  if id and not doubted then
+    return id, tonumber(found[2])
+  end
+  local history = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
+  if id and id ~= doubted and string.sub(doubted, 1, 1) ~= '*' and string.sub(id, 1, #history) == history then
+    return id, tonumber(found[2])
+  end
+  local time = redis.call('TIME')
+  id = history .. '-' .. time[1] .. string.format('%06d', time[2])
+  redis.call('HSET', key, 'id', id, 'changes', 0)
+  return id, 0
+end
+
+local function is_over(slot, number)
+  local last = number ~= '' and redis.call('GET', slot)
+  return last and tonumber(string.match(last, '^%d+')) >= tonumber(number)
+end
+
+local function note(slot, number, answer, kept_ms)
+  if number ~= '' then
+    redis.call('SET', slot, number .. ' ' .. answer, 'PX', kept_ms)
+  end
+end
+
+local function raise(day, under, id, used, indexing, kept_ms)
+  if used == '' or under ~= id then
+    return
+  end
+  local found = redis.call('HMGET', day, 'used', 'indexing')
+  redis.call('HSET', day, 'used', math.max(tonumber(found[1] or 0), tonumber(used)),
+    'indexing', math.max(tonumber(found[2] or 0), tonumber(indexing)))
+  redis.call('PEXPIRE', day, kept_ms)
+end
+
+local function window_of(key, now, length, fresh_end)
   local found = redis.call('HMGET', key, 'hits', 'reset')
   if found[1] then
     local reset = tonumber(found[2])
@@ -42,24 +87,43 @@ local function window_of(key, now, length)
       return tonumber(found[1]), reset, false
     end
   end
-  return 0, now + length, true
+  return 0, fresh_end, true
 end
 """
 
 HIT = (
     _COMMON
     + """
--- KEYS: windows..., day, sites, epoch, intent
+-- KEYS: windows..., day, sites, epoch, intent, incarnation, slot
 -- ARGV: counting (1 or 0), now, reserving (1 or 0), reading usage (1 or 0), daily limit, gateway site or '',
 --       reading version (1 or 0), how long days are kept, how many of the windows (the last ones) count once an intent
 --       or -1 without an intent, its text, its longest pause, its longest time, its most requests, how long it is kept,
---       then limit, length and cost of every window
--- returns: refused, reserved, used or -1, started, finished, continues, when the intent began, the day of the charge,
---          then hits and reset of every window
+--       then of every window its limit, length, cost, and end if it begins now,
+--       then the number of the step or '', how long slots are kept, an incarnation that is doubted,
+--       the incarnation under which the day was raised, or is now: to these searches and indexing operations, or ''
+-- returns: refused (2: the day is to be raised first), reserved, used or -1, started, finished, continues,
+--          when the intent began, the day of the charge, then hits and reset of every window, then incarnation, changes
 local now, kept_ms = tonumber(ARGV[2]), ARGV[8]
-local windows = #KEYS - 4
+local last = #ARGV - 6
+local number, slot_kept_ms, under = ARGV[last + 1], ARGV[last + 2], ARGV[last + 4]
+local windows = #KEYS - 6
 local day, sites, epoch, intent = KEYS[windows + 1], KEYS[windows + 2], KEYS[windows + 3], KEYS[windows + 4]
 local answer = {0, 0, -1, 0, 0, 0, 0, math.floor(now / 86400000)}
+local incarnation, slot = KEYS[windows + 5], KEYS[windows + 6]
+if is_over(slot, number) then
+  return {}
+end
+local id, changes = incarnation_of(incarnation, ARGV[last + 3] ~= '' and ARGV[last + 3])
+for i = 9, 8 + 2 * windows do
+  answer[i] = 0
+end
+answer[9 + 2 * windows], answer[10 + 2 * windows] = id, changes
+if ARGV[3] == '1' and under ~= id then
+  answer[1] = 2
+  return answer
+end
+raise(day, under, id, ARGV[last + 5], ARGV[last + 6], kept_ms)
+-- once
 local began = {}
 local counted = windows
 local last_began = -1
@@ -78,8 +142,8 @@ if ARGV[9] ~= '-1' then
   end
 end
 for i = 1, windows do
-  local limit, length, cost = tonumber(ARGV[12 + 3 * i]), tonumber(ARGV[13 + 3 * i]), tonumber(ARGV[14 + 3 * i])
-  local hits, reset, begins = window_of(KEYS[i], now, length)
+  local limit, length, cost = tonumber(ARGV[11 + 4 * i]), tonumber(ARGV[12 + 4 * i]), tonumber(ARGV[13 + 4 * i])
+  local hits, reset, begins = window_of(KEYS[i], now, length, tonumber(ARGV[14 + 4 * i]))
   if i <= counted and limit >= 0 and hits + cost > limit then
     answer[1] = 1
   end
@@ -92,11 +156,11 @@ if ARGV[1] == '0' or answer[1] == 1 then
   return answer
 end
 for i = 1, counted do
-  local hits = answer[7 + 2 * i] + tonumber(ARGV[14 + 3 * i])
+  local hits = answer[7 + 2 * i] + tonumber(ARGV[13 + 4 * i])
   answer[7 + 2 * i] = hits
   if began[i] then
     redis.call('HSET', KEYS[i], 'hits', hits, 'reset', string.format('%.0f', answer[8 + 2 * i]))
-    redis.call('PEXPIRE', KEYS[i], tonumber(ARGV[13 + 3 * i]) + 60000)
+    redis.call('PEXPIRE', KEYS[i], tonumber(ARGV[12 + 4 * i]) + 60000)
   else
     redis.call('HSET', KEYS[i], 'hits', hits)
   end
@@ -128,6 +192,9 @@ elseif ARGV[3] == '1' then
     end
   end
 end
+if answer[2] == 1 then
+  note(slot, number, string.format('%.0f %.0f', answer[7], answer[8]), slot_kept_ms)
+end
 return answer
 """
 )
@@ -135,11 +202,17 @@ return answer
 GIVE_BACK = (
     _COMMON
     + """
--- KEYS: windows..., day, sites, the intent's record
+-- KEYS: windows..., day, sites, the intent's record, slot
 -- ARGV: now, reserved (1 or 0), gateway site or '', how long days are kept, of an intent (1 or 0),
---       then end and cost of every window
-local windows = #KEYS - 3
-local day, sites, record = KEYS[windows + 1], KEYS[windows + 2], KEYS[windows + 3]
+--       then end and cost of every window, then the number of the step, and how long slots are kept
+local windows = #KEYS - 4
+local day, sites, record, slot = KEYS[windows + 1], KEYS[windows + 2], KEYS[windows + 3], KEYS[windows + 4]
+local number, slot_kept_ms = ARGV[#ARGV - 1], ARGV[#ARGV]
+if is_over(slot, number) then
+  return
+end
+note(slot, number, '', slot_kept_ms)
+-- once
 for i = 1, windows do
   local reset, cost = ARGV[4 + 2 * i], tonumber(ARGV[5 + 2 * i])
   local found = redis.call('HMGET', KEYS[i], 'hits', 'reset')
@@ -167,15 +240,43 @@ end
 """
 )
 
+_ONCE = """
+-- Before another script, of which an argument is 0 the second time.
+-- Further KEYS: reports, ends of reports     Further ARGV: name of the step, now, how long names are kept
+local once_ends, once_reports = table.remove(KEYS), table.remove(KEYS)
+local name_kept_ms, moment, name = tonumber(table.remove(ARGV)), tonumber(table.remove(ARGV)), table.remove(ARGV)
+local function seen()
+  if tonumber(redis.call('ZSCORE', once_ends, name) or 0) > moment then
+    return true
+  end
+  redis.call('HSET', once_reports, name, '')
+  redis.call('ZADD', once_ends, moment + name_kept_ms, name)
+  redis.call('PEXPIRE', once_reports, name_kept_ms + 60000)
+  redis.call('PEXPIRE', once_ends, name_kept_ms + 60000)
+end
+"""
+
+HIT_ONCE = _ONCE + HIT.replace("-- once\n", "if seen() then ARGV[1] = '0' end\n")
+GIVE_BACK_ONCE = _ONCE + GIVE_BACK.replace("-- once\n", "if seen() then ARGV[2] = '0' end\n")
+
 REPORT = (
     _COMMON
     + """
--- KEYS: day, sites, reports, ends of reports
+-- KEYS: day, sites, reports, ends of reports, incarnation, slot
 -- ARGV: now, operation, count, capped (1 or 0), site, how long days are kept, idempotency key or '', fingerprint,
---       how long keys are kept
--- returns: 0 recorded, 1 duplicate, 2 conflict; used
+--       how long keys are kept, number of the step or '', how long slots are kept,
+--       the incarnation under which the day was raised, or is now: to these searches and indexing operations, or ''
+-- returns: 0 recorded, 1 duplicate, 2 conflict, 3 the day is to be raised first; used; incarnation
 local day, sites, reports, ends = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local now, count = tonumber(ARGV[1]), tonumber(ARGV[3])
+if is_over(KEYS[6], ARGV[10]) then
+  return
+end
+local id = incarnation_of(KEYS[5])
+if ARGV[12] ~= id then
+  return {3, 0, id}
+end
+raise(day, ARGV[12], id, ARGV[13], ARGV[14], ARGV[6])
 local used = tonumber(redis.call('HGET', day, 'used') or 0)
 if ARGV[7] ~= '' then
   for _, old in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, 10)) do
@@ -184,7 +285,7 @@ if ARGV[7] ~= '' then
   end
   local known = redis.call('HGET', reports, ARGV[7])
   if known and tonumber(redis.call('ZSCORE', ends, ARGV[7])) > now then
-    return {known == ARGV[8] and 1 or 2, used}
+    return {known == ARGV[8] and 1 or 2, used, id}
   end
   redis.call('HSET', reports, ARGV[7], ARGV[8])
   redis.call('ZADD', ends, now + tonumber(ARGV[9]), ARGV[7])
@@ -197,17 +298,46 @@ else
   local gateway, trusted, capped = site_of(sites, ARGV[5])
   local before = charge(gateway, trusted, capped)
   if ARGV[4] == '1' then
-    capped = capped + count
+    capped = math.max(0, capped + count)
     redis.call('HSET', sites, ARGV[5] .. ':capped', capped)
   else
-    trusted = trusted + count
+    trusted = math.max(0, trusted + count)
     redis.call('HSET', sites, ARGV[5] .. ':trusted', trusted)
   end
   redis.call('PEXPIRE', sites, ARGV[6])
   used = redis.call('HINCRBY', day, 'used', charge(gateway, trusted, capped) - before)
 end
 redis.call('PEXPIRE', day, ARGV[6])
-return {0, used}
+note(KEYS[6], ARGV[10], '', ARGV[11])
+return {0, used, id}
+"""
+)
+
+CALL_OFF = """
+-- KEYS: slot     ARGV: number of the step, how long slots are kept
+-- returns: the answer of the step if it was done
+local last, answer = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+) ?(.*)$')
+if last == ARGV[1] then
+  return answer
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return false
+"""
+
+GREET = (
+    _COMMON
+    + """
+-- KEYS: incarnation
+incarnation_of(KEYS[1], '')
+"""
+)
+
+CHECK = (
+    _COMMON
+    + """
+-- KEYS: incarnation, something to write     ARGV: an incarnation that is doubted     returns: incarnation, changes
+redis.call('SET', KEYS[2], 1, 'PX', 1000)
+return {incarnation_of(KEYS[1], ARGV[1])}
 """
 )
 
@@ -231,7 +361,9 @@ return answer
 CHANGE = (
     _COMMON
     + """
--- KEYS: epoch, open changes     ARGV: now, 'begin', 'end' or 'forget', account     returns: started, finished
+-- KEYS: epoch, open changes, incarnation     ARGV: now, 'begin', 'end' or 'forget', account
+-- returns: started, finished, incarnation, changes
+local id = incarnation_of(KEYS[3])
 local started, finished = epoch_of(KEYS[1], ARGV[1])
 if ARGV[2] == 'begin' then
   started = started + 1
@@ -247,7 +379,7 @@ if started == finished then
   redis.call('ZREM', KEYS[2], ARGV[3])
 end
 redis.call('HSET', KEYS[1], 'started', string.format('%.0f', started), 'finished', string.format('%.0f', finished))
-return {started, finished}
+return {started, finished, id, redis.call('HINCRBY', KEYS[3], 'changes', 1)}
 """
 )
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import encodings.idna  # noqa: F401 - a name's look-up would import it, and a fork during an import hangs the child
 import hashlib
+import logging
 import os
-import time
+import secrets
 import weakref
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from functools import partial
 from itertools import chain
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from app.counters.base import (
+    AnswerLost,
     ConsumeOutcome,
     CounterStore,
     CountersUnavailable,
@@ -30,11 +31,14 @@ from app.counters.base import (
     ReportOutcome,
     ReportStatus,
     Reservation,
+    UncountedSearch,
     UsageReservation,
     WindowRequest,
     WindowState,
     longest_wait,
+    settlement_key,
 )
+from app.counters.floors import Floor, Floors
 from app.counters.metering import (
     IDEMPOTENCY_SECONDS,
     INTENT_KEPT_SECONDS,
@@ -45,49 +49,49 @@ from app.counters.metering import (
     day_from_number,
     day_number,
     milliseconds,
+    window_end,
 )
 from app.counters.redis import scripts
+from app.counters.redis.connections import Connections
+
+log = logging.getLogger(__name__)
 
 _PREFIX = "sitesearch:counters:"
 _OPEN_CHANGES = f"{_PREFIX}open-changes"
+_INCARNATION = f"{_PREFIX}incarnation"
 _DAY_KEPT_MS = USAGE_DAYS_KEPT * 86_400_000
-_FAILURES_BEFORE_PAUSE = 3
-_PAUSE_SECONDS = 1.0
+_SLOT_KEPT_MS = 3_600_000
+_SETTLED_AT_ONCE = 10
+_TRIES = 3
+_HIT_UNRAISED, _REPORT_UNRAISED = 2, 3
 _STATUSES = (ReportStatus.RECORDED, ReportStatus.DUPLICATE, ReportStatus.CONFLICT)
 
 
 class RedisCounters(CounterStore):
     """Counters in one Redis server (or its like); not for a cluster, whose scripts cannot span nodes.
 
-    Each step is one script. Nothing is ever sent twice: a step whose answer was lost may have counted. The server
-    must not evict keys (``maxmemory-policy noeviction``) and should keep an append-only file.
+    Each step is one script. The server must not evict keys (``maxmemory-policy noeviction``) and should keep an
+    append-only file.
 
     What counts is decided by the callers' clocks. Redis' own clock only removes what ended a minute ago.
 
-    After three failures in a row, steps fail at once for a second instead of each waiting out its time.
+    What charges, gives back, or reports is numbered within a slot, of which a thread has one to itself for a step. So a
+    step whose answer was lost can be called off or sent again: the server does it once or not at all.
 
     Args:
         url: ``redis://``, ``rediss://`` or ``unix://``, as redis-py understands it.
-        timeout_seconds: Budget of a step: a third for connecting, a third for each answer.
+        timeout_seconds: Budget of a step: a third for connecting, a third for each answer, that to the greeting of a
+            new connection included.
     """
 
     name = "redis"
 
     def __init__(self, url: str, *, timeout_seconds: float) -> None:
-        third = timeout_seconds / 3
-        self._make_client = partial(
-            redis.Redis.from_url,
-            url,
-            socket_timeout=third,
-            socket_connect_timeout=third,
-            retry=Retry(NoBackoff(), 0),
-            health_check_interval=0,
-            driver_info=None,  # naming the client costs two round trips, and imports that do not survive a fork
+        self.floors = Floors()
+        self._connections = Connections(
+            url, timeout_seconds=timeout_seconds, greeting=("EVAL", scripts.GREET, 1, _INCARNATION)
         )
-        self._connect()
-        self._address = _address(self._client)
-        self._failures = 0
-        self._paused_until = 0.0
+        self._begin()
         _stores.add(self)
 
     def consume(
@@ -118,18 +122,22 @@ class RedisCounters(CounterStore):
         windows: Sequence[WindowState] = (),
         now: float,
     ) -> None:
-        keys = [_window(window.key) for window in windows]
-        arguments: list[Any] = [milliseconds(now), 0, "", _DAY_KEPT_MS, 0]
-        if reservation is None:
-            keys += [_day(0, 0), _sites(0, 0), _intent(None)]
+        step = self._take_step()
+        give_back = self._giving_back(step, reservation, windows, now)
+        try:
+            give_back()
+        except AnswerLost:
+            self._unsettled.append(give_back)
+            raise
+        self._free.append(step)
+
+    def settle(self, search: UncountedSearch | Reservation, *, once: str, now: float) -> None:
+        known = _Once(search.account_id, settlement_key(once), milliseconds(now))
+        if isinstance(search, Reservation):
+            self._giving_back(_NO_STEP, search, (), now, known)()
         else:
-            account_id, site_id, today, intent = reservation
-            keys += [_day(account_id, day_number(today)), _sites(account_id, day_number(today)), _intent(intent)]
-            arguments[1:3] = [1, "" if site_id is None else site_id]
-            arguments[4] = int(intent is not None)
-        for window in windows:
-            arguments += [window.reset_ms, window.cost]
-        self._run(_GIVE_BACK, keys, arguments)
+            reserve = UsageReservation(search.account_id, None, search.gateway_site_id)
+            self._consume(True, (), reserve, search.intent, None, None, search.searched_at, known)
 
     def reset(self, keys: Sequence[str]) -> None:
         if keys:
@@ -149,22 +157,16 @@ class RedisCounters(CounterStore):
         idempotency: IdempotencyKey | None = None,
         now: float,
     ) -> ReportOutcome:
-        day = milliseconds(now) // 86_400_000
-        status, used = self._run(
-            _REPORT,
-            [_day(account_id, day), _sites(account_id, day), *_reports(account_id)],
-            [
-                milliseconds(now),
-                operation,
-                count,
-                int(capped),
-                site_id,
-                _DAY_KEPT_MS,
-                *(idempotency or ("", "")),
-                IDEMPOTENCY_SECONDS * 1000,
-            ],
-        )
-        return ReportOutcome(_STATUSES[status], used)
+        step = self._take_step()
+        report = partial(self._report, account_id, site_id, operation, capped, milliseconds(now))
+        try:
+            outcome = report(step, count, idempotency)
+        except AnswerLost:
+            if idempotency is None:
+                self._unsettled.append(partial(self._call_off_report, step, partial(report, count=-count)))
+            raise
+        self._free.append(step)
+        return outcome
 
     def count_refusal(self, account_id: int, *, now: float) -> None:
         day = _day(account_id, milliseconds(now) // 86_400_000)
@@ -203,19 +205,24 @@ class RedisCounters(CounterStore):
         self._run(_FORGET_SITE, [_sites(account_id, day) for day in _kept_days(now)], [site_id])
 
     def check(self) -> None:
-        self._do("SET", f"{_PREFIX}check", 1, "PX", 1000)
+        self._check(self._seen, self._doubted)
 
     def clear(self) -> None:
         self._delete(f"{_PREFIX}*")
 
     def close(self) -> None:
-        self._client.close()
-        self._client.connection_pool.disconnect()
+        self._connections.close()
 
-    def _connect(self) -> None:
-        """Begin with a new client: nothing is sent before the first step."""
-        self._client: redis.Redis = self._make_client()
-        self._execute: Any = self._client.execute_command
+    def _begin(self) -> None:
+        """Begin as a process that has asked nothing yet."""
+        self._free: deque[_Step] = deque()
+        """The last steps of slots that nobody uses now."""
+        self._unsettled: deque[Callable[[], object]] = deque()
+        """What is to be done when the server answers again."""
+        self._settling = Lock()
+        self._seen = ("", 0)
+        """The incarnation last heard of, and how many changes of credentials it has had at least."""
+        self._doubted = ""
 
     def _consume(
         self,
@@ -226,6 +233,7 @@ class RedisCounters(CounterStore):
         usage_of: int | None,
         credentials_of: int | None,
         now: float,
+        once: _Once | None = None,
     ) -> ConsumeOutcome:
         now_ms = milliseconds(now)
         day = now_ms // 86_400_000
@@ -238,7 +246,7 @@ class RedisCounters(CounterStore):
             windows = [*windows, *intent.windows]
         keys = [_window(window.key) for window in windows]
         keys += [_day(account_id, day), _sites(account_id, day), _epoch(credentials_of)]
-        keys.append(f"{_PREFIX}intent:{'' if intent is None else intent.key}")
+        keys += [f"{_PREFIX}intent:{'' if intent is None else intent.key}", _INCARNATION]
         arguments: list[Any] = [
             int(counting),
             now_ms,
@@ -256,10 +264,25 @@ class RedisCounters(CounterStore):
             INTENT_KEPT_SECONDS * 1000,
         ]
         for window in windows:
-            arguments += [-1 if window.limit is None else window.limit, window.seconds * 1000, window.cost]
-        refused, reserved, used, started, finished, continues, began_ms, charged_day, *counts = self._run(
-            _HIT, keys, arguments
-        )
+            limit = -1 if window.limit is None else window.limit
+            arguments += [limit, window.seconds * 1000, window.cost, window_end(now_ms, window.seconds)]
+        step = _NO_STEP if reserve is None or once is not None else self._take_step()
+        seen, doubted = self._seen, self._doubted
+        keys.append(step.slot)
+        arguments += [step.number, _SLOT_KEPT_MS, doubted]
+        try:
+            answer = self._run_raised(
+                _HIT, keys, arguments, account_id if reserve else None, today, _HIT_UNRAISED, once
+            )
+        except AnswerLost:
+            if reserve is not None and step != _NO_STEP:
+                self._unsettled.append(partial(self._call_off_charge, step, reserve, intent, now))
+            raise
+        if step != _NO_STEP:
+            self._free.append(step)
+        *counts, incarnation, changes = answer
+        name = self._look_back(seen, doubted, incarnation.decode(), changes)
+        refused, reserved, used, started, finished, continues, began_ms, charged_day, *counts = counts
         states = tuple(map(WindowState, *zip(*windows, strict=True), counts[::2], counts[1::2])) if windows else ()
         reservation = None
         if reserve is not None and reserved:
@@ -272,48 +295,207 @@ class RedisCounters(CounterStore):
             reservation,
             None if account_id is None or (refused and counting) else used,
             today,
-            None if credentials_of is None else CredentialVersion(started, finished),
+            None if credentials_of is None else CredentialVersion(started, finished, name),
             continues=bool(continues and not refused),
         )
 
+    def _giving_back(
+        self,
+        step: _Step,
+        reservation: Reservation | None,
+        windows: Sequence[WindowState],
+        now: float,
+        once: _Once | None = None,
+    ) -> Callable[[], object]:
+        """A step that gives back, once, however often it is sent."""
+        keys = [_window(window.key) for window in windows]
+        arguments: list[Any] = [milliseconds(now), 0, "", _DAY_KEPT_MS, 0]
+        if reservation is None:
+            keys += [_day(0, 0), _sites(0, 0), _intent(None)]
+        else:
+            account_id, site_id, today, intent = reservation
+            keys += [_day(account_id, day_number(today)), _sites(account_id, day_number(today)), _intent(intent)]
+            arguments[1:3] = [1, "" if site_id is None else site_id]
+            arguments[4] = int(intent is not None)
+        for window in windows:
+            arguments += [window.reset_ms, window.cost]
+        return partial(self._run, _GIVE_BACK, [*keys, step.slot], [*arguments, step.number, _SLOT_KEPT_MS], once)
+
+    def _report(
+        self,
+        account_id: int,
+        site_id: int,
+        operation: Operation,
+        capped: bool,
+        now_ms: int,
+        step: _Step,
+        count: int,
+        idempotency: IdempotencyKey | None = None,
+    ) -> ReportOutcome:
+        day = now_ms // 86_400_000
+        keys = [_day(account_id, day), _sites(account_id, day), *_reports(account_id), _INCARNATION, step.slot]
+        arguments = [
+            now_ms,
+            operation,
+            count,
+            int(capped),
+            site_id,
+            _DAY_KEPT_MS,
+            *(idempotency or ("", "")),
+            IDEMPOTENCY_SECONDS * 1000,
+            step.number,
+            _SLOT_KEPT_MS,
+        ]
+        today = day_from_number(day)
+        answer = self._run_raised(_REPORT, keys, arguments, account_id, today, _REPORT_UNRAISED)
+        if answer is None:  # It came after it was called off, or for the second time.
+            return ReportOutcome(ReportStatus.RECORDED, 0)
+        status, used, _ = answer
+        return ReportOutcome(_STATUSES[status], used)
+
+    def _run_raised(
+        self,
+        script: _Script,
+        keys: Sequence[str],
+        arguments: Sequence[Any],
+        account_id: int | None,
+        day: date,
+        unraised: int,
+        once: _Once | None = None,
+    ) -> Any:
+        """Run a script that counts only after the account's day was raised under the present incarnation."""
+        if account_id is None:
+            return self._run(script, keys, [*arguments, "", "", ""], once)
+        under: str = self.floors.incarnation_of(account_id, day)
+        floor: Floor | None = None
+        for _ in range(_TRIES):
+            answer = self._run(script, keys, [*arguments, under, *(floor or ("", ""))], once)
+            if not answer or answer[0] != unraised:
+                if floor is not None:
+                    self.floors.note(account_id, day, under)
+                return answer
+            under = next(found for found in answer if isinstance(found, bytes)).decode()
+            floor = self.floors.read(account_id, day)
+        raise CountersUnavailable(f"The counter store at {self._connections.address} is another one at every look.")
+
     def _change(self, account_id: int, step: str, now: float) -> CredentialVersion:
-        answer = self._run(_CHANGE, [_epoch(account_id), _OPEN_CHANGES], [milliseconds(now), step, account_id])
-        return CredentialVersion(*answer)
+        keys = [_epoch(account_id), _OPEN_CHANGES, _INCARNATION]
+        seen = self._seen
+        try:
+            started, finished, incarnation, changes = self._run(_CHANGE, keys, [milliseconds(now), step, account_id])
+        except CountersUnavailable:
+            if step != "begin":
+                # The server may have lost the beginning, too: then what others loaded meanwhile would seem up to date.
+                self._doubted = f"*{secrets.token_hex(4)}"
+            raise
+        return CredentialVersion(started, finished, self._look_back(seen, "", incarnation.decode(), changes))
+
+    def _look_back(self, seen: tuple[str, int], doubted: str, incarnation: str, changes: int) -> str:
+        """Tell which incarnation an answer stands for: a new one, if the answer knows less than had been said before.
+
+        Args:
+            seen: What had been said before the step was sent.
+            doubted: What the step was to end.
+        """
+        if incarnation == seen[0] and changes < seen[1]:
+            return self._check(("", 0), incarnation)
+        if incarnation != self._seen[0] or changes > self._seen[1]:
+            self._seen = incarnation, changes
+        if doubted and self._doubted == doubted:
+            self._doubted = ""
+        return incarnation
+
+    def _check(self, seen: tuple[str, int], doubted: str) -> str:
+        incarnation, changes = self._run(_CHECK, [_INCARNATION, f"{_PREFIX}check"], [doubted])
+        return self._look_back(seen, doubted, incarnation.decode(), changes)
+
+    def _take_step(self) -> _Step:
+        """The next step of a slot that nobody uses, until it is given back to ``_free``."""
+        try:
+            slot, number = self._free.pop()
+        except IndexError:
+            return _Step(f"{_PREFIX}slot:{secrets.token_hex(8)}", 1)
+        return _Step(slot, int(number) + 1)
+
+    def _call_off(self, step: _Step) -> bytes | None:
+        """See to it that a step is not done any more; gives its answer if it was done."""
+        answer: bytes | None = self._run(_CALL_OFF, [step.slot], [step.number, _SLOT_KEPT_MS])
+        return answer
+
+    def _call_off_charge(
+        self, step: _Step, reserve: UsageReservation, intent: IntentRequest | None, now: float
+    ) -> None:
+        answer = self._call_off(step)
+        if answer is None:
+            return
+        began_ms, day = map(int, answer.split())
+        receipt = None if intent is None else Intent(intent.key, began_ms)
+        reservation = Reservation(reserve.account_id, reserve.gateway_site_id, day_from_number(day), receipt)
+        self._unsettled.append(self._giving_back(self._take_step(), reservation, (), now))
+
+    def _call_off_report(self, step: _Step, take_back: Callable[[_Step], ReportOutcome]) -> None:
+        if self._call_off(step) is not None:
+            self._unsettled.append(partial(take_back, self._take_step()))
+
+    def _settle(self) -> None:
+        """Do some of what is to be done when the server answers again; what fails, the next step does."""
+        if not self._settling.acquire(blocking=False):
+            return
+        try:
+            for _ in range(_SETTLED_AT_ONCE):
+                if not self._unsettled:
+                    return
+                settle = self._unsettled.popleft()
+                try:
+                    settle()
+                except CountersUnavailable as error:
+                    self._unsettled.appendleft(settle)
+                    log.warning("what became of a step is still open: %s", error)
+                    return
+        finally:
+            self._settling.release()
 
     def _delete(self, pattern: str) -> int:
-        deleted, cursor = 0, -1
-        while cursor != 0:
-            cursor, keys = self._do("SCAN", max(0, cursor), "MATCH", pattern, "COUNT", 1000)
+        deleted, cursor = 0, None
+        while cursor != b"0":
+            cursor, keys = self._do("SCAN", cursor or 0, "MATCH", pattern, "COUNT", 1000)
             if keys:
                 deleted += self._do("DEL", *keys)
         return deleted
 
-    def _run(self, script: _Script, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+    def _run(self, script: _Script, keys: Sequence[str], arguments: Sequence[Any], once: _Once | None = None) -> Any:
+        if once is not None:
+            keys = [*keys, *_reports(once.account_id)]
+            arguments = [*arguments, once.name, once.now_ms, IDEMPOTENCY_SECONDS * 1000]
+            script = _ONCE[script]
         try:
             return self._do("EVALSHA", script.sha, len(keys), *keys, *arguments)
         except redis.exceptions.NoScriptError:
             return self._do("EVAL", script.text, len(keys), *keys, *arguments)
 
     def _do(self, *command: Any) -> Any:
-        if self._failures >= _FAILURES_BEFORE_PAUSE:
-            moment = time.monotonic()
-            if moment < self._paused_until:
-                raise CountersUnavailable(f"The counter store at {self._address} is away.")
-            self._paused_until = moment + _PAUSE_SECONDS  # the others go on failing at once while this step tries
-        return self._send(command)
-
-    def _send(self, command: tuple[Any, ...]) -> Any:
-        try:
-            answer = self._execute(*command)
-        except redis.exceptions.NoScriptError:
-            self._failures = 0  # It answers; a server that was started again has only forgotten its scripts.
-            raise
-        except (redis.exceptions.RedisError, OSError) as error:
-            self._failures += 1
-            self._paused_until = time.monotonic() + _PAUSE_SECONDS
-            raise CountersUnavailable(f"The counter store at {self._address} cannot be used: {error}") from error
-        self._failures = 0
+        answer = self._connections.ask(*command)
+        if self._unsettled:
+            self._settle()
         return answer
+
+
+class _Step(NamedTuple):
+    """A step of a slot; it is number ``""`` if it is not to be remembered."""
+
+    slot: str
+    number: int | str
+
+
+_NO_STEP = _Step("", "")
+
+
+class _Once(NamedTuple):
+    """What to remember a step by, so that it is done once."""
+
+    account_id: int
+    name: str
+    now_ms: int
 
 
 class _Script:
@@ -324,9 +506,12 @@ class _Script:
 
 _HIT = _Script(scripts.HIT)
 _GIVE_BACK = _Script(scripts.GIVE_BACK)
+_ONCE = {_HIT: _Script(scripts.HIT_ONCE), _GIVE_BACK: _Script(scripts.GIVE_BACK_ONCE)}
 _REPORT = _Script(scripts.REPORT)
 _REFUSED = _Script(scripts.REFUSED)
 _DAYS = _Script(scripts.DAYS)
+_CALL_OFF = _Script(scripts.CALL_OFF)
+_CHECK = _Script(scripts.CHECK)
 _CHANGE = _Script(scripts.CHANGE)
 _HEAL = _Script(scripts.HEAL)
 _FORGET_SITE = _Script(scripts.FORGET_SITE)
@@ -361,18 +546,12 @@ def _kept_days(now: float) -> range:
     return range(today - USAGE_DAYS_KEPT, today + 2)
 
 
-def _address(client: redis.Redis) -> str:
-    options = client.connection_pool.connection_kwargs
-    return str(options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}")
-
-
 _stores: weakref.WeakSet[RedisCounters] = weakref.WeakSet()
 
 
 def _after_fork_in_child() -> None:
-    # Another thread of the parent may have held one of the client's locks; here nobody would ever release it.
     for store in list(_stores):
-        store._connect()
+        store._begin()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -19,8 +19,9 @@ from app.counters.sqlite.housekeeper import Execute, Housekeeper, connect
 T = TypeVar("T")
 
 _PAGE_BYTES = 1024  # every page a step touches is written whole, so small pages make cheap steps
-_HASTE = 10
+_HASTE = 100
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.000_1, 0.000_5
+_SHARE_OF_WAIT = 0.01  # what a pause may be of the time waited before, so that a long wait takes no processor
 _OPENING_PAUSE = 0.002
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
@@ -39,13 +40,17 @@ class SharedFile:
     the last moments, never the file). A thread moves the write-ahead log into the file and calls
     ``housekeep`` once a second while there is work, so that no step waits for the disk.
 
+    A file that was removed, or replaced by a copy, is left: the next step opens what is there now.
+
     Args:
         path: The file; its directory must exist. It is made readable for its owner only.
         schema: Statements that make an empty file ready, one a table or index; harmless where that is there.
         version: Number of the schema; a file with another is refused.
-        timeout_seconds: How long a step may wait for other threads and processes. Once one has waited in vain,
-            steps wait a tenth of it until one that writes succeeds: a locked file must not hold every thread up.
+        busy_seconds: How long a step may wait for other threads and processes. Once one has waited in vain,
+            steps wait a hundredth of it until one that writes succeeds: whoever keeps a file locked must not hold
+            every thread up.
         housekeep: Small piece of work to be run as a step; returns whether there is more. Must not hold the owner.
+        begin: Run as a part of the first step that writes after the file was opened. Must not hold the owner.
     """
 
     def __init__(
@@ -54,15 +59,19 @@ class SharedFile:
         *,
         schema: tuple[str, ...],
         version: int,
-        timeout_seconds: float,
+        busy_seconds: float,
         housekeep: Callable[[Execute], bool],
+        begin: Callable[[Execute], object],
     ) -> None:
         self.path = path
         self._schema = schema
         self._version = version
-        self._timeout_seconds = timeout_seconds
-        self._wait_seconds = timeout_seconds
+        self._busy_seconds = busy_seconds
+        self._wait_seconds = busy_seconds
         self.housekeep = housekeep
+        self._begin = begin
+        self._begun = False
+        self._opened: tuple[int, int] | None = None
         self.changes = 0
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -86,6 +95,9 @@ class SharedFile:
                 raise CountersUnavailable(f"The counter file {self.path} is busy.")
         try:
             execute = self._execute
+            if execute is not None and _identity(self.path) != self._opened:
+                self._leave()
+                execute = None
             if execute is None:
                 deadline = deadline or time.monotonic() + self._wait_seconds
                 execute = self._open(deadline)
@@ -93,11 +105,14 @@ class SharedFile:
                 execute("BEGIN" if reading else "BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
                 self._begin_again(execute, error, deadline, reading)
+            if not (reading or self._begun):
+                self._begin(execute)
             result = step(execute, *args)
             execute("COMMIT")
             if not reading:
+                self._begun = True
                 self.changes += 1
-                self._wait_seconds = self._timeout_seconds
+                self._wait_seconds = self._busy_seconds
             return result
         except _MISTAKES:
             self._roll_back()
@@ -140,6 +155,7 @@ class SharedFile:
             connection.close()
             raise
         self._connection = connection
+        self._opened, self._begun = _identity(self.path), False
         self._execute = connection.cursor().execute
         if self._housekeeper is None:
             self._housekeeper = Housekeeper(self)
@@ -182,13 +198,15 @@ class SharedFile:
 
     def _begin_again(self, execute: Execute, error: sqlite3.OperationalError, deadline: float, reading: bool) -> None:
         """Ask for the turn again until another process gives it up."""
-        deadline = deadline or time.monotonic() + self._wait_seconds
+        began = time.monotonic()
+        deadline = deadline or began + self._wait_seconds
         pause = _SHORTEST_PAUSE
         while True:
-            if not _is_busy(error) or time.monotonic() > deadline:
+            moment = time.monotonic()
+            if not _is_busy(error) or moment > deadline:
                 raise error
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads processes, guards no secret
-            pause = min(_LONGEST_PAUSE, pause * 1.5)
+            pause = min(max(_LONGEST_PAUSE, (moment - began) * _SHARE_OF_WAIT), pause * 1.5)
             try:
                 execute("BEGIN" if reading else "BEGIN IMMEDIATE")
                 return
@@ -198,7 +216,7 @@ class SharedFile:
     def _translated(self, error: sqlite3.Error) -> CountersUnavailable:
         code = _primary_code(error)
         if code in _BUSY:
-            self._wait_seconds = self._timeout_seconds / _HASTE
+            self._wait_seconds = self._busy_seconds / _HASTE
             return CountersUnavailable(f"The counter file {self.path} is locked by another process.")
         if code in _DAMAGED:
             return CountersDamaged(
@@ -216,6 +234,13 @@ class SharedFile:
         if connection is not None:
             connection.close()
 
+    def _leave(self) -> None:
+        """Have done with a file that is not at its place any more."""
+        self._close()
+        if self._housekeeper is not None:
+            self._housekeeper.give_notice()
+            self._housekeeper = None
+
     def _prepare_fork(self) -> None:
         self._lock.acquire()
         housekeeper, self._housekeeper = self._housekeeper, None
@@ -232,6 +257,15 @@ class SharedFile:
         if getattr(self, "_housekeeper", None) is not None:
             self._housekeeper.give_notice()  # type: ignore[union-attr]
         self._close()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one at its place, as long as somebody holds it open."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _primary_code(error: sqlite3.Error) -> int:

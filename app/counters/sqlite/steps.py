@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import secrets
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -17,11 +17,14 @@ from app.counters.base import (
     ReportStatus,
     Reservation,
     SiteUsage,
+    UncountedSearch,
     UsageReservation,
     WindowRequest,
     WindowState,
     longest_wait,
+    settlement_key,
 )
+from app.counters.floors import Floor
 from app.counters.metering import (
     IDEMPOTENCY_SECONDS,
     INTENT_KEPT_SECONDS,
@@ -30,6 +33,8 @@ from app.counters.metering import (
     continues_intent,
     day_from_number,
     day_number,
+    milliseconds,
+    window_end,
 )
 from app.counters.sqlite.housekeeper import Execute
 
@@ -55,6 +60,7 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS refusals (account_id INTEGER, day INTEGER, searches INTEGER,"
     " PRIMARY KEY (account_id, day)) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS refusals_by_day ON refusals (day)",
+    "CREATE TABLE IF NOT EXISTS incarnations (id TEXT)",
 )
 
 _SWEEPS = (
@@ -82,7 +88,11 @@ _CONTINUE_INTENT = "UPDATE intents SET text=?, last_ms=?, requests=requests + 1 
 _BEGIN_INTENT = "INSERT INTO intents VALUES (?, ?, ?, ?, ?, 1, 0)"
 _FAIL_REQUEST = "UPDATE intents SET failed=failed + 1 WHERE key=? AND began_ms=?"
 _END_FAILED_INTENT = "DELETE FROM intents WHERE key=? AND began_ms=? AND failed >= requests"
-_READ_EPOCH = "SELECT started, finished FROM epochs WHERE account_id=?"
+_READ_EPOCH = "SELECT started, finished, (SELECT id FROM incarnations) FROM epochs WHERE account_id=?"
+_RAISE_DAY = (
+    "INSERT INTO days (account_id, day, used, indexing) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
+    " SET used=max(used, excluded.used), indexing=max(indexing, excluded.indexing)"
+)
 
 _date_of_day = lru_cache(maxsize=8)(day_from_number)
 
@@ -90,7 +100,7 @@ _date_of_day = lru_cache(maxsize=8)(day_from_number)
 class Latest:
     """The latest time a hit came with, for the sweep; callers' clocks decide, not this machine's."""
 
-    now_ms = 0
+    now_ms: int | None = None
 
 
 def consume(
@@ -123,7 +133,7 @@ def consume(
             hits, reset_ms = row
             began.append(False)
         else:
-            hits, reset_ms = 0, now_ms + length_ms
+            hits, reset_ms = 0, window_end(now_ms, seconds)
             began.append(True)
         full = full or (limit is not None and hits + cost > limit)
         states.append((key, limit, seconds, cost, hits, reset_ms))
@@ -197,7 +207,7 @@ def peek(
         length_ms = window.seconds * 1000
         row = execute(_READ_WINDOW, (window.key,)).fetchone()
         if row is None or not now_ms < row[1] <= now_ms + 2 * length_ms:
-            row = 0, now_ms + length_ms
+            row = 0, window_end(now_ms, window.seconds)
         states.append(WindowState(*window, *row))
     used = None if usage_of is None else _used(execute, usage_of, day)
     credential_version = None if credentials_of is None else _epoch(execute, credentials_of, now_ms)
@@ -221,6 +231,28 @@ def refund(execute: Execute, reservation: Reservation | None, windows: Sequence[
     day = day_number(today)
     change = -1 if site_id is None else _count_gateway(execute, account_id, day, site_id, -1)
     execute("UPDATE days SET used=max(0, used + ?) WHERE account_id=? AND day=?", (change, account_id, day))
+
+
+def begin_incarnation(execute: Execute) -> None:
+    execute("DELETE FROM incarnations")
+    execute("INSERT INTO incarnations VALUES (?)", (secrets.token_hex(8),))
+
+
+def raise_day(execute: Execute, account_id: int, day: int, floor: Floor) -> None:
+    execute(_RAISE_DAY, (account_id, day, *floor))
+
+
+def settle(execute: Execute, search: UncountedSearch | Reservation, once: str, now_ms: int) -> None:
+    known = (search.account_id, settlement_key(once))
+    execute("DELETE FROM reports WHERE account_id=? AND key=? AND until_ms <= ?", (*known, now_ms))
+    until_ms = now_ms + IDEMPOTENCY_SECONDS * 1000
+    if not execute("INSERT OR IGNORE INTO reports VALUES (?, ?, '', ?)", (*known, until_ms)).rowcount:
+        return
+    if isinstance(search, Reservation):
+        refund(execute, search, (), now_ms)
+    else:
+        reserve = UsageReservation(search.account_id, None, search.gateway_site_id)
+        consume(execute, (), reserve, search.intent, None, milliseconds(search.searched_at))
 
 
 def reset(execute: Execute, keys: Sequence[str]) -> None:
@@ -324,13 +356,14 @@ def check(execute: Execute) -> None:
 def clear(execute: Execute) -> None:
     for table in ("windows", "days", "site_days", "reports", "epochs", "intents", "refusals"):
         execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+    begin_incarnation(execute)
 
 
 def _epoch(execute: Execute, account_id: int, now_ms: int) -> CredentialVersion:
     row = execute(_READ_EPOCH, (account_id,)).fetchone()
     if row is None:
         execute("INSERT INTO epochs VALUES (?, ?, ?, 0)", (account_id, now_ms, now_ms))
-        return CredentialVersion(now_ms, now_ms)
+        row = execute(_READ_EPOCH, (account_id,)).fetchone()
     return CredentialVersion._make(row)
 
 
@@ -356,8 +389,13 @@ def _count_gateway(execute: Execute, account_id: int, day: int, site_id: int, se
 
 
 def sweep(latest: Latest, execute: Execute) -> bool:
-    """Delete a few rows of each kind that count no longer; returns whether there may be more."""
-    now_ms = latest.now_ms or int(time.time() * 1000)
+    """Delete a few rows of each kind that count no longer; returns whether there may be more.
+
+    Nothing is deleted before the first hit tells the time.
+    """
+    now_ms = latest.now_ms
+    if now_ms is None:
+        return False
     values = {
         "now_ms": now_ms,
         "intents_ms": now_ms - INTENT_KEPT_SECONDS * 1000,

@@ -17,13 +17,16 @@ from app.counters.base import (
     Operation,
     ReportOutcome,
     Reservation,
+    UncountedSearch,
     UsageReservation,
     WindowRequest,
     WindowState,
 )
-from app.counters.metering import day_from_number, day_number, milliseconds
+from app.counters.floors import Floors
+from app.counters.metering import day_from_number, day_number, day_of, milliseconds
 from app.counters.sqlite import steps
 from app.counters.sqlite.file import SharedFile
+from app.counters.sqlite.housekeeper import Execute
 
 
 class SqliteCounters(CounterStore):
@@ -31,14 +34,16 @@ class SqliteCounters(CounterStore):
 
     name = "sqlite"
 
-    def __init__(self, path: Path, *, timeout_seconds: float) -> None:
+    def __init__(self, path: Path, *, busy_seconds: float) -> None:
         self._latest = steps.Latest()
+        self.floors = Floors()
         self._file = SharedFile(
             path,
             schema=steps.SCHEMA,
             version=steps.VERSION,
-            timeout_seconds=timeout_seconds,
+            busy_seconds=busy_seconds,
             housekeep=partial(steps.sweep, self._latest),
+            begin=partial(_begin, self.floors),
         )
         self._run = self._file.run
 
@@ -53,6 +58,8 @@ class SqliteCounters(CounterStore):
     ) -> ConsumeOutcome:
         now_ms = milliseconds(now)
         self._latest.now_ms = now_ms
+        if reserve is not None:
+            self._raise_day(reserve.account_id, now)
         return self._run(steps.consume, windows, reserve, intent, credentials_of, now_ms)
 
     def peek(
@@ -74,6 +81,11 @@ class SqliteCounters(CounterStore):
     ) -> None:
         self._run(steps.refund, reservation, windows, milliseconds(now))
 
+    def settle(self, search: UncountedSearch | Reservation, *, once: str, now: float) -> None:
+        if isinstance(search, UncountedSearch):
+            self._raise_day(search.account_id, search.searched_at)
+        self._run(steps.settle, search, once, milliseconds(now))
+
     def reset(self, keys: Sequence[str]) -> None:
         self._run(steps.reset, keys)
 
@@ -91,6 +103,7 @@ class SqliteCounters(CounterStore):
         idempotency: IdempotencyKey | None = None,
         now: float,
     ) -> ReportOutcome:
+        self._raise_day(account_id, now)
         return self._run(steps.report, account_id, site_id, operation, count, capped, idempotency, milliseconds(now))
 
     def count_refusal(self, account_id: int, *, now: float) -> None:
@@ -125,7 +138,23 @@ class SqliteCounters(CounterStore):
         self._run(steps.check)
 
     def clear(self) -> None:
+        self._latest.now_ms = None
         self._run(steps.clear)
 
     def close(self) -> None:
         self._file.close()
+
+    def _raise_day(self, account_id: int, now: float) -> None:
+        """Raise the account's day to what is known elsewhere, once after the file was opened."""
+        day = day_of(now)
+        if self.floors.incarnation_of(account_id, day):
+            return
+        floor = self.floors.read(account_id, day)
+        if floor is not None:
+            self._run(steps.raise_day, account_id, day_number(day), floor)
+            self.floors.note(account_id, day, self.name)
+
+
+def _begin(floors: Floors, execute: Execute) -> None:
+    steps.begin_incarnation(execute)
+    floors.forget()

@@ -12,8 +12,8 @@ from app.models import Site
 from app.runtime import runtime
 from app.services import sites
 from app.web.parsing import check_query_string, invalid
+from app.web.permissions import choose_reported_site
 from app.web.request_checks import current_caller
-from app.web.site_selection import choose_reported_site
 from schemas.analytics import AnalyticsQuerySchema
 
 OFFERED_SITES = 100

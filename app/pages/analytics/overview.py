@@ -11,6 +11,7 @@ from app.pages.analytics import lists
 from app.pages.analytics.charts import draw_chart
 from app.pages.analytics.choice import choose_site
 from app.pages.analytics.figures import make_figures, percent
+from app.pages.analytics.suggestions import hidden_of
 from app.pages.layout import render
 from app.runtime import runtime
 from app.services.analytics.reports import get_analytics
@@ -45,6 +46,7 @@ def show_analytics() -> str:
         "periods": PERIOD_TEXTS,
         "percent": percent,
         "query_string": urlencode(choice.query),
+        "hidden": hidden_of(choice.site),
     }
     if kind is not None:
         shown = lists.make_list(lists.items_of(analytics, kind), kind, choice.query)

@@ -13,6 +13,7 @@ from app.pages.analytics.charts import draw_chart
 from app.pages.analytics.choice import choose_site
 from app.pages.analytics.figures import make_query_figures, percent
 from app.pages.analytics.overview import PERIOD_TEXTS
+from app.pages.analytics.suggestions import hidden_of
 from app.pages.layout import render
 from app.runtime import runtime
 from app.services.access.credentials import site_record
@@ -65,6 +66,7 @@ def show_query() -> str | Response:
         problem=problem,
         pinned=site_record(site).settings.pinned.get(query, ()),
         ignored=ignored,
+        hidden=hidden_of(site),
         periods=PERIOD_TEXTS,
         percent=percent,
         query_string=urlencode(choice.query),

@@ -12,6 +12,7 @@ from marshmallow import Schema, ValidationError
 
 from app.errors import ApiError, ErrorCode
 from app.models import Site
+from app.operations import search_settings as settings_operations
 from app.pages.analytics.inbox import back_to_inbox
 from app.pages.forms import REFILLED, read_form, refill_on_error
 from app.pages.layout import render
@@ -21,9 +22,8 @@ from app.services.inbox.current_results import search_now
 from app.services.inbox.remedies import Settings, add_synonyms, pin_document
 from app.services.indexing.stored_documents import known_ids
 from app.services.search.preview import QueryPreview, frequent_queries
-from app.services.search_settings import edit_settings, shown_settings
+from app.services.search_settings import shown_settings
 from app.services.sites import get_site
-from app.web import actions, settings_actions
 from app.web.parsing import check_query_string, invalid
 from app.web.request_checks import current_caller
 from schemas.remedies import PinRemedySchema, SynonymRemedySchema
@@ -208,13 +208,13 @@ def _save(site_id: int, change: Callable[[Settings], dict[str, Any]]) -> None:
     def edit(settings: dict[str, Any]) -> None:
         settings.update(_valid(change(settings)))
 
-    caller = current_caller()
-    with actions.changing(caller) as session:
-        edit_settings(session, caller.account.id, site_id, edit)
+    settings_operations.edit_together(runtime(), current_caller(), site_id, edit)
 
 
 def _effect(site: Site, query: str, settings: Settings, others: Sequence[str] = ()) -> Effect:
-    of_query, *of_others = settings_actions.preview(current_caller(), site.id, settings, [query, *others]).queries
+    of_query, *of_others = settings_operations.preview(
+        runtime(), current_caller(), site.id, settings, [query, *others]
+    ).queries
     return Effect(of_query, [preview.query for preview in of_others if preview.changed])
 
 

@@ -13,8 +13,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from app.apidoc.code_blocks import mark_own
 from app.documentation import README, anchor_of
-from app.pages.docs.code_blocks import mark_own
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 

@@ -11,19 +11,19 @@ from typing import Any
 from flask import Response, current_app, g, request
 from markupsafe import escape
 
+from app.apidoc.code_blocks import mark_own
+from app.apidoc.openapi import document
+from app.apidoc.reference import BASE_URL, Reference, read_reference
+from app.apidoc.samples import LANGUAGES
 from app.documentation import GROUPS, MOVED_SECTIONS, REFERENCE, documentation_files, documentation_image
 from app.errors import ApiError, ErrorCode
-from app.pages.docs.code_blocks import mark_own
 from app.pages.docs.markdown import MarkdownPage, render_markdown
-from app.pages.docs.reference import BASE_URL, Reference, read_reference
-from app.pages.docs.samples import LANGUAGES
 from app.pages.layout import code_spans, render
 from app.runtime import runtime
+from app.services.access.callers import Caller
 from app.services.sites import list_sites
-from app.web.auth import Caller
 from app.web.headers import policy_with_connections
 from app.web.hosts import base_url
-from app.web.openapi import document
 from backends.languages import LANGUAGES as SPOKEN
 
 IMAGE_MAX_AGE_SECONDS = 3600

@@ -13,6 +13,7 @@ import orjson
 from markupsafe import Markup
 
 from app.pages.layout import day_element, moment_element
+from backends.standard_fields import REQUIRED_HIT_FIELDS
 from schemas.validation.instants import parse_instant
 
 SNIPPET_LENGTH = 280
@@ -63,10 +64,9 @@ def _snippet(document: dict[str, Any], formatted: dict[str, Any]) -> Marked:
 
 
 def _details(document: dict[str, Any]) -> list[tuple[str, str]]:
-    standard = ("id", "title", "url", "excerpt", "content")
     details = []
     for name, value in document.items():
-        if name in standard or isinstance(value, dict) or value in ("", None, []):
+        if name in REQUIRED_HIT_FIELDS or isinstance(value, dict) or value in ("", None, []):
             continue
         details.append((name, _date(value) if name == "date" else _short(value)))
     return details[:6]

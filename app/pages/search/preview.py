@@ -20,10 +20,11 @@ from app.runtime import runtime
 from app.services.access.credentials import site_record
 from app.services.search.search import Visitor, encode_results, make_query, parse_shown
 from app.services.sites import get_site, site_inactive
-from app.web import actions
 from app.web.parsing import check_query_string, invalid
 from app.web.request_checks import count_preview, current_caller, used_today
 from app.web.responses import json_answer
+from app.web.searches import Found, search_site
+from app.web.visitors import current_visitor
 from schemas.search import SearchQuerySchema
 
 PER_PAGE = 10
@@ -75,16 +76,17 @@ def _page_number() -> int:
     return min(LAST_PAGE, int(text)) if text.isascii() and text.isdigit() and len(text) < 5 else 1
 
 
-def _search(site: Site, parameters: dict[str, Any]) -> actions.Found:
+def _search(site: Site, parameters: dict[str, Any]) -> Found:
     if not site.active:
         raise site_inactive()
     shown_fields = parse_shown(parameters["fields"])
     query = make_query(parameters)
-    visitor: Visitor | None = Visitor(parameters["session_id"])
+    visitor: Visitor | None = None
     if current_caller().kind == "session":
         count_preview()
-        visitor = None
-    return actions.search_site(site_record(site), query, visitor, shown_fields)
+    else:
+        visitor = current_visitor(site.id, parameters["session_id"])
+    return search_site(site_record(site), query, visitor, shown_fields)
 
 
 def _parameters() -> dict[str, Any]:
@@ -102,7 +104,7 @@ def _parameters() -> dict[str, Any]:
 def _page(
     site: Site,
     *,
-    found: actions.Found | None = None,
+    found: Found | None = None,
     problem: ApiError | None = None,
     refusal: ApiError | None = None,
 ) -> str:

@@ -13,13 +13,14 @@ from sqlalchemy.orm import Session
 
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site
+from app.operations import search_settings as settings_operations
+from app.operations.search_settings import ResultList
 from app.pages.forms import field_problems
 from app.pages.redirects import see_other
+from app.runtime import runtime
 from app.services.indexing.stored_documents import read_stored
-from app.web import settings_actions
 from app.web.parsing import read_form_body
 from app.web.request_checks import current_caller
-from app.web.settings_actions import ResultList
 from backends.text import normal_form
 from schemas.search import MAX_QUERY_BYTES
 from schemas.search_settings import MAX_PINNED_IDS
@@ -107,10 +108,12 @@ def change_tuning(site_id: int, search: str) -> Response:
         raise field_error("id", "invalid", "must be the id of a page")
     place = _place(form)
     if done in _ADDS:
-        settings_actions.add_result(current_caller(), site_id, _ADDS[done], query, document_id, place)
+        settings_operations.add_result(runtime(), current_caller(), site_id, _ADDS[done], query, document_id, place)
         place = 0
     elif done in _REMOVES:
-        place = settings_actions.remove_result(current_caller(), site_id, _REMOVES[done], query, document_id)
+        place = settings_operations.remove_result(
+            runtime(), current_caller(), site_id, _REMOVES[done], query, document_id
+        )
     else:
         raise ApiError(ErrorCode.VALIDATION_FAILED, "The form does not say what to do.")
     return see_other(f"{search}&{urlencode({'done': done, 'document': document_id, 'place': place})}")

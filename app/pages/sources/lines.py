@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from app.errors import Detail, field_error
 from app.pages.settings_lines import lines_of
 from app.wording import counted
 from schemas.sources import MAX_GLOBS, MAX_HEADERS, SELECTORS
-from schemas.validation.sites import complete_url
 
 Form = Mapping[str, str]
 
@@ -30,24 +28,17 @@ def write_source(source: Any) -> dict[str, str]:
     }
 
 
-def read_url(form: Form, site_url: str) -> str:
-    """The address, with the site's scheme where only that is missing."""
-    typed = form.get("url", "")
-    url = complete_url(typed)
-    return url if url == typed else urlsplit(url)._replace(scheme=urlsplit(site_url).scheme).geturl()
-
-
-def read_source(form: Form, site_url: str) -> dict[str, Any]:
+def read_source(form: Form, url: str) -> dict[str, Any]:
     """The form's texts as the fields of a source, to be validated.
 
     Args:
-        site_url: The site's address.
+        url: The address in the form, with a scheme.
 
     Raises:
         ApiError: 400 for a header that is there twice.
     """
     fields: dict[str, Any] = {
-        "url": read_url(form, site_url),
+        "url": url,
         "schedule": form.get("schedule", "none"),
         **{name: [line.text.strip() for line in lines_of(form.get(name, ""))] for name in _GLOBS},
         "selectors": read_selectors(form),

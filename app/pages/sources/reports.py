@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.crawl.sources.runs import INCOMPLETE
 from app.errors import ErrorCode
 from app.models import SourceRun
 from app.wording import counted, duration, number
@@ -83,7 +84,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     "not_text": Explanation(
         "not text",
         "Images, archives, and the like have no text to read.",
-        "There is nothing to do. Web pages, PDFs, and text files are indexed.",
+        "There is nothing to do. Web pages, PDFs, office files, e-books, and text files are indexed.",
     ),
     "timeout": Explanation("too slow", "The server took too long to answer.", _NEXT_RUN),
     "redirect_loop": Explanation(
@@ -155,7 +156,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     "http_404": Explanation("not found", "There is no such page (HTTP 404).", "Correct the links that lead there."),
     "http_410": Explanation("gone", "The server says that the page was removed (HTTP 410).", _NOTHING_TO_DO),
     "http_429": Explanation(
-        "refused for now", "The server asked the crawler to wait for longer than it does (HTTP 429).", _NEXT_RUN
+        "refused for now", "The server asked the crawler to wait, again and again or for long (HTTP 429).", _NEXT_RUN
     ),
     "http_503": Explanation("unavailable for now", "The server says that it is unavailable (HTTP 503).", _NEXT_RUN),
 }
@@ -183,6 +184,8 @@ def explain_failure(error: Mapping[str, str] | None) -> str:
         return "Something went wrong in this service. What was read is searchable; run the source again."
     if error["code"] == ErrorCode.SYNC_REMOVES_TOO_MUCH:
         return "It did not find many pages again that were indexed before. Nothing was removed."
+    if error["code"] == INCOMPLETE:
+        return f"{error['message']} {_NEXT_RUN} Nothing was removed."
     known = EXPLANATIONS.get(error["code"])
     return error["message"] if known is None else f"{error['message']} {known.remedy}"
 

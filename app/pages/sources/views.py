@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from flask import Response, request
 from marshmallow import Schema, ValidationError
 from sqlalchemy.orm import Session
 
 from app.clock import now
+from app.crawl.run.preview import Preview
+from app.crawl.sources import runs, sources
+from app.crawl.sources.sweeps import find_refused_sweep
 from app.errors import ApiError, ErrorCode
 from app.models import Site, SourceRun
+from app.operations import sources as source_operations
 from app.pages.forms import banner_of, refill_on_error
 from app.pages.layout import render
 from app.pages.redirects import see_other
-from app.pages.sources.lines import explain, read_headers, read_selectors, read_source, read_url, write_source
+from app.pages.sources.lines import explain, read_headers, read_selectors, read_source, write_source
 from app.pages.sources.reports import Report, explain_reason, report_run
 from app.runtime import runtime
-from app.services.crawling.preview import Preview
 from app.services.sites import get_site
-from app.services.sources import runs, sources
-from app.services.sources.sweeps import find_refused_sweep
-from app.web import source_actions
 from app.web.hosts import base_url
 from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
@@ -128,8 +128,8 @@ def create_source(site_id: int) -> Response:
     form = _sent()
     kind = form.get("kind", "")
     refill_on_error(lambda error: _create_form(site_id, kind if kind in KINDS else "website", error=error))
-    fields = _load(SourceCreateSchema(), {"kind": kind, **read_source(form, _site_url(site_id))})
-    source = source_actions.create_source(current_caller(), site_id, fields)
+    fields = _load(SourceCreateSchema(), {"kind": kind, **read_source(form, _url(form, site_id))})
+    source = source_operations.create_source(runtime(), current_caller(), site_id, fields)
     return see_other(f"/api/sites/{site_id}/sources/{source.id}", notice="source-created")
 
 
@@ -194,8 +194,9 @@ def _edit_form(
 def update_source(site_id: int, source_id: str) -> Response:
     """Save a source."""
     refill_on_error(lambda error: _edit_form(site_id, source_id, error=error))
-    changes = _load(SourceUpdateSchema(), read_source(_sent(), _site_url(site_id)))
-    source_actions.update_source(current_caller(), site_id, source_id, changes)
+    form = _sent()
+    changes = _load(SourceUpdateSchema(), read_source(form, _url(form, site_id)))
+    source_operations.update_source(runtime(), current_caller(), site_id, source_id, changes)
     return see_other(f"/api/sites/{site_id}/sources/{source_id}", notice="source-updated")
 
 
@@ -212,13 +213,18 @@ def preview_page(site_id: int) -> str:
 
     refill_on_error(show, (400, 401, 403, 429, 503))
     values = {
-        "url": read_url(form, _site_url(site_id)),
+        "url": _url(form, site_id),
         "selectors": read_selectors(form),
         "headers": read_headers(form),
     }
     fields = _load(PreviewSchema(), values)
-    preview = source_actions.preview_page(
-        current_caller(), site_id, fields, kind=kind if kind in KINDS else "website", source_id=source_id or None
+    preview = source_operations.preview_page(
+        runtime(),
+        current_caller(),
+        site_id,
+        fields,
+        kind=kind if kind in KINDS else "website",
+        source_id=source_id or None,
     )
     return show(preview=preview)
 
@@ -233,6 +239,7 @@ def show_source(site_id: int, source_id: str) -> str:
         newest = found[0] if found else None
         report = _report(session, newest)
         sweep = find_refused_sweep(session, newest)
+        site_url = sources.find_site_url(session, site, source, newest)
     return render(
         "source.html",
         site=site,
@@ -243,6 +250,7 @@ def show_source(site_id: int, source_id: str) -> str:
         schedules=SCHEDULE_NAMES,
         report=report,
         sweep=sweep,
+        site_url=site_url,
         runs=found,
         run_total=total,
         refresh=_refresh(found[:1]),
@@ -252,7 +260,7 @@ def show_source(site_id: int, source_id: str) -> str:
 def delete_source(site_id: int, source_id: str) -> Response:
     """Delete a source, with its documents or without."""
     keep_documents = _sent().get("keep_documents") == "true"
-    source_actions.delete_source(current_caller(), site_id, source_id, keep_documents=keep_documents)
+    source_operations.delete_source(runtime(), current_caller(), site_id, source_id, keep_documents=keep_documents)
     return see_other(
         f"/api/sites/{site_id}/sources", notice="source-deleted-alone" if keep_documents else "source-deleted"
     )
@@ -268,14 +276,14 @@ def run_source(site_id: int, source_id: str) -> Response:
             **({"max_removed_percent": 100} if form.get("remove_anyway") == "true" else {}),
         },
     )
-    source_actions.request_run(current_caller(), site_id, source_id, options)
+    source_operations.request_run(runtime(), current_caller(), site_id, source_id, options)
     return see_other(f"/api/sites/{site_id}/sources/{source_id}")
 
 
 def cancel_run(site_id: int, source_id: str) -> Response:
     """Cancel the run; one that has just ended is shown."""
     try:
-        source_actions.cancel_run(current_caller(), site_id, source_id)
+        source_operations.cancel_run(runtime(), current_caller(), site_id, source_id)
     except ApiError as error:
         if error.code is not ErrorCode.RUN_NOT_FOUND:
             raise
@@ -321,9 +329,11 @@ def _sent() -> dict[str, str]:
     return {name: text.replace("\r\n", "\n") for name, text in read_form_body(request).items()}
 
 
-def _site_url(site_id: int) -> str:
+def _url(form: Mapping[str, str], site_id: int) -> str:
+    """The address in the form; where only the scheme is missing, with that with which it answers, or the site's."""
     with runtime().database.read() as session:
-        return get_site(session, current_caller().account.id, site_id).url
+        site = get_site(session, current_caller().account.id, site_id)
+    return runtime().previewer.complete_url(form.get("url", ""), urlsplit(site.url).scheme).url
 
 
 def _load(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:

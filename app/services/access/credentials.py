@@ -1,4 +1,4 @@
-"""Who a key belongs to and what it may use, cached per process under the account's credential version.
+"""The account a key belongs to and what it may use, cached per process under the account's credential version.
 
 The version comes from the counter store with every request's limits. An entry is used only while the
 version equals the one it was loaded under, so a toggle, rotation, deletion, pause or plan change made
@@ -31,7 +31,7 @@ from schemas.validation.keys import AllowedOrigins, Scope, read_allowed_origins
 
 @dataclass(frozen=True, slots=True)
 class SiteRecord:
-    """What a search needs to know of a site."""
+    """Facts that a search needs to know of a site."""
 
     id: int
     account_id: int
@@ -43,6 +43,7 @@ class SiteRecord:
     public_epoch: int
     kinds: FieldKinds
     settings: SearchSettings
+    suggestions_hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class KeyRecord:
 
     @property
     def rights(self) -> Rights:
-        """How much the key may do."""
+        """The rights of the key."""
         return rights_of(self.type, self.scopes, self.site_only, self.site_id)
 
 
@@ -110,6 +111,7 @@ def site_record(site: Site) -> SiteRecord:
         public_epoch=site.public_epoch,
         kinds=kinds_of(site),
         settings=read_settings(site.search_settings),
+        suggestions_hidden=tuple(site.search_settings.get("suggestions_hidden", ())),
     )
 
 
@@ -145,7 +147,7 @@ def load_engine_credentials(
     key_id: str | None,
     credential_version: CredentialVersion | None,
 ) -> Credentials | None:
-    """What an engine key was made for: a site with its account and, unless it is the site's public one, a service key.
+    """Load an engine key's site and account and, unless it is the site's public one, the service key it was made for.
 
     ``None`` if any of them is gone. The arguments are as in :func:`load_credentials`.
     """
@@ -204,7 +206,7 @@ class CredentialCache:
         self._lock = threading.Lock()
 
     def find(self, token_hash: str) -> Credentials | None:
-        """What was kept for a token; to be used only if its version is still the account's."""
+        """Find what was kept for a token; to be used only if its version is still the account's."""
         with self._lock:
             entry = self._entries.get(token_hash)
             if entry is not None:

@@ -29,7 +29,7 @@ LIFETIME = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class EngineClaims:
-    """What a gateway token says.
+    """Claims of a gateway token.
 
     Attributes:
         key_id: The service key it belongs to; ``None`` for the site's public one.
@@ -57,7 +57,7 @@ def sign(claims: EngineClaims, secret: str) -> str:
 
 
 def read(token: str, secret: str) -> EngineClaims | None:
-    """What a token says, if it is ours and has not expired."""
+    """Read the claims of a token, if it is ours and has not expired."""
     if len(token) > 512:
         return None
     try:

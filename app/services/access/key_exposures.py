@@ -20,7 +20,7 @@ from app.storage.database import Database
 log = logging.getLogger(__name__)
 
 QUIET = timedelta(hours=1)
-"""How long nothing more is said of a key that was seen in a page."""
+"""Time for which nothing more is said of a key that was seen in a page."""
 MAX_LISTED = 100
 
 

@@ -14,7 +14,7 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Key
 from app.plans import QUOTA_REFUSALS, PlanLimits
-from app.services.access.rights import Rights, read_scopes, require_cover, rights_of
+from app.services.access.rights import Rights, read_scopes, require_cover, require_site, rights_of
 from app.services.sites import end_engine_credentials, get_account, get_site
 from app.storage.database import ROW_LOCK
 from app.tokens import PREFIXES, hash_token, is_key_id, make_key_id, make_token
@@ -43,7 +43,7 @@ class KeyView:
 
 
 def view(key: Key) -> KeyView:
-    """What may be shown of ``key``."""
+    """The fields of ``key`` that may be shown."""
     status = status_of(key)
     return KeyView(
         id=key.id,
@@ -120,7 +120,7 @@ def find_key_by_hash(session: Session, account_id: int, site_id: int, token_hash
 
 
 def count_keys(session: Session, account_id: int) -> int:
-    """How many keys the account has, disabled and expired ones included."""
+    """Number of keys the account has, disabled and expired ones included."""
     return session.scalar(select(func.count()).select_from(Key).where(Key.account_id == account_id)) or 0
 
 
@@ -192,24 +192,31 @@ def update_key(
 ) -> Key:
     """Change a key; an earlier expiry ends its engine keys, which may be good for longer.
 
+    Renaming and narrowing a key is for whoever may change keys; giving it more scopes, more sites, or a longer life is
+    for who may do all that it may, before and then.
+
     Args:
         changes: ``name``, ``expires_at``, ``scopes``, ``site_only``, and ``allowed_origins``.
         held: As :func:`create_key` takes it.
 
     Raises:
-        ApiError: 404; 400 for another type, an expiry in the past, or what is not for keys of this type; 403 for a key
-            that may, or might then, do more than ``held``.
+        ApiError: 404; 400 for another type, an expiry in the past, or what is not for keys of this type; 403 for
+            widening a key that may, or might then, do more than ``held``.
     """
     _refuse_past(changes.get("expires_at"))
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
-    require_cover(held, _rights_of(key), "change")
+    before = _rights_of(key)
     if changes.get("type", key.type) != key.type:
         raise field_error("type", "immutable", "cannot be changed; create a new key")
     for name in ("name", "scopes", "site_only", "allowed_origins"):
         if name in changes:
             setattr(key, name, changes[name])
     _refuse_unsuitable(key.type, key.scopes, key.site_only, key.allowed_origins)
-    require_cover(held, _rights_of(key), "make")
+    after = _rights_of(key)
+    lives_longer = "expires_at" in changes and _is_earlier(key.expires_at, changes["expires_at"])
+    if lives_longer or not before.cover(after):
+        require_cover(held, before, "widen")
+        require_cover(held, after, "widen")
     if "expires_at" in changes:
         if _is_earlier(changes["expires_at"], key.expires_at):
             _end_engine_credentials(session, key)
@@ -225,20 +232,37 @@ def toggle_key(
     """Flip a key between active and disabled, or set which; disabling ends its engine keys.
 
     Args:
-        held: As :func:`create_key` takes it.
+        held: As :func:`create_key` takes it; a key that is for its own site only toggles no other site's.
 
     Raises:
-        ApiError: 404; 400 for an expired key; 403 for a key that may do more than ``held``.
+        ApiError: 404; 400 for an expired key; 403 for enabling a key that may do more than ``held``, and for another
+            site's.
     """
     key = get_key(session, account_id, key_id, lock=True)
-    require_cover(held, _rights_of(key), "toggle")
+    if held is not None:
+        require_site(held, key.site_id)
+    wanted = not key.active if active is None else active
+    if wanted and not key.active:
+        require_cover(held, _rights_of(key), "enable")
     _refuse_expired(key, "toggled")
-    key.active = not key.active if active is None else active
+    key.active = wanted
     if not key.active:
         _end_engine_credentials(session, key)
     key.updated_at = now()
     session.flush()
     return key
+
+
+def disable_keys(session: Session, account_id: int) -> None:
+    """Disable all keys of an account that is locked, with the engine keys that they were given."""
+    owned = select(Key).where(Key.account_id == account_id).order_by(Key.id).with_for_update(of=Key, **ROW_LOCK)
+    for key in session.scalars(owned).all():
+        if not key.active:
+            continue
+        key.active = False
+        key.updated_at = now()
+        _end_engine_credentials(session, key)
+    session.flush()
 
 
 def rotate_key(
@@ -276,33 +300,23 @@ def rotate_key(
     return key, token
 
 
-def dismiss_exposure(
-    session: Session, account_id: int, site_id: int, key_id: str, *, held: Rights | None = None
-) -> None:
+def dismiss_exposure(session: Session, account_id: int, site_id: int, key_id: str) -> None:
     """Say no more of a private key's being in a web page, until it is rotated.
 
-    Args:
-        held: As :func:`create_key` takes it.
-
     Raises:
-        ApiError: 404; 403 for a key that may do more than ``held``.
+        ApiError: 404.
     """
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
-    require_cover(held, _rights_of(key), "change")
     key.exposure_dismissed = True
 
 
-def delete_key(session: Session, account_id: int, site_id: int, key_id: str, *, held: Rights | None = None) -> None:
+def delete_key(session: Session, account_id: int, site_id: int, key_id: str) -> None:
     """Remove a key.
 
-    Args:
-        held: As :func:`create_key` takes it.
-
     Raises:
-        ApiError: 404; 403 for a key that may do more than ``held``.
+        ApiError: 404.
     """
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
-    require_cover(held, _rights_of(key), "delete")
     _end_engine_credentials(session, key)
     session.delete(key)
     session.flush()
@@ -328,6 +342,7 @@ def _end_engine_credentials(session: Session, key: Key) -> None:
 
 
 def _is_earlier(expires_at: datetime | None, before: datetime | None) -> bool:
+    """Tell whether a key's life ends earlier by ``expires_at`` than by ``before``; ``None`` is never."""
     return expires_at is not None and (before is None or expires_at < before)
 
 

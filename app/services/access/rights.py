@@ -1,4 +1,4 @@
-"""How much a key may do, to be compared: no key makes or changes one that may do more than itself."""
+"""Rights of keys, to be compared: no key makes, widens, or rotates one that may do more than itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schemas.validation.keys import Scope
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a key may do, and where.
+    """Rights of a key, and where it has them.
 
     Attributes:
         scopes: ``None`` for all there are, and those to come.
@@ -27,7 +27,7 @@ class Rights:
 
 
 EDITOR_RIGHTS = Rights(frozenset(Scope) - {Scope.ACCOUNT}, None)
-"""How much a key may do that an editor makes: not what only owners may."""
+"""Rights of a key that an editor makes: not what only owners may."""
 
 
 def rights_of(key_type: str, scopes: frozenset[Scope] | None, site_only: bool, site_id: int) -> Rights:
@@ -45,6 +45,23 @@ def rights_of(key_type: str, scopes: frozenset[Scope] | None, site_only: bool, s
 def read_scopes(names: list[str] | None) -> frozenset[Scope] | None:
     """Scopes as a key's row holds them."""
     return None if names is None else frozenset(map(Scope, names))
+
+
+def require_site(held: Rights, site_id: int) -> None:
+    """Refuse another site with a key that is for its own site only.
+
+    Raises:
+        ApiError: 403.
+    """
+    if held.site_id not in (None, site_id):
+        raise other_site()
+
+
+def other_site() -> ApiError:
+    """The 403 for another site of the account with a key that is for its own site only."""
+    return ApiError(
+        ErrorCode.INSUFFICIENT_PERMISSION, "The key is for its own site only; use a key of that site, or one for all."
+    )
 
 
 def require_cover(held: Rights | None, wanted: Rights, what: str) -> None:

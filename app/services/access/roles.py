@@ -1,4 +1,4 @@
-"""What a member may do."""
+"""Roles of members."""
 
 from __future__ import annotations
 

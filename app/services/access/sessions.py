@@ -15,7 +15,7 @@ from app.tokens import hash_token
 IDLE = timedelta(days=14)
 LONGEST = timedelta(days=90)
 SEEN_STEP = timedelta(minutes=5)
-"""How stale ``seen_at`` may become before a request writes it again."""
+"""Longest time that ``seen_at`` may lag behind before a request writes it again."""
 
 
 def start_session(session: DatabaseSession, member: Member, secret: str) -> tuple[Session, str]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.errors import ApiError, ErrorCode
-from app.models import Account, DepartureReason, Key, Member, PasswordReset, Site
+from app.errors import ApiError, ErrorCode, field_error
+from app.models import Account, DepartureReason, Key, Member, Site
 from app.services.access.roles import Role
 from app.services.access.sessions import end_other_sessions
+from app.services.accounts.email_changes import note_change
 from app.services.accounts.members import (
     add_member,
     email_key,
@@ -21,7 +23,9 @@ from app.services.accounts.members import (
     flush_email,
     follow_first_owner,
     get_member,
+    refuse_held_email,
 )
+from app.services.accounts.password_resets import end_resets
 from app.services.sites import get_account, lock_keys, remove_site
 from app.storage.database import ROW_LOCK
 
@@ -33,6 +37,22 @@ _NO_ACCOUNT_HASH = _hasher.hash("no account has this password")
 def find_account(session: Session, email: str) -> Account | None:
     """The account of the member with this e-mail."""
     return session.scalar(select(Account).join(Member).where(Member.email_key == email_key(email)))
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordProof:
+    """That somebody knew a member's password, as it was then.
+
+    Attributes:
+        password_hash: What their password was compared with; ``None`` where none need be known: for the operator, and
+            with a link by mail.
+    """
+
+    password_hash: str | None
+
+    def holds_for(self, member: Member) -> bool:
+        """Tell whether the member's password is still that one."""
+        return self.password_hash in (None, member.password_hash)
 
 
 def hash_password(password: str) -> str:
@@ -84,20 +104,33 @@ def update_profile(
     *,
     member_id: int | None = None,
     kept_session: str | None = None,
+    proof: PasswordProof | None = None,
+    tells_email: bool = False,
 ) -> Member:
     """Change a member's ``name``, ``email`` or ``password_hash``, or the account's ``weekly_digest``.
 
-    A new password ends their other sessions. Links to a new password end with the password and the e-mail that they
-    were sent for.
+    A new password ends their other sessions, and so does a new e-mail, unless a key sets it. Links to a new password
+    end with the password and the e-mail that they were sent for.
 
     Args:
-        member_id: Whose profile it is; ``None`` for the first owner's.
+        member_id: Whose profile it is; ``None`` for the first owner's, if a key asks.
+        kept_session: The session that goes on.
+        proof: What a member has shown of the password; without it, they change neither e-mail nor password.
+        tells_email: Whether the old address is told of a new e-mail, which can then be undone: whether mail is sent.
 
     Raises:
-        ApiError: 400 if the e-mail is taken; 404 if the member is gone.
+        ApiError: 400 if the e-mail is taken, or the password is missing; 403 if it is no longer the member's; 404 if
+            the member is gone.
     """
     account = get_account(session, account_id, lock=True)
     member = first_owner(session, account_id) if member_id is None else get_member(session, account_id, member_id)
+    before = member.email
+    is_moved = "email" in changes and email_key(changes["email"]) != member.email_key
+    if member_id is not None and (is_moved or "password_hash" in changes):
+        if proof is None:
+            raise password_missing()
+        if not proof.holds_for(member):
+            raise password_incorrect()
     if "name" in changes:
         member.name = changes["name"]
     if "email" in changes:
@@ -107,10 +140,15 @@ def update_profile(
         account.weekly_digest = changes["weekly_digest"]
     if "password_hash" in changes:
         member.password_hash = changes["password_hash"]
-        end_other_sessions(session, member.id, kept_session)
     flush_email(session)
+    if "password_hash" in changes or (is_moved and member_id is not None):
+        end_other_sessions(session, member.id, kept_session)
+    if is_moved:
+        refuse_held_email(session, member)
+        if tells_email:
+            note_change(session, member, before, by_key=member_id is None)
     if changes.keys() & {"email", "password_hash"}:
-        session.execute(delete(PasswordReset).where(PasswordReset.member_id == member.id))
+        end_resets(session, member.id)
     follow_first_owner(session, account)
     return member
 
@@ -137,6 +175,11 @@ def set_plan(session: Session, account_id: int, plan: str, overrides: dict[str, 
     account.limit_overrides = dict(overrides)
     session.flush()
     return account
+
+
+def password_missing() -> ApiError:
+    """The 400 for a change of e-mail or password without the current password."""
+    return field_error("current_password", "required", "is required to change the e-mail or the password")
 
 
 def password_incorrect() -> ApiError:

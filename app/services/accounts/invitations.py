@@ -13,7 +13,7 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Invitation, Member
 from app.services.access.roles import Role
-from app.services.accounts.members import add_member, check_room, email_key, find_member, lock_as_owner
+from app.services.accounts.members import add_member, check_room, email_key, find_member, lock_as_owner, refuse_key
 from app.services.sites import get_account
 from app.storage.database import ROW_LOCK
 from app.tokens import hash_token, is_invitation_token, make_invitation_token
@@ -53,9 +53,10 @@ def create_invitation(
         by: The member who invites; ``None`` if it is a key.
 
     Raises:
-        ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have, or
-            who invites is an owner no longer.
+        ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have, if a
+            key invites an owner, or if who invites is an owner no longer.
     """
+    refuse_key(by, role)
     lock_as_owner(session, account_id, by)
     member = find_member(session, email)
     if member is not None and member.account_id == account_id:
@@ -86,10 +87,11 @@ def renew_invitation(
     """Give an invitation another link and a week from now; its old link ends.
 
     Raises:
-        ApiError: 404; 403 if who asks is an owner no longer.
+        ApiError: 404; 403 if a key renews an owner's, or who asks is an owner no longer.
     """
     lock_as_owner(session, account_id, by)
     invitation = _get_invitation(session, account_id, invitation_id)
+    refuse_key(by, invitation.role)
     token = make_invitation_token()
     invitation.token_hash = hash_token(token, secret)
     invitation.expires_at = now() + VALID

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
-from app.models import Account, Invitation, Member
+from app.models import Account, EmailChange, Invitation, Member
 from app.models import Session as Login
 from app.services.access.roles import Role
 from app.services.sites import MAX_INT64, get_account
@@ -83,6 +83,7 @@ def add_member(session: Session, account: Account, *, name: str, email: str, pas
     member.account = account
     session.add(member)
     flush_email(session)
+    refuse_held_email(session, member)
     return member
 
 
@@ -90,13 +91,15 @@ def change_role(session: Session, account_id: int, member_id: int, role: Role, *
     """Give a member another role; it holds from the member's next request on.
 
     Args:
-        by: The member who asks for it; ``None`` if it is a key.
+        by: The member who asks for it; ``None`` if it is a key, which neither makes nor demotes owners.
 
     Raises:
-        ApiError: 404; 403 for the last owner, or if who asks is an owner no longer.
+        ApiError: 404; 403 for the last owner, for what is not for keys, or if who asks is an owner no longer.
     """
     account = lock_as_owner(session, account_id, by)
     member = get_member(session, account_id, member_id)
+    if member.role != role:
+        refuse_key(by, member.role, role)
     if member.role == Role.OWNER != role:
         _refuse_last_owner(session, member)
     member.role = role
@@ -112,10 +115,11 @@ def remove_member(session: Session, account_id: int, member_id: int, *, by: int 
         by: As in :func:`change_role`.
 
     Raises:
-        ApiError: 404; 403 for the last owner, or if who asks is an owner no longer.
+        ApiError: 404; 403 for the last owner, for what is not for keys, or if who asks is an owner no longer.
     """
     account = lock_as_owner(session, account_id, by)
     member = get_member(session, account_id, member_id)
+    refuse_key(by, member.role)
     if member.role == Role.OWNER:
         _refuse_last_owner(session, member)
     session.execute(delete(Login).where(Login.member_id == member.id))
@@ -139,6 +143,23 @@ def lock_as_owner(session: Session, account_id: int, by: int | None) -> Account:
         if member is None or member.role != Role.OWNER:
             raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "You are no longer an owner of this account.")
     return account
+
+
+def refuse_key(by: int | None, *roles: str) -> None:
+    """Refuse a key what makes or unmakes an owner: who found it would have the account with it.
+
+    Args:
+        by: The member who asks; ``None`` if it is a key.
+        roles: Those that somebody has, or is to have.
+
+    Raises:
+        ApiError: 403.
+    """
+    if by is None and Role.OWNER in roles:
+        raise ApiError(
+            ErrorCode.INSUFFICIENT_PERMISSION,
+            "A key can neither invite, make, nor remove an owner; an owner who is logged in can.",
+        )
 
 
 def check_room(session: Session, account_id: int) -> None:
@@ -176,7 +197,26 @@ def flush_email(session: Session) -> None:
     try:
         session.flush()
     except IntegrityError as error:
-        raise field_error("email", "taken", "is already in use") from error
+        raise _taken() from error
+
+
+def refuse_held_email(session: Session, member: Member) -> None:
+    """Refuse an e-mail that was somebody else's, and that they may still get back; to be called when it is written.
+
+    Raises:
+        ApiError: 400.
+    """
+    held = select(EmailChange.id).where(
+        EmailChange.email_key == member.email_key,
+        EmailChange.member_id != member.id,
+        EmailChange.expires_at > now(),
+    )
+    if session.scalar(held.limit(1)) is not None:
+        raise _taken()
+
+
+def _taken() -> ApiError:
+    return field_error("email", "taken", "is already in use")
 
 
 def _refuse_last_owner(session: Session, member: Member) -> None:

@@ -6,19 +6,17 @@ sent, and the link is made then, so that a request does the same for every addre
 
 from __future__ import annotations
 
-import secrets
 from datetime import timedelta
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.models import Mail, PasswordReset
+from app.models import EmailChange, Mail, PasswordReset
 from app.services.accounts.members import find_member
 from app.services.mail.letters import Letter, Link
-from app.services.mail.messages import Draft
+from app.services.mail.link_writer import LinkWriter
 from app.services.mail.queue import queue_mail
-from app.storage.database import Database
 from app.tokens import hash_token
 from app.wording import moment_text
 
@@ -31,42 +29,31 @@ def request_reset(session: Session, email: str) -> None:
     queue_mail(session, email, "", "", "", kind=KIND, expires_at=now() + VALID_FOR)
 
 
-class ResetWriter:
-    """Writes the mails.
+class ResetWriter(LinkWriter):
+    """Writes them; none if there is no such member, or if a key gave them this e-mail and that can still be undone."""
 
-    Args:
-        public_url: Base URL of this service.
-        secret: With which tokens are hashed.
-    """
+    path = "/password/reset"
 
-    def __init__(self, database: Database, public_url: str, secret: str):
-        self._database = database
-        self._public_url = public_url
-        self._secret = secret
-
-    def write(self, mail: Mail) -> Draft | None:
-        """Make a link, and the mail that holds it; ``None`` if there is no such member."""
-        token = secrets.token_urlsafe(32)
-        with self._database.write() as session:
-            member = find_member(session, mail.recipient)
-            if member is None:
-                return None
-            session.add(
-                PasswordReset(
-                    token_hash=hash_token(token, self._secret), member_id=member.id, expires_at=mail.expires_at
-                )
-            )
-        letter = Letter(
+    def compose(self, session: Session, mail: Mail, token_hash: str, url: str) -> tuple[str, Letter] | None:
+        member = find_member(session, mail.recipient)
+        if member is None or _has_email_of_key(session, member.id):
+            return None
+        session.add(PasswordReset(token_hash=token_hash, member_id=member.id, expires_at=mail.expires_at))
+        return member.email, Letter(
             "Choose a new password",
             (
                 f"Somebody asked for a new password for your account at {self._public_url} ({member.email}). If that "
                 "was you, open this page:",
-                Link("Choose a new password", f"{self._public_url}/password/reset?token={token}"),
+                Link("Choose a new password", url),
                 f"The link works once, until {moment_text(mail.expires_at)}: 30 minutes after it was asked for.",
                 "If it was not you, ignore this mail. Your password stays as it is.",
             ),
         )
-        return Draft(member.email, letter.subject, letter.text, letter.html)
+
+
+def _has_email_of_key(session: Session, member_id: int) -> bool:
+    changes = select(EmailChange.by_key).where(EmailChange.member_id == member_id, EmailChange.expires_at > now())
+    return session.scalar(changes.order_by(EmailChange.id.desc()).limit(1)) is True
 
 
 def find_reset(session: Session, token: str, secret: str) -> PasswordReset | None:
@@ -75,6 +62,11 @@ def find_reset(session: Session, token: str, secret: str) -> PasswordReset | Non
         return None
     reset = session.scalar(select(PasswordReset).where(PasswordReset.token_hash == hash_token(token, secret)))
     return None if reset is None or reset.expires_at <= now() else reset
+
+
+def end_resets(session: Session, member_id: int) -> None:
+    """End the links that a member was sent."""
+    session.execute(delete(PasswordReset).where(PasswordReset.member_id == member_id))
 
 
 def delete_expired_resets(session: Session) -> None:

@@ -33,6 +33,7 @@ class _Event:
     occurred_at: int
     recorded_at: int
     matched: str | None = None
+    visitor: int | None = None
     counted: bool = True
     id: int | None = None
 
@@ -71,6 +72,7 @@ def _ingest_searches(session: Session, entries: Sequence[SearchEntry], changes: 
             entry.occurred_at,
             entry.recorded_at,
             entry.matched,
+            entry.visitor,
         )
         for entry in entries
     ]
@@ -84,6 +86,8 @@ def _ingest_searches(session: Session, entries: Sequence[SearchEntry], changes: 
     for event in events:
         if event.counted:
             _count(changes, event, 1)
+        if event.matched is not None:
+            changes.add_run(event.site_id, event.query, event.occurred_at, event.results_count, event.matched)
 
 
 def _accounts(session: Session, entries: Iterable[JournalEntry]) -> dict[int, int]:
@@ -101,7 +105,7 @@ def _count(changes: Changes, event: _Event, sign: int) -> None:
         event.results_count,
         response_ms=event.response_ms,
         matched=event.matched,
-        session_id=event.session_id,
+        visitor=event.visitor,
         sign=sign,
     )
 
@@ -163,7 +167,7 @@ def _stored_neighbours(
         session,
         """
         SELECT event.site_id, event.session_id, event.query, event.results_count, event.response_ms,
-            event.occurred_at, event.recorded_at, event.matched, event.counted, event.id
+            event.occurred_at, event.recorded_at, event.matched, event.visitor, event.counted, event.id
         FROM {rows} AS span CROSS JOIN search_events AS event
         WHERE event.site_id = span.site_id AND event.session_id = span.session_id
             AND event.occurred_at BETWEEN span.begin_at AND span.end_at
@@ -192,7 +196,7 @@ def _update_counted(session: Session, flipped: Sequence[_Event]) -> None:
 
 
 def _insert(session: Session, events: Sequence[_Event]) -> None:
-    columns = "site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, matched"
+    columns = "site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, matched, visitor"
     execute_rows(
         session,
         f"""
@@ -200,7 +204,7 @@ def _insert(session: Session, events: Sequence[_Event]) -> None:
         SELECT {columns}, counted = 1 FROM {{rows}} AS added ORDER BY row_number
         """,  # noqa: S608 - made of constants
         "site_id:int session_id:text query:text results_count:int response_ms:int occurred_at:int recorded_at:int "
-        "matched:text counted:int",
+        "matched:text visitor:int counted:int",
         [
             (
                 event.site_id,
@@ -211,6 +215,7 @@ def _insert(session: Session, events: Sequence[_Event]) -> None:
                 event.occurred_at,
                 event.recorded_at,
                 event.matched,
+                event.visitor,
                 int(event.counted),
             )
             for event in events

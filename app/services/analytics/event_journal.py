@@ -48,6 +48,8 @@ class SearchEvent:
         session_id: The visitor's session, within which keystrokes are merged; ``None`` or empty: none.
         response_ms: How long the service took; ``None`` when it did not run the search.
         matched: ``all``, ``some`` (no document has every word) or ``corrected``; ``None`` when it is not known.
+        visitor: Who searched, a signed 64-bit number (:mod:`app.services.analytics.visitors`); ``None`` when visitors
+            are not told apart.
     """
 
     site_id: int
@@ -57,6 +59,7 @@ class SearchEvent:
     session_id: str | None = None
     response_ms: int | None = None
     matched: str | None = None
+    visitor: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class SearchEntry:
     session_id: str | None
     query: str
     matched: str | None = None
+    visitor: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,19 @@ def encode(event: SearchEvent | Click, recorded_at: int) -> bytes:
         raise ValueError(f"an event cannot be written: {error}") from error
     if len(payload) > MAX_LINE_BYTES - 10:
         raise ValueError("an event's query is too long")
+    return frame(payload)
+
+
+def frame(payload: bytes) -> bytes:
+    """The line that holds ``payload``, which has no newline."""
     return b"%08x %b\n" % (zlib.crc32(payload), payload)
+
+
+def unframe(line: bytes) -> bytes | None:
+    """The payload of a line without its newline; ``None`` if the line is not intact."""
+    payload = line[9:]
+    intact = len(line) >= 11 and line[8:9] == b" " and line[:8] == b"%08x" % zlib.crc32(payload)
+    return payload if intact else None
 
 
 def _search_values(event: SearchEvent, recorded_at: int) -> tuple[object, ...]:
@@ -153,6 +169,7 @@ def _search_values(event: SearchEvent, recorded_at: int) -> tuple[object, ...]:
         0 < event.site_id <= _MAX_INT64
         and 0 <= event.results_count <= _MAX_INT64
         and 0 <= (event.response_ms or 0) <= _MAX_INT64
+        and -_MAX_INT64 - 1 <= (event.visitor or 0) <= _MAX_INT64
     ):
         raise ValueError("an event's numbers must fit into 63 bits")
     if "\x00" in event.query or (event.session_id and "\x00" in event.session_id):
@@ -168,6 +185,7 @@ def _search_values(event: SearchEvent, recorded_at: int) -> tuple[object, ...]:
         event.session_id or None,
         event.query,
         event.matched,
+        event.visitor,
     )
 
 
@@ -195,8 +213,8 @@ def _click_values(click: Click) -> tuple[object, ...]:
 
 def decode(line: bytes) -> JournalEntry | None:
     """The event of a line without its newline; ``None`` if the line is not intact."""
-    payload = line[9:]
-    if len(line) < 11 or line[8:9] != b" " or line[:8] != b"%08x" % zlib.crc32(payload):
+    payload = unframe(line)
+    if payload is None:
         return None
     values = orjson.loads(payload)
     return ClickEntry(*values[1:]) if values[0] == _CLICK else SearchEntry(*values)
@@ -273,14 +291,17 @@ class Journal:
         Args:
             ended: Whether nobody appends any more, so that what is torn at the end never becomes whole.
         """
+        lines, end = self.read_lines(position, limit, ended=ended)
+        intact = [entry for entry in map(decode, lines) if entry is not None]
+        return Portion(intact, end, len(lines) - len(intact))
+
+    def read_lines(self, position: int, limit: int, *, ended: bool) -> tuple[list[bytes], int]:
+        """The same, not decoded, and where to go on; what is torn at the end is an empty line."""
         data = os.pread(self._descriptor, max(limit, MAX_LINE_BYTES), position)
         end = data.rfind(b"\n") + 1
-        lines = data[:end].split(b"\n")[:-1]
-        entries = [decode(line) for line in lines]
         if ended and end == 0 and data:
-            return Portion([], position + len(data), 1)
-        intact = [entry for entry in entries if entry is not None]
-        return Portion(intact, position + end, len(entries) - len(intact))
+            return [b""], position + len(data)
+        return data[:end].split(b"\n")[:-1], position + end
 
     def close(self) -> None:
         """Let go of the file and its lock."""

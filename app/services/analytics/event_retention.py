@@ -26,6 +26,7 @@ from app.models.base import from_microseconds, to_microseconds
 from app.models.events import DAY_MICROSECONDS, PERIODS, SCOPE_KINDS
 from app.services.analytics.bulk_sql import execute_rows
 from app.services.analytics.rollups import (
+    COUNTS,
     Windows,
     account_scope,
     age_site,
@@ -33,6 +34,7 @@ from app.services.analytics.rollups import (
     change_windows,
     lock_accounts,
 )
+from app.services.analytics.visitors import forget_visitor_keys
 from app.storage.database import Database
 
 STEP = 2000
@@ -69,6 +71,7 @@ class EventMaintenance:
         while age_windows(self._database, today) or _expire_step(self._database, today - self._retention_days):
             if time.perf_counter() > deadline:
                 return True
+        forget_visitor_keys(self._database, today)
         self._done_for_day = today
         return False
 
@@ -144,9 +147,12 @@ def _remove_site(session: Session, site_id: int, account_id: int) -> None:
     )
     windows: Windows = {}
     rows = session.execute(
-        select(QueryWindow.__table__).where(QueryWindow.scope == site_id).order_by(QueryWindow.query).limit(STEP)
+        select(QueryWindow.query, *(getattr(QueryWindow, name) for name in COUNTS))
+        .where(QueryWindow.scope == site_id)
+        .order_by(QueryWindow.query)
+        .limit(STEP)
     ).all()
-    for _, query, *counts in rows:
+    for query, *counts in rows:
         windows[site_id, query] = windows[account, query] = [-count for count in counts]
     change_windows(session, windows)
     if len(rows) < STEP and _delete_rows(session, site_id):

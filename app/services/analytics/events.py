@@ -29,6 +29,7 @@ from app.services.analytics.event_journal import (
     left_journals,
 )
 from app.services.analytics.event_retention import EventMaintenance, delete_expired, forget_account, forget_site
+from app.storage.backoff import Pauses
 from app.storage.database import ROW_LOCK, Database, is_unavailable
 
 __all__ = [
@@ -51,8 +52,8 @@ GATHER_SECONDS = 0.5
 ADOPTION_SECONDS = 1.0
 """How often journals of dead processes are looked for."""
 MAINTENANCE_SECONDS = 60.0
-LONGEST_PAUSE_SECONDS = 1.0
-"""Longest pause between attempts while the database is away."""
+PAUSES = Pauses(1.0, 1.0)
+"""Between attempts while the database is away."""
 LOST_LOG_SECONDS = 60.0
 """How often lost events are logged."""
 LOST_EVENTS = Counter("search_events_lost_total", "Search events that could not be kept, for want of disk space say.")
@@ -203,7 +204,7 @@ class EventRecorder:
                 if adopt:
                     adoption_due = time.monotonic() + ADOPTION_SECONDS
             else:
-                pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+                pause = PAUSES.after(1)
                 self._wake.set()
 
     def _flush_or_log(self, *, adopt: bool = True) -> bool:

@@ -24,7 +24,7 @@ from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from app.models import QueryWindow, ScopeWindow, WindowStart
-from app.models.events import PARTIAL, PERIODS, QUERY_KINDS, SCOPE_KINDS
+from app.models.events import LONGEST_PERIOD, PARTIAL, PERIODS, QUERY_KINDS, SCOPE_KINDS
 from app.services.analytics.bulk_sql import execute_rows
 from app.services.analytics.visits import Visit, change_visits
 from app.storage.database import Database
@@ -62,7 +62,9 @@ class Changes:
     )
     """(site, day, query, document) to clicks, clicks that told a position, those positions added up."""
     visits: dict[Visit, int] = field(default_factory=lambda: defaultdict(int))
-    """Events of sessions."""
+    """Events of visitors."""
+    runs: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)
+    """(site, query) to when the service last ran a search of it, in microseconds, and what that matched."""
 
     def add_search(
         self,
@@ -73,7 +75,7 @@ class Changes:
         *,
         response_ms: int | None,
         matched: str | None,
-        session_id: str | None,
+        visitor: int | None,
         sign: int = 1,
     ) -> None:
         """Count one search, or with ``sign=-1`` count it no longer."""
@@ -87,8 +89,15 @@ class Changes:
         if response_ms is not None:
             counts |= {"responses": sign, "response_ms": sign * response_ms}
         self._add(self.days[site_id, day], _SCOPE_PLACES, counts)
-        if session_id:
-            self.visits[Visit(site_id, day, query, session_id, found)] += sign
+        if visitor is not None:
+            for kind in ("visitors", "found_visitors" if found else "missed_visitors"):
+                self.visits[Visit(site_id, day, query, visitor, kind)] += sign
+
+    def add_run(self, site_id: int, query: str, occurred_at: int, results_count: int, matched: str) -> None:
+        """Note what a search that the service ran found."""
+        run = occurred_at, matched if results_count else PARTIAL
+        if (site_id, query) not in self.runs or self.runs[site_id, query][0] <= occurred_at:
+            self.runs[site_id, query] = run
 
     def add_click(
         self, site_id: int, day: int, query: str, document_id: str, position: int | None, *, first: bool
@@ -132,20 +141,36 @@ def apply_changes(session: Session, accounts: Mapping[int, int], changes: Change
         accounts: The account of each site in ``changes``, locked by :func:`lock_accounts`.
         today: The current UTC day; where windows of a site without any begin.
     """
-    for (site_id, day, query, kind), number in change_visits(session, changes.visits).items():
+    for (site_id, day, query, kind), number in change_visits(session, changes.visits, today - LONGEST_PERIOD).items():
         changes.queries[site_id, day, query][_QUERY_PLACES[kind]] += number
     _add_to_scope_days(session, accounts, changes)
     queries = {key: counts for key, counts in changes.queries.items() if any(counts)}
     _add_to_query_days(session, queries)
     _add_to_click_days(session, changes)
     starts = _window_starts(session, accounts, {site_id for site_id, _, _ in queries}, today)
-    windows: Windows = defaultdict(lambda: [0] * len(_COUNTS))
+    windows: Windows = defaultdict(lambda: [0] * len(COUNTS))
     for (site_id, day, query), counts in queries.items():
         for index, period in enumerate(PERIODS):
             if (day, query) > starts[site_id, period]:
                 for scope in (site_id, account_scope(accounts[site_id])):
                     _add_to_window(windows[scope, query], index, counts)
     change_windows(session, windows)
+    _note_runs(session, changes)
+
+
+def _note_runs(session: Session, changes: Changes) -> None:
+    """Keep what the last search of each query of a site found, as long as a window has the query."""
+    if changes.runs:
+        execute_rows(
+            session,
+            """
+            UPDATE query_windows SET last_run_at = run.run_at, last_matched = run.matched FROM {rows} AS run
+            WHERE query_windows.scope = run.site_id AND query_windows.query = run.query
+                AND (query_windows.last_run_at IS NULL OR query_windows.last_run_at <= run.run_at)
+            """,
+            "site_id:int query:text run_at:int matched:text",
+            [(*key, *run) for key, run in sorted(changes.runs.items())],
+        )
 
 
 def _add_to_window(window: list[int], index: int, counts: Iterable[int], sign: int = 1) -> None:
@@ -224,9 +249,10 @@ def _window_starts(
     return starts
 
 
-_COUNTS = tuple(f"{kind}_{period}" for kind in QUERY_KINDS for period in PERIODS)
+COUNTS = tuple(f"{kind}_{period}" for kind in QUERY_KINDS for period in PERIODS)
+"""Columns of ``query_windows`` that count."""
 _CHANGE_WINDOWS = f"""
-    {_upsert("query_windows", ("scope", "query"), _COUNTS)} RETURNING scope, query, {", ".join(_COUNTS)}
+    {_upsert("query_windows", ("scope", "query"), COUNTS)} RETURNING scope, query, {", ".join(COUNTS)}
 """
 _DIFFERENT = tuple(f"queries_{period}" for period in PERIODS)
 Windows = dict[tuple[int, str], list[int]]
@@ -241,7 +267,7 @@ def change_windows(session: Session, windows: Windows) -> None:
     appeared: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
     emptied: list[tuple[int, str]] = []
     for scope, query, *counts in execute_rows(
-        session, _CHANGE_WINDOWS, f"scope:int query:text {_integers(_COUNTS)}", rows
+        session, _CHANGE_WINDOWS, f"scope:int query:text {_integers(COUNTS)}", rows
     ):
         added = windows[scope, query]
         for index in range(len(PERIODS)):  # The first columns are those of searches.
@@ -324,7 +350,7 @@ def age_site(session: Session, site_id: int, period: int, today: int, *, step: i
         {"site_id": site_id, "day": start.day, "query": start.query, "first_day": first_day, "step": step},
     ).all()
     index = PERIODS.index(period)
-    windows: Windows = defaultdict(lambda: [0] * len(_COUNTS))
+    windows: Windows = defaultdict(lambda: [0] * len(COUNTS))
     for _, query, *counts in rows:
         for scope in (site_id, account_scope(start.account_id)):
             _add_to_window(windows[scope, query], index, counts, -1)
@@ -354,7 +380,7 @@ def rebuild_windows(session: Session, account_id: int, today: int) -> None:
     session.flush()
     session.execute(delete(QueryWindow).where(QueryWindow.scope.in_([account_scope(account_id), *sites])))
     session.execute(delete(ScopeWindow).where(ScopeWindow.scope.in_([account_scope(account_id), *sites])))
-    columns = ", ".join(_COUNTS)
+    columns = ", ".join(COUNTS)
     sums = ", ".join(
         f"sum(CASE WHEN day > {today - period} THEN {kind} ELSE 0 END)" for kind in QUERY_KINDS for period in PERIODS
     )
@@ -365,7 +391,7 @@ def rebuild_windows(session: Session, account_id: int, today: int) -> None:
                 f"""
                 INSERT INTO query_windows (scope, query, {columns})
                 SELECT site_id, query, {sums} FROM query_days
-                WHERE site_id = :site_id AND day > {today - max(PERIODS)} GROUP BY site_id, query
+                WHERE site_id = :site_id AND day > {today - LONGEST_PERIOD} GROUP BY site_id, query
                 """  # noqa: S608 - made of constants and numbers
             ),
             {"site_id": site_id},
@@ -374,7 +400,7 @@ def rebuild_windows(session: Session, account_id: int, today: int) -> None:
         text(
             f"""
             INSERT INTO query_windows (scope, query, {columns})
-            SELECT :account, query, {", ".join(f"sum({name})" for name in _COUNTS)} FROM query_windows
+            SELECT :account, query, {", ".join(f"sum({name})" for name in COUNTS)} FROM query_windows
             WHERE scope IN (SELECT site_id FROM window_starts WHERE account_id = :account_id) GROUP BY query
             """  # noqa: S608 - made of constants
         ),

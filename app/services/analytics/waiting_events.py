@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,11 +55,9 @@ class WaitingEvents:
             SQLAlchemyError: The database cannot tell how far journals were moved.
         """
         with self._lock:
-            journals = {path.name.removesuffix(SUFFIX): path for path in self._directory.glob(f"*{SUFFIX}")}
+            journals = self._journals()
             if not database_away and journals:
-                places = select(EventJournal.id, EventJournal.position).where(EventJournal.id.in_(journals))
-                with self._database.read() as session:
-                    self._positions = {row.id: row.position for row in session.execute(places)}
+                self._positions = self._moved_up_to(journals)
             counted = {}
             for name, path in journals.items():
                 try:
@@ -64,6 +66,30 @@ class WaitingEvents:
                     continue  # It was moved meanwhile.
             self._counted = counted
             return sum(each.lines for each in counted.values())
+
+    def late_bytes(self, after: timedelta) -> int:
+        """Bytes of events that wait in journals nobody has written to for so long.
+
+        Raises:
+            SQLAlchemyError: The database cannot tell how far journals were moved.
+        """
+        written_before = time.time() - after.total_seconds()
+        sizes: dict[str, int] = {}
+        for name, path in self._journals().items():
+            with suppress(FileNotFoundError):  # It was moved meanwhile.
+                status = path.stat()
+                if status.st_mtime < written_before:
+                    sizes[name] = status.st_size
+        moved = self._moved_up_to(sizes) if sizes else {}
+        return sum(max(0, length - moved.get(name, 0)) for name, length in sizes.items())
+
+    def _journals(self) -> dict[str, Path]:
+        return {path.name.removesuffix(SUFFIX): path for path in self._directory.glob(f"*{SUFFIX}")}
+
+    def _moved_up_to(self, journals: Collection[str]) -> dict[str, int]:
+        places = select(EventJournal.id, EventJournal.position).where(EventJournal.id.in_(journals))
+        with self._database.read() as session:
+            return {row.id: row.position for row in session.execute(places)}
 
     @staticmethod
     def _count(path: Path, start: int, before: _Counted | None) -> _Counted:

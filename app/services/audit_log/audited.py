@@ -57,7 +57,7 @@ AUDITED: dict[type[Any], Audited] = {
     Source: Audited(
         "source",
         lambda source: source.url,
-        ("kind", "url", "schedule", "include", "exclude", "selectors", "max_pages", "max_depth"),
+        ("kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages", "max_depth"),
         {"headers": "headers"},
     ),
 }

@@ -10,9 +10,9 @@ from sqlalchemy import case, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.models import Site, Source, SourceRun, StoredDocument
-from app.models.base import from_microseconds
+from app.models import Site, Source, SourceRun
 from app.services.health.health import COUNTERS, DATABASE, DISK, HealthMonitor
+from app.services.indexing.lagging import lagging_since
 
 LATE = timedelta(minutes=2)
 """After which stored changes that cannot be found yet are late."""
@@ -120,13 +120,9 @@ def _of_late_changes(session: Session, health: HealthMonitor, sites: Sequence[Si
         known = health.engine_failing_since(site.engine) is not None or site.id in health.missing_indexes
         if known or site.applied_revision >= site.revision:
             continue
-        first = session.scalar(
-            select(func.min(StoredDocument.changed_at)).where(
-                StoredDocument.site_id == site.id, StoredDocument.revision > site.applied_revision
-            )
-        )
-        if first is not None and from_microseconds(first) < now() - LATE:
-            late[site.id] = from_microseconds(first)
+        since = lagging_since(session, site)
+        if since is not None and since < now() - LATE:
+            late[site.id] = since
     if not late:
         return []
     named = _named([site for site in sites if site.id in late], sites)

@@ -43,6 +43,7 @@ from app.storage.database import Database
 from app.wording import counted, number
 from backends.base import Document
 from backends.errors import BackendUnavailable
+from backends.sections import SECTIONS, is_sections
 from schemas.validation.documents import DocumentChange, DocumentProblems, ValidDocument, read_document
 from schemas.validation.problems import MAX_PROBLEMS
 
@@ -284,7 +285,7 @@ def _put(
         session.flush()
         taken = (len(batch.documents) for batch, count in zip(batches, created, strict=True) if isinstance(count, int))
         day = count_changed(session, account_id, sum(taken))
-        written = [Document(document.id, document.fields, changed_at) for document, _ in kept.values()]
+        written = [Document.of(document.id, document.fields, changed_at) for document, _ in kept.values()]
     return Written(
         [count if isinstance(count, ApiError) else _Stored(site.revision, count, written, day) for count in created],
         account_id if brings_fields else None,
@@ -339,6 +340,8 @@ def _change(
 def _changed_fields(body: bytes, changes: Iterable[DocumentChange]) -> dict[str, Any]:
     fields: dict[str, Any] = orjson.loads(body)
     for change in changes:
+        if "content" in change.fields and SECTIONS not in change.fields and is_sections(fields.get(SECTIONS)):
+            del fields[SECTIONS]
         fields |= change.fields
         for name in change.removed:
             fields.pop(name, None)

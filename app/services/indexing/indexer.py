@@ -9,31 +9,37 @@ killed between the two leaves work that the next writer or the background job fi
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 
 import orjson
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import Row, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.counters.base import CounterStore
-from app.models import Site, StoredDocument
+from app.models import EngineCredential, Site, StoredDocument
 from app.services import outbox
 from app.services.access.credentials import credential_change
 from app.services.engines import Engines
+from app.services.indexing.stored_documents import bodies_in_parts
 from app.services.site_fields import SeenKinds, kinds_of, remember
-from app.services.sites import end_engine_credentials
-from app.storage.database import ROW_LOCK, Database
+from app.services.sites import end_direct_keys
+from app.storage.backoff import Backoff
+from app.storage.database import ROW_LOCK, Database, is_unavailable
 from app.storage.locks import Locks
 from backends.base import Document, SearchBackend
-from backends.errors import BackendUnavailable, IndexNotFound
+from backends.errors import BackendError, BackendUnavailable, IndexNotFound
 
 STEP = 1_000
 """Most documents handed to an engine in one call."""
+
+STEP_BYTES = 16_777_216
+"""Most bytes of them, as they are stored, unless one is larger: what one request may bring."""
 
 RESTORE_WAIT_SECONDS = 3.0
 """How long a search waits for others to build the index it needs."""
@@ -41,9 +47,21 @@ RESTORE_WAIT_SECONDS = 3.0
 RESTORE_POLL_SECONDS = 0.05
 
 FAILURE_PAUSE_SECONDS = 2.0
-"""How long after a failure those who waited for the same index are told so without trying."""
+"""How long after a failure those who wait for the same index are told so without trying, while the engine is away.
+
+If it is there and does not take a site's changes, the pause doubles with every failure: all that is pending is sent
+with every try.
+"""
+
+MOST_ERROR_CHARACTERS = 500
+LONGEST_RETRY_SECONDS = 60
+"""Most that somebody who writes is told to wait; the changes are stored and tried again whether they do or not."""
 
 log = logging.getLogger(__name__)
+
+
+class NothingToFind(Exception):
+    """A site has no documents, and its index is not there yet: whatever is searched, nothing is found."""
 
 
 class Indexer:
@@ -56,6 +74,7 @@ class Indexer:
         self._engines = engines
         self._failures: dict[int, tuple[float, BackendUnavailable]] = {}
         self._failures_lock = threading.Lock()
+        self._backoff = Backoff()
         self._turns: dict[int, threading.Lock] = {}
         self._applied: dict[int, int] = {}
         """Site to a revision its index is known to have; only for engines whose indexes last."""
@@ -84,26 +103,59 @@ class Indexer:
         if site is None:
             return
         if site.applied_revision < revision or not site_is_kept(self._engines, site):
-            self._refuse_after_failure(site_id)
-            try:
+            with self._noted_if_it_fails(site):
                 alone = site.applied_revision + 1 == revision == site.revision
                 site.applied_revision = self._apply_pending(site, written if alone else ())
-            except BackendUnavailable as error:
-                with self._failures_lock:
-                    self._failures[site_id] = (time.monotonic() + FAILURE_PAUSE_SECONDS, error)
-                raise
         if self._engines.get_engine(site.engine).persistent:
             self._applied[site_id] = site.applied_revision
+
+    @contextmanager
+    def _noted_if_it_fails(self, site: Site) -> Iterator[None]:
+        """Work on a site's index, unless it failed just now; if it fails, that is kept for the operator, too.
+
+        Raises:
+            BackendUnavailable: It failed just now.
+        """
+        self._refuse_after_failure(site.id)
+        try:
+            yield
+        except Exception as error:
+            if not is_unavailable(error):
+                self._note_failure(site, error)
+            raise
+        self._backoff.forget(site.id)
+
+    def _note_failure(self, site: Site, error: Exception) -> None:
+        pause = self._backoff.note_failure(site.id) if self._works(site.engine) else FAILURE_PAUSE_SECONDS
+        if not isinstance(error, BackendUnavailable):
+            told = BackendUnavailable("The site's index cannot be brought up to date.")
+        else:
+            told = error
+        with self._failures_lock:
+            self._failures[site.id] = (time.monotonic() + pause, told)
+        why = f"{error} ({error.__cause__})" if error.__cause__ else str(error) or type(error).__name__
+        values = {"indexing_failed_at": now(), "indexing_error": why.replace("\0", "")[:MOST_ERROR_CHARACTERS]}
+        with self._database.write() as session:
+            session.execute(update(Site).where(Site.id == site.id).values(values))
+
+    def _works(self, engine: str) -> bool:
+        try:
+            self._engines.get_engine(engine).check()
+        except BackendError:
+            return False
+        return True
 
     def _refuse_after_failure(self, site_id: int) -> None:
         with self._failures_lock:
             until, error = self._failures.get(site_id, (0.0, None))
             if error is None:
                 return
-            if time.monotonic() >= until:
+            left = until - time.monotonic()
+            if left <= 0:
                 del self._failures[site_id]
                 return
-        raise BackendUnavailable(str(error), retry_after=error.retry_after) from error
+        retry_after = min(LONGEST_RETRY_SECONDS, max(error.retry_after, math.ceil(left)))
+        raise BackendUnavailable(str(error), retry_after=retry_after) from error
 
     def _apply_pending(self, site: Site, written: Sequence[Document]) -> int:
         """Bring the index up to date; gives the revision it has.
@@ -144,10 +196,10 @@ class Indexer:
         reached, last_id = after, ""
         while True:
             with self._database.read() as session:
-                rows = _changes(session, site_id, reached, last_id)
+                rows, more = _changes(session, site_id, reached, last_id)
             if not rows:
                 return reached
-            written = [Document(row.id, orjson.loads(row.body), row.changed_at) for row in rows if row.body]
+            written = [Document.of(row.id, orjson.loads(row.body), row.changed_at) for row in rows if row.body]
             removed = [row.id for row in rows if row.body is None]
             if written:
                 seen.add_stored(document.fields for document in written)
@@ -156,7 +208,7 @@ class Indexer:
                 engine.delete(index, removed)
             last_id, reached, *_ = rows[-1]
             progress(len(rows))
-            if len(rows) < STEP:
+            if not more:
                 return reached
 
     def _rebuild(self, engine: SearchBackend, site: Site) -> int:
@@ -216,12 +268,14 @@ class Indexer:
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
             if site is None:
                 return False
-            end_engine_credentials(session, site)
+            # Keys of the gateway are the site's, whichever index it has; an engine's own are for the old index.
+            end_direct_keys(session, EngineCredential.site_id == site.id)
             outbox.add(session, site.engine, outbox.DELETE_INDEX, site.engine_index, due_at=old_due_at)
             site.engine = engine.identity
             site.engine_index = index
             site.index_generation += 1
             site.applied_revision = revision
+            site.indexing_failed_at = site.indexing_error = None
             if seen is not None:
                 _forget_unseen(session, site, seen)
         return True
@@ -231,7 +285,7 @@ class Indexer:
             session.execute(
                 update(Site)
                 .where(Site.id == site.id, Site.index_generation == site.index_generation)
-                .values(applied_revision=revision)
+                .values(applied_revision=revision, indexing_failed_at=None, indexing_error=None)
             )
             if session.scalar(select(Site.rebuilding).where(Site.id == site.id)):
                 return  # The index that is built beside must learn of deletions too.
@@ -250,6 +304,7 @@ class Indexer:
             The site as it is then; ``None`` if it was deleted.
 
         Raises:
+            NothingToFind: The site has no documents, and others are still at it, or the engine is slow to make it.
             BackendUnavailable: The engine cannot, or others are still at it.
         """
         deadline = time.monotonic() + RESTORE_WAIT_SECONDS
@@ -257,9 +312,20 @@ class Indexer:
             with self._locks.try_hold(f"site_{site_id}") as held:
                 if held:
                     return self._restore(site_id)
+            self.refuse_if_empty(site_id)
             if time.monotonic() >= deadline:
                 raise BackendUnavailable("The site's index is being rebuilt.", retry_after=5)
             time.sleep(RESTORE_POLL_SECONDS)
+
+    def refuse_if_empty(self, site_id: int) -> None:
+        """Find out whether an index that is missing would hold anything.
+
+        Raises:
+            NothingToFind: The site has no documents.
+        """
+        with self._database.read() as session:
+            if session.scalar(select(Site.document_count).where(Site.id == site_id)) == 0:
+                raise NothingToFind
 
     def _restore(self, site_id: int) -> Site | None:
         site = self._load(site_id)
@@ -269,7 +335,13 @@ class Indexer:
         try:
             engine.count(site.engine_index)
         except IndexNotFound:
-            self._rebuild(engine, site)
+            try:
+                with self._noted_if_it_fails(site):
+                    self._rebuild(engine, site)
+            except BackendUnavailable:
+                if self._works(site.engine):
+                    self.refuse_if_empty(site_id)
+                raise
             return self._load(site_id)
         return site
 
@@ -283,30 +355,47 @@ class Indexer:
         Raises:
             BackendUnavailable: An engine cannot tell.
         """
-        missing: list[tuple[int, int]] = []
+        return self._choose_sites(lambda engine, indexes: indexes - set(engine.list_indexes()))
+
+    def outdated_indexes(self) -> list[int]:
+        """Sites with documents whose index is to be built anew, see :meth:`SearchBackend.outdated_indexes`.
+
+        Returns:
+            The smallest first.
+
+        Raises:
+            BackendUnavailable: An engine cannot tell.
+        """
+        return self._choose_sites(lambda engine, indexes: indexes & set(engine.outdated_indexes()))
+
+    def _choose_sites(self, choose: Callable[[SearchBackend, set[str]], set[str]]) -> list[int]:
+        """The sites with documents of whose indexes at an engine some are chosen, the smallest first."""
+        found: list[tuple[int, int]] = []
         for engine in self._engines.all():
-            if not engine.persistent:
-                continue
-            there = set(engine.list_indexes())
-            with self._database.read() as session:
-                sites = session.execute(
-                    select(Site.document_count, Site.id, Site.engine_index).where(
-                        Site.engine == engine.identity, Site.document_count > 0
-                    )
-                ).all()
-            missing.extend((count, site_id) for count, site_id, index in sites if index not in there)
-        return [site_id for _, site_id in sorted(missing)]
+            if engine.persistent:
+                with self._database.read() as session:
+                    sites = session.execute(
+                        select(Site.document_count, Site.id, Site.engine_index).where(
+                            Site.engine == engine.identity, Site.document_count > 0
+                        )
+                    ).all()
+                chosen = choose(engine, {site.engine_index for site in sites})
+                found.extend((site.document_count, site.id) for site in sites if site.engine_index in chosen)
+        return [site_id for _, site_id in sorted(found)]
 
 
 def _forget_unseen(session: Session, site: Site, seen: SeenKinds) -> None:
     """Keep of a site's fields those of the documents in its new index and of those written since."""
     # What was written meanwhile is applied by its writers, and must be known.
-    query = select(StoredDocument.body).where(
-        StoredDocument.site_id == site.id,
-        StoredDocument.revision > site.applied_revision,
-        StoredDocument.body.is_not(None),
+    sizes = session.execute(
+        select(StoredDocument.id, func.length(StoredDocument.body)).where(
+            StoredDocument.site_id == site.id,
+            StoredDocument.revision > site.applied_revision,
+            StoredDocument.body.is_not(None),
+        )
     )
-    seen.add_stored(orjson.loads(body) for body in session.scalars(query) if body is not None)
+    written = bodies_in_parts(session, site.id, [(row.id, row[1]) for row in sizes])
+    seen.add_stored(orjson.loads(body) for body in written)
     # Of what was seen, some may have been removed since, and forgotten with the last document.
     known = kinds_of(site)
     remember(site, {name: kinds & known[name] for name, kinds in seen.kinds.items() if name in known})
@@ -324,20 +413,37 @@ def site_is_kept(engines: Engines, site: Site) -> bool:
     return True
 
 
-def _changes(session: Session, site_id: int, revision: int, last_id: str) -> Sequence[Row[str, int, int, bytes | None]]:
-    """The next changes in order of revision and id."""
-    after = (StoredDocument.revision > revision) | (
-        (StoredDocument.revision == revision) & (StoredDocument.id > last_id) if last_id else False
-    )
-    return session.execute(
-        select(StoredDocument.id, StoredDocument.revision, StoredDocument.changed_at, StoredDocument.body)
-        .where(StoredDocument.site_id == site_id, after)
-        .order_by(StoredDocument.revision, StoredDocument.id)
+def _changes(
+    session: Session, site_id: int, revision: int, last_id: str
+) -> tuple[Sequence[Row[str, int, int, bytes | None]], bool]:
+    """The next changes in order of revision and id, and whether there may be more.
+
+    They are at most ``STEP``, of at most ``STEP_BYTES`` together unless a single one has more.
+    """
+    row_revision, row_id = StoredDocument.revision, StoredDocument.id
+    later = row_revision > revision
+    if last_id:
+        later |= (row_revision == revision) & (row_id > last_id)
+    wanted = (StoredDocument.site_id == site_id) & later
+    sizes = session.execute(
+        select(row_revision, row_id, func.coalesce(func.length(StoredDocument.body), 0))
+        .where(wanted)
+        .order_by(row_revision, row_id)
         .limit(STEP)
     ).all()
-
-
-def lagging_sites(session: Session) -> Sequence[tuple[int, int]]:
-    """Sites whose index lacks changes, and the revision it should have."""
-    rows = session.execute(select(Site.id, Site.revision).where(Site.applied_revision < Site.revision))
-    return [(row.id, row.revision) for row in rows]
+    count = total = 0
+    for *_, size in sizes:
+        total += size
+        if count and total > STEP_BYTES:
+            break
+        count += 1
+    if not count:
+        return (), False
+    end_revision, end_id, _ = sizes[count - 1]
+    # What somebody changes in between has a later place by then, and comes with the next ones.
+    rows = session.execute(
+        select(row_id, row_revision, StoredDocument.changed_at, StoredDocument.body)
+        .where(wanted, (row_revision < end_revision) | ((row_revision == end_revision) & (row_id <= end_id)))
+        .order_by(row_revision, row_id)
+    ).all()
+    return rows, count < len(sizes) or count == STEP

@@ -21,6 +21,7 @@ from app.models.base import from_microseconds
 from app.services import outbox
 from app.services.engines import Engines
 from app.services.indexing.indexer import STEP, Indexer
+from app.services.indexing.stored_documents import bodies_in_parts
 from app.services.site_fields import SeenKinds
 from app.storage.database import Database
 from app.storage.locks import Locks
@@ -117,12 +118,13 @@ class Rebuilder:
         while True:
             with self._database.read() as session:
                 rows = session.execute(
-                    select(StoredDocument.id, StoredDocument.body)
+                    select(StoredDocument.id, func.coalesce(func.length(StoredDocument.body), 0))
                     .where(StoredDocument.site_id == site_id, StoredDocument.id > last_id)
                     .order_by(StoredDocument.id)
                     .limit(STEP)
                 ).all()
-            seen.add_stored(orjson.loads(row.body) for row in rows if row.body is not None)
+                bodies = bodies_in_parts(session, site_id, [(row.id, row[1]) for row in rows])
+                seen.add_stored(orjson.loads(body) for body in bodies)
             if len(rows) < STEP:
                 return
             last_id = rows[-1].id
@@ -166,6 +168,7 @@ def renew_indexes(session: Session, engine: str) -> int:
     sites = session.scalars(select(Site)).all()
     for site in sites:
         site.engine, site.index_tag, site.rebuilding = engine, secrets.token_hex(5), False
+        site.indexing_failed_at = site.indexing_error = None
         site.index_generation += 1
         site.engine_index = site.index_name(site.index_generation)
         site.public_epoch += 1

@@ -154,6 +154,14 @@ def parts_by_size(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
         yield part
 
 
+def bodies_in_parts(session: Session, site_id: int, sizes: Sequence[tuple[str, int]]) -> Iterator[bytes]:
+    """The bodies of documents of these sizes, few large ones in memory at once."""
+    for part in parts_by_size(sizes):
+        for step in steps(part):
+            query = select(StoredDocument.body).where(StoredDocument.site_id == site_id, StoredDocument.id.in_(step))
+            yield from (body for body in session.scalars(query) if body is not None)
+
+
 def newest_rows(
     session: Session, site_id: int, source: str | None, ids: Sequence[str] | None, before: Place | None, limit: int
 ) -> list[tuple[Place, int]]:

@@ -10,19 +10,19 @@ from email.headerregistry import Address
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from app.backoff import Backoff
 from app.clock import now
 from app.mail_settings import parse_sender, parse_smtp_url
 from app.models import Mail
 from app.services.mail.messages import Draft, build_message
 from app.services.mail.smtp import MailDeferred, MailRefused, MailServerAway, SmtpConnection
+from app.storage.backoff import Backoff, Pauses
 from app.storage.database import Database
 from app.wording import counted
 
 CLAIM = timedelta(minutes=5)
 """How long a process has for a mail, longer than SMTP may take. That of a killed one is sent again afterwards."""
-FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=10), timedelta(minutes=15)
-"""How long after a failure a mail is tried again: twice as long each time."""
+PAUSES = Pauses(10.0, 900.0)
+"""After a failure, until a mail is tried again."""
 AT_ONCE = 100
 """Most mails of one pass."""
 _SERVER = 0
@@ -149,7 +149,7 @@ class Mailer:
         return Draft(mail.recipient, mail.subject, mail.text, mail.html) if writer is None else writer(mail)
 
     def _postpone(self, mail: Mail) -> datetime:
-        again_at: datetime = now() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(mail.attempts - 1, 10))
+        again_at = now() + timedelta(seconds=PAUSES.after(mail.attempts))
         with self._database.write() as session:
             session.execute(update(Mail).where(*_mine(mail)).values(due_at=again_at))
         return again_at

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 from sqlalchemy import func, select
@@ -15,11 +15,12 @@ from sqlalchemy.orm import Session
 from app.clock import today
 from app.models import QueryDay, Site
 from app.services.access.credentials import SiteRecord, site_record
-from app.services.search.preview_index import PreviewParts, search_with_synonyms
-from app.services.search.search import encode_hit, for_site
+from app.services.engines import Engines
+from app.services.search.search import Searcher, encode_hit, for_site
 from app.services.search_settings import read_settings
 from app.services.sites import site_inactive
-from backends.base import MATCH_ALL, SearchQuery, SearchSettings
+from app.storage.database import Database
+from backends.base import MATCH_ALL, SearchQuery
 from backends.servers.synonyms import SynonymChange
 
 MAX_QUERIES = 50
@@ -31,6 +32,19 @@ SHOWN_DOCUMENTS = 10
 _SHOWN_FIELDS = frozenset({"id", "title"})
 _FREQUENT_DAYS = 7
 _EPOCH = date(1970, 1, 1)
+
+
+class PreviewParts(Protocol):
+    """The parts of a process that a preview needs."""
+
+    @property
+    def database(self) -> Database: ...
+
+    @property
+    def engines(self) -> Engines: ...
+
+    @property
+    def searcher(self) -> Searcher: ...
 
 
 class PreviewedDocument(NamedTuple):
@@ -46,7 +60,8 @@ class QueryPreview:
 
     Attributes:
         before, after: The first documents, best first.
-        is_exact: Whether ``after`` is sure to be what the search answers once the settings are saved.
+        is_exact: Whether ``after`` is what the search answers once the settings are saved. If not, the settings change
+            synonyms of the query that the engine takes from its index, and ``after`` is without that change.
     """
 
     query: str
@@ -65,7 +80,8 @@ def preview_settings(
 ) -> list[QueryPreview]:
     """Search with a site's settings as they are, and as they would be.
 
-    Engines that take synonyms from the index are asked without touching those of the site's index.
+    Engines that take synonyms from the index are asked with those that it has: what changed ones find shows when they
+    are saved.
 
     Args:
         settings: Valid settings, as they would be stored.
@@ -84,33 +100,14 @@ def preview_settings(
     if not engine.keeps_synonyms:
         after = [_search(part, record, replace(search, settings=wanted)) for search in searches]
         return [QueryPreview(*each) for each in zip(queries, before, after, strict=True)]
+    change = SynonymChange(record.settings.synonyms, wanted.synonyms)
+    kept = replace(wanted, synonyms=record.settings.synonyms)
     try:
-        return _preview_on_server(part, record, wanted, list(zip(queries, searches, before, strict=True)))
+        after = [_search(part, record, replace(search, settings=kept)) for search in searches]
     finally:
         _keep_saved_synonyms(part, record)
-
-
-def _preview_on_server(
-    part: PreviewParts,
-    record: SiteRecord,
-    wanted: SearchSettings,
-    asked: Sequence[tuple[str, SearchQuery, Sequence[PreviewedDocument]]],
-) -> list[QueryPreview]:
-    change = SynonymChange(record.settings.synonyms, wanted.synonyms)
-    concerned = {
-        search.text: replace(search, settings=wanted) for _, search, _ in asked if change.concerns(search.text)
-    }
-    found = search_with_synonyms(part, record, list(concerned.values()), change) if concerned else {}
-    otherwise = replace(wanted, synonyms=record.settings.synonyms)
-    previews: list[QueryPreview] = []
-    for text, search, before in asked:
-        if search.text in found:
-            hits, exact = found[search.text]
-            after = [PreviewedDocument(hit.id, hit.document["title"]) for hit in hits]
-            previews.append(QueryPreview(text, before, after, exact))
-        else:
-            previews.append(QueryPreview(text, before, _search(part, record, replace(search, settings=otherwise))))
-    return previews
+    exact = [not change.concerns(search.text) for search in searches]
+    return [QueryPreview(*each) for each in zip(queries, before, after, exact, strict=True)]
 
 
 def _keep_saved_synonyms(part: PreviewParts, record: SiteRecord) -> None:

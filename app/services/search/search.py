@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
@@ -16,10 +17,12 @@ from app.errors import ApiError, Detail, ErrorCode
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.engines import Engines
-from app.services.indexing.indexer import Indexer
+from app.services.indexing.indexer import Indexer, NothingToFind
 from app.services.search.answer_room import AnswerRoom
-from backends.base import MATCH_ALL, Highlight, Hit, SearchBackend, SearchQuery, SearchResult, SortKey
+from backends.base import MATCH_ALL, Highlight, Hit, Matched, SearchBackend, SearchQuery, SearchResult, SortKey
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
+from backends.field_rules import check_filter, check_sort, facet_fields
+from backends.sections import SECTIONS
 
 MAX_SORT_KEYS = 3
 _SORT_KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]{0,63})\s*(?::\s*(asc|desc)\s*)?", re.ASCII | re.IGNORECASE)
@@ -57,10 +60,12 @@ class Visitor:
     """Who searches, as analytics know them.
 
     Attributes:
-        session_id: Their session, in which keystrokes merge, if the client names one.
+        session_id: Their session, in which keystrokes merge; ``None`` or empty: none.
+        number: What stands for them (:mod:`app.services.analytics.visitors`); ``None``: they are not told apart.
     """
 
     session_id: str | None
+    number: int | None
 
 
 class Searcher:
@@ -107,6 +112,7 @@ class Searcher:
                     occurred_at=timed.searched_at,
                     response_ms=timed.took_ms,
                     matched=timed.result.matched.value,
+                    visitor=record_for.number,
                 )
             )
         return timed
@@ -121,18 +127,21 @@ class Searcher:
             hits.append(encoded)
 
         try:
-            result = self.ask(site, lambda engine, index: engine.search(index, query, take))
+            result = self.ask(
+                site, lambda engine, index: engine.search(index, query, take), partial(_find_nothing, query)
+            )
         except BackendRejected as error:
             raise rejected(error) from error
         except ReplyTooLarge as error:
             raise room.too_small() from error
         return TimedResult(result, hits, round((time.perf_counter() - started) * 1000), now())
 
-    def ask(self, site: SiteRecord, question: Callable[[SearchBackend, str], T]) -> T:
+    def ask(self, site: SiteRecord, question: Callable[[SearchBackend, str], T], nothing: Callable[[], T]) -> T:
         """Ask the engine that holds a site's index.
 
         Args:
             question: Gets the engine and the name of the index; may be asked twice.
+            nothing: Gives the answer while a site has no documents, and no index yet.
 
         Raises:
             BackendUnavailable: The engine cannot answer now, or the index is being rebuilt.
@@ -146,8 +155,23 @@ class Searcher:
                 if restored is None:
                     raise
                 return question(self._engines.get_engine(restored.engine), restored.engine_index)
+        except NothingToFind:
+            return nothing()
         except IndexNotFound as error:
             raise BackendUnavailable("The site's index is being rebuilt.") from error
+
+
+def _find_nothing(query: SearchQuery) -> SearchResult:
+    """What an empty index gives.
+
+    Raises:
+        BackendRejected: The filter, sort or facets cannot be run. The engine's own syntax of filters is not looked at.
+    """
+    if query.condition is not None:
+        check_filter(query.condition, query.kinds)
+    check_sort(query.sort, query.kinds)
+    facets = {name: dict[str, int]() for name in facet_fields(query.facets, query.kinds)}
+    return SearchResult((), 0, facets, matched=Matched.ALL if query.text == MATCH_ALL else Matched.SOME)
 
 
 def rejected(error: BackendRejected) -> ApiError:
@@ -181,7 +205,10 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
         filters=parameters["filters"].strip(),
         sort=parse_sort(parameters["sort"]),
         facets=parse_names(parameters["facets"]),
-        highlight=Highlight(shown=parse_shown(parameters["fields"])) if parameters["highlight"] else None,
+        highlight=(
+            Highlight(shown=parse_shown(parameters["fields"]), sentences=True) if parameters["highlight"] else None
+        ),
+        sections=parameters["sections"],
     )
 
 
@@ -236,11 +263,16 @@ def parse_shown(text: str) -> frozenset[str] | None:
 def encode_hit(hit: Hit, shown: Set[str] | None = None) -> bytes:
     """A hit as JSON, ``_formatted`` included; the document is decoded only if some of its fields are not shown."""
     document = hit.json
+    if hit.sections is not None and SECTIONS in hit.document:
+        shown = (shown or hit.document.keys()) - {SECTIONS}
     if shown is not None:
         document = orjson.dumps({name: value for name, value in hit.document.items() if name in shown})
-    if hit.formatted is None:
-        return document
-    return b"".join((memoryview(document)[:-1], b',"_formatted":', orjson.dumps(hit.formatted), b"}"))
+    parts: list[bytes | memoryview] = [memoryview(document)[:-1]]
+    if hit.sections is not None:
+        parts += (b',"sections":', orjson.dumps([section.as_json() for section in hit.sections]))
+    if hit.formatted is not None:
+        parts += (b',"_formatted":', orjson.dumps(hit.formatted))
+    return b"".join((*parts, b"}")) if len(parts) > 1 else document
 
 
 def encode_results(query: SearchQuery, sent_text: str, timed: TimedResult, query_id: str) -> dict[str, Any]:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 from typing import Any, Literal
 
-from sqlalchemy import desc, exists, func, select, text
+from sqlalchemy import desc, exists, func, or_, select, text
 
 from app.clock import now
+from app.errors import ApiError
 from app.models import QueryWindow, Site
-from app.models.events import SUGGESTED
+from app.models.events import ALL_WORDS, SUGGESTED
 from app.services.access.credentials import SiteRecord
-from app.services.search.search import Searcher
+from app.services.search.hidden_suggestions import hidden_suggestions
+from app.services.search.search import Searcher, for_site, rejected
 from app.storage.database import Database
-from backends.base import TitleMatch
-from backends.errors import ReplyTooLarge
+from backends.base import Matched, SearchQuery, TitleMatch
+from backends.errors import BackendRejected, ReplyTooLarge
 from backends.text import normal_form
 
 MAX_QUERIES = 1_000
@@ -29,8 +32,14 @@ MAX_QUERIES = 1_000
 MAX_QUERY_LENGTH = 100
 """Characters of a query that is suggested."""
 
+MAX_TITLES = 20
+"""Titles that are looked for where some may be hidden."""
+
 MAX_TITLE_LENGTH = 200
 """Characters of a suggested title; of a longer one the rest is cut off."""
+
+MAX_CHECKS = 20
+"""Queries that were only logged, and that one request searches for before they are suggested; others wait."""
 
 LIFETIME = timedelta(seconds=60)
 """How long a process goes by the queries it has read."""
@@ -61,35 +70,48 @@ class FrequentQueries:
 
     Args:
         queries: In normal form, so that they have single spaces and no other white space.
+        unchecked: Those of which it is not known what the service finds for them.
     """
 
-    def __init__(self, queries: Iterable[str]):
+    def __init__(self, queries: Iterable[str], unchecked: Iterable[str] = ()):
         self._lines = "".join(["\n", *(f" {query}\n" for query in queries)])
+        self._checked: dict[str, bool | None] = dict.fromkeys(unchecked)
 
     @property
     def size(self) -> int:
         """Bytes of memory."""
-        return sys.getsizeof(self._lines)
+        return sys.getsizeof(self._lines) + sys.getsizeof(self._checked) + sum(map(sys.getsizeof, self._checked))
 
-    def continuing(self, start: str, limit: int) -> list[str]:
-        """The first queries that begin with a text, then those of which a later word does.
+    def continuing(self, start: str) -> Iterator[str]:
+        """The queries that begin with a text, then those of which a later word does.
 
         Args:
             start: In normal form; empty for all.
         """
         lines = self._lines
         wanted = f" {start}"
-        beginning: list[str] = []
-        later: list[str] = []
+        later: list[int] = []
         at = lines.find(wanted)
-        while at >= 0 and len(beginning) < limit:
+        while at >= 0:
             end = lines.index("\n", at)
             if lines[at - 1] == "\n":
-                beginning.append(lines[at + 1 : end])
-            elif len(later) < limit:
-                later.append(lines[lines.rindex("\n", 0, at) + 2 : end])
+                yield lines[at + 1 : end]
+            else:
+                later.append(at)
             at = lines.find(wanted, end)
-        return [*beginning, *later][:limit]
+        for at in later:
+            yield lines[lines.rindex("\n", 0, at) + 2 : lines.index("\n", at)]
+
+    def is_found(self, query: str, find: Callable[[str], bool | None]) -> bool:
+        """Tell whether the service finds what it should for a query; it is asked once.
+
+        Args:
+            find: Asks it; gives ``None`` if it is not to be asked now.
+        """
+        found = self._checked.get(query, True)
+        if found is None:
+            found = self._checked[query] = find(query)
+        return bool(found)
 
 
 class FrequentQueryCache:
@@ -115,7 +137,7 @@ class FrequentQueryCache:
             if entry is not None and entry[0] <= moment < entry[0] + LIFETIME:
                 self._entries.move_to_end(site_id)
                 return entry[1]
-        queries = FrequentQueries(self._read(site_id))
+        queries = FrequentQueries(*self._read(site_id))
         with self._lock:
             self._drop(site_id)
             self._entries[site_id] = moment, queries
@@ -129,21 +151,25 @@ class FrequentQueryCache:
         if entry is not None:
             self._bytes -= entry[1].size + _CACHE_ENTRY_BYTES
 
-    def _read(self, site_id: int) -> list[str]:
-        """The queries that enough visitors made with results; none of a site that has no documents any more."""
+    def _read(self, site_id: int) -> tuple[list[str], list[str]]:
+        """The queries that enough visitors made and whose last search found documents with every word, and those of
+        them that were only logged; none of a site that has no documents any more.
+        """
         wanted = (
-            select(QueryWindow.query)
+            select(QueryWindow.query, QueryWindow.last_matched)
             .where(
                 QueryWindow.scope == site_id,
                 text(SUGGESTED),
+                or_(QueryWindow.last_matched == ALL_WORDS, QueryWindow.last_matched.is_(None)),
                 func.length(QueryWindow.query) <= MAX_QUERY_LENGTH,
                 exists().where(Site.id == site_id, Site.document_count > 0),
             )
-            .order_by(desc(QueryWindow.found_visitors_30), QueryWindow.query)
+            .order_by(desc(QueryWindow.visitors_30), QueryWindow.query)
             .limit(MAX_QUERIES)
         )
         with self._database.read() as session:
-            return list(session.scalars(wanted))
+            rows = session.execute(wanted).all()
+        return [row.query for row in rows], [row.query for row in rows if row.last_matched is None]
 
 
 class Suggester:
@@ -153,30 +179,62 @@ class Suggester:
         self.frequent_queries = FrequentQueryCache(database)
         self._searcher = searcher
 
-    def suggest(self, site: SiteRecord, typed: str, limit: int) -> list[Suggestion]:
+    def suggest(self, site: SiteRecord, typed: str, limit: int, within: SearchQuery | None = None) -> list[Suggestion]:
         """At most ``limit`` suggestions: queries that continue what was typed, those of the most visitors first; then
         titles that have its words, the last one as the beginning of a word. Of nothing typed, the most frequent
-        queries.
+        queries. What the site hides is not among them.
 
         Args:
             typed: At most 512 bytes.
             limit: 1 to 20.
+            within: A search whose filters the documents with the titles must match; ``None`` for all documents.
 
         Raises:
-            ApiError: 400 where the documents are too large for what the engine may answer.
+            ApiError: 400 for the filters, or where the documents are too large for what the engine may answer.
             BackendUnavailable: The engine cannot answer now.
             SQLAlchemyError: The queries have to be read, and the database cannot.
         """
         start = normal_form(typed)
-        found = [Suggestion(query, "query") for query in self.frequent_queries.get(site.id).continuing(start, limit)]
+        hidden = hidden_suggestions(site.suggestions_hidden)
+        queries = self.frequent_queries.get(site.id)
+        checks = iter(range(MAX_CHECKS))
+
+        def find(query: str) -> bool | None:
+            return None if next(checks, None) is None else self._finds_all_words(site, query)
+
+        shown = (query for query in queries.continuing(start) if query not in hidden and queries.is_found(query, find))
+        found = [Suggestion(query, "query") for query in islice(shown, limit)]
         room = limit - len(found)
         if start and room:
-            try:
-                titles = self._searcher.ask(site, lambda engine, index: engine.find_titles(index, start, room))
-            except ReplyTooLarge as error:
-                raise self._searcher.new_room().too_small() from error
-            found += sorted(map(_suggested, titles), key=partial(_begins_later, start))
+            titles = self._find_titles(site, start, MAX_TITLES if hidden else room, within)
+            shown_titles = [_suggested(title) for title in titles if title.title not in hidden][:room]
+            found += sorted(shown_titles, key=partial(_begins_later, start))
         return found
+
+    def _find_titles(
+        self, site: SiteRecord, start: str, limit: int, within: SearchQuery | None
+    ) -> Sequence[TitleMatch]:
+        narrowed = None if within is None else replace(within, kinds=site.kinds)
+        try:
+            return self._searcher.ask(
+                site,
+                lambda engine, index: engine.find_titles(index, start, limit, within=narrowed),
+                tuple[TitleMatch, ...],
+            )
+        except BackendRejected as error:
+            raise rejected(error) from error
+        except ReplyTooLarge as error:
+            raise self._searcher.new_room().too_small() from error
+
+    def _finds_all_words(self, site: SiteRecord, query: str) -> bool:
+        """Tell whether documents have every word of a query that was only logged."""
+        try:
+            found = self._searcher.run(
+                site, for_site(SearchQuery(query, limit=1), site), lambda hit: b"", self._searcher.new_room()
+            ).result
+        except ApiError:
+            return False  # The engine refuses to search for it.
+        return found.total > 0 and found.matched is Matched.ALL
 
 
 def encode_suggestions(found: Iterable[Suggestion]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ from backends.embedded.index.generations import (
 )
 from backends.embedded.index.locks import FileLease, lock_file, try_lock_file
 from backends.embedded.index.rebuild import copy_documents, live_slots
-from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, enough_dynamic_columns
+from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, SCHEMA_VERSION, enough_dynamic_columns
 from backends.embedded.index.snapshots import Snapshot, SnapshotCache
 from backends.embedded.index.store import LARGE_HEAP, State, Store, Writing
 from backends.errors import BackendUnavailable, IndexNotFound
@@ -181,6 +181,17 @@ class DiskStore(Store):
             for entry in entries
             if _INDEX_NAME.fullmatch(entry.name) and Path(entry.path, STATE_FILE).exists()
         ]
+
+    def outdated_names(self) -> list[str]:
+        return [name for name in self.names() if self._is_outdated(name)]
+
+    def _is_outdated(self, name: str) -> bool:
+        try:
+            return State.from_json((self.folder(name) / STATE_FILE).read_bytes()).version < SCHEMA_VERSION
+        except ValueError:
+            return True
+        except (FileNotFoundError, BackendUnavailable):
+            return False  # It was removed meanwhile, or a newer release made it.
 
     def create(self, name: str) -> None:
         folder = self.folder(name)

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import tantivy
 
-from backends.base import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, Document, FieldKind, FieldKinds
+from backends.base import Document, FieldKind, FieldKinds
 from backends.embedded.analysis.languages import recognise
 from backends.embedded.analysis.normalization import analyze
 from backends.embedded.analysis.vietnamese import has_tones, toned_words
@@ -23,6 +23,7 @@ from backends.embedded.index.schema import (
     LANGUAGE,
     SORTED_STANDARD_FIELDS,
     SOURCE,
+    STORED_SECTIONS,
     TONED,
     UPDATED_AT,
     empty_term,
@@ -30,12 +31,15 @@ from backends.embedded.index.schema import (
     exists_term,
     number_column,
     number_term,
+    section_term,
     sort_column,
     sortable_term,
     text_column,
     toned_column,
 )
-from backends.field_rules import NO_FACETS, NUMBER_KINDS, SCALAR_KINDS, TEXT_FIELDS, with_required_fields
+from backends.field_rules import NUMBER_KINDS, SCALAR_KINDS, with_required_fields
+from backends.sections import SECTIONS, pack, unpack
+from backends.standard_fields import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, TEXT_FIELDS, UNCOUNTED_FIELDS
 from backends.text import normalized
 from backends.values import parse_instant, value_text
 
@@ -53,7 +57,9 @@ def needs_dynamic_column(kinds: frozenset[FieldKind]) -> bool:
 
 def searched_characters(document: Document) -> int:
     """Number of characters of a document that are searched."""
-    return sum(min(len(str(document.fields.get(name, ""))), LONGEST_INDEXED_TEXT) for name in TEXT_FIELDS)
+    texts = (str(document.fields.get(name, "")) for name in TEXT_FIELDS)
+    titles = (section.title for section in document.sections)
+    return sum(min(len(text), LONGEST_INDEXED_TEXT) for text in texts) + sum(map(len, titles))
 
 
 def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantivy.Document:
@@ -76,6 +82,11 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
     if excerpt:
         columns["excerpt"] = analyze(excerpt[:LONGEST_INDEXED_TEXT])
     texts = {"title": title, "excerpt": excerpt, "content": content}
+    if document.sections:
+        titles = [section.title for section in document.sections]
+        texts[SECTIONS] = " ".join(titles)
+        columns[SECTIONS] = list(map(analyze, titles))
+        filter_terms += map(section_term, dict.fromkeys(titles))
     if any(map(has_tones, texts.values())):
         filter_terms.append(TONED)
         columns |= {toned_column(name): toned_words(text[:LONGEST_INDEXED_TEXT]) for name, text in texts.items()}
@@ -90,7 +101,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
             filter_terms.append(equality_term(name, value))
             if not value:
                 filter_terms.append(empty_term(name))
-            if name not in NO_FACETS:
+            if name not in UNCOUNTED_FIELDS:
                 facets[name] = [value[:LONGEST_FACET_VALUE]]
     entry = tantivy.Document(**columns)
     missing = [name for name in REQUIRED_HIT_FIELDS if name not in fields]
@@ -99,6 +110,8 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
         entry.add_bytes(DEFAULTED_FIELDS, name.encode())
     if facets:
         entry.add_json(FACETS, facets)
+    if document.sections:
+        entry.add_bytes(STORED_SECTIONS, pack(document.sections))
     return entry
 
 
@@ -107,7 +120,8 @@ def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
     fields = orjson.loads(bytes(entry.get_first(SOURCE) or b"{}"))
     for name in entry.get_all(DEFAULTED_FIELDS):
         del fields[bytes(name).decode()]
-    return Document(str(entry.get_first(ID)), fields, changed_at)
+    sections = entry.get_first(STORED_SECTIONS)
+    return Document(str(entry.get_first(ID)), fields, changed_at, unpack(bytes(sections)) if sections else ())
 
 
 def sort_text(value: str | int | float | bool) -> str:

@@ -43,6 +43,9 @@ class MemoryStore(Store):
     def names(self) -> list[str]:
         return list(self._indexes)
 
+    def outdated_names(self) -> list[str]:
+        return []
+
     def create(self, name: str) -> None:
         if name not in self._indexes:
             self._indexes.setdefault(name, _MemoryIndex())

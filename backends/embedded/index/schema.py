@@ -19,11 +19,23 @@ import tantivy
 
 from backends.embedded.analysis.normalization import ANALYZER, TOKENIZER
 from backends.errors import BackendUnavailable
-from backends.field_rules import TEXT_FIELDS
+from backends.sections import SECTIONS
+from backends.standard_fields import SORTED_FIELDS, TEXT_FIELDS
 from backends.values import fold_to_bytes
 
-SCHEMA_VERSION: Final = 4
-"""Counts up when indexes written before cannot be read any more."""
+SCHEMA_VERSION: Final = 5
+"""Counts up with every change of what is written: of this schema, or of the terms that a document gets.
+
+Indexes of an earlier version are built anew. ``tests/backends/embedded/index/test_schema.py`` has its fingerprint.
+"""
+
+OLDEST_READABLE_VERSION: Final = 4
+"""Indexes of this version on are searched until they are built anew; older ones count as missing.
+
+To be raised only when searches cannot do without what older indexes lack: their sites are then without results until
+they are built. Tantivy passes over a column that an older index does not have when a document is written to it; a query
+must ask for its own.
+"""
 
 FIRST_DYNAMIC_COLUMNS: Final = 8
 """Few, since whoever opens an index reads its schema: with 32, that took half of the time."""
@@ -31,7 +43,6 @@ FIRST_DYNAMIC_COLUMNS: Final = 8
 MOST_SLOTS: Final = 8192
 """Tantivy counts the columns of an index in 16 bits; four times as many slots would be beyond that."""
 
-SORTED_STANDARD_FIELDS: Final = ("id", "title", "url", "excerpt", "author")
 LONGEST_PLAIN_VALUE: Final = 32
 """Bytes of a folded value beyond which it is marked by its digest: a term costs by its length, written or merged."""
 
@@ -41,17 +52,19 @@ ID: Final = "id"
 FILTER_TERMS: Final = "marks"
 FACETS: Final = "facets"
 DATE: Final = "date"
+SORTED_STANDARD_FIELDS: Final = tuple(name for name in SORTED_FIELDS if name != DATE)
 UPDATED_AT: Final = "changed"
 LANGUAGE: Final = "language"
 SOURCE: Final = "answer"
 DEFAULTED_FIELDS: Final = "padded"
+STORED_SECTIONS: Final = "places"
 
 
 def build_schema(dynamic_columns: int) -> tantivy.Schema:
     """The schema of an index with so many slots."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(ID, stored=True, tokenizer_name="raw", index_option="basic")
-    for name in TEXT_FIELDS:
+    for name in (*TEXT_FIELDS, SECTIONS):
         builder.add_text_field(name, tokenizer_name=TOKENIZER)
         builder.add_text_field(toned_column(name), tokenizer_name="whitespace", index_option="freq")
     builder.add_text_field(FILTER_TERMS, tokenizer_name="raw", index_option="basic")
@@ -66,6 +79,7 @@ def build_schema(dynamic_columns: int) -> tantivy.Schema:
         builder.add_float_field(number_column(dynamic_column), fast=True)
     builder.add_bytes_field(DEFAULTED_FIELDS, stored=True)
     builder.add_bytes_field(SOURCE, stored=True)
+    builder.add_bytes_field(STORED_SECTIONS, stored=True)
     return builder.build()
 
 
@@ -135,6 +149,11 @@ def empty_term(name: str) -> str:
 def sortable_term(name: str) -> str:
     """Marks documents whose field holds one value to sort by."""
     return f"{name}\x1f^"
+
+
+def section_term(title: str) -> str:
+    """Marks documents with a section of this title; no field is named like it."""
+    return equality_term("#", title)
 
 
 def equality_term(name: str, value: str) -> str:

@@ -14,6 +14,7 @@ import tantivy
 from backends.base import TitleMatch
 from backends.embedded.index.filters import FilterCompiler
 from backends.embedded.index.schema import LANGUAGE
+from backends.sections import SECTIONS
 
 _CACHE_OF_ONE = 5000
 
@@ -132,6 +133,14 @@ class Snapshot:
     @cached_property
     def has_excerpts(self) -> bool:
         return bool(self.searcher.terms_with_prefix("excerpt", "", limit=1))
+
+    @cached_property
+    def has_sections(self) -> bool:
+        """Tell whether a document has sections. Indexes made by an earlier release have no field for them."""
+        try:
+            return bool(self.searcher.terms_with_prefix(SECTIONS, "", limit=1))
+        except ValueError:
+            return False
 
 
 def keep_most(counts: dict[str, int], listed: Iterable[tuple[str, int]]) -> None:

@@ -18,9 +18,9 @@ from backends.base import Document, FieldKinds
 from backends.embedded.engine_errors import is_engine_error
 from backends.embedded.index.documents import to_tantivy
 from backends.embedded.index.locks import Lease
-from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, ID, SCHEMA_VERSION
+from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, ID, OLDEST_READABLE_VERSION, SCHEMA_VERSION
 from backends.embedded.index.snapshots import Snapshot
-from backends.errors import BackendError
+from backends.errors import BackendError, BackendUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -46,15 +46,17 @@ class State:
         generation: Name of the directory the documents are in; a rebuild makes a new one.
         capacity: Number of slots its schema has.
         dynamic_columns: Slots given out, by field.
+        version: Version of the schema it was made with.
     """
 
     generation: str = "g1"
     capacity: int = FIRST_DYNAMIC_COLUMNS
     dynamic_columns: Mapping[str, int] = field(default_factory=dict)
+    version: int = field(default_factory=lambda: SCHEMA_VERSION)
 
     def to_json(self) -> bytes:
         return orjson.dumps({
-            "version": SCHEMA_VERSION, "generation": self.generation, "capacity": self.capacity,
+            "version": self.version, "generation": self.generation, "capacity": self.capacity,
             "slots": dict(self.dynamic_columns),
         })  # fmt: skip
 
@@ -63,13 +65,18 @@ class State:
         """Read what :meth:`to_json` wrote.
 
         Raises:
-            ValueError: It is not a state, or of another version of the schema.
+            ValueError: It is not a state, or of a version of the schema that is not read any more.
+            BackendUnavailable: A newer release made the index.
         """
         try:
             values = orjson.loads(text)
-            if values["version"] != SCHEMA_VERSION:
-                raise ValueError("another version of the schema")
-            return cls(str(values["generation"]), int(values["capacity"]), dict(values["slots"]))
+            version = int(values["version"])
+            if version > SCHEMA_VERSION:
+                # Not missing: a process of the release before must not build again what its successor has built.
+                raise BackendUnavailable("The index was made by a newer release of the service.")
+            if version < OLDEST_READABLE_VERSION:
+                raise ValueError("a version of the schema that is not read any more")
+            return cls(str(values["generation"]), int(values["capacity"]), dict(values["slots"]), version)
         except (KeyError, TypeError) as error:
             raise ValueError("not the state of an index") from error
 
@@ -110,6 +117,10 @@ class Store(ABC):
     @abstractmethod
     def names(self) -> list[str]:
         """Names of all indexes, those that cannot be read any more included."""
+
+    @abstractmethod
+    def outdated_names(self) -> list[str]:
+        """Names of the indexes to be built anew: an earlier release made them, or they cannot be read any more."""
 
     @abstractmethod
     def create(self, name: str) -> None:

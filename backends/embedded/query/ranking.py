@@ -17,6 +17,7 @@ class Ranking:
         field_tie_breaker, variant_tie_breaker: What weaker fields, and weaker variants of a word, add to the best one.
         field_idf_weight: How far a word counts as rare as in its field (1) rather than in all fields (0).
         exact_title_boost: Added, in units of the query's own weight, when the query is the title.
+        exact_section_boost: The same when it is the title of a section.
         character: Boost of a single character of a script without spaces.
         stop: Boost of a stop word; it never has to match.
         title_proximity_boost, content_proximity_boost: Boost of neighbours in the query that stand near each other.
@@ -38,7 +39,9 @@ class Ranking:
         max_split_compounds: Most compounds of a query that may be found in parts.
     """
 
-    fields: Mapping[str, float] = field(default_factory=lambda: {"title": 2.5, "excerpt": 1.5, "content": 1.0})
+    fields: Mapping[str, float] = field(
+        default_factory=lambda: {"title": 2.5, "excerpt": 1.5, "content": 1.0, "sections": 1.5}
+    )
     stem: float = 0.8
     prefix: float = 0.7
     typo: float = 0.4
@@ -51,6 +54,7 @@ class Ranking:
     variant_tie_breaker: float = 0.3
     field_idf_weight: float = 0.2
     exact_title_boost: float = 1.0
+    exact_section_boost: float = 2.0
     stop: float = 0.8
     character: float = 0.7
     title_proximity_boost: float = 0.4

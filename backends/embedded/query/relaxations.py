@@ -19,6 +19,7 @@ from backends.embedded.query.scoring import score_signals
 from backends.embedded.query.terms import ResolvedQuery
 from backends.embedded.query.variants import TermVariant
 from backends.embedded.results.highlight_terms import HighlightTerms
+from backends.highlighting import is_unlikely_typo
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
@@ -170,7 +171,21 @@ def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) 
             yield from relaxation.highlights(resolved)
 
     prefixes = ((term.prefix, number) for number, term in enumerate(resolved.terms) if term.prefix)
-    return HighlightTerms.of(sequences(), prefixes)
+    unlikely = {
+        (variant.terms[0], number)
+        for number, term in enumerate(resolved.terms)
+        for variant in term.variants
+        if variant.is_correction
+        and len(variant.terms) == 1
+        and is_unlikely_typo(term.query_term.term, variant.terms[0])
+    }
+    phrases = resolved.parsed.phrases
+    typed = {part for term in resolved.terms for part in term.query_term.terms} | {
+        word for phrase in phrases for word in phrase.words
+    }
+    meaningful = {number for number, term in enumerate(resolved.terms) if term.required}
+    meaningful.update(range(len(resolved.terms), len(resolved.terms) + len(phrases)))
+    return HighlightTerms.of(sequences(), prefixes, unlikely, typed=typed, meaningful=meaningful)
 
 
 def _words_in(words: Sequence[str]) -> float:

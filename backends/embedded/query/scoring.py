@@ -11,11 +11,12 @@ from itertools import islice, pairwise
 
 import tantivy
 
-from backends.embedded.index.schema import FILTER_TERMS, equality_term
+from backends.embedded.index.schema import FILTER_TERMS, equality_term, section_term
 from backends.embedded.query.parser import TermKind
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.terms import ResolvedQuery
 from backends.embedded.query.variants import TermVariant
+from backends.sections import SECTIONS
 
 MAX_PROXIMITY_CLAUSES = 16
 TITLE_SLOP, CONTENT_SLOP = 1, 3
@@ -80,6 +81,14 @@ def exact_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
         yield _Query.const_score_query(title, boost * sum(term.idf for term in resolved.terms))
 
 
+def exact_section(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
+    """The title of a section is the query."""
+    boost = resolved.ranking.exact_section_boost
+    if boost and SECTIONS in resolved.queries.fields:
+        section = _Query.term_query(resolved.snapshot.schema, FILTER_TERMS, section_term(resolved.text))
+        yield _Query.const_score_query(section, boost * sum(term.idf for term in resolved.terms))
+
+
 def all_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
     """Every required term is there, where a document needs only one of them."""
     required = resolved.required
@@ -99,6 +108,7 @@ SIGNALS: tuple[Signal, ...] = (
     unigrams,
     lambda resolved: islice(proximity(resolved), MAX_PROXIMITY_CLAUSES),
     exact_title,
+    exact_section,
 )
 """What adds to the score of every relaxation that ranks by words; none of it must match."""
 

@@ -19,6 +19,8 @@ from backends.embedded.query.phrases import Phrase
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.term_queries import TermQueries, ToneMatches
 from backends.embedded.query.variants import Expansion, TermVariant, concatenated_variants, expand
+from backends.sections import SECTIONS
+from backends.standard_fields import TEXT_FIELDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ def resolve_query(
         fields: The text fields that are searched, at least one.
     """
     searched = tuple(name for name in fields if name != "excerpt" or snapshot.has_excerpts) or fields[:1]
+    if fields == TEXT_FIELDS and snapshot.has_sections:
+        searched += (SECTIONS,)
     weights = {name: ranking.fields[name] * max(0.0, float(settings.weights.get(name, 1.0))) for name in searched}
     languages = _languages_of(parsed, snapshot, settings)
     stops = _stop_words_of(languages, settings)

@@ -32,8 +32,14 @@ Must, Should = tantivy.Occur.Must, tantivy.Occur.Should
 _Query = tantivy.Query
 
 
-def find_titles(snapshot: Snapshot, text: str, limit: int) -> tuple[TitleMatch, ...]:
-    """As :meth:`backends.base.SearchBackend.find_titles`; shorter titles come first."""
+def find_titles(
+    snapshot: Snapshot, text: str, limit: int, condition: tantivy.Query | None = None
+) -> tuple[TitleMatch, ...]:
+    """As :meth:`backends.base.SearchBackend.find_titles`; shorter titles come first.
+
+    Args:
+        condition: What the documents must match; adds nothing to scores.
+    """
     words = terms_of(text)[:_MOST_WORDS]
     if not words or not snapshot.total:
         return ()
@@ -56,6 +62,8 @@ def find_titles(snapshot: Snapshot, text: str, limit: int) -> tuple[TitleMatch, 
         clauses += [(Must, _Query.regex_query(snapshot.schema, _TITLE, f"{last}.*")), (Should, completions)]
     else:
         clauses.append((Must, completions))
+    if condition is not None:
+        clauses.append((Must, condition))
     wanted = min(snapshot.total, limit * _PASSED_OVER)
     hits = snapshot.searcher.search(_Query.boolean_query(clauses), limit=wanted, count=False).hits
     return distinct_titles(_read(snapshot, [address for _, address in hits]), limit)

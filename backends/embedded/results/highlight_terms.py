@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 
@@ -14,17 +14,35 @@ class HighlightTerms:
         terms: Folded words that match whole.
         prefixes: Beginnings of words.
         sequences: Terms to mark where they follow each other.
+        unlikely: Terms that hardly anybody mistypes like this; marked only in documents that have the word in no other
+            form.
+        typed: Terms as they were typed.
+        meaningful: Numbers of the words that are no stop words, and of phrases.
     """
 
     terms: Mapping[str, int] = field(default_factory=dict)
     prefixes: Mapping[str, int] = field(default_factory=dict)
     sequences: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    unlikely: frozenset[str] = frozenset()
+    typed: frozenset[str] = frozenset()
+    meaningful: frozenset[int] = frozenset()
 
     @classmethod
     def of(
-        cls, sequences: Iterable[tuple[tuple[str, ...], int]], prefixes: Iterable[tuple[str, int]]
+        cls,
+        sequences: Iterable[tuple[tuple[str, ...], int]],
+        prefixes: Iterable[tuple[str, int]],
+        unlikely: Set[tuple[str, int]] = frozenset(),
+        *,
+        typed: Set[str] = frozenset(),
+        meaningful: Set[int] = frozenset(),
     ) -> HighlightTerms:
-        """Terms, several of which must follow each other; what stands for several words is the first one's."""
+        """Terms, several of which must follow each other; what stands for several words is the first one's.
+
+        Args:
+            unlikely: Terms that are unlikely to be meant by the words they stand for.
+            typed, meaningful: As the attributes.
+        """
         whole: dict[str, int] = {}
         several: dict[tuple[str, ...], int] = {}
         for terms, number in sequences:
@@ -35,4 +53,5 @@ class HighlightTerms:
         beginnings: dict[str, int] = {}
         for prefix, number in prefixes:
             beginnings.setdefault(prefix, number)
-        return cls(whole, beginnings, several)
+        unlikely_terms = frozenset(term for term, number in unlikely if whole[term] == number)
+        return cls(whole, beginnings, several, unlikely_terms, frozenset(typed), frozenset(meaningful))

@@ -2,26 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.results.highlight_terms import HighlightTerms
-from backends.embedded.results.matches import MatchTerms, find_matches, merge_matches
+from backends.embedded.results.matches import MatchTerms, find_matches, first_matches
 from backends.embedded.results.snippets import SnippetGenerator
-from backends.highlighting import Span
+from backends.highlighting import Span, merged
+from backends.sections import Place
+from backends.standard_fields import TEXT_FIELDS
 
 
 class TermMatches:
     """Where the terms of one query match, as :class:`backends.highlighting.Matches`."""
 
     def __init__(self, highlight_terms: HighlightTerms):
-        starts = tuple(highlight_terms.prefixes)
-        terms = {term: number for term, number in highlight_terms.terms.items() if not term.startswith(starts)}
-        self._match_terms = MatchTerms.of(terms, highlight_terms.prefixes, highlight_terms.sequences)
+        self._highlight_terms = highlight_terms
+        self._match_terms = _match_terms(highlight_terms)
         self._snippets = SnippetGenerator(self._match_terms)
+        self._likelier = _likelier_terms(highlight_terms)
+        self._narrowed: dict[frozenset[int], TermMatches] = {}
+        self._are_typed: dict[str, bool] = {}
+        self.meaningful = highlight_terms.meaningful
+
+    def in_document(self, document: Mapping[str, Any]) -> TermMatches:
+        """The same without the unlikely terms of the words that the document has in another form."""
+        if self._likelier is None:
+            return self
+        there: set[int] = set()
+        for name in TEXT_FIELDS:
+            text = document.get(name)
+            if isinstance(text, str) and len(there) < len(self._likelier.numbers):
+                there.update(number for _, _, number in find_matches(text, self._likelier))
+        if not there:
+            return self
+        words = frozenset(there)
+        if words not in self._narrowed:
+            self._narrowed[words] = TermMatches(_without_unlikely(self._highlight_terms, words))
+        return self._narrowed[words]
 
     def spans(self, text: str) -> list[Span]:
         """All matches in a text."""
-        return merge_matches(find_matches(text, self._match_terms))
+        return merged(find_matches(text, self._match_terms))
+
+    def places(self, text: str, numbers: frozenset[int] | None = None) -> list[Place]:
+        """The matches in a text, in order: of the query's words with some numbers, or of all."""
+        return find_matches(text, self._match_terms if numbers is None else self._match_terms.only(numbers))
+
+    def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Place]:
+        """At least the first match of some of the query's words in each part of a text."""
+        return first_matches(text, self._match_terms.only(numbers), starts, self._highlight_terms.typed)
+
+    def is_as_typed(self, found: str) -> bool:
+        """Tell whether what matched is a word as typed."""
+        is_typed = self._are_typed.get(found)
+        if is_typed is None:
+            is_typed = self._are_typed[found] = self._highlight_terms.typed.issuperset(terms_of(found))
+        return is_typed
 
     def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
         """The part of a text, about ``words`` words long, with the most different matches, and the matches there."""
         found_matches, part = self._snippets.best_part(text, words)
-        return merge_matches(found_matches), part
+        return merged(found_matches), part
+
+
+def _match_terms(highlight_terms: HighlightTerms) -> MatchTerms:
+    starts = tuple(highlight_terms.prefixes)
+    terms = {term: number for term, number in highlight_terms.terms.items() if not term.startswith(starts)}
+    return MatchTerms.of(terms, highlight_terms.prefixes, highlight_terms.sequences)
+
+
+def _likelier_terms(highlight_terms: HighlightTerms) -> MatchTerms | None:
+    """The other terms of the words that have unlikely ones; ``None`` if there are none."""
+    words = frozenset(highlight_terms.terms[term] for term in highlight_terms.unlikely)
+    likelier = _match_terms(_without_unlikely(highlight_terms, words)).only(words) if words else None
+    return likelier if likelier is not None and likelier.numbers else None
+
+
+def _without_unlikely(highlight_terms: HighlightTerms, words: frozenset[int]) -> HighlightTerms:
+    """Terms without the unlikely ones of some words of the query."""
+    gone = {term for term in highlight_terms.unlikely if highlight_terms.terms[term] in words}
+    kept = {term: number for term, number in highlight_terms.terms.items() if term not in gone}
+    return replace(highlight_terms, terms=kept, unlikely=highlight_terms.unlikely - gone)

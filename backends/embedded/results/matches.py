@@ -187,6 +187,44 @@ def find_matches(text: str, match_terms: MatchTerms) -> list[Match]:
     return found if places is None else [(places[first], places[last], number) for first, last, number in found]
 
 
+def first_matches(text: str, match_terms: MatchTerms, starts: Sequence[int], typed: Set[str]) -> list[Match]:
+    """The first match of each spelling in each part of a text, in no order; a spelling as typed rather than another.
+
+    Args:
+        starts: Where the parts begin, in order; the first one begins with the text.
+        typed: Folded words as they were typed.
+    """
+    folded, places = fold_text(text[:LONGEST_SEARCHED])
+    if places is not None or match_terms.letters or match_terms.sequences:
+        return find_matches(text, match_terms)
+    found: list[Match] = []
+    ends = [*starts[1:], len(folded)]
+    for match_term in match_terms.words:
+        # Of beginnings, a whole word may follow; of words, all are as typed, or none.
+        looks_on = match_term.last_term_is_prefix and not typed.isdisjoint(match_term.words or (match_term.text,))
+        at = folded.find(match_term.text)
+        while at >= 0:
+            end = ends[bisect_right(starts, at) - 1]
+            match = _first(folded, match_term, at, end, typed if looks_on else None)
+            if match is not None:
+                found.append(match)
+            at = folded.find(match_term.text, end)
+    return found
+
+
+def _first(folded: str, match_term: MatchTerm, at: int, stop: int, typed: Set[str] | None) -> Match | None:
+    """The first match that begins before ``stop``, one that is among ``typed`` rather than another."""
+    first: Match | None = None
+    while at >= 0:
+        several: list[Match] = []
+        _find(folded, match_term, at, stop, several, 1)
+        if not several or typed is None or folded[several[0][0] : several[0][1]] in typed:
+            return several[0] if several else first
+        first = first or several[0]
+        at = folded.find(match_term.text, several[0][1], stop)
+    return first
+
+
 class FoldedText:
     """A part of a text, folded to be searched more than once; places are those of the folded text.
 
@@ -214,18 +252,6 @@ class FoldedText:
             if start
             else list(found_matches)
         )
-
-
-def merge_matches(found_matches: Iterable[Match]) -> list[tuple[int, int]]:
-    """Start and end of what is to be marked: spans in order, those that overlap or touch as one."""
-    merged: list[tuple[int, int]] = []
-    for start, end, _ in found_matches:
-        if merged and start <= merged[-1][1]:
-            if end > merged[-1][1]:
-                merged[-1] = (merged[-1][0], end)
-        elif end > start:
-            merged.append((start, end))
-    return merged
 
 
 class Places:
@@ -324,15 +350,15 @@ def _find_all(folded: str, match_terms: MatchTerms, start: int, stop: int) -> li
     for match_term in match_terms.words:
         first = folded.find(match_term.text, start, stop)
         if first >= 0:
-            _find(folded, match_term, first, stop, found)
+            _find(folded, match_term, first, stop, found, MAX_MATCHES)
     for sequence, number in match_terms.sequences.items():
         found += _find_sequence(folded, sequence, number, start, stop)
     found.sort()
     return found
 
 
-def _find(folded: str, match_term: MatchTerm, start: int, stop: int, found: list[Match]) -> None:
-    """Add the places of one needle that begin before ``stop``, of which the first is at ``start`` or later."""
+def _find(folded: str, match_term: MatchTerm, start: int, stop: int, found: list[Match], most: int) -> None:
+    """Add the first places of one needle that begin before ``stop``, of which the first is at ``start`` or later."""
     wanted, number, last_term_is_prefix, words = (
         match_term.text,
         match_term.number,
@@ -344,7 +370,7 @@ def _find(folded: str, match_term: MatchTerm, start: int, stop: int, found: list
     left_edge = match_term.whole and _GOES_ON[wanted[0]]
     right_edge = match_term.whole and _GOES_ON[wanted[-1]]
     count = 0
-    while start >= 0 and count < MAX_MATCHES:
+    while start >= 0 and count < most:
         end = start + size
         matches = not (left_edge and start and _GOES_ON[folded[start - 1]])
         if matches:

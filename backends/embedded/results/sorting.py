@@ -17,6 +17,7 @@ import tantivy
 from backends.base import SortKey
 from backends.embedded.index.schema import DATE, FILTER_TERMS, column_of, sortable_term
 from backends.embedded.index.snapshots import Snapshot
+from backends.standard_fields import REQUIRED_FIELDS
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
@@ -69,7 +70,7 @@ class Sorter:
         for key in keys:
             column = column_of(key.field, snapshot.dynamic_columns)
             if column is not None and all(column != known.name for known in self.columns):
-                always = key.field in ("id", "title", "url")
+                always = key.field in REQUIRED_FIELDS
                 self.columns.append(_Column(column, None if always else sortable_term(key.field), key.descending))
 
     def page(self, query: tantivy.Query, offset: int, limit: int) -> list[tantivy.DocAddress]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 import uuid
 
+import pytest
+
 from backends.base import Highlight, SearchBackend
 from tests.backends.contract.case import Case, page
 
 
 class ConcurrencyContract:
+    @pytest.mark.slow
     def test_searches_go_on_while_documents_are_written(self, case: Case) -> None:
         case.add(*(page(f"base{number}", "steady word") for number in range(20)))
         failures: list[BaseException] = []

@@ -17,6 +17,7 @@ FILTERS: tuple[tuple[str, set[str]], ...] = (
     ("price >= 5 AND price < 300", {"lamp", "shelf", "stool"}),
     ("price <= 20", {"lamp", "stool"}),
     ("price 20 TO 120", {"lamp", "shelf"}),
+    ("price 5 TO 5", {"stool"}),
     ("price = 300.5", {"sofa"}),
     ("brand = acme", {"lamp", "sofa"}),
     ("brand = 'ACME CO'", {"stool"}),

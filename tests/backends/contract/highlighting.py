@@ -23,6 +23,24 @@ class HighlightContract:
         assert formatted["tags"][1] == "a&lt;b"
         assert formatted["id"] == "a"
 
+    def test_a_word_with_another_first_letter_is_marked_only_where_the_word_meant_is_not(self, case: Case) -> None:
+        case.add(
+            page("a", "Commit message", "A good commit message does not omit the message's reason."),
+            page("b", "Omit a message", "Messages that one may omit."),
+        )
+        # Which of the two comes first is the engine's to say, too.
+        (first,) = [hit.formatted for hit in case.search("comit message", highlight=Highlight()).hits if hit.id == "a"]
+        case.backend.delete(case.index, ["a"])
+        second = case.search("comit message", highlight=Highlight()).hits[0].formatted
+        assert first is not None
+        assert second is not None
+        assert first["title"] == "<em>Commit</em> <em>message</em>"
+        assert "<em>commit</em>" in first["content"]
+        assert "omit" in first["content"]
+        assert "<em>omit</em>" not in first["content"]
+        # Whether it is found by that word, too, is the engine's to say.
+        assert second["title"] in ("<em>Omit</em> a <em>message</em>", "Omit a <em>message</em>")
+
     def test_a_highlight_uses_the_tags_and_the_escaping_it_is_given(self, case: Case) -> None:
         case.add(page("a", "Fish & chips", "Eat chips"))
         wish = Highlight(pre_tag="[[", post_tag="]]", escape=False, crop_fields={})

@@ -25,6 +25,7 @@ def latin_titles() -> list[list[str]]:
 
 
 class LetterContract:
+    @pytest.mark.slow
     def test_every_latin_letter_composed_or_not_is_found_with_and_without_its_accent(self, case: Case) -> None:
         titles = {}
         for at, words in enumerate(latin_titles()):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base import SearchSettings, TitleMatch
-from backends.errors import IndexNotFound
+from backends.base import SearchQuery, SearchSettings, TitleMatch
+from backends.errors import BackendRejected, IndexNotFound
+from backends.filters import parse_filter
 from tests.backends.contract.case import Case, page
 
 
@@ -64,6 +65,30 @@ class TitleContract:
         case.add(*(page(str(number), f"Source number {number}") for number in range(30)))
         assert len(titles(case, "source num", 20)) == 20
         assert len(titles(case, "source num", 1)) == 1
+
+    def test_only_documents_that_pass_the_filter_are_given(self, case: Case) -> None:
+        case.add(
+            page("a", "Source code", section="help"),
+            page("b", "Source of the river", section="news", date="2024-03-01"),
+            page("c", "Sources", section="news", date="2021-01-01"),
+        )
+
+        def titles_within(expression: str) -> list[str]:
+            within = SearchQuery("", filter=parse_filter(expression), kinds=case.kinds)
+            return [match.title for match in case.backend.find_titles(case.index, "sour", 8, within=within)]
+
+        assert titles_within("section = help") == ["Source code"]
+        assert titles_within("section = news AND date > 2023-01-01") == ["Source of the river"]
+        assert sorted(titles_within("NOT section = help")) == ["Source of the river", "Sources"]
+        assert titles_within("section = nowhere") == []
+        assert len(titles(case, "sour")) == 3
+
+    def test_a_filter_by_an_unknown_field_is_refused(self, case: Case) -> None:
+        case.add(page("a", "Source code"))
+        within = SearchQuery("", filter=parse_filter("colour = red"), kinds=case.kinds)
+        with pytest.raises(BackendRejected) as caught:
+            case.backend.find_titles(case.index, "sour", 8, within=within)
+        assert caught.value.part == "filters"
 
     def test_a_frequent_word_is_completed_to_what_stands_beside_the_others(self, case: Case) -> None:
         case.add(*(page(str(number), f"Chapter w{number:03}") for number in range(60)), page("z", "Annex wzebra"))

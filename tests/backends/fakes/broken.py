@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.patience import PATIENCE_SECONDS
+
 _JSON = "Content-Type: application/json\r\nConnection: close\r\n"
 
 
@@ -78,7 +80,7 @@ def _serve(listener: socket.socket, way: str, done: threading.Event, held: list[
 
 def _talk(connection: socket.socket, way: str, done: threading.Event) -> None:
     with contextlib.suppress(OSError):
-        connection.settimeout(5)
+        connection.settimeout(PATIENCE_SECONDS)
         if way == "resets":
             connection.recv(16)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -137,6 +137,8 @@ class FakeMeilisearch:
                 return _json(200, {"commitSha": "x", "commitDate": "x", "pkgVersion": "1.50.0"})
             case ("GET", ["stats"]):
                 return _json(200, {"databaseSize": 4096, "lastUpdate": _NOW, "indexes": {}})
+            case ("GET", ["tasks"]):
+                return _json(200, self.list_tasks(query))
             case ("GET", ["tasks", number]):
                 return _json(200, self.task(int(number)))
             case ("GET", ["indexes"]):
@@ -232,6 +234,13 @@ class FakeMeilisearch:
                 if earlier <= number:
                     self.finish(earlier)
         return self.tasks[number]
+
+    def list_tasks(self, query: dict[str, str]) -> dict[str, Any]:
+        """The newest first."""
+        statuses, index, limit = query["statuses"].split(","), query["indexUids"], int(query["limit"])
+        found = [each for each in reversed(self.tasks) if each["status"] in statuses and each["indexUid"] == index]
+        shown = found[:limit]
+        return {"results": shown, "total": len(found), "limit": limit, "from": shown[0]["uid"] if shown else None}
 
     def finish(self, number: int) -> None:
         task = self.tasks[number]

@@ -13,6 +13,7 @@ import requests
 
 from tests.backends.fakes.typesense import FakeTypesense
 from tests.backends.recorded import assert_agrees, recordings
+from tests.patience import PATIENCE_SECONDS
 
 NOT_READY = ("58", "59", "60", "61")
 """Recorded on a server that was starting or out of time."""
@@ -52,7 +53,7 @@ def test_every_recorded_exchange_is_answered_alike(server: FakeTypesense) -> Non
             f"http://{server.hosts[0]}{each['path']}",
             headers={"X-TYPESENSE-API-KEY": key} if key else {},
             data=data.encode() if data is not None else None,
-            timeout=5,
+            timeout=PATIENCE_SECONDS,
         )
         assert response.status_code == each["status"], each["name"]
         if isinstance(each["answer"], str):

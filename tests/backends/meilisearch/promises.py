@@ -13,6 +13,7 @@ from backends.base import Highlight, SearchBackend, SearchSettings
 from backends.errors import BackendRejected
 from tests.backends.contract import SHOP, Case, page
 from tests.backends.native_filters import NativeFilters
+from tests.patience import PATIENCE_SECONDS
 
 
 def direct(backend: SearchBackend, token: str, index: str) -> requests.Response:
@@ -20,7 +21,10 @@ def direct(backend: SearchBackend, token: str, index: str) -> requests.Response:
     node = backend._transport.url.nodes[0]  # type: ignore[attr-defined]
     headers = {"Authorization": f"Bearer {token}"}
     return requests.post(
-        f"{node}/multi-search", json={"queries": [{"indexUid": index, "q": "word"}]}, headers=headers, timeout=5
+        f"{node}/multi-search",
+        json={"queries": [{"indexUid": index, "q": "word"}]},
+        headers=headers,
+        timeout=PATIENCE_SECONDS,
     )
 
 

@@ -14,11 +14,12 @@ from backends.errors import BackendMisconfigured, BackendUnavailable, IndexNotFo
 from backends.meilisearch import transport
 from backends.meilisearch.backend import MeilisearchBackend
 from backends.registry import create_backend
-from backends.servers import http
+from backends.servers import batches, http
 from tests.backends.contract import SHOP, BackendContract, Case, case_fixture, page  # noqa: F401
 from tests.backends.fakes.meilisearch import FakeMeilisearch, Reply
 from tests.backends.meilisearch.promises import MeilisearchPromises
 from tests.backends.recorded import assert_agrees, recorded, recordings
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -63,6 +64,61 @@ class Clock:
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+
+
+def test_what_was_given_up_is_not_sent_again_while_it_is_still_in_the_queue(
+    server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    for module in (http, transport):
+        monkeypatch.setattr(module, "time", clock)
+    backend = create_backend(server.url)
+    backend.create_index("site_1")
+    backend.create_index("site_2")
+    case = Case(backend, "site_1")
+    server.stuck = True
+    with pytest.raises(BackendUnavailable):
+        case.add(page("a", "word"))
+    tasks = len(server.tasks)
+    for _ in range(3):
+        with pytest.raises(BackendUnavailable, match="may finish later"):
+            case.add(page("a", "word"))
+    assert len(server.tasks) == tasks, "the queue did not grow"
+    server.stuck = False
+    case.add(page("a", "word"))
+    assert case.ids("word") == ["a"]
+    assert len(server.tasks) == tasks + 1
+
+
+def test_tasks_that_are_done_in_one_go_have_the_time_of_all(
+    server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    for module in (http, transport):
+        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(batches, "MOST_DOCUMENTS", 1)
+    backend = create_backend(f"{server.url}?timeout_seconds=20")
+    backend.create_index("site_1")
+    case = Case(backend, "site_1")
+    server.stuck = True
+    began = clock.now
+    with pytest.raises(BackendUnavailable, match="may finish later"):
+        case.add(page("a", "word"), page("b", "word"), page("c", "word"))
+    assert 59 < clock.now - began <= 60
+
+
+@pytest.mark.slow
+def test_large_documents_have_more_time(server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    for module in (http, transport):
+        monkeypatch.setattr(module, "time", clock)
+    backend = create_backend(f"{server.url}?timeout_seconds=20")
+    backend.create_index("site_1")
+    server.stuck = True
+    began = clock.now
+    with pytest.raises(BackendUnavailable, match="may finish later"):
+        Case(backend, "site_1").add(page("a", "word", content="x" * 3 * batches.SHARE_BYTES))
+    assert clock.now - began > 3 * 20
 
 
 def test_a_write_is_done_only_when_its_task_is(server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +219,9 @@ def test_the_fake_answers_as_meilisearch_does(server: FakeMeilisearch) -> None:
     def send(method: str, path: str, body: object = None) -> requests.Response:
         headers = {"Authorization": f"Bearer {server.key}"} | ({"Content-Type": "application/json"} if body else {})
         data = json.dumps(body) if body is not None else None
-        return requests.request(method, f"http://{server.host}{path}", headers=headers, data=data, timeout=5)
+        return requests.request(
+            method, f"http://{server.host}{path}", headers=headers, data=data, timeout=PATIENCE_SECONDS
+        )
 
     server.tasks.append({})
     for each in recordings("meilisearch"):

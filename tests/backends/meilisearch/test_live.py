@@ -14,6 +14,7 @@ from backends.meilisearch.backend import MeilisearchBackend
 from backends.registry import create_backend
 from tests.backends.contract import BackendContract, Case, case_fixture, page  # noqa: F401
 from tests.backends.meilisearch.promises import MeilisearchPromises
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.live
 
@@ -65,13 +66,13 @@ def test_a_credential_opens_nothing_but_its_own_index(backend: MeilisearchBacken
         ("POST", "/keys", {"actions": ["*"], "indexes": ["*"], "expiresAt": None}),
     ):
         headers = {"Authorization": f"Bearer {credential.token}"}
-        response = requests.request(method, node + path, json=body, headers=headers, timeout=5)
+        response = requests.request(method, node + path, json=body, headers=headers, timeout=PATIENCE_SECONDS)
         assert response.status_code in (400, 401, 403, 404), (method, path, response.status_code)
         assert "theirs" not in response.text
     mine = requests.post(
         f"{node}/indexes/site_1/search",
         json={"q": "mine"},
-        timeout=5,
+        timeout=PATIENCE_SECONDS,
         headers={"Authorization": f"Bearer {credential.token}"},
     )
     assert mine.json()["hits"][0]["title"] == "mine"

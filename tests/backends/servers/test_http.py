@@ -15,6 +15,7 @@ from backends.servers import http
 from backends.servers.http import Budget, HttpPool, TransportFailure
 from backends.servers.server_url import ServerUrl
 from tests.backends.fakes.broken import broken_server
+from tests.patience import PATIENCE_SECONDS
 
 
 class Echo(BaseHTTPRequestHandler):
@@ -56,7 +57,7 @@ def pool(server: ThreadingHTTPServer) -> Iterator[HttpPool]:
 
 
 def get(pool: HttpPool, path: str = "/x") -> bytes:
-    return pool.send("GET", pool._url.nodes[0], path, Budget(5)).body
+    return pool.send("GET", pool._url.nodes[0], path, Budget(PATIENCE_SECONDS)).body
 
 
 def test_connections_are_kept_and_closed(server: ThreadingHTTPServer, pool: HttpPool) -> None:
@@ -71,7 +72,7 @@ def test_connections_are_kept_and_closed(server: ThreadingHTTPServer, pool: Http
 def test_cookies_are_not_kept_and_redirects_not_followed(pool: HttpPool) -> None:
     assert get(pool) == b"/x"
     assert get(pool, "/y") == b"/y"
-    assert pool.send("GET", pool._url.nodes[0], "/away", Budget(5)).status == 302
+    assert pool.send("GET", pool._url.nodes[0], "/away", Budget(PATIENCE_SECONDS)).status == 302
 
 
 def test_proxies_of_the_environment_are_not_used(pool: HttpPool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,6 +84,7 @@ def _child(pool: HttpPool, results: object) -> None:
     results.put([get(pool, f"/child{n}") for n in range(20)])  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_pool_used_before_a_fork_works_in_every_child(pool: HttpPool) -> None:
     get(pool)
     context = multiprocessing.get_context("fork")

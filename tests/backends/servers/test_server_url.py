@@ -9,10 +9,11 @@ from backends.servers.server_url import ServerUrl
 
 def test_a_url_names_nodes_key_and_budgets() -> None:
     url = ServerUrl.parse(
-        "typesense://:k%40y%2F1@B:1,a?timeout_seconds=2.5&connect_timeout_seconds=0.5", default_port=8108
+        "typesense://:k%40y%2F1@B:1,a?timeout_seconds=2.5&connect_timeout_seconds=0.5&send_timeout_seconds=7",
+        default_port=8108,
     )
     assert (url.nodes, url.key) == (("http://b:1", "http://a:8108"), "k@y/1")
-    assert (url.timeout_seconds, url.connect_timeout_seconds) == (2.5, 0.5)
+    assert (url.connect_timeout_seconds, url.send_timeout_seconds, url.timeout_seconds) == (0.5, 7.0, 2.5)
     assert ServerUrl.parse("typesense+https://:k@a", default_port=8108).nodes == ("https://a:8108",)
     assert ServerUrl.parse("typesense://:k@[::1]:9", default_port=1).nodes == ("http://[::1]:9",)
 

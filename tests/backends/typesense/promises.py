@@ -16,13 +16,16 @@ from backends.errors import BackendRejected
 from backends.filters import parse_filter
 from tests.backends.contract import SHOP, Case, page
 from tests.backends.native_filters import NativeFilters
+from tests.patience import PATIENCE_SECONDS
 
 
 def direct(backend: SearchBackend, token: str, collection: str, q: str = "*") -> requests.Response:
     """A search as a client sends it, with a key of its own."""
     node = backend._transport.url.nodes[0]  # type: ignore[attr-defined]
     body = {"searches": [{"collection": collection, "q": q, "query_by": "title,content"}]}
-    return requests.post(f"{node}/multi_search", json=body, headers={"X-TYPESENSE-API-KEY": token}, timeout=5)
+    return requests.post(
+        f"{node}/multi_search", json=body, headers={"X-TYPESENSE-API-KEY": token}, timeout=PATIENCE_SECONDS
+    )
 
 
 def in_an_hour() -> datetime:

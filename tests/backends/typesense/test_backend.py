@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,6 +14,8 @@ import requests
 from backends.base import SearchQuery
 from backends.errors import BackendMisconfigured, BackendUnavailable
 from backends.registry import create_backend
+from backends.servers import http
+from backends.servers.batches import SHARE_BYTES
 from backends.typesense.backend import TypesenseBackend
 from tests.backends.contract import SHOP, BackendContract, Case, case_fixture, page  # noqa: F401
 from tests.backends.fakes.typesense import FakeTypesense, Reply
@@ -87,6 +90,7 @@ def test_a_server_that_is_not_ready_does_not_pass_the_check(backend: TypesenseBa
         backend.check()
 
 
+@pytest.mark.slow
 def test_a_server_that_still_takes_in_its_log_does_not_pass_the_check(
     backend: TypesenseBackend, server: FakeTypesense
 ) -> None:
@@ -134,3 +138,22 @@ def test_an_index_name_that_is_none_never_reaches_the_server(backend: TypesenseB
         with pytest.raises(ValueError, match="not the name of an index"):
             backend.search(name, SearchQuery("x"))
     assert server.requests == []
+
+
+@pytest.mark.slow
+def test_large_documents_have_more_time(backend: TypesenseBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: list[float] = []
+    send = http.HttpPool.send
+
+    def note(self: http.HttpPool, method: str, node: str, path: str, budget: http.Budget, **more: Any) -> Any:
+        if path.endswith("/import"):
+            seconds.append(budget.remaining())
+        return send(self, method, node, path, budget, **more)
+
+    monkeypatch.setattr(http.HttpPool, "send", note)
+    backend.create_index("site_1")
+    case = Case(backend, "site_1")
+    case.add(page("a", "word"))
+    case.add(page("b", "word", content="x" * 4 * SHARE_BYTES))
+    assert 4 < seconds[0] <= 5
+    assert seconds[1] > 4 * 5

@@ -18,6 +18,7 @@ from backends.typesense.backend import TypesenseBackend
 from tests.backends.contract import BackendContract, Case, MatchingContract, case_fixture, page  # noqa: F401
 from tests.backends.live_servers import await_healthy, live_typesense_url, missing, typesense_binary, typesense_cluster
 from tests.backends.typesense.promises import TypesensePromises, in_an_hour
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.live
 
@@ -50,7 +51,7 @@ class Attacker:
 
     def send(self, method: str, path: str, **options: object) -> requests.Response:
         headers = {"X-TYPESENSE-API-KEY": self.credential.token}
-        return requests.request(method, self.node + path, headers=headers, timeout=5, **options)  # type: ignore[arg-type]
+        return requests.request(method, self.node + path, headers=headers, timeout=PATIENCE_SECONDS, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -155,7 +156,7 @@ def test_a_changed_credential_is_refused(attacker: Attacker) -> None:
         response = requests.post(
             f"{attacker.node}/multi_search",
             json={"searches": [search_of("site_10")]},
-            timeout=5,
+            timeout=PATIENCE_SECONDS,
             headers={"X-TYPESENSE-API-KEY": token},
         )
         assert response.status_code == 401

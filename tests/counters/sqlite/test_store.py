@@ -19,12 +19,16 @@ from app.counters import (
     CountersDamaged,
     CounterStore,
     CountersUnavailable,
+    UncountedSearch,
     UsageReservation,
     WindowRequest,
     create_counters,
 )
-from app.counters.sqlite import housekeeper
+from app.counters.metering import day_of
+from app.counters.sqlite import housekeeper, steps
+from app.counters.sqlite.store import SqliteCounters
 from tests.counters.every_method import EVERY_METHOD, TODAY, call, until_it_is_back
+from tests.patience import PATIENCE_SECONDS, eventually
 
 NOW = 1_700_000_000.0
 MINUTE = WindowRequest("minute", 1000, 60)
@@ -39,7 +43,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def counters(path: Path) -> Iterator[CounterStore]:
-    with closing(create_counters(f"sqlite://{path}", timeout_seconds=PATIENT_SECONDS)) as store:
+    with closing(create_counters(f"sqlite://{path}", busy_seconds=PATIENT_SECONDS)) as store:
         store.consume([MINUTE], now=NOW)
         yield store
 
@@ -47,7 +51,7 @@ def counters(path: Path) -> Iterator[CounterStore]:
 @pytest.fixture
 def impatient(counters: CounterStore, path: Path) -> Iterator[CounterStore]:
     """Another store on the same file, which gives up soon."""
-    with closing(create_counters(f"sqlite://{path}", timeout_seconds=BUDGET_SECONDS)) as store:
+    with closing(create_counters(f"sqlite://{path}", busy_seconds=BUDGET_SECONDS)) as store:
         until_it_is_back(lambda: store.peek([MINUTE], now=NOW))
         yield store
 
@@ -72,6 +76,7 @@ def locked_by_another_process(path: Path) -> Iterator[None]:
             holder.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name in EVERY_METHOD if name not in READING])
 def test_a_file_locked_by_another_process_makes_every_write_fail_in_time(
     impatient: CounterStore, path: Path, method: str
@@ -91,13 +96,14 @@ def test_usage_can_be_read_while_the_file_is_locked(impatient: CounterStore, pat
         until_it_is_back(lambda: call(impatient, method))
 
 
+@pytest.mark.slow
 def test_while_the_file_stays_locked_threads_do_not_wait_the_whole_time_each(
     counters: CounterStore, path: Path
 ) -> None:
-    steps, budget_seconds = 60, 1.0
+    steps, budget_seconds = 60, 3.0
     with (
         locked_by_another_process(path),
-        closing(create_counters(f"sqlite://{path}", timeout_seconds=budget_seconds)) as store,
+        closing(create_counters(f"sqlite://{path}", busy_seconds=budget_seconds)) as store,
     ):
         with pytest.raises(CountersUnavailable):
             store.consume([MINUTE], now=NOW)
@@ -110,7 +116,7 @@ def test_while_the_file_stays_locked_threads_do_not_wait_the_whole_time_each(
 
 
 def test_a_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
-    with closing(create_counters(f"sqlite://{path}", timeout_seconds=20)) as counters:
+    with closing(create_counters(f"sqlite://{path}", busy_seconds=20)) as counters:
         counters.consume([MINUTE], now=NOW)
         with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -120,6 +126,7 @@ def test_a_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
             release.join()
 
 
+@pytest.mark.slow
 def test_a_full_disk_makes_writes_fail_until_there_is_room(path: Path) -> None:
     program = """
         import resource, signal, sys
@@ -148,7 +155,7 @@ def test_a_full_disk_makes_writes_fail_until_there_is_room(path: Path) -> None:
         cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     answers = ["CountersUnavailable OperationalError", "2", "True", "0"]
@@ -206,15 +213,6 @@ def test_the_file_is_readable_for_its_owner_only(counters: CounterStore, path: P
     assert modes == [0o600] * 3
 
 
-def wait_until(true: object) -> bool:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        if true():  # type: ignore[operator]
-            return True
-        time.sleep(0.005)
-    return False
-
-
 def test_rows_that_count_no_longer_are_swept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(housekeeper, "_ROUND_SECONDS", 0.01)
 
@@ -232,8 +230,20 @@ def test_rows_that_count_no_longer_are_swept(path: Path, monkeypatch: pytest.Mon
             )
         later = NOW + 71 * 86_400
         counters.consume([MINUTE], reserve=UsageReservation(1, 5, 7), now=later)
-        assert wait_until(lambda: rows() == {"windows": 1, "days": 1, "site_days": 1, "reports": 0})
+        eventually(lambda: rows() == {"windows": 1, "days": 1, "site_days": 1, "reports": 0})
         assert counters.consume([MINUTE], reserve=UsageReservation(1, 5, 7), now=later).used_today == 2
+
+
+def test_nothing_is_swept_by_a_time_that_no_hit_came_with(path: Path) -> None:
+    store = SqliteCounters(path, busy_seconds=1.0)
+    search = UncountedSearch(1, None, NOW)
+    with closing(store):
+        store.consume([MINUTE], now=NOW + 2 * 86_400)
+        store.clear()
+        store.settle(search, once="t", now=NOW)
+        store._run(lambda execute: steps.sweep(store._latest, execute))
+        store.settle(search, once="t", now=NOW)
+        assert store.usage_of_day(1, day_of(NOW)).used == 1
 
 
 def test_the_write_ahead_log_does_not_grow_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +259,7 @@ def test_the_write_ahead_log_does_not_grow_for_ever(path: Path, monkeypatch: pyt
 
         for _ in range(3):
             counters.consume([MINUTE._replace(limit=None)], now=NOW)
-            assert wait_until(is_short)
+            eventually(is_short)
 
 
 def test_a_store_can_be_used_again_after_it_was_closed(counters: CounterStore) -> None:
@@ -258,6 +268,7 @@ def test_a_store_can_be_used_again_after_it_was_closed(counters: CounterStore) -
     assert counters.consume([MINUTE], now=NOW).windows[0].hits == 2
 
 
+@pytest.mark.slow
 def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None:
     def housekeepers() -> int:
         return sum(thread.name == "counters-housekeeper" for thread in threading.enumerate())
@@ -268,7 +279,7 @@ def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None
     assert housekeepers() == before + 1
     del store
     gc.collect()  # Its methods are observed, and know it.
-    assert wait_until(lambda: housekeepers() == before)
+    eventually(lambda: housekeepers() == before)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,10 @@ def test_searches_without_results_are_listed_and_lead_to_their_page(app: Flask, 
     app.extensions["runtime"].events.flush()
     person.go(f"{ANALYTICS}?site_id={tenant.site_id}&period=7d")
 
-    assert listed(person, "top_queries") == [["page", "1"], ["zeppelin <b>", "1"]]
+    assert listed(person, "top_queries") == [
+        ["page", "1", "Never suggest"],
+        ["zeppelin <b>", "1", "Never suggest"],
+    ]
     assert listed(person, "zero_result_queries") == [["zeppelin <b>", "1"]]
     link = person.page.one("section", **{"aria-labelledby": "zero_result_queries-title"}).one("a")
     address = f"/api/analytics/query?site_id={tenant.site_id}&period=7d&q=zeppelin%20%3Cb%3E"

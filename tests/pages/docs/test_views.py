@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
+from app.apidoc.code_blocks import mark_own
+from app.apidoc.openapi import document
 from app.documentation import GROUPS, REFERENCE, anchor_of, documentation_files
-from app.pages.docs.code_blocks import mark_own
 from app.pages.docs.markdown import render_markdown
-from app.web.openapi import document
 from tests.conftest import close_app, make_app, make_settings
 from tests.pages.markup import Element
 from tests.pages.people import BROWSER_ACCEPT, Person

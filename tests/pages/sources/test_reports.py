@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.crawler.values import Reason
+from app.crawl.fetch.values import Reason
 from app.models import SourceRun
 from app.pages.sources.reports import EXPLANATIONS, explain_failure, explain_reason, summarize
 
@@ -53,6 +53,11 @@ def test_other_statuses_are_explained_too() -> None:
         ({"code": "internal_error", "message": "It broke."}, "Something went wrong in this service."),
         ({"code": "sync_removes_too_much", "message": "max_removed_percent"}, "Nothing was removed."),
         ({"code": "bad_source", "message": "This is no feed."}, "This is no feed. Check that the address is right"),
+        (
+            {"code": "incomplete", "message": "37 of 41 pages could not be read."},
+            "37 of 41 pages could not be read. The next run tries again; a page that was indexed before stays "
+            "searchable. Nothing was removed.",
+        ),
         ({"code": "site_inactive", "message": "The site is paused."}, "The site is paused."),
     ],
 )

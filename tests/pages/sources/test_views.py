@@ -11,14 +11,14 @@ from flask import Flask
 from sqlalchemy import update
 
 from app.clock import now
+from app.crawl.sources import runs
 from app.models import RunPage, SourceRun
 from app.plans import PlanLimits
-from app.services.sources import runs
 from schemas.validation.documents import read_document
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.crawl.run.websites import Website, html, serving
 from tests.pages.people import Person, person_of, register_person
-from tests.services.crawling.websites import Website, html, serving
 
 URL = "https://www.example.com/"
 
@@ -66,7 +66,7 @@ def leave_out(tenant: Tenant, source: dict[str, Any], **reasons: int) -> None:
 def test_a_new_site_is_asked_where_its_pages_are(app: Flask) -> None:
     ann = register_person(app, "ann@example.com")
     ann.follow("Add a site")
-    ann.press("Add site", name="Museum", url="museum.example.com")
+    ann.press("Add site", name="Museum", url="https://museum.example.com")
 
     assert ann.notice == "Site added. Next: say where its pages are."
     assert ann.page.one("h1").text == "Where are your pages?"
@@ -80,8 +80,80 @@ def test_a_new_site_is_asked_where_its_pages_are(app: Flask) -> None:
     assert "Every day" in ann.page.text
 
 
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The schemes with which all addresses answer; nothing is asked for."""
+    schemes: set[str] = set()
+    monkeypatch.setattr(
+        "app.crawl.run.answering.answers", lambda url, *args, **kwargs: url.partition(":")[0] in schemes
+    )
+    return schemes
+
+
+@pytest.mark.parametrize(("scheme", "notice"), [("https", None), ("http", None), ("", "answers neither with https")])
+def test_a_site_gets_the_scheme_with_which_its_address_answers(
+    app: Flask, answering: set[str], scheme: str, notice: str | None
+) -> None:
+    answering.add(scheme)
+    ann = register_person(app, "ann@example.com")
+    ann.follow("Add a site")
+    ann.press("Add site", name="Museum", url="museum.example.com")
+
+    assert ann.page.one("input", name="url").attributes["value"] == f"{scheme or 'https'}://museum.example.com"
+    assert ("answers neither with https nor with http now" in ann.notice) == (notice is not None)
+    ann.go("/sites/1/edit")
+    ann.press("Save", url="www.museum.example.com")
+    assert ann.notice.startswith("Site saved")
+    assert ("answers neither with https nor with http now" in ann.notice) == (notice is not None)
+    assert f"{scheme or 'https'}://www.museum.example.com" in ann.page.text
+
+
+@pytest.mark.parametrize("scheme", ["https", "http"])
+def test_a_source_gets_the_scheme_with_which_its_address_answers(
+    person: Person, tenant: Tenant, answering: set[str], scheme: str
+) -> None:
+    answering.add(scheme)
+    person.go(f"/sites/{tenant.site_id}/sources/create")
+    person.press("Start", url="docs.example.com/a")
+
+    path = person.path.partition("?")[0]
+    assert tenant.private.get(path).get_json()["source"]["url"] == f"{scheme}://docs.example.com/a"
+
+
+@pytest.mark.parametrize(
+    ("site", "source", "proposed"),
+    [
+        ("https://example.com/blog", "http://www.example.com/start", "http://www.example.com/blog"),
+        ("https://www.example.com", "http://www.example.com/", "http://www.example.com/"),
+        ("https://www.example.com", "https://www.example.com/docs", None),
+        ("https://www.example.com", "https://docs.example.com/", None),
+    ],
+)
+def test_a_site_whose_pages_are_at_another_address_can_take_it_with_one_click(
+    person: Person, tenant: Tenant, site: str, source: str, proposed: str | None
+) -> None:
+    tenant.private.put(f"/sites/{tenant.site_id}", json={"url": site})
+    added = make_source(tenant, url=source)
+    person.go(path_of(added))
+    assert "Change the site’s address" not in person.page.text
+    change_run(tenant, added, status="finished", started_at=now(), finished_at=now(), indexed=3)
+
+    person.go(path_of(added))
+    if proposed is None:
+        assert "Change the site’s address" not in person.page.text
+        return
+    assert f"Is {proposed} the site’s address?" in person.page.text
+    person.press("Change the site’s address")
+
+    assert tenant.private.get(f"/sites/{tenant.site_id}").get_json()["site"]["url"] == proposed
+    person.go(path_of(added))
+    assert "Change the site’s address" not in person.page.text
+
+
 @pytest.mark.parametrize("site", ["http://www.example.com", "https://www.example.com"])
-def test_an_address_without_a_scheme_has_that_of_the_site(person: Person, tenant: Tenant, site: str) -> None:
+def test_an_address_without_a_scheme_that_does_not_answer_has_that_of_the_site(
+    person: Person, tenant: Tenant, site: str
+) -> None:
     tenant.private.put(f"/sites/{tenant.site_id}", json={"url": site})
     for typed, url in (("docs.example.com:8080/a", None), ("https://example.com/b", "https://example.com/b")):
         person.go(f"/sites/{tenant.site_id}/sources/create")
@@ -209,6 +281,27 @@ def test_stored_headers_stay_until_they_are_replaced_or_deleted(person: Person, 
     assert stored() == {}
 
 
+def test_rules_for_fields_are_shown_and_survive_the_form(person: Person, tenant: Tenant) -> None:
+    rules: list[dict[str, Any]] = [
+        {"path": "/docs/{version}/*", "set": {"version": "{version}", "product": "<cli>"}},
+        {"name": "tags", "selector": ".tag", "attribute": "title", "all": True},
+        {"name": "price", "json_ld": "offers.price"},
+        {"name": "line", "meta": "product-line"},
+    ]
+    source = make_source(tenant, fields=rules)
+
+    person.go(path_of(source))
+    text = " ".join(person.page.text.split())
+    assert "version: {version}, product: <cli>, where the address is /docs/{version}/*" in text
+    assert "tags: all values of the attribute title of .tag" in text
+    assert "price: the value of offers.price in the JSON-LD" in text
+    assert "line: the value of the meta element product-line" in text
+
+    person.follow("Edit")
+    person.press("Save")
+    assert tenant.private.get(path_of(source)).get_json()["source"]["fields"] == rules
+
+
 def test_a_run_that_goes_on_shows_its_progress_and_comes_again_without_javascript(
     person: Person, tenant: Tenant
 ) -> None:
@@ -271,6 +364,25 @@ def test_a_failed_run_is_told_on_the_dashboard_until_one_succeeds(person: Person
     change_run(tenant, source, status="finished", started_at=now(), finished_at=now())
     person.go("/dashboard")
     assert "could not be read" not in person.page.text
+
+
+def test_a_source_whose_run_is_incomplete_is_not_called_up_to_date(person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    message = "37 of 41 pages could not be read."
+    leave_out(tenant, source, http_429=37)
+    change_run(
+        tenant, source, status="failed", started_at=now(), finished_at=now(), indexed=4, failed=37, found=41,
+        error={"code": "incomplete", "message": message},
+    )  # fmt: skip
+
+    for path in ("/dashboard", path_of(source), f"/api/sites/{tenant.site_id}/sources"):
+        person.go(path)
+        assert message in person.page.text
+        assert "Up to date" not in person.page.text
+    person.go(path_of(source))
+    assert "Incomplete" in person.page.one("h1").text
+    assert "The run is incomplete. 37 of 41 pages could not be read. The next run tries again" in person.page.text
+    assert "4 pages indexed, 37 left out: 37 refused for now." in person.page.text
 
 
 def test_a_run_that_would_have_removed_too_much_shows_what_and_can_be_allowed_to(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
+import pytest
 import time_machine
 from flask import Flask
 from sqlalchemy import event, insert
@@ -23,6 +24,7 @@ def listed(app: Flask) -> list[AccountUsage]:
         return list(list_account_usage(session, TODAY))
 
 
+@pytest.mark.slow
 def test_ten_thousand_accounts_are_told_right_with_five_queries(app: Flask) -> None:
     database = app.extensions["runtime"].database
     numbers = range(1, COUNT + 1)

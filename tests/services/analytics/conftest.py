@@ -14,6 +14,7 @@ from sqlalchemy import create_engine, delete, insert, text
 from app.models import Account, Base, Site
 from app.services.analytics.event_retention import remove_step
 from app.services.analytics.events import Click, EventRecorder, SearchEvent, forget_site
+from app.services.analytics.visitors import session_visitor
 from app.storage.database import Database, normalized_url
 from tests.postgres import PostgresServer
 
@@ -52,7 +53,7 @@ def _own_database(server: str) -> Iterator[str]:
         admin.dispose()
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def database_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path_factory.mktemp('database') / 'service.db'}"
@@ -163,9 +164,13 @@ def search(
     response_ms: int | None = None,
     seconds: float = 0,
     matched: str | None = None,
+    visitor: int | None = None,
 ) -> SearchEvent:
-    """A search ``seconds`` after the frozen moment."""
-    return SearchEvent(site_id, query, results, MOMENT + timedelta(seconds=seconds), session_id, response_ms, matched)
+    """A search ``seconds`` after the frozen moment; its visitor is the session's if none is given."""
+    if visitor is None and session_id:
+        visitor = session_visitor(site_id, session_id)
+    moment = MOMENT + timedelta(seconds=seconds)
+    return SearchEvent(site_id, query, results, moment, session_id, response_ms, matched, visitor)
 
 
 def click(

@@ -84,16 +84,17 @@ def count(events: Sequence[Event], site_ids: set[int], period_days: int, today: 
     )
 
 
-def visitors(events: Sequence[Event], site_id: int, query: str, *, found: bool) -> int:
-    """Sessions that searched a query, each counted once a day, with results or without."""
+def visitors(events: Sequence[Event], site_id: int, query: str, first_day: date) -> list[int]:
+    """The different visitors who searched a query from a day on, who did so with results, and without."""
     own = merged(event for event in events if isinstance(event, SearchEvent) and event.site_id == site_id)
-    return len(
-        {
-            (event.session_id, event.occurred_at.date())
-            for event in own
-            if event.session_id and normal_form(event.query) == query and (event.results_count > 0) is found
-        }
-    )
+    made = [
+        event
+        for event in own
+        if event.visitor is not None and normal_form(event.query) == query and event.occurred_at.date() >= first_day
+    ]
+    found = {event.visitor for event in made if event.results_count > 0}
+    missed = {event.visitor for event in made if event.results_count == 0}
+    return [len(found | missed), len(found), len(missed)]
 
 
 def _totals(kept: Sequence[SearchEvent], clicked: Sequence[tuple[Click, bool]]) -> Totals:

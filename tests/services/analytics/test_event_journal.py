@@ -28,6 +28,7 @@ from app.services.analytics.event_journal import Journal, encode
 from app.services.analytics.events import GATHER_SECONDS, EventJournalUnavailable, EventRecorder
 from app.services.analytics.reports import get_analytics
 from app.storage.database import Database
+from tests.patience import PATIENCE_SECONDS
 
 from .conftest import MOMENT, TODAY, Recorded, click, delete_site, search
 
@@ -186,6 +187,7 @@ def test_searches_and_clicks_of_one_journal_are_moved_as_they_were_recorded(
 # Processes
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing_and_doubles_nothing(database: Database, recorded: Recorded) -> None:
     """Fifty workers, two at a time, each killed at a random moment while it records and moves."""
     chance = random.Random(7)
@@ -223,8 +225,8 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(database: Database, r
                 os.kill(workers[name], signal.SIGKILL)
     finally:
         nursery.stdin.close()
-        nursery.wait(60)
-        reader.join(20)
+        nursery.wait(PATIENCE_SECONDS)
+        reader.join(PATIENCE_SECONDS)
         nursery.stdout.close()
     last = EventRecorder(recorded.directory, database, background=False)
     last.flush()
@@ -250,6 +252,7 @@ def test_a_living_process_keeps_its_journal_to_itself(
     assert first.flush() == 1
 
 
+@pytest.mark.slow
 def test_two_processes_moving_at_once_count_everything_once(database: Database, recorded: Recorded) -> None:
     context = multiprocessing.get_context("fork")
     url = database.url.render_as_string(hide_password=False)
@@ -258,7 +261,7 @@ def test_two_processes_moving_at_once_count_everything_once(database: Database, 
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(PATIENCE_SECONDS)
     assert [worker.exitcode for worker in workers] == [0] * 4
     with database.read() as session:
         found = get_analytics(session, 1, 7, site_id=1, today=TODAY)
@@ -431,6 +434,7 @@ def test_a_database_that_goes_away_at_any_moment_costs_and_doubles_nothing(
     assert stored_queries(database) == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_a_database_locked_by_another_process_delays_events_and_the_log_says_so_once(
     database: Database, recorded: Recorded, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -497,6 +501,7 @@ def test_no_address_of_a_visitor_is_stored(database: Database) -> None:
         "recorded_at",
         "counted",
         "matched",
+        "visitor",
     }
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
 from app.models import QueryDay
 from app.models.base import to_microseconds
-from app.models.events import DAY_MICROSECONDS, PERIODS
+from app.models.events import DAY_MICROSECONDS, PERIODS, VISITOR_KINDS
 from app.services.analytics.event_ingestion import ingest
 from app.services.analytics.event_journal import ClickEntry, JournalEntry, SearchEntry
 from app.services.analytics.events import Click, SearchEvent
@@ -61,6 +62,7 @@ keystrokes = st.builds(
     session_id=st.sampled_from(["s", "s", "s", "t"]),
     response_ms=st.sampled_from([None, 0, 3, 10]),
     matched=st.sampled_from([None, "all", "some"]),
+    visitor=st.sampled_from([None, 1, 1, -2]),
 )
 moments = st.builds(
     lambda days: MOMENT - timedelta(days=days),
@@ -75,6 +77,7 @@ spread = st.builds(
     session_id=st.none(),
     response_ms=st.none(),
     matched=st.sampled_from([None, "some", "corrected"]),
+    visitor=st.sampled_from([None, 1, 1, -2, 2**63 - 1]),
 )
 clicks = st.builds(
     Click,
@@ -96,6 +99,7 @@ actions = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(actions)
 def test_the_analytics_equal_a_plain_count(module_database: Database, actions: list[object]) -> None:
@@ -103,7 +107,7 @@ def test_the_analytics_equal_a_plain_count(module_database: Database, actions: l
     start_afresh(database)
     arrived: list[Event] = []
     deleted: set[int] = set()
-    today = MOMENT.date()
+    today = latest = MOMENT.date()
     for number, action in enumerate(actions):
         day_number = (today - MOMENT.date()).days + to_microseconds(MOMENT) // DAY_MICROSECONDS
         match action:
@@ -112,6 +116,7 @@ def test_the_analytics_equal_a_plain_count(module_database: Database, actions: l
                     age_site(session, site_id, period, day_number, step=step)
             case PassDays(days):
                 today += timedelta(days=days)
+                latest = max(latest, today)
             case DeleteSite(site_id):
                 delete_site(database, site_id)
                 deleted.add(site_id)
@@ -123,7 +128,7 @@ def test_the_analytics_equal_a_plain_count(module_database: Database, actions: l
         if not isinstance(action, list) or number == len(actions) - 1:
             living = [event for event in arrived if event.site_id not in deleted]
             assert_counted(database, living, set(SITES) - deleted, today)
-            assert_visitors_counted(database, living)
+            assert_visitors_counted(database, living, latest)
 
 
 def assert_counted(database: Database, living: list[Event], site_ids: set[int], today: date) -> None:
@@ -142,20 +147,18 @@ def assert_counted(database: Database, living: list[Event], site_ids: set[int], 
                     )
 
 
-def assert_visitors_counted(database: Database, living: list[Event]) -> None:
-    """The visitors of every query of every site are those that counting anew finds."""
+def assert_visitors_counted(database: Database, living: list[Event], today: date) -> None:
+    """The visitors of the days of every window, added up for each query and site, are the different ones."""
+    last = to_microseconds(datetime.combine(today, time(), UTC)) // DAY_MICROSECONDS
     with database.read() as session:
-        rows = session.execute(
-            select(
-                QueryDay.site_id,
-                QueryDay.query,
-                func.sum(QueryDay.found_visitors),
-                func.sum(QueryDay.missed_visitors),
-            ).group_by(QueryDay.site_id, QueryDay.query)
-        ).all()
-    for site_id, query, found, missed in rows:
-        assert found == visitors(living, site_id, query, found=True), query
-        assert missed == visitors(living, site_id, query, found=False), query
+        for period in PERIODS:
+            rows = session.execute(
+                select(QueryDay.site_id, QueryDay.query, *(func.sum(getattr(QueryDay, kind)) for kind in VISITOR_KINDS))
+                .where(QueryDay.day > last - period)
+                .group_by(QueryDay.site_id, QueryDay.query)
+            ).all()
+            for site_id, query, *counted in rows:
+                assert counted == visitors(living, site_id, query, today - timedelta(days=period - 1)), query
 
 
 def entry(event: Event, recorded_at: int) -> JournalEntry:
@@ -172,4 +175,5 @@ def entry(event: Event, recorded_at: int) -> JournalEntry:
         session_id=event.session_id,
         query=event.query,
         matched=event.matched,
+        visitor=event.visitor,
     )

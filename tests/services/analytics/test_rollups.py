@@ -55,7 +55,9 @@ def full_days(period: int) -> list[Event]:
     return [*searches, *clicks]
 
 
-@pytest.mark.parametrize("period", PERIODS)
+@pytest.mark.parametrize(
+    "period", [PERIODS[0], *(pytest.param(period, marks=pytest.mark.slow) for period in PERIODS[1:])]
+)
 @pytest.mark.parametrize("steps", [0, 1, 3, 4])
 @pytest.mark.parametrize("days", [1, 2])
 def test_a_window_that_is_half_moved_on_answers_exactly(

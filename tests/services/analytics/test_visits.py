@@ -9,6 +9,7 @@ import time_machine
 from sqlalchemy import func, select, update
 
 from app.models import QueryDay, QueryVisit, QueryWindow, SearchEvent
+from app.models.events import PERIODS
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.events import SearchEvent as Search
 from app.storage.database import Database
@@ -49,7 +50,7 @@ def visitors(database: Database, query: str) -> tuple[int, int]:
         ([search("a", session_id="s", seconds=100 * n) for n in range(3)], (1, 0)),
         ([search("a", session_id=name) for name in "stu"], (3, 0)),
         ([search("a", session_id="s", results=n, seconds=100 * n) for n in range(2)], (1, 1)),
-        ([search("a", session_id="s", seconds=-DAY_SECONDS * n) for n in range(2)], (2, 0)),
+        ([search("a", session_id="s", seconds=-DAY_SECONDS * n) for n in range(3)], (1, 0)),
         ([search("a", session_id="s"), search("ab", session_id="s", seconds=5)], (0, 0)),
         ([search("a", session_id="s"), search("a", session_id="s", seconds=5)], (1, 0)),
         ([search("a", session_id="s", results=0), search("a", session_id="s", seconds=5)], (1, 0)),
@@ -67,7 +68,7 @@ def visitors(database: Database, query: str) -> tuple[int, int]:
         ),
     ],
 )
-def test_a_session_is_one_visitor_of_a_query_and_a_day(
+def test_a_visitor_of_a_query_counts_once_however_often_and_on_however_many_days(
     database: Database, recorder: EventRecorder, events: list[Search], counted: tuple[int, int], together: bool
 ) -> None:
     for event in events:
@@ -86,8 +87,9 @@ def test_an_event_from_before_visits_were_kept_takes_no_visitor_away(
     recorder.flush()
     with database.write() as session:  # As a migration from version 1 leaves it.
         session.execute(QueryVisit.__table__.delete())
-        session.execute(update(QueryDay).values(found_visitors=0))
-        session.execute(update(QueryWindow).values(found_visitors_7=0, found_visitors_30=0, found_visitors_90=0))
+        session.execute(update(QueryDay).values(visitors=0, found_visitors=0))
+        none = {f"{kind}_{days}": 0 for kind in ("visitors", "found_visitors") for days in PERIODS}
+        session.execute(update(QueryWindow).values(**none))
     recorder.record(search("ab", session_id="s", seconds=5))
     recorder.flush()
 
@@ -96,5 +98,5 @@ def test_an_event_from_before_visits_were_kept_takes_no_visitor_away(
     recorder.flush()
     assert visitors(database, "a") == (1, 0)
     with database.read() as session:
-        assert session.scalars(select(QueryVisit.events)).all() == [1, 1]
+        assert session.scalars(select(QueryVisit.events)).all() == [1] * 4
         assert session.scalar(select(func.count()).select_from(SearchEvent)) == 3

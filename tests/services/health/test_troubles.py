@@ -20,8 +20,8 @@ from app.services.health.troubles import LATE, STUCK
 from tests.answers import assert_ok
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.crawl.sources.rows import add_source
 from tests.pages.people import person_of
-from tests.services.sources.rows import add_source
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from app.models import Base, DepartureReason
 from app.models.base import from_microseconds
 from app.services.indexing.group_commit import GroupCommit, Written
 from app.storage.database import Database
+from tests.patience import PATIENCE_SECONDS
 
 NOW = from_microseconds(1_700_000_000_000_000)
 
@@ -46,7 +47,7 @@ def call_together(group: GroupCommit, calls: list) -> list:  # type: ignore[type
 
     def hold(session: Session) -> Written[None]:
         entered.set()
-        assert gate.wait(10)
+        assert gate.wait(PATIENCE_SECONDS)
         return Written(None)
 
     def run(place: int) -> None:
@@ -57,7 +58,7 @@ def call_together(group: GroupCommit, calls: list) -> list:  # type: ignore[type
 
     first = threading.Thread(target=group.run, args=(1, hold))
     first.start()
-    assert entered.wait(10)
+    assert entered.wait(PATIENCE_SECONDS)
     threads = [threading.Thread(target=run, args=(place,)) for place in range(len(calls))]
     for thread in threads:
         thread.start()
@@ -65,7 +66,7 @@ def call_together(group: GroupCommit, calls: list) -> list:  # type: ignore[type
         pass
     gate.set()
     for thread in [first, *threads]:
-        thread.join(10)
+        thread.join(PATIENCE_SECONDS)
     return outcomes
 
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from flask import Flask
+from werkzeug.test import TestResponse
 
+from app.models import Site
 from app.services.indexing import indexer
+from app.services.indexing.lagging import find_lagging
+from app.storage.backoff import Backoff, Pauses
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page
 
@@ -86,3 +91,114 @@ def test_a_lost_index_gets_more_than_what_is_being_written(app: Flask, tenant: T
     tenant.index(page(3))
 
     assert sorted(tenant.found_ids("page")) == ["page-1", "page-2", "page-3"]
+
+
+def refuse(*_: Any) -> None:
+    raise BackendUnavailable("It has not finished in time.")
+
+
+def bulk(tenant: Tenant, number: int) -> TestResponse:
+    return tenant.private.post("/api/v1/index/bulk", json={"documents": [page(number)]})
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(indexer.time, "monotonic", made)
+    return made
+
+
+class Clock:
+    """A monotonic clock that only tests move."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def sent_at(tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock, seconds: int) -> list[int]:
+    """The seconds in which something was sent to the engine, which takes nothing, if somebody writes every second."""
+    sent: list[int] = []
+
+    def note(*_: Any) -> None:
+        sent.append(round(clock.now - 1000))
+        refuse()
+
+    monkeypatch.setattr(tenant.app.extensions["runtime"].engines.current, "upsert", note)
+    for second in range(seconds):
+        clock.now = 1000.0 + second
+        answer = bulk(tenant, second)
+        assert answer.status_code == 503
+        assert 1 <= int(answer.headers["Retry-After"]) <= 60
+    return sent
+
+
+def test_what_an_engine_does_not_take_is_sent_again_at_growing_intervals(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    tenant.index(page("first"))
+    whole = Backoff(pauses=Pauses(2.0, 300.0, chance=lambda: 1.0))
+    monkeypatch.setattr(tenant.app.extensions["runtime"].indexer, "_backoff", whole)
+
+    assert sent_at(tenant, monkeypatch, clock, 40) == [0, 2, 6, 14, 30]
+
+
+def test_an_engine_that_is_away_is_tried_soon(tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    tenant.index(page("first"))
+    monkeypatch.setattr(tenant.app.extensions["runtime"].engines.current, "check", refuse)
+
+    assert sent_at(tenant, monkeypatch, clock, 10) == [0, 2, 4, 6, 8]
+
+
+def test_why_an_index_is_behind_is_kept_until_it_has_everything(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    part = tenant.app.extensions["runtime"]
+    tenant.index(page(1))
+    with monkeypatch.context() as slow:
+        slow.setattr(part.engines.current, "upsert", refuse)
+        assert bulk(tenant, 2).status_code == 503
+    with part.database.read() as session:
+        (lagging,) = find_lagging(session)
+    assert lagging.id == tenant.site_id
+    assert lagging.error == "It has not finished in time."
+    assert lagging.failed_at is not None
+    assert lagging.since is not None
+    assert lagging.since <= lagging.failed_at
+
+    clock.now += 2
+    tenant.index(page(3))
+
+    assert sorted(tenant.found_ids("page")) == ["page-1", "page-2", "page-3"]
+    with part.database.read() as session:
+        assert find_lagging(session) == []
+        site = session.get_one(Site, tenant.site_id)
+        assert (site.indexing_error, site.indexing_failed_at) == (None, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step_bytes", [1, 1_000, 2_500, 100_000])
+def test_few_large_documents_are_read_and_handed_over_at_once(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, step_bytes: int
+) -> None:
+    part = tenant.app.extensions["runtime"]
+    tenant.index(*(page(number, content="word " * 180) for number in range(20)))
+    tenant.index(*(page(number, content="other " * 180) for number in range(10, 25)))
+    assert tenant.private.delete("/api/v1/index/destroy?id=page-3").status_code == 200
+    monkeypatch.setattr(indexer, "STEP_BYTES", step_bytes)
+    handed: list[int] = []
+    upsert = part.engines.current.upsert
+
+    def note(index: str, documents: Any, kinds: Any) -> None:
+        handed.append(sum(len(orjson.dumps(each.fields)) for each in documents))
+        upsert(index, documents, kinds)
+
+    monkeypatch.setattr(part.engines.current, "upsert", note)
+    part.rebuilder.rebuild(tenant.site_id)
+
+    largest = 1_500
+    assert max(handed) <= max(step_bytes, largest)
+    found = {id for q in ("word", "other") for id in tenant.found_ids(q, limit=100)}
+    assert found == {f"page-{number}" for number in range(25) if number != 3}

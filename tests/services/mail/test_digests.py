@@ -16,6 +16,7 @@ from app.services.mail.digests import Digests, Miss, SiteMisses, week_of, write_
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
 from tests.mail_server import Delivered, MailServer
+from tests.patience import PATIENCE_SECONDS
 
 WEDNESDAY = datetime(2031, 5, 14, 9, 0, tzinfo=UTC)
 MONDAY = datetime(2031, 5, 19, 7, 0, tzinfo=UTC)
@@ -167,7 +168,7 @@ def test_many_processes_send_it_once(part: Runtime, tenant: Tenant, clock: time_
     gate = threading.Barrier(3)
 
     def send(_: int) -> int:
-        gate.wait(60)
+        gate.wait(PATIENCE_SECONDS)
         return queue_due(part)
 
     with ThreadPoolExecutor(3) as threads:

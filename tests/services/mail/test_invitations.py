@@ -6,8 +6,8 @@ import re
 
 from flask import Flask
 
+from app.operations.members import MAILED_INVITATIONS
 from app.runtime import Runtime
-from app.web.member_actions import MAILED_INVITATIONS
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, accept_invitation, member_id, register_tenant
 from tests.mail_server import MailServer

@@ -12,10 +12,11 @@ import time_machine
 from flask import Flask
 
 from app.runtime import Runtime, create_runtime
+from app.services.access.quota import daily_requests_window
 from app.services.mail.quota_warnings import QuotaUse, warn_owners, write_warning
-from app.web.quota import daily_requests_window
 from tests.callers import Tenant, page
 from tests.mail_server import MailServer
+from tests.patience import PATIENCE_SECONDS
 
 MORNING = datetime(2031, 5, 14, 9, 0, tzinfo=UTC)
 
@@ -83,7 +84,7 @@ def test_who_passes_both_at_once_is_told_the_graver(part: Runtime, tenant: Tenan
     assert subjects(part, server) == [FULL_SEARCHES]
 
 
-def test_requests_of_a_day_are_warned_of_once_a_window(
+def test_requests_of_a_day_are_warned_of_once_a_day(
     part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     clock.shift(timedelta(days=2))
@@ -99,7 +100,7 @@ def test_requests_of_a_day_are_warned_of_once_a_window(
     assert (warn(part), warn(part)) == (1, 0)
     assert subjects(part, server) == [
         "80 percent of a day’s requests are used",
-        "A day’s requests are used up: further ones are refused until 17 May 2031, 09:00 UTC",
+        "A day’s requests are used up: further ones are refused until 17 May 2031, 00:00 UTC",
     ]
 
     clock.shift(timedelta(days=1))
@@ -157,7 +158,7 @@ def test_many_processes_warn_once(part: Runtime, tenant: Tenant, server: MailSer
     gate = threading.Barrier(4)
 
     def warn_together(each: Runtime) -> int:
-        gate.wait(60)
+        gate.wait(PATIENCE_SECONDS)
         return warn(each)
 
     with ThreadPoolExecutor(4) as threads:

@@ -17,7 +17,8 @@ from app.mail_settings import SmtpServer
 from app.services.mail import smtp
 from app.services.mail.messages import Draft, build_message
 from app.services.mail.smtp import MailDeferred, MailRefused, MailServerAway, SmtpConnection
-from tests.mail_server import PASSWORD, USER, MailServer, free_port, mail_server
+from tests.mail_server import PASSWORD, USER, MailServer, mail_server
+from tests.server import free_port
 
 
 @pytest.fixture(scope="module")

@@ -164,7 +164,7 @@ class TestAnswers:
         encoded: list[int] = []
         real = search.encode_hit
         monkeypatch.setattr(
-            "app.web.actions.encode_hit", lambda hit, **kwargs: encoded.append(1) or real(hit, **kwargs)
+            "app.web.searches.encode_hit", lambda hit, **kwargs: encoded.append(1) or real(hit, **kwargs)
         )
 
         tracemalloc.start()

@@ -13,8 +13,7 @@ import time_machine
 from flask import Flask
 
 from app.clock import now
-from app.models import EngineTask, Site
-from app.services.search import preview_index
+from app.models import Site
 from app.services.search.preview import MAX_QUERIES, QueryPreview, frequent_queries, preview_settings
 from app.services.sites import get_site
 from backends.base import SearchQuery, SearchResult, SearchSettings
@@ -88,11 +87,22 @@ def test_a_preview_shows_what_the_search_answers_before_and_after_saving(shop: T
             assert [each.id for each in found[query].before] == shop.found_ids(query, limit=10), (query, settings)
         save(shop, **settings)
         for query in QUERIES:
-            after = found[query].after
-            assert [each.id for each in after] == shop.found_ids(query, limit=10), (query, settings)
-            assert [each.title for each in after] == [hit["title"] for hit in shop.find(query, limit=10)["hits"]]
-            assert found[query].changed == (found[query].before != after)
-            assert found[query].is_exact
+            assert found[query].changed == (found[query].before != found[query].after)
+            if found[query].is_exact:
+                after = found[query].after
+                assert [each.id for each in after] == shop.found_ids(query, limit=10), (query, settings)
+                assert [each.title for each in after] == [hit["title"] for hit in shop.find(query, limit=10)["hits"]]
+
+
+def test_only_previews_of_synonyms_that_the_engine_keeps_are_told_to_be_without_them(shop: Tenant) -> None:
+    keeps_synonyms = shop.app.extensions["runtime"].engines.current.keeps_synonyms
+    synonyms = [["car", "automobile"]]
+    found = preview(shop, QUERIES, synonyms=synonyms, hidden=[{"query": "car", "ids": ["page-4"]}])
+
+    concerned = {"car", "automobile", "car club", '"car" park'}
+    assert {query for query in QUERIES if not found[query].is_exact} == (concerned if keeps_synonyms else set())
+    assert ("page-2" in [each.id for each in found["car"].after]) is not keeps_synonyms
+    assert "page-4" not in [each.id for each in found["car"].after], "other settings show at once"
 
 
 def test_nobody_else_notices_a_preview(shop: Tenant) -> None:
@@ -101,19 +111,12 @@ def test_nobody_else_notices_a_preview(shop: Tenant) -> None:
     before = {query: shop.found_ids(query) for query in QUERIES}
     indexes = sorted(part.engines.current.list_indexes())
 
-    assert preview(shop, ["car"], synonyms=[["car", "automobile"]])["car"].changed
+    settings = {"synonyms": [["car", "automobile"]], "hidden": [{"query": "car", "ids": ["page-4"]}]}
+    assert preview(shop, ["car"], **settings)["car"].changed
 
     assert load(shop).search_settings["synonyms"] == [["bread", "rolls"]]
     assert {query: shop.found_ids(query) for query in QUERIES} == before
     assert sorted(part.engines.current.list_indexes()) == indexes
-
-
-def test_what_a_preview_cannot_look_at_is_told(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preview_index, "MAX_REWORDINGS", 0)
-    found = preview(shop, ["car", "bakery"], synonyms=[["car", "automobile"]])
-    keeps_synonyms = shop.app.extensions["runtime"].engines.current.keeps_synonyms
-    assert found["car"].is_exact is not keeps_synonyms
-    assert found["bakery"].is_exact
 
 
 def test_synonyms_saved_during_a_preview_hold_in_every_process(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,14 +124,15 @@ def test_synonyms_saved_during_a_preview_hold_in_every_process(shop: Tenant, mon
     site = load(shop)
     saved = SearchSettings(synonyms=(("bread", "rolls"),))
     other = create_backend(part.settings.search_url) if part.engines.current.persistent else part.engines.current
-    copy = preview_index._copies
+    run = part.searcher.run
 
     def save_meanwhile(*given: Any) -> Any:
+        monkeypatch.setattr(part.searcher, "run", run)
         save(shop, synonyms=[["bread", "rolls"]])
         assert shop.found_ids("bread") == ids(other.search(site.engine_index, SearchQuery("bread", settings=saved)))
-        return copy(*given)
+        return run(*given)
 
-    monkeypatch.setattr(preview_index, "_copies", save_meanwhile)
+    monkeypatch.setattr(part.searcher, "run", save_meanwhile)
     preview(shop, ["car", "bakery"], synonyms=[["car", "automobile"]])
 
     if part.engines.current.keeps_synonyms:
@@ -140,24 +144,6 @@ def test_synonyms_saved_during_a_preview_hold_in_every_process(shop: Tenant, mon
 
 def ids(result: SearchResult) -> list[str]:
     return [hit.id for hit in result.hits]
-
-
-def test_an_index_that_a_killed_process_left_is_deleted_later(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    part = shop.app.extensions["runtime"]
-    engine = part.engines.current
-    if not engine.keeps_synonyms:
-        pytest.skip("it is searched with other synonyms without an index of its own")
-    with monkeypatch.context() as patch:
-        patch.setattr(engine, "delete_index", lambda index: None)
-        preview(shop, ["car"], synonyms=[["car", "automobile"]])
-    (left,) = [index for index in engine.list_indexes() if index.startswith("preview_")]
-    with part.database.read() as session:
-        assert [task.subject for task in session.query(EngineTask)] == [left]
-
-    with time_machine.travel(now() + timedelta(minutes=6), tick=False):
-        part.run_engine_tasks()
-
-    assert not any(index.startswith("preview_") for index in engine.list_indexes())
 
 
 def test_the_most_frequent_queries_of_the_last_week_are_known(app: Flask, tenant: Tenant) -> None:

@@ -103,6 +103,7 @@ def test_forms_of_a_word_share_a_stem_though_the_index_has_no_accents(language: 
     assert every(left) & every(right)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", [*LANGUAGES, UNKNOWN])
 def test_many_terms_are_compared_by_their_stems_as_each_alone(language: str) -> None:
     terms = ["2024", "node2", "plusplus", *sorted(stop_words(language))]

@@ -72,6 +72,7 @@ def test_what_is_beyond_ascii_is_all_of_it(text: str) -> None:
     assert beyond_ascii(text) == "".join(char for char in text if ord(char) > 127)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(texts.filter(lambda text: "\ud800" not in text and text.isprintable()))
 def test_values_are_folded_as_if_no_step_were_spared(text: str) -> None:

@@ -25,6 +25,7 @@ from backends.embedded.maintenance import vacuum
 from backends.errors import BackendUnavailable, IndexNotFound
 from backends.registry import create_backend
 from tests.backends.embedded.on_disk import NAME, backend_fixture, generation_of, url_fixture  # noqa: F401
+from tests.patience import eventually
 
 ROOT = Path(__file__).parents[4]
 
@@ -72,6 +73,7 @@ def found(backend: SearchBackend, text: str) -> list[str]:
     return sorted(hit.id for hit in backend.search(NAME, SearchQuery(text, limit=100)).hits)
 
 
+@pytest.mark.slow
 def test_killed_writers_lose_nothing_they_answered_and_block_nobody(backend: TantivyBackend, url: str) -> None:
     chance = random.Random(5)
     number = 0
@@ -153,6 +155,7 @@ def test_a_forked_child_does_not_keep_the_locks_of_its_parent(backend: TantivyBa
             os.close(descriptor)
 
 
+@pytest.mark.slow
 def test_writers_of_several_processes_wait_for_each_other(backend: TantivyBackend) -> None:
     def write(number: int) -> Callable[[], None]:
         def work() -> None:
@@ -283,6 +286,7 @@ def test_a_failed_write_changes_nothing_and_the_next_one_works(
     assert found(backend, "word") == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_many_small_writes_leave_few_segments(backend: TantivyBackend) -> None:
     for number in range(40):
         backend.upsert(NAME, [document(str(number))], {})
@@ -367,12 +371,11 @@ def test_only_so_many_indexes_stay_open(tmp_path: Path) -> None:
     threads, files = threads_and_files()
     for name in names * 2:
         assert backend.search(name, SearchQuery("word")).total == 1
-    deadline = time.monotonic() + 10
-    while threads_and_files() > (threads + 4, files + 4) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    now_threads, now_files = threads_and_files()
-    assert now_threads <= threads + 4
-    assert now_files <= files + 4
+    most = threads + 4, files + 4
+    eventually(
+        lambda: all(now <= bound for now, bound in zip(threads_and_files(), most, strict=True)),
+        "threads or files of the other indexes stay",
+    )
     backend.close()
 
 

@@ -6,6 +6,7 @@ import random
 from functools import cache
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,6 +77,7 @@ def nested(inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
     return st.one_of(st.builds(Not, inner), st.builds(And, several), st.builds(Or, several))
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(st.recursive(conditions, nested, max_leaves=14))
 def test_a_filter_keeps_what_the_plain_model_keeps(node: Filter) -> None:

@@ -18,6 +18,7 @@ def backend() -> Iterator[SearchBackend]:
     backend.close()
 
 
+@pytest.mark.slow  # The contract is kept on disk, too.
 class TestMemory(BackendContract, MatchingContract):
     pass
 

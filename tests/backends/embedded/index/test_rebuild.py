@@ -67,6 +67,7 @@ def test_a_grown_index_has_all_documents_sorted_by_old_and_new_fields(either: Ta
     assert found(either, many[-1])[0] == "3"
 
 
+@pytest.mark.slow
 def test_growing_forgets_the_fields_that_no_document_has(backend: TantivyBackend) -> None:
     for round in range(20):
         fresh = names(100 * round, FIRST_DYNAMIC_COLUMNS)
@@ -171,6 +172,7 @@ def test_more_fields_than_an_index_can_hold_are_refused_before_anything_is_writt
     assert found(backend, "f0") == ["1"]
 
 
+@pytest.mark.slow
 def test_an_index_may_hold_as_many_as_there_are(url: str) -> None:
     backend = create_backend(url)
     backend.create_index(NAME)

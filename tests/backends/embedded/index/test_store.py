@@ -116,6 +116,7 @@ def eventually(condition: Callable[[], bool]) -> None:
         time.sleep(0.25)
 
 
+@pytest.mark.slow
 def test_an_open_index_holds_no_file_descriptor_and_one_thread(backend: TantivyBackend) -> None:
     names = fill(backend, 12)
     files, before = descriptors(), threading.active_count()
@@ -126,6 +127,7 @@ def test_an_open_index_holds_no_file_descriptor_and_one_thread(backend: TantivyB
     assert threading.active_count() <= before + 1
 
 
+@pytest.mark.slow
 def test_an_index_that_nobody_uses_is_let_go(backend: TantivyBackend, clock: Clock, tmp_path: Path) -> None:
     names = fill(backend, 6)
     for name in names:
@@ -143,6 +145,7 @@ def test_an_index_that_nobody_uses_is_let_go(backend: TantivyBackend, clock: Clo
     assert [total(backend, name) for name in names] == [1] * 6
 
 
+@pytest.mark.slow
 def test_indexes_are_let_go_without_another_search(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -157,6 +160,7 @@ def test_indexes_are_let_go_without_another_search(
         eventually(lambda: set(threading.enumerate()) <= before)
 
 
+@pytest.mark.slow
 def test_a_closed_store_lets_go_of_everything_and_can_be_used_again(backend: TantivyBackend, tmp_path: Path) -> None:
     names = fill(backend, 3)
     before = set(threading.enumerate())
@@ -179,6 +183,7 @@ def test_what_was_written_while_an_index_was_let_go_is_found(backend: TantivyBac
     other.close()
 
 
+@pytest.mark.slow
 def test_commits_of_others_do_not_add_threads(backend: TantivyBackend) -> None:
     (name,) = fill(backend, 1)
     other = make_backend(store_of(backend).root)
@@ -190,6 +195,7 @@ def test_commits_of_others_do_not_add_threads(backend: TantivyBackend) -> None:
     eventually(lambda: engine_threads() == 1)
 
 
+@pytest.mark.slow
 def test_a_search_keeps_its_index_though_others_push_it_out(tmp_path: Path) -> None:
     backend = make_backend(tmp_path / "indexes", capacity=2)
     names = fill(backend, 6)

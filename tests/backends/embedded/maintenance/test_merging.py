@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import cast
 
 import orjson
@@ -21,6 +22,7 @@ from backends.embedded.maintenance.merging import Segment, read_segments
 from backends.errors import BackendUnavailable
 from backends.registry import create_backend
 from tests.backends.embedded.on_disk import NAME, backend_fixture, generation_of, store_of, url_fixture  # noqa: F401
+from tests.patience import PATIENCE_SECONDS
 
 
 def document(id: int, title: str = "word", **fields: object) -> Document:
@@ -60,6 +62,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merging, "LARGE_SEGMENT", 5)
 
 
+@pytest.mark.slow
 def test_large_segments_become_one(backend: TantivyBackend) -> None:
     size = 10_050
     for start in (0, size, 2 * size):
@@ -84,6 +87,7 @@ def test_large_segments_become_one(backend: TantivyBackend) -> None:
     assert backend.search(NAME, SearchQuery("changed")).total == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 30])
 def test_indexes_of_any_size_are_merged(backend: TantivyBackend, count: int) -> None:
     for number in range(count):
@@ -94,6 +98,17 @@ def test_indexes_of_any_size_are_merged(backend: TantivyBackend, count: int) -> 
     assert sum(segment.deleted for segment in segments(backend)) == 0
     assert backend.count(NAME) == 2 * count - 1
     assert set(backend.document_ids(NAME)) == {str(n) for n in range(count)} | {str(1000 + n) for n in range(1, count)}
+
+
+def test_of_what_was_merged_no_file_is_kept_open(backend: TantivyBackend) -> None:
+    put(backend, range(10))
+    before = str(generation_of(backend))
+    assert backend.search(NAME, SearchQuery("word")).total == 10
+    assert before in Path("/proc/self/maps").read_text()
+
+    assert vacuum.vacuum(store_of(backend), NAME)
+
+    assert before not in Path("/proc/self/maps").read_text()
 
 
 def test_documents_stay_in_small_blocks(backend: TantivyBackend) -> None:
@@ -169,12 +184,12 @@ def test_of_two_processes_one_merges(backend: TantivyBackend, url: str, monkeypa
 
     def merge_slowly(*arguments: object) -> None:
         under_way.set()
-        assert others_turn.wait(10)
+        assert others_turn.wait(PATIENCE_SECONDS)
         merge(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(vacuum, "merge_all", merge_slowly)
     backend.run_maintenance()
-    assert under_way.wait(10)
+    assert under_way.wait(PATIENCE_SECONDS)
     run_maintenance(other)
     assert len(segments(backend)) == 5
     others_turn.set()
@@ -311,6 +326,7 @@ def test_files_are_copied_where_they_cannot_be_linked(backend: TantivyBackend, m
 _STEPS = st.tuples(st.sampled_from(["put", "put", "remove", "merge"]), st.sets(st.integers(0, 30), max_size=12))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=st.lists(_STEPS, max_size=14))
 def test_whatever_was_written_before_the_same_documents_are_there_after(

@@ -80,6 +80,7 @@ def test_the_letters_known_are_the_beginning_of_a_term() -> None:
         assert known_start(snapshot, FIELDS, word) == max(longest, min(3, len(word)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_prefix", [False, True])
 def test_corrections_are_all_that_are_near(as_prefix: bool) -> None:
     snapshot, counts = dictionary()
@@ -129,6 +130,7 @@ def test_a_word_is_split_into_the_most_frequent_pair(shortest: int) -> None:
         assert _split_in_two(snapshot, word, FIELDS, shortest) == (min(pairs)[2] if pairs else None)
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="abcxyz", min_size=2, max_size=9))
 def test_every_edit_is_one_error_away(word: str) -> None:
     assert all(plain_distance(word, other) == 1 for other in edits(word))

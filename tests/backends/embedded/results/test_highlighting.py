@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import time
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 
 from backends.base import Highlight
 from backends.embedded.analysis.normalization import terms_of
+from backends.embedded.results.highlight_terms import HighlightTerms
 from backends.embedded.results.matches import MatchTerms, find_matches
 from tests.backends.embedded.results.highlighted import highlighter_of, marks_for, texts
 
 PRE, POST = "\ue000", "\ue001"
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(texts, st.lists(texts, max_size=3), st.lists(texts, max_size=2), st.booleans())
 def test_without_its_marks_a_highlight_is_the_text(
@@ -33,6 +36,24 @@ def test_without_its_marks_a_highlight_is_the_text(
     assert formatted["price"] == 5
     opened = [char for char in formatted["title"] if char in PRE + POST]
     assert opened == [PRE, POST] * (len(opened) // 2)
+
+
+@pytest.mark.parametrize(("document", "marked"), [
+    ({"title": "Commit", "content": "No commit omits."}, {"title": "[Commit]", "content": "No [commit] omits."}),
+    ({"title": "Omit", "content": "Commits."}, {"title": "[Omit]", "content": "Commits."}),
+    ({"title": "Omit", "excerpt": "A comet."}, {"title": "Omit", "excerpt": "A [comet]."}),
+    ({"title": "Omit", "tags": ["commit"]}, {"title": "[Omit]", "tags": ["[commit]"]}),
+    ({"title": "Massage", "content": "Omit"}, {"title": "Massage", "content": "[Omit]"}),
+    ({"title": "Massage, message", "content": "omit, commit"},
+     {"title": "Massage, [message]", "content": "omit, [commit]"}),
+])  # fmt: skip
+def test_an_unlikely_word_is_marked_only_in_a_document_that_has_the_word_in_no_other_form(
+    document: dict[str, Any], marked: dict[str, Any]
+) -> None:
+    terms = HighlightTerms({"commit": 0, "comet": 0, "omit": 0, "message": 1}, unlikely=frozenset({"omit"}))
+    wish = Highlight(pre_tag="[", post_tag="]", crop_fields={})
+
+    assert highlighter_of(wish, terms).format(document) == marked
 
 
 @pytest.mark.parametrize(("text", "words", "prefixes", "marked"), [
@@ -65,6 +86,7 @@ def test_matches_are_marked_as_written(text: str, words: list[str], prefixes: li
     assert highlighter_of(wish, marks_for(words, prefixes, [])).format({"x": text})["x"] == marked
 
 
+@pytest.mark.slow
 def test_every_character_is_marked_as_it_is_indexed() -> None:
     bracketed = range(0x2474, 0x249C)  # Indexed with their brackets and dots, between which any word is marked.
     ranges = (range(0x80, 0x3100), range(0xA640, 0xAC00), range(0xFB00, 0xFFF0), range(0x11000, 0x11200))

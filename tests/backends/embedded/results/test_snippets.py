@@ -12,6 +12,7 @@ from backends.embedded.results.snippets import SnippetGenerator, crop_window
 from tests.backends.embedded.results.highlighted import highlighter_of, marks_for, texts
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(texts, max_size=30), texts, st.integers(1, 12))
 def test_a_crop_is_a_part_of_the_text_around_a_match(parts: list[str], word: str, size: int) -> None:

@@ -89,6 +89,7 @@ sort_keys = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("small", "far"), [(sorting.SMALL_GROUP, sorting.FAR), (4, 10), (0, 0)])
 @settings(max_examples=150)
 @given(sort_keys, st.integers(0, 240), st.integers(1, 60), st.sampled_from(["word", "page"]))

@@ -13,8 +13,7 @@ from backends.base import Hit, SearchQuery
 from backends.embedded.results import turns
 from tests.backends.contract import Case
 from tests.backends.embedded.in_memory import index_of
-
-_SECONDS = 10.0
+from tests.patience import PATIENCE_SECONDS
 
 
 def _case() -> Case:
@@ -22,12 +21,12 @@ def _case() -> Case:
 
 
 def test_one_page_of_hits_is_made_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "TURN_SECONDS", _SECONDS)
+    monkeypatch.setattr(turns, "TURN_SECONDS", PATIENCE_SECONDS)
     case, made = _case(), []
     both = threading.Barrier(2)
 
     def search() -> None:
-        both.wait(_SECONDS)
+        both.wait(PATIENCE_SECONDS)
 
         def take(hit: Hit) -> None:
             made.append(threading.get_ident())
@@ -37,7 +36,7 @@ def test_one_page_of_hits_is_made_before_the_next(monkeypatch: pytest.MonkeyPatc
 
     with ThreadPoolExecutor(2) as pool:
         for future in [pool.submit(search) for _ in range(2)]:
-            future.result(_SECONDS)
+            future.result(PATIENCE_SECONDS)
     assert [len(list(page)) for _, page in groupby(made)] == [20, 20]
 
 
@@ -47,12 +46,12 @@ def test_a_page_that_takes_long_is_not_waited_for() -> None:
 
     def stall(hit: Hit) -> None:
         begun.set()
-        assert may_end.wait(_SECONDS)
+        assert may_end.wait(PATIENCE_SECONDS)
 
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(case.backend.search, case.index, SearchQuery("harbour", limit=1), stall)
-        assert begun.wait(_SECONDS)
+        assert begun.wait(PATIENCE_SECONDS)
         assert len(case.backend.search(case.index, SearchQuery("harbour", limit=20)).hits) == 20
         may_end.set()
-        slow.result(_SECONDS)
+        slow.result(PATIENCE_SECONDS)
     assert len(case.backend.search(case.index, SearchQuery("harbour", limit=20)).hits) == 20

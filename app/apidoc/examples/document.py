@@ -1,0 +1,67 @@
+"""Putting the examples into the API document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from importlib.resources import files
+from operator import getitem
+from typing import Any
+
+import orjson
+
+from app.apidoc.examples.requests import PATHS, REQUESTS, RequestExample
+
+JSON = "application/json"
+FILE = "answers.json"
+
+Answers = Mapping[str, Mapping[str, Any]]
+"""Operation id and media type to the body of its success."""
+
+
+def read_answers() -> Answers:
+    """The recorded answers."""
+    answers: Answers = orjson.loads(files(__package__).joinpath(FILE).read_bytes())
+    return answers
+
+
+def path_values(answers: Answers) -> dict[str, Any]:
+    """Values of the parameters of paths, as far as these answers tell them."""
+    return {
+        name: reduce(getitem, members, answers[operation][JSON])
+        for name, (operation, *members) in PATHS.items()
+        if operation in answers
+    }
+
+
+def add_examples(paths: Mapping[str, dict[str, Any]]) -> None:
+    """Give the parameters, bodies, and successes of all operations that have examples theirs, in place."""
+    answers = read_answers()
+    places = path_values(answers)
+    for item in paths.values():
+        for operation in _operations(item):
+            sent = REQUESTS.get(operation["operationId"], RequestExample())
+            _add_to_parameters(operation, {**places, **sent.parameters})
+            _add_to_contents([operation.get("requestBody", {})], {JSON: sent.body, **sent.other_bodies})
+            successes = [answer for status, answer in operation["responses"].items() if status.startswith("2")]
+            _add_to_contents(successes, answers.get(operation["operationId"], {}))
+        _add_to_parameters(item, places)
+
+
+def _operations(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    return (operation for method, operation in item.items() if method != "parameters")
+
+
+def _add_to_parameters(described: dict[str, Any], values: Mapping[str, Any]) -> None:
+    if "parameters" in described:
+        described["parameters"] = [
+            {**parameter, "example": values[parameter["name"]]} if parameter["name"] in values else parameter
+            for parameter in described["parameters"]
+        ]
+
+
+def _add_to_contents(holders: Sequence[dict[str, Any]], values: Mapping[str, Any]) -> None:
+    for holder in holders:
+        for media_type, content in holder.get("content", {}).items():
+            if values.get(media_type) is not None:
+                content["example"] = values[media_type]

@@ -1,0 +1,314 @@
+"""The API's reference for people, read from the OpenAPI document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.apidoc.code_blocks import ANY_KEY, INDEX, SITE
+from app.apidoc.samples import Call, pretty_json, write_samples
+from app.apidoc.schema_tables import (
+    EXAMPLES,
+    Row,
+    Table,
+    describe_type,
+    examples_of,
+    read_rows,
+    read_table,
+    type_link,
+)
+
+Document = dict[str, Any]
+
+BASE_URL = "https://search.example.com"
+"""What stands for the service's address in samples."""
+
+ENGINE_KEY = "YOUR_ENGINE_KEY"
+"""What stands for an engine key in samples."""
+
+_OWN = {("path", "site_id"): SITE, ("query", "site_id"): SITE, ("path", "uid"): INDEX}
+"""Place and name of the parameters whose value is the reader's own, to what stands for it."""
+
+CALLERS = {
+    "publicKey": "a public key",
+    "searchKey": "a search key",
+    "privateKey": "a private key",
+    "session": "a session",
+    "engineKey": "an engine key",
+}
+TITLES = {"engine": "Gateway"}
+"""Tags whose pages have another title than their name."""
+
+CANNOT_BE_UNDONE = frozenset({"deleteDocuments", "finishSync", "rotateKey", "updateSearchSettings"})
+"""Operations that lose something, beside all with the method DELETE."""
+
+_VERBS = ("get", "post", "put", "patch", "delete")
+_KEYS = ("publicKey", "searchKey", "privateKey")
+_JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an operation.
+
+    Attributes:
+        place: ``path``, ``query``, or ``header``.
+        row: How it is described.
+        choices: All values it takes, if they can be listed.
+        example: A value, as text; empty if the call does without it.
+    """
+
+    place: str
+    row: Row
+    choices: Sequence[str]
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One status an operation answers with.
+
+    Attributes:
+        schema: Name of the body's schema.
+        rows: The body's fields, if it is a success.
+        example: The body, if it is a success.
+    """
+
+    status: str
+    description: str
+    schema: str | None
+    rows: Sequence[Row] = ()
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one address.
+
+    Attributes:
+        title: The first sentence of its summary, which the description continues.
+        callers: Who may call it; empty for everybody.
+        body: Name of the body's schema.
+        fields: The body's fields.
+        bodies: Content type to an example, as text.
+        samples: Language to a program.
+        trial: What a form needs to try it, as JSON.
+    """
+
+    name: str
+    method: str
+    path: str
+    title: str
+    description: str
+    callers: Sequence[str]
+    parameters: Sequence[Parameter]
+    body: str | None
+    fields: Sequence[Row]
+    bodies: Mapping[str, str]
+    samples: Mapping[str, str]
+    successes: Sequence[Answer]
+    errors: Sequence[Answer]
+    trial: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Operations about one noun."""
+
+    name: str
+    title: str
+    description: str
+    operations: list[Operation] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The whole API.
+
+    Attributes:
+        groups: Name to group, in reading order.
+    """
+
+    groups: Mapping[str, Group]
+    schemas: Sequence[Table]
+
+
+def read_reference(document: Document) -> Reference:
+    """The reference of an OpenAPI document."""
+    schemas = document["components"]["schemas"]
+    descriptions = {tag["name"]: tag.get("description", "") for tag in document.get("tags", ())}
+    groups = {name: _group(name, description) for name, description in descriptions.items()}
+    for path, item in document["paths"].items():
+        shared = item.get("parameters", [])
+        for verb in _VERBS:
+            if verb in item:
+                operation = _read_operation(path, verb, item[verb], shared, schemas)
+                name = item[verb].get("tags", ["other"])[0]
+                groups.setdefault(name, _group(name, "")).operations.append(operation)
+    return Reference(
+        {name: group for name, group in groups.items() if group.operations},
+        [read_table(name, schema) for name, schema in sorted(schemas.items())],
+    )
+
+
+def _group(name: str, description: str) -> Group:
+    return Group(name, TITLES.get(name, name.replace("-", " ").capitalize()), description)
+
+
+def _read_operation(path: str, verb: str, described: Document, shared: list[Document], schemas: Document) -> Operation:
+    parameters = [_read_parameter(parameter) for parameter in [*shared, *described.get("parameters", [])]]
+    contents = described.get("requestBody", {}).get("content", {})
+    examples = {kind: _example_of(content, schemas) for kind, content in contents.items() if _has_example(content)}
+    schema = contents.get(_JSON, {}).get("schema")
+    schemes = [name for need in described.get("security", []) for name in need]
+    token = ANY_KEY if set(_KEYS) & set(schemes) else ENGINE_KEY if "engineKey" in schemes else ""
+    method = verb.upper()
+    title, _, rest = str(described.get("summary", described["operationId"])).rstrip(".").partition(". ")
+    answers = [_read_answer(status, answer, schemas) for status, answer in sorted(described["responses"].items())]
+    bodies = {kind: value if isinstance(value, str) else pretty_json(value) for kind, value in examples.items()}
+    kind = _JSON if _JSON in examples else next(iter(examples), _JSON)
+    return Operation(
+        name=described["operationId"],
+        method=method,
+        path=path,
+        title=title,
+        description=" ".join(filter(None, (f"{rest}." if rest else "", described.get("description", "")))),
+        callers=[
+            _describe_caller(name, scopes)
+            for need in described.get("security", [])
+            for name, scopes in need.items()
+            if name in CALLERS
+        ],
+        parameters=parameters,
+        body=type_link(schema),
+        fields=read_rows(schema or {}, schemas),
+        bodies=bodies,
+        samples=write_samples(
+            Call(
+                method=method,
+                url=BASE_URL + _filled(path, parameters),
+                query=_values(parameters, "query"),
+                headers=_values(parameters, "header"),
+                token=token,
+                body=examples.get(kind),
+                content_type=kind,
+                answers_json=_answers_json(described),
+            )
+        ),
+        successes=[answer for answer in answers if answer.status < "4"],
+        errors=[answer for answer in answers if answer.status >= "4"],
+        trial=json.dumps(
+            {
+                "name": described["operationId"],
+                "method": method,
+                "path": path,
+                "key": token,
+                "parameters": [
+                    {
+                        "name": parameter.row.name,
+                        "in": parameter.place,
+                        "required": parameter.row.required,
+                        "choices": parameter.choices,
+                        "example": parameter.example,
+                    }
+                    for parameter in parameters
+                ],
+                "bodies": bodies,
+                "asks": method == "DELETE" or described["operationId"] in CANNOT_BE_UNDONE,
+            },
+            ensure_ascii=False,
+            separators=(",", ":"),
+        ),
+    )
+
+
+def _describe_caller(name: str, scopes: Sequence[str]) -> str:
+    return f"{CALLERS[name]} with the scope {', '.join(scopes)}" if scopes else CALLERS[name]
+
+
+def _answers_json(described: Document) -> bool:
+    """Tell whether a success has a JSON body."""
+    return any(_JSON in answer.get("content", {}) for status, answer in described["responses"].items() if status < "4")
+
+
+def _read_parameter(parameter: Document) -> Parameter:
+    schema = parameter.get("schema", {})
+    place = parameter["in"]
+    where = {"path": "In the path.", "header": "A header."}.get(place, "")
+    row = Row(
+        name=parameter["name"],
+        type=describe_type(schema),
+        link=None,
+        required=bool(parameter.get("required")),
+        default=None if schema.get("default") in (None, "") else json.dumps(schema["default"]),
+        description=" ".join(filter(None, (parameter.get("description", ""), where))),
+    )
+    choices = ["true", "false"] if schema.get("type") == "boolean" else schema.get("enum", [])
+    return Parameter(place, row, [_text(choice) for choice in choices if choice is not None], _value_of(parameter))
+
+
+def _value_of(parameter: Document) -> str:
+    """The value of a parameter in samples; empty if they do without it."""
+    own = _OWN.get((parameter["in"], parameter["name"]))
+    if own is not None:
+        return own if parameter.get("required") else ""
+    schema = parameter.get("schema", {})
+    for source in (parameter, schema):
+        for value in (source.get("example"), *_values_of_examples(source.get("examples"))):
+            if value is not None:
+                return _text(value)
+    if not parameter.get("required"):
+        return ""
+    return _text(EXAMPLES.get(parameter["name"].lower(), examples_of(schema, {}, parameter["name"])))
+
+
+def _values_of_examples(examples: Any) -> list[Any]:
+    """The values of ``examples``: an object with names in OpenAPI, a list in JSON Schema."""
+    if isinstance(examples, dict):
+        return [example.get("value") for example in examples.values()]
+    return list(examples or ())
+
+
+def _text(value: Any) -> str:
+    """A value as it is written in an address."""
+    if isinstance(value, list):
+        return ",".join(map(_text, value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _has_example(content: Document) -> bool:
+    """Tell whether a body of this type can be shown: it has an example, or fields to make one of."""
+    return "example" in content or bool(content.get("examples")) or "$ref" in content.get("schema", {})
+
+
+def _example_of(content: Document, schemas: Document) -> Any:
+    for value in (content.get("example"), *_values_of_examples(content.get("examples"))):
+        if value is not None:
+            return value
+    return examples_of(content.get("schema", {}), schemas)
+
+
+def _values(parameters: Sequence[Parameter], place: str) -> dict[str, str]:
+    return {p.row.name: p.example for p in parameters if p.place == place and (p.example or p.row.required)}
+
+
+def _filled(path: str, parameters: Sequence[Parameter]) -> str:
+    for parameter in parameters:
+        path = path.replace("{" + parameter.row.name + "}", parameter.example)
+    return path
+
+
+def _read_answer(status: str, answer: Document, schemas: Document) -> Answer:
+    content = answer.get("content", {}).get(_JSON, {})
+    schema = content.get("schema")
+    if status >= "4" or schema is None:
+        return Answer(status, answer.get("description", ""), type_link(schema))
+    return Answer(
+        status,
+        answer.get("description", ""),
+        type_link(schema),
+        read_rows(schema, schemas),
+        pretty_json(_example_of(content, schemas)),
+    )

@@ -1,0 +1,225 @@
+"""A process of its own for what others sent, so that no input can hang, crash, or fill whoever reads it."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import resource
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from enum import Enum
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+MAX_CPU_SECONDS = 10
+"""Processor time for one task, or one piece of a stream."""
+MAX_SECONDS = 60.0
+"""Time for the same, waiting for a processor included."""
+MAX_MEMORY_BYTES = 1_024 * 1_048_576
+"""Private memory of the process."""
+TASKS_PER_PROCESS = 1_000
+"""Tasks after which a new process begins, so that what memory is in pieces is given back."""
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class Bound(Enum):
+    """What a task exceeded, or that it was broken off by an error of ours."""
+
+    TIME = "takes too long to read"
+    MEMORY = "needs too much memory to read"
+    BROKEN = "cannot be read"
+
+
+class BoundExceeded(Exception):
+    """A task that was given up.
+
+    Attributes:
+        bound: Why.
+    """
+
+    def __init__(self, bound: Bound):
+        super().__init__(bound.value)
+        self.bound = bound
+
+
+class Source(Protocol):
+    """Where a stream comes from."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+class BoundedProcess:
+    """Does tasks, one at a time, in a process with little time and memory. To be closed after use; a context manager.
+
+    The process begins with the first task, and again after one that it did not survive. It inherits how nice its parent
+    is. A task is a function of a module; its arguments and its answers are pickled. What it raises ends it as
+    :attr:`Bound.BROKEN`.
+
+    Args:
+        cpu_seconds: Processor time for one task, or one piece of a stream.
+        seconds: Time for the same.
+    """
+
+    def __init__(self, cpu_seconds: int = MAX_CPU_SECONDS, seconds: float = MAX_SECONDS):
+        self._cpu_seconds = cpu_seconds
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._process: BaseProcess | None = None
+        self._connection: Connection | None = None
+        self._tasks = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def call(self, task: Callable[..., T], *arguments: Any) -> T:
+        """Do a task; gives what it returns.
+
+        Raises:
+            BoundExceeded: It was given up.
+        """
+        with self._lock:
+            self._ask(task, arguments, is_stream=False)
+            _, answer = self._answer()
+        result: T = answer
+        return result
+
+    def stream(self, task: Callable[[Source], Iterator[T]], source: Source) -> Iterator[T]:
+        """Do a task that reads a stream piece by piece and yields what it finds. Holds one piece.
+
+        Raises:
+            BoundExceeded: It was given up.
+        """
+        with self._lock:
+            self._ask(task, (), is_stream=True)
+            has_ended = False
+            try:
+                while True:
+                    kind, answer = self._answer()
+                    if kind == "read":
+                        self._send(source.read(answer))
+                    elif kind == "found":
+                        yield answer
+                    else:
+                        has_ended = True
+                        return
+            finally:
+                if not has_ended:
+                    self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        process, connection = self._process, self._connection
+        self._process = self._connection = None
+        if connection is not None:
+            connection.close()
+        if process is not None:
+            process.kill()
+            process.join()
+            process.close()
+
+    def _ask(self, task: Callable[..., Any], arguments: tuple[Any, ...], *, is_stream: bool) -> None:
+        if self._tasks >= TASKS_PER_PROCESS:
+            self.close()
+        if self._connection is None:
+            self._begin(task.__module__)
+        self._tasks += 1
+        self._send((task, arguments, is_stream))
+
+    def _send(self, message: Any) -> None:
+        assert self._connection is not None, "it was begun"
+        try:
+            self._connection.send(message)
+        except OSError as error:
+            raise self._died() from error
+
+    def _answer(self) -> tuple[str, Any]:
+        assert self._connection is not None, "it was begun"
+        try:
+            if not self._connection.poll(self._seconds):
+                self.close()
+                raise BoundExceeded(Bound.TIME)
+            kind, answer = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._died() from error
+        if kind == "given up":
+            raise BoundExceeded(answer)
+        return kind, answer
+
+    def _begin(self, module: str) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__, module])
+        connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, self._cpu_seconds), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._connection = connection
+        self._tasks = 0
+
+    def _died(self) -> BoundExceeded:
+        """What becomes of a task that the process did not survive."""
+        process = self._process
+        exit_code = None
+        if process is not None:
+            process.join()
+            exit_code = process.exitcode
+        self.close()
+        if exit_code == -signal.SIGXCPU:
+            return BoundExceeded(Bound.TIME)
+        logger.error("What was read ended its process with exit code %s.", exit_code)
+        return BoundExceeded(Bound.BROKEN)
+
+
+class _Remote:
+    """A stream that the parent reads."""
+
+    def __init__(self, connection: Connection, cpu_seconds: int):
+        self._connection = connection
+        self._cpu_seconds = cpu_seconds
+
+    def read(self, size: int = -1, /) -> bytes:
+        self._connection.send(("read", size))
+        piece: bytes = self._connection.recv()
+        _allow(self._cpu_seconds)
+        return piece
+
+
+def _serve(connection: Connection, cpu_seconds: int) -> None:
+    """Do tasks until the other side is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    while True:
+        try:
+            task, arguments, is_stream = connection.recv()
+            _allow(cpu_seconds)
+            if is_stream:
+                for found in task(_Remote(connection, cpu_seconds)):
+                    connection.send(("found", found))
+                answer: tuple[str, Any] = ("done", None)
+            else:
+                answer = ("done", task(*arguments))
+        except EOFError:
+            return
+        except MemoryError:
+            answer = ("given up", Bound.MEMORY)
+        except Exception:
+            logger.exception("What was sent cannot be read.")
+            answer = ("given up", Bound.BROKEN)
+        connection.send(answer)
+
+
+def _allow(cpu_seconds: int) -> None:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    used = usage.ru_utime + usage.ru_stime
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used) + 1 + cpu_seconds, resource.RLIM_INFINITY))

@@ -1,0 +1,70 @@
+"""``serve``: the service under gunicorn with the shipped settings."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+from flask.cli import with_appcontext
+
+from app.config import ConfigurationError
+from app.runtime import Runtime, runtime
+from app.server.environment import ServerEnvironment, read_server_environment
+from app.storage.migrate import upgrade
+
+SETTINGS = Path(__file__).parents[1] / "server" / "gunicorn_settings.py"
+GUNICORN = ("-m", "gunicorn", "--config", str(SETTINGS), "wsgi:app")
+
+
+@click.command("serve")
+@with_appcontext
+@click.option(
+    "--upgrade/--no-upgrade", "with_upgrade", default=True, help="Whether to create or update the tables first."
+)
+def serve(with_upgrade: bool) -> None:
+    """Serve, on HOST and PORT, until stopped."""
+    check_server()
+    part = runtime()
+    if with_upgrade:
+        upgrade(part.database)
+    run_server(part)
+
+
+def check_server() -> ServerEnvironment:
+    """The server's settings, found to be usable now.
+
+    Raises:
+        click.ClickException: A setting is wrong, or its address cannot be listened on.
+    """
+    try:
+        environment = read_server_environment()
+    except ConfigurationError as error:
+        raise click.ClickException(f"The service cannot start: {error}") from error
+    if "LISTEN_FDS" in os.environ:  # systemd listens.
+        return environment
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            environment.host, environment.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise click.ClickException(
+            f"The service cannot listen on {environment.bind}: {error.strerror}. "
+            "HOST and PORT name another address, such as PORT=8001."
+        ) from error
+    return environment
+
+
+def run_server(part: Runtime) -> NoReturn:
+    """Become gunicorn, which forks: nothing that this process opened goes with it."""
+    part.engines.close()
+    part.counters.close()
+    part.database.dispose()
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *GUNICORN])  # noqa: S606 - our own command.

@@ -1,0 +1,165 @@
+"""Connections to one Redis server: each command is sent once, and answered, refused, or given up in time."""
+
+from __future__ import annotations
+
+import encodings.idna  # noqa: F401 - a name's look-up would import it, and a fork during an import hangs the child
+import os
+import time
+import weakref
+from threading import Lock
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.connection import ConnectionPool
+from redis.retry import Retry
+
+from app.counters.base import AnswerLost, CountersUnavailable
+
+_TIMEOUTS_BEFORE_PAUSE = 3
+_PAUSE_SECONDS = 1.0
+_FAILURES = (redis.exceptions.RedisError, OSError)
+
+
+class Connections:
+    """A pool of connections, made at first use in a process.
+
+    A server that refuses answers at once and costs nothing, so it is asked each time. One that lets time run out would
+    hold up whoever asks: after three such failures in a row commands fail at once, except one a second. The first of
+    the answers that are overdue ends that.
+
+    Args:
+        url: As redis-py understands it.
+        timeout_seconds: A third of it is for connecting, a third for each answer.
+        greeting: The first command on every connection.
+    """
+
+    def __init__(self, url: str, *, timeout_seconds: float, greeting: tuple[Any, ...]) -> None:
+        self._url = url
+        self._greeting = greeting
+        self._third = timeout_seconds / 3
+        self._timeouts = 0
+        self._overdue: Any = None
+        """A connection whose answer did not come in time."""
+        self._begin()
+        options = self._pool.connection_kwargs
+        self.address = str(options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}")
+        _pools.add(self)
+
+    def ask(self, *command: Any) -> Any:
+        """Send a command once and give its answer.
+
+        Raises:
+            CountersUnavailable: It was not done: not sent, or refused.
+            AnswerLost: Nothing is known of it.
+            NoScriptError: The server does not know the script.
+        """
+        if self._timeouts >= _TIMEOUTS_BEFORE_PAUSE and not self._may_be_back():
+            raise CountersUnavailable(f"The counter store at {self.address} is away.")
+        pool = self._pool
+        try:
+            connection = pool.get_connection()
+        except _FAILURES as error:
+            self._note_failure(error)
+            raise CountersUnavailable(self._unusable(error)) from error
+        waiting = False
+        try:
+            connection.send_command(*command)
+            waiting = True
+            answer = connection.read_response(disconnect_on_error=False)
+        except redis.exceptions.NoScriptError:
+            self._timeouts = 0
+            raise
+        except (redis.exceptions.ResponseError, redis.exceptions.BusyLoadingError) as error:
+            self._timeouts = 0
+            raise CountersUnavailable(self._unusable(error)) from error
+        except _FAILURES as error:
+            self._note_failure(error)
+            if waiting and isinstance(error, redis.exceptions.TimeoutError) and self._overdue is None:
+                self._overdue, connection = connection, None
+            else:
+                connection.disconnect()
+            raise AnswerLost(self._unusable(error)) from error
+        except BaseException:
+            connection.disconnect()
+            raise
+        finally:
+            if connection is not None:
+                pool.release(connection)
+        self._timeouts = 0
+        return answer
+
+    def close(self) -> None:
+        """Close all connections; the next command opens one."""
+        with self._lock:
+            self._let_go()
+        self._pool.disconnect()
+
+    def _begin(self) -> None:
+        """Begin with a new pool: nothing is sent before the first command."""
+        self._pool: Any = ConnectionPool.from_url(
+            self._url,
+            socket_timeout=self._third,
+            socket_connect_timeout=self._third,
+            retry=Retry(NoBackoff(), 0),
+            health_check_interval=0,
+            redis_connect_func=self._greet,
+            driver_info=None,  # naming the client costs two round trips, and imports that do not survive a fork
+        )
+        self._lock = Lock()
+        self._timeouts = 0
+        self._paused_until = 0.0
+        self._overdue = None
+
+    def _greet(self, connection: Any) -> None:
+        connection.on_connect()
+        connection.send_command(*self._greeting)
+        connection.read_response()
+
+    def _may_be_back(self) -> bool:
+        """Tell whether to ask: an overdue answer came, its connection ended, or it is this command's turn to try."""
+        moment = time.monotonic()
+        with self._lock:
+            if self._overdue is not None and _has_news(self._overdue):
+                self._let_go()
+                self._timeouts = _TIMEOUTS_BEFORE_PAUSE - 1
+                return True
+            if moment < self._paused_until:
+                return False
+            self._paused_until = moment + _PAUSE_SECONDS
+            return True
+
+    def _let_go(self) -> None:
+        overdue, self._overdue = self._overdue, None
+        if overdue is not None:
+            overdue.disconnect()
+            self._pool.release(overdue)
+
+    def _note_failure(self, error: Exception) -> None:
+        if isinstance(error, redis.exceptions.TimeoutError | TimeoutError):
+            self._timeouts += 1
+            self._paused_until = time.monotonic() + _PAUSE_SECONDS
+        else:
+            self._timeouts = 0
+
+    def _unusable(self, error: Exception) -> str:
+        return f"The counter store at {self.address} cannot be used: {error}"
+
+
+def _has_news(connection: Any) -> bool:
+    try:
+        return bool(connection.can_read(0))
+    except _FAILURES:
+        return True
+
+
+_pools: weakref.WeakSet[Connections] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    # Another thread of the parent may have held one of the pool's locks; here nobody would ever release it.
+    for connections in list(_pools):
+        connections._begin()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

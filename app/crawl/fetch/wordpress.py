@@ -1,0 +1,200 @@
+"""WordPress: the posts and pages of a blog, from its REST API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+
+from app.crawl.fetch.addresses import normalize_url, parse_url
+from app.crawl.fetch.values import Fetch, Fetched, NotIndexed, ReadListing, Reason, TryLater
+from app.text_formats import html_to_marked_text, html_to_text
+from app.text_sections import take_sections
+from backends.sections import Section
+
+TYPES = ("posts", "pages")
+PER_PAGE = 25
+"""Posts in one answer; so many of 400 KiB fit into what is read of one."""
+MAX_PAGES = 10_000
+"""Answers that are read of one type."""
+
+_FIELDS = "id,type,status,link,date_gmt,modified_gmt,title,content,excerpt,_links,_embedded"
+_API_LINK = re.compile(r"<(?P<url>[^<>]{1,2000})>\s*;\s*rel=\"?https://api\.w\.org/\"?")
+_PLAIN_PERMALINKS = "rest_route"
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A published post or page.
+
+    Attributes:
+        url: Absolute and normalized.
+        title, content, excerpt: The text of what WordPress renders.
+        date, modified: ISO 8601, UTC; ``None`` if it has none.
+        author: Its name, if the API tells.
+        categories, tags: Their names.
+        sections: Headings of the content that have an address of their own.
+    """
+
+    url: str
+    title: str
+    content: str
+    excerpt: str
+    date: str | None
+    modified: str | None
+    author: str | None
+    categories: tuple[str, ...]
+    tags: tuple[str, ...]
+    sections: tuple[Section, ...] = ()
+
+
+def walk_posts(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> Iterator[Post]:
+    """All published posts and pages of a blog that have no password, oldest first. Holds one answer at a time.
+
+    Args:
+        fetch: Fetches an answer of the API. It waits where a host asks to.
+        url: The blog's address.
+        read: Reads an answer, as :func:`read_posts` does.
+
+    Raises:
+        NotIndexed: The API cannot be had (any reason), or what it says cannot be understood (``bad_source``).
+    """
+    root, first, posts = _find_api(fetch, url, read)
+    for type_ in TYPES:
+        if type_ == TYPES[0]:
+            answer = first
+        else:
+            answer = fetch(_address(root, type_, 1), any_type=True)
+            posts = read(answer)
+        yield from posts
+        for number in range(2, min(_total_pages(answer), MAX_PAGES) + 1):
+            yield from read(fetch(_address(root, type_, number), any_type=True))
+
+
+def read_posts(fetched: Fetched) -> tuple[Post, ...]:
+    """The posts in an answer that was fetched, without those that not everybody may read, or that have no address.
+
+    Raises:
+        NotIndexed: It is no list of posts (``bad_source``).
+    """
+    posts = (_post(item, fetched.url) for item in _items(fetched))
+    return tuple(post for post in posts if post is not None)
+
+
+def _find_api(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> tuple[str, Fetched, tuple[Post, ...]]:
+    """The root of a blog's API, the first answer about its posts, and these.
+
+    A blog tells its API in a header of each page. Where a cache drops that, the usual places are tried.
+    """
+    blog = normalize_url(url)
+    start = fetch(blog, any_type=True)
+    folder = parse_url(start.url)
+    folder.search = ""
+    above, _, last = folder.pathname.rpartition("/")
+    folder.pathname = f"{above}/" if not last or "." in last else f"{above}/{last}/"
+    usual = [normalize_url("wp-json/", folder.href), normalize_url(f"?{_PLAIN_PERMALINKS}=/", folder.href)]
+    told = _API_LINK.search(start.headers.get("link", ""))
+    roots = [normalize_url(told["url"], start.url), *usual] if told else usual
+    for root in dict.fromkeys(roots):
+        try:
+            answer = fetch(_address(root, TYPES[0], 1), any_type=True)
+            posts = read(answer)
+        except NotIndexed as error:
+            missing = error.reason == Reason.BAD_SOURCE or error.reason.startswith("http_4")
+            if isinstance(error, TryLater) or not missing:
+                raise
+            continue
+        return root, answer, posts
+    raise NotIndexed(Reason.BAD_SOURCE, "The address is not that of a WordPress blog whose REST API can be read.")
+
+
+def _address(root: str, type_: str, page: int) -> str:
+    """The address of one answer of the API."""
+    query = {
+        "page": page,
+        "per_page": PER_PAGE,
+        "orderby": "id",
+        "order": "asc",
+        "_embed": "author,wp:term",
+        "_fields": _FIELDS,
+    }
+    address = parse_url(root)
+    if f"{_PLAIN_PERMALINKS}=" in address.search:
+        address.search = urlencode({_PLAIN_PERMALINKS: f"/wp/v2/{type_}", **query})
+    else:
+        address.pathname = f"{address.pathname.rstrip('/')}/wp/v2/{type_}"
+        address.search = urlencode(query)
+    return address.href
+
+
+def _total_pages(answer: Fetched) -> int:
+    told = answer.headers.get("x-wp-totalpages", "")
+    return int(told) if re.fullmatch(r"[0-9]{1,9}", told) else 1
+
+
+def _items(answer: Fetched) -> list[dict[str, Any]]:
+    try:
+        items = orjson.loads(answer.body)
+    except orjson.JSONDecodeError as error:
+        raise NotIndexed(Reason.BAD_SOURCE, "The REST API of the blog does not answer with JSON.") from error
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise NotIndexed(Reason.BAD_SOURCE, "The REST API of the blog does not answer with a list of posts.")
+    return items
+
+
+def _post(item: dict[str, Any], base: str) -> Post | None:
+    """A post as it is in an answer; ``None`` if not everybody may read it, or it has no address."""
+    content = item.get("content")
+    if item.get("status") != "publish" or not isinstance(content, dict) or content.get("protected"):
+        return None
+    link = _string(item.get("link"))
+    try:
+        url = normalize_url(link, base) if link else None
+    except ValueError:
+        url = None
+    if url is None:
+        return None
+    embedded = item.get("_embedded")
+    embedded = embedded if isinstance(embedded, dict) else {}
+    terms = [term for group in _list(embedded.get("wp:term")) for term in _list(group) if isinstance(term, dict)]
+    text, sections = take_sections(html_to_marked_text(_member(content, "rendered") or ""))
+    authors = [name for author in _list(embedded.get("author")) if (name := _member(author, "name"))]
+    return Post(
+        url=url,
+        title=html_to_text(_member(item.get("title"), "rendered") or ""),
+        content=text,
+        sections=sections,
+        excerpt=html_to_text(_member(item.get("excerpt"), "rendered") or ""),
+        date=_moment(item.get("date_gmt")),
+        modified=_moment(item.get("modified_gmt")),
+        author=authors[0] if authors else None,
+        categories=_names(terms, "category"),
+        tags=_names(terms, "post_tag"),
+    )
+
+
+def _names(terms: list[dict[str, Any]], taxonomy: str) -> tuple[str, ...]:
+    names = (_member(term, "name") for term in terms if term.get("taxonomy") == taxonomy)
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _member(value: Any, name: str) -> str | None:
+    return _string(value.get(name)) if isinstance(value, dict) else None
+
+
+def _string(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _moment(value: Any) -> str | None:
+    """WordPress writes moments in UTC without saying so."""
+    text = _string(value)
+    return f"{text}Z" if text and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}", text) else None

@@ -1,0 +1,166 @@
+"""What a page says of itself beside its text: title, description, author, date, language, further fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from turbohtml import Document
+
+from app.crawl.read.bounds import cut_line
+from backends.standard_fields import STANDARD_FIELDS
+
+OWN_PREFIX = "site-search:"
+"""Begins the names of ``<meta>`` elements that speak to us."""
+OWN_ID = "id"
+DOCSEARCH = {"docsearch:version": "version", "docsearch:language": "lang"}
+"""Names of another search's ``<meta>`` elements, and the fields that they mean."""
+FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+MAX_FIELDS = 100
+MAX_HEADINGS = 20
+"""The first ones may be pictures."""
+MAX_ID_CHARACTERS = 512
+LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
+ADDRESS = re.compile(r"https?://|www\.", re.IGNORECASE)
+MAX_JSON_LD_NODES = 10_000
+EARLIEST_YEAR = 1000
+"""Programs write the year 1 where they know no date."""
+
+
+class Metadata:
+    """The statements of one page.
+
+    Args:
+        document: The page.
+        headers: The answer's headers, names in lower case.
+    """
+
+    def __init__(self, document: Document, headers: Mapping[str, str]):
+        self._document = document
+        self._headers = headers
+        self._meta: dict[str, list[str]] = {}
+        for element in document.iter_elements("meta"):
+            name = (element.attr("name") or element.attr("property") or element.attr("itemprop") or "").strip()
+            content = element.attr("content")
+            if name and content and not content.isspace():
+                own = name.lower().startswith(OWN_PREFIX)
+                key = OWN_PREFIX + name[len(OWN_PREFIX) :] if own else name.lower()
+                self._meta.setdefault(key, []).append(content)
+        self.json_ld: Sequence[Mapping[str, Any]] = tuple(_json_ld_objects(document))
+        """The objects of the page's JSON-LD that describe it: those at the top, in lists and graphs."""
+
+    def title(self) -> str:
+        """The title, empty if there is none."""
+        element = self._document.select_one("head > title")
+        headings = (heading.text for heading in self._document.find_all("h1", limit=MAX_HEADINGS))
+        candidates = [element.text if element else "", *self.named("og:title"), *headings]
+        return _first_line(candidates) or ""
+
+    def excerpt(self) -> str | None:
+        """The description that the page's author wrote."""
+        return _first_line(
+            [*self.named("description", "og:description", "twitter:description"), *self._json("description")]
+        )
+
+    def author(self) -> str | None:
+        """The author's name, or the names of several, by commas."""
+        for item in self.json_ld:
+            if names := list(dict.fromkeys(_names(item.get("author")))):
+                return cut_line(", ".join(names))
+        named = [*self.named("author", "article:author", "dc.creator", "dcterms.creator")]
+        marked = [element.text for element in self._document.select("[itemprop~=author], a[rel~=author]")[:5]]
+        return _first_line(text for text in [*named, *marked] if not ADDRESS.match(text.strip()))
+
+    def date(self) -> str | None:
+        """The date of publication, else that of the last change, in ISO 8601."""
+        times = [element.attr("datetime") or element.text for element in self._document.find_all("time", limit=20)]
+        candidates = [
+            *self._json("datePublished"),
+            *self.named("article:published_time", "datepublished", "date", "dc.date", "dcterms.created"),
+            *self._json("dateCreated", "dateModified"),
+            *self.named("article:modified_time", "og:updated_time", "datemodified", "last-modified"),
+            *times,
+        ]
+        return next((date for text in candidates if (date := iso_date(text)) is not None), None)
+
+    def language(self) -> str | None:
+        """The language tag of the page, such as ``en`` or ``pt-BR``."""
+        root = self._document.root
+        candidates = [
+            (root.attr("lang") or root.attr("xml:lang") or "") if root else "",
+            *self.named("content-language"),
+            self._headers.get("content-language", "").partition(",")[0],
+        ]
+        return next((text.strip() for text in candidates if LANGUAGE.fullmatch(text.strip())), None)
+
+    def id(self) -> str | None:
+        """The id that ``<meta name="site-search:id">`` gives the page."""
+        text = next(iter(self._meta.get(OWN_PREFIX + OWN_ID, ())), "").strip()
+        return text if 0 < len(text) <= MAX_ID_CHARACTERS and "\0" not in text else None
+
+    def fields(self) -> dict[str, Any]:
+        """Further fields, by ``<meta name="site-search:…">``: a text, or a list where the name comes several times.
+
+        ``docsearch:version`` and ``docsearch:language`` are taken where the page has no ``site-search:`` ones. Names
+        that no further field can have are left out, and so are fields beyond the hundredth.
+        """
+        fields: dict[str, Any] = {}
+        own = [
+            (name.removeprefix(OWN_PREFIX), contents)
+            for name, contents in self._meta.items()
+            if name.startswith(OWN_PREFIX)
+        ]
+        theirs = [(field, self._meta.get(name, [])) for name, field in DOCSEARCH.items()]
+        for field, contents in [*own, *theirs]:
+            if not contents or field in fields or field in STANDARD_FIELDS or not FIELD_NAME.fullmatch(field):
+                continue
+            values = list(dict.fromkeys(cut_line(content) for content in contents[:MAX_FIELDS]))
+            fields[field] = values[0] if len(values) == 1 else values
+            if len(fields) == MAX_FIELDS:
+                break
+        return fields
+
+    def named(self, *names: str) -> Iterator[str]:
+        return (content for name in names for content in self._meta.get(name, ()))
+
+    def _json(self, *keys: str) -> Iterator[str]:
+        return (value for key in keys for item in self.json_ld if isinstance(value := item.get(key), str))
+
+
+def _json_ld_objects(document: Document) -> Iterator[Mapping[str, Any]]:
+    waiting: list[Any] = list(reversed(document.json_ld()))
+    for _ in range(MAX_JSON_LD_NODES):
+        if not waiting:
+            return
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting.extend(reversed(item[:MAX_JSON_LD_NODES]))
+        elif isinstance(item, dict):
+            yield item
+            waiting.extend(item[key] for key in ("mainEntity", "@graph") if isinstance(item.get(key), (list, dict)))
+
+
+def _names(author: object) -> Iterator[str]:
+    for item in author if isinstance(author, list) else [author]:
+        name = item.get("name") if isinstance(item, dict) else item
+        if isinstance(name, str) and name.strip() and not ADDRESS.match(name.strip()):
+            yield cut_line(name)
+
+
+def _first_line(texts: Iterable[str]) -> str | None:
+    return next((line for text in texts if (line := cut_line(text))), None)
+
+
+def iso_date(text: str) -> str | None:
+    """The ISO 8601 date or date-time that a text is, ``None`` if it is none."""
+    text = text.strip().upper()
+    try:
+        moment = datetime.fromisoformat(text)
+        moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    if moment.year < EARLIEST_YEAR or moment.strftime("%z")[5:]:
+        return None
+    return text if len(text) == len("2024-05-01") else moment.isoformat()

@@ -1,0 +1,1 @@
+"""Text out of office files and e-books: archives of XML, read as streams within bounds."""

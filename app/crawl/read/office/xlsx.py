@@ -1,0 +1,167 @@
+"""Text out of Excel's workbooks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from app.crawl.read.office.archive import Archive
+from app.crawl.read.office.flowing_text import BLOCK, CELL, LINE, FlowingText
+from app.crawl.read.office.open_xml import is_on, relationships, targets
+
+PHONETIC = frozenset(("rPh",))
+"""How a word is spoken, beside the word."""
+FORMATS_OF_DATES = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
+"""The numbers of those formats of dates and times that stand in no file."""
+NO_PART_OF_A_DATE = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|[_*].', re.IGNORECASE)
+PART_OF_A_DATE = re.compile("[dmyhs]", re.IGNORECASE)
+FIRST_DAY = datetime(1899, 12, 30, tzinfo=UTC)
+"""Day 0. The year 1900 has a 29th of February in Excel, so that this is right from March 1900 on. Cells have no zone:
+it is never shown."""
+FIRST_DAY_OF_1904 = datetime(1904, 1, 1, tzinfo=UTC)
+LAST_DAY = 2_958_465
+"""The last day of the year 9999."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workbook:
+    """What the cells of all sheets refer to.
+
+    Attributes:
+        strings: The shared texts.
+        dates: Of each style, whether its numbers are dates.
+        first_day: The day 0 of dates.
+    """
+
+    strings: Sequence[str]
+    dates: Sequence[bool]
+    first_day: datetime
+
+
+def read_xlsx(archive: Archive, part: str, text: FlowingText) -> None:
+    """Read the sheets in their order: the name of each, then its rows. Hidden ones are not read.
+
+    Raises:
+        NotIndexed: A part is broken or too large.
+        TextIsFull: There is more text than is kept.
+    """
+    parts = relationships(archive, part)
+    sheets: list[tuple[str, str]] = []
+    first_day = FIRST_DAY
+    for tag, value in archive.elements(part):
+        if tag == "sheet" and value.get("state", "visible") == "visible" and value.get("r:id") in parts:
+            sheets.append((value.get("name", ""), parts[value["r:id"]].target))
+        elif tag == "workbookPr" and "date1904" in value and is_on(value, "date1904"):
+            first_day = FIRST_DAY_OF_1904
+    workbook = Workbook(_strings(archive, part), _dates(archive, part), first_day)
+    for name, sheet in sheets:
+        text.end(BLOCK)
+        text.add(name)
+        text.end(LINE)
+        _read_sheet(archive, sheet, text, workbook)
+
+
+def _read_sheet(archive: Archive, part: str, text: FlowingText, workbook: Workbook) -> None:
+    kind = style = ""
+    is_value = False
+    pieces: list[str] = []
+    for tag, value in archive.elements(part, PHONETIC):
+        match tag:
+            case "c":
+                kind, style = value.get("t", "n"), value.get("s", "")
+            case "#text" if is_value:
+                pieces.append(value)
+            case "v" | "t":
+                is_value = True
+            case "/v" | "/t":
+                is_value = False
+            case "/c":
+                if pieces:
+                    text.add(_shown("".join(pieces), kind, style, workbook))
+                    pieces.clear()
+                    text.end(CELL)
+            case "/row":
+                text.end(LINE)
+
+
+def _shown(value: str, kind: str, style: str, workbook: Workbook) -> str:
+    """The text of a cell."""
+    match kind:
+        case "s":
+            place = _number(value)
+            return workbook.strings[place] if place is not None and place < len(workbook.strings) else ""
+        case "b":
+            return "TRUE" if value.strip() == "1" else "FALSE"
+        case "e":
+            return ""
+        case "n":
+            place = _number(style)
+            is_date = place is not None and place < len(workbook.dates) and workbook.dates[place]
+            return _shown_number(value, workbook.first_day if is_date else None)
+    return value
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _shown_number(text: str, first_day: datetime | None) -> str:
+    """A number as people read it: with the 15 digits that Excel knows; a date or a time in ISO 8601."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if first_day is None or not 0 <= number <= LAST_DAY:
+        return f"{number:.15g}"
+    moment = first_day + timedelta(seconds=round(number * 86_400))
+    if number < 1:
+        return f"{moment:%H:%M:%S}".removesuffix(":00")
+    day = moment.date().isoformat()
+    return day if number.is_integer() else f"{day} {moment:%H:%M:%S}".removesuffix(":00")
+
+
+def _strings(archive: Archive, part: str) -> list[str]:
+    """The shared texts, which cells refer to by number."""
+    strings: list[str] = []
+    pieces: list[str] = []
+    is_text = False
+    for shared in targets(archive, part, "sharedStrings"):
+        for tag, value in archive.elements(shared, PHONETIC):
+            match tag:
+                case "#text" if is_text:
+                    pieces.append(value)
+                case "t":
+                    is_text = True
+                case "/t":
+                    is_text = False
+                case "/si":
+                    strings.append("".join(pieces))
+                    pieces.clear()
+    return strings
+
+
+def _dates(archive: Archive, part: str) -> list[bool]:
+    """Of each style of cells, by number, whether it shows a date or a time."""
+    named: dict[str, str] = {}
+    dates: list[bool] = []
+    is_used = False
+    for styles in targets(archive, part, "styles"):
+        for tag, value in archive.elements(styles):
+            match tag:
+                case "numFmt":
+                    named[value.get("numFmtId", "")] = value.get("formatCode", "")
+                case "cellXfs":
+                    is_used = True
+                case "/cellXfs":
+                    is_used = False
+                case "xf" if is_used:
+                    dates.append(_is_date(value.get("numFmtId", ""), named))
+    return dates
+
+
+def _is_date(number: str, named: dict[str, str]) -> bool:
+    if number in named:
+        return PART_OF_A_DATE.search(NO_PART_OF_A_DATE.sub("", named[number])) is not None
+    return _number(number) in FORMATS_OF_DATES

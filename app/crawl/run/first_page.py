@@ -1,0 +1,79 @@
+"""The document that a source's first page would become: one bounded visit, nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import Any
+
+from app.crawl.fetch.feeds import fetch_feed
+from app.crawl.fetch.network import Network
+from app.crawl.fetch.politeness import Turns
+from app.crawl.fetch.sitemaps import walk_sitemaps
+from app.crawl.fetch.values import NotIndexed, Reason, Selectors
+from app.crawl.fetch.wordpress import walk_posts
+from app.crawl.read.reader import PageReader
+from app.crawl.run.answering import waiting_until
+from app.crawl.run.page_documents import make_document
+from app.crawl.run.page_reading import field_rules
+from app.crawl.run.posts import page_of_post
+from app.crawl.run.visitor import Visitor
+from app.models import Source
+
+MAX_SECONDS = 6.0
+"""How long one address may take, and when nothing is waited for any more."""
+MAX_CPU_SECONDS = 4
+"""Processor time for reading the page, or what lists it, in a process of its own."""
+
+
+def read_first_page(
+    source: Source, selectors: Selectors, turns: Turns, user_agent: str, *, private_addresses: bool
+) -> Mapping[str, Any]:
+    """Fetch and read the page of a ``website``, or the first page that another source lists.
+
+    Args:
+        turns: Whose turn it is at a host.
+        user_agent: Says who we are.
+        private_addresses: Whether hosts may have addresses that are not public.
+
+    Raises:
+        NotIndexed: There would be no document.
+    """
+    with closing(Network(private_addresses=private_addresses)) as network:
+        wait = waiting_until(MAX_SECONDS)
+        visitor = Visitor(network, turns, source, user_agent, wait, max_seconds=MAX_SECONDS)
+        with PageReader(MAX_CPU_SECONDS, MAX_SECONDS) as reader:
+            return _read(visitor, reader, source, selectors)
+
+
+def _read(visitor: Visitor, reader: PageReader, source: Source, selectors: Selectors) -> Mapping[str, Any]:
+    if source.kind == "wordpress":
+        for post in walk_posts(visitor.fetch_listing, source.url, reader.read_posts):
+            page = page_of_post(post, field_rules(source))
+            return make_document(page, post.url, page.title).fields
+        raise NotIndexed(Reason.EMPTY, "The blog has no published post.")
+    fetched = visitor.fetch_page(_first_address(visitor, reader, source))
+    page = reader.read(fetched, selectors, field_rules(source))
+    if page.left_out is not None:
+        raise NotIndexed(page.left_out, "The page gives no document.")
+    if page.canonical not in (None, fetched.url):
+        raise NotIndexed(Reason.CANONICAL, "The page names another address as its own.")
+    return make_document(page, fetched.url, page.title).fields
+
+
+def _first_address(visitor: Visitor, reader: PageReader, source: Source) -> str:
+    match source.kind:
+        case "sitemap":
+            listed: Iterable[str] = walk_sitemaps(visitor.fetch_listing, [source.url], _refuse, reader.read_sitemap)
+        case "feed":
+            listed = fetch_feed(visitor.fetch_listing, source.url, reader.read_feed)
+        case _:
+            return source.url
+    for url in listed:
+        if visitor.scope.contains(url):
+            return url
+    raise NotIndexed(Reason.BAD_SOURCE, "The list names no page of the site.")
+
+
+def _refuse(url: str, error: NotIndexed) -> None:
+    raise error

@@ -1,0 +1,72 @@
+"""Turns at hosts, shared by all sites, processes, and machines of the installation: one row for each host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from app import clock
+from app.crawl.fetch.politeness import HostPace, Turn, Turns
+from app.models import CrawlHost
+from app.storage.database import ROW_LOCK, Database
+
+KEPT_SECONDS = 3600.0
+"""How long a host that nobody asks is remembered."""
+
+
+class SharedTurns(Turns):
+    """Turns in SQL. Machines must agree on the time to a fraction of a second (NTP).
+
+    Args:
+        now: Unix seconds.
+    """
+
+    def __init__(self, database: Database, now: Callable[[], float] = lambda: clock.now().timestamp()):
+        self._database = database
+        self._now = now
+
+    def take(self, host: str, *, crawl_delay: float = 0.0) -> Turn | float:
+        with self._database.read() as session:
+            _, taken = _pace(session.get(CrawlHost, host)).take(host, self._now(), crawl_delay=crawl_delay)
+        if not isinstance(taken, Turn):
+            return taken
+        # It seems to be free, which only whoever holds the row can tell.
+        with self._database.write() as session:
+            row = _lock(session, host)
+            pace, taken = _pace(row).take(host, self._now(), crawl_delay=crawl_delay)
+            _keep(row, pace)
+        return taken
+
+    def give_back(self, turn: Turn, *, pause: float = 0.0) -> None:
+        with self._database.write() as session:
+            row = _lock(session, turn.host)
+            _keep(row, _pace(row).give_back(turn, self._now(), pause=pause))
+
+    def forget_idle(self) -> None:
+        """Forget hosts that nobody has asked for long."""
+        with self._database.write() as session:
+            session.execute(delete(CrawlHost).where(CrawlHost.next_at < self._now() - KEPT_SECONDS))
+
+
+def _lock(session: Session, host: str) -> CrawlHost:
+    query = select(CrawlHost).where(CrawlHost.host == host).with_for_update(**ROW_LOCK)
+    row = session.scalar(query)
+    if row is not None:
+        return row
+    try:
+        with session.begin_nested():
+            session.execute(insert(CrawlHost).values(host=host, next_at=0.0, slowness=0.0, taken={}))
+    except IntegrityError:
+        pass  # Another process was first.
+    return session.scalars(query).one()
+
+
+def _pace(row: CrawlHost | None) -> HostPace:
+    return HostPace() if row is None else HostPace(row.next_at, row.slowness, row.taken)
+
+
+def _keep(row: CrawlHost, pace: HostPace) -> None:
+    row.next_at, row.slowness, row.taken = pace.next_at, pace.slowness, dict(pace.taken)

@@ -1,0 +1,291 @@
+"""Runs of sources: a queue in SQL that all machines work on, and the reports that remain.
+
+Whoever works on a run has claimed it for a while and renews the claim. A process that is killed renews no more: when
+its claim has lapsed, another process continues the run from what is in SQL.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from enum import Enum
+from typing import Any, NamedTuple
+
+from prometheus_client import Counter
+from sqlalchemy import Select, delete, func, or_, select, update
+from sqlalchemy.orm import Session, aliased
+
+from app.clock import now
+from app.errors import ApiError, ErrorCode
+from app.models import RunPage, Site, Source, SourceRun
+from app.storage.database import ROW_LOCK
+
+ENDED_RUNS = Counter("search_source_runs_total", "Runs of sources that ended.", ["status"])
+for _status in ("finished", "failed", "cancelled"):
+    ENDED_RUNS.labels(_status)  # Shown from the start, so that the first one is seen as one.
+
+RUNS_KEPT = 50
+"""Runs of a source that are kept, the newest."""
+
+LEASE = timedelta(seconds=60)
+"""How long a claim holds; it is renewed well before."""
+
+OPEN = ("queued", "running")
+
+INCOMPLETE = "incomplete"
+"""The ``code`` in the error of a run that could not read much that may be read soon."""
+
+
+class Claim(NamedTuple):
+    """The right to work on a run, until it lapses or is given up."""
+
+    run_id: str
+    lease: str
+
+
+class ClaimState(Enum):
+    """What a renewal found."""
+
+    HELD = "held"
+    CANCELLED = "cancelled"
+    """Somebody asked that the run stop; the claim still holds."""
+    LOST = "lost"
+    """It lapsed and another process has the run, or the run was deleted."""
+
+
+def run_not_found() -> ApiError:
+    """The 404 for a run that does not exist, is another source's, or is none that waits or runs."""
+    return ApiError(ErrorCode.RUN_NOT_FOUND, "Run not found.")
+
+
+def find_open_run(session: Session, source: Source) -> SourceRun | None:
+    """The run of a source that waits or runs."""
+    return session.scalar(select(SourceRun).where(SourceRun.source_id == source.id, SourceRun.status.in_(OPEN)))
+
+
+def request_run(
+    session: Session, source: Source, *, urls: Sequence[str] | None = None, max_removed_percent: int | None = None
+) -> SourceRun:
+    """Queue a run, unless one waits or runs already; gives the one there is then.
+
+    Args:
+        urls: Addresses to which the run is limited; nothing else is read, and nothing swept.
+        max_removed_percent: The share of the source's documents that this run may remove, instead of the usual one.
+    """
+    # Whoever asks at the same time waits here, and finds the run.
+    session.execute(select(Source.id).where(Source.id == source.id).with_for_update(**ROW_LOCK))
+    run = find_open_run(session, source)
+    if run is not None:
+        return run
+    options: dict[str, Any] = {}
+    if urls is not None:
+        options["urls"] = list(urls)
+    if max_removed_percent is not None:
+        options["max_removed_percent"] = max_removed_percent
+    moment = now()
+    run = SourceRun(
+        id=f"run_{secrets.token_hex(10)}",
+        source_id=source.id,
+        status="queued",
+        options=options,
+        queued_at=moment,
+        waiting_since=moment,
+    )
+    session.add(run)
+    session.flush()
+    return run
+
+
+def cancel_run(session: Session, source: Source) -> SourceRun:
+    """End the run that waits, or ask the one that runs to stop; it does within seconds, and keeps what it has read.
+
+    Raises:
+        ApiError: 404 if none waits or runs.
+    """
+    run = session.scalar(
+        select(SourceRun)
+        .where(SourceRun.source_id == source.id, SourceRun.status.in_(OPEN))
+        .with_for_update(**ROW_LOCK)
+    )
+    if run is None:
+        raise run_not_found()
+    run.cancelled = True
+    if run.status == "queued":
+        run.status = "cancelled"
+        run.finished_at = now()
+    session.flush()
+    return run
+
+
+def list_runs(session: Session, source: Source, *, limit: int, offset: int) -> tuple[Sequence[SourceRun], int]:
+    """One page of a source's runs, newest first, and how many there are."""
+    found = select(SourceRun).where(SourceRun.source_id == source.id)
+    runs = session.scalars(_newest_first(found).limit(limit).offset(offset)).all()
+    return runs, session.scalar(select(func.count()).select_from(found.subquery())) or 0
+
+
+_RUN_ID = re.compile(r"run_[0-9a-f]{20}", re.ASCII)
+
+
+def get_run(session: Session, source: Source, run_id: str) -> SourceRun:
+    """One run of a source.
+
+    Raises:
+        ApiError: 404.
+    """
+    is_id = _RUN_ID.fullmatch(run_id) is not None  # PostgreSQL takes no text with NUL.
+    run = session.get(SourceRun, run_id) if is_id else None
+    if run is None or run.source_id != source.id:
+        raise run_not_found()
+    return run
+
+
+def list_left_out(session: Session, run: SourceRun, *, limit: int, offset: int) -> tuple[Sequence[RunPage], int]:
+    """One page of the addresses that a run did not index, in the order it found them, and how many there are."""
+    found = select(RunPage).where(RunPage.run_id == run.id, RunPage.status.in_(("skipped", "failed")))
+    pages = session.scalars(found.order_by(RunPage.position, RunPage.url).limit(limit).offset(offset)).all()
+    return pages, session.scalar(select(func.count()).select_from(found.subquery())) or 0
+
+
+def count_reasons(session: Session, run: SourceRun) -> dict[str, int]:
+    """How many addresses a run left out for each reason, the most frequent first."""
+    count = func.count()
+    found = session.execute(
+        select(RunPage.reason, count)
+        .where(RunPage.run_id == run.id, RunPage.status.in_(("skipped", "failed")))
+        .group_by(RunPage.reason)
+        .order_by(count.desc(), RunPage.reason)
+    )
+    return {reason: number for reason, number in found if reason is not None}
+
+
+def newest_runs(session: Session, source_ids: Iterable[str]) -> dict[str, SourceRun]:
+    """The newest run of each source that has one."""
+    later = aliased(SourceRun)
+    newest = select(SourceRun).where(
+        SourceRun.source_id.in_(list(source_ids)),
+        ~select(later.id)
+        .where(
+            later.source_id == SourceRun.source_id,
+            or_(
+                later.queued_at > SourceRun.queued_at,
+                (later.queued_at == SourceRun.queued_at) & (later.id > SourceRun.id),
+            ),
+        )
+        .exists(),
+    )
+    return {run.source_id: run for run in session.scalars(newest)}
+
+
+def source_status(run: SourceRun | None) -> str:
+    """A source's status, which is that of its newest run: ``idle``, ``queued``, ``running`` or ``failed``."""
+    return run.status if run is not None and run.status in (*OPEN, "failed") else "idle"
+
+
+def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
+    """Claim the run that is next: one that waits, or whose process renews no more; ``None`` if there is none.
+
+    Accounts take turns: of those that wait, a run of the account with the fewest runs under way is next, then the one
+    that waits longest.
+
+    Args:
+        run_id: The only run to look at.
+    """
+    moment = now()
+    source, site = aliased(Source), aliased(Site)
+    under_way, its_source, its_site = aliased(SourceRun), aliased(Source), aliased(Site)
+    of_account = (
+        select(func.count())
+        .select_from(under_way)
+        .join(its_source, its_source.id == under_way.source_id)
+        .join(its_site, its_site.id == its_source.site_id)
+        .where(under_way.status == "running", under_way.lease_until > moment, its_site.account_id == site.account_id)
+        .correlate(site)
+        .scalar_subquery()
+    )
+    waiting = (
+        select(SourceRun)
+        .join(source, source.id == SourceRun.source_id)
+        .join(site, site.id == source.site_id)
+        .where(is_waiting(moment))
+        .order_by(of_account, SourceRun.waiting_since, SourceRun.id)
+        .limit(1)
+        .with_for_update(of=SourceRun, skip_locked=True)
+    )
+    if run_id is not None:
+        waiting = waiting.where(SourceRun.id == run_id)
+    run = session.scalar(waiting)
+    if run is None:
+        return None
+    run.lapses += run.lease is not None
+    run.status = "running"
+    run.started_at = run.started_at or moment
+    run.lease = secrets.token_hex(10)
+    run.lease_until = moment + LEASE
+    session.flush()
+    return Claim(run.id, run.lease)
+
+
+def is_waiting(moment: Any) -> Any:
+    """The condition that a run can be claimed at ``moment``."""
+    lapsed = or_(SourceRun.lease_until.is_(None), SourceRun.lease_until <= moment)
+    return or_(SourceRun.status == "queued", (SourceRun.status == "running") & lapsed)
+
+
+def count_waiting(session: Session) -> int:
+    """How many runs could be claimed now."""
+    return session.scalar(select(func.count()).select_from(SourceRun).where(is_waiting(now()))) or 0
+
+
+def renew_claim(session: Session, claim: Claim) -> ClaimState:
+    """Hold a run for another while."""
+    run = held_run(session, claim)
+    if run is None:
+        return ClaimState.LOST
+    run.lease_until = now() + LEASE
+    return ClaimState.CANCELLED if run.cancelled else ClaimState.HELD
+
+
+def held_run(session: Session, claim: Claim) -> SourceRun | None:
+    """Load and lock the run of a claim; ``None`` if the claim is lost.
+
+    What a process that lost its claim has still in hand must not be written: another one works on the run.
+    """
+    return session.scalar(
+        select(SourceRun)
+        .where(SourceRun.id == claim.run_id, SourceRun.status == "running", SourceRun.lease == claim.lease)
+        .with_for_update(**ROW_LOCK)
+    )
+
+
+def hand_back(session: Session, claim: Claim) -> None:
+    """Give up a claim so that another process, or this one later, continues the run at once."""
+    session.execute(
+        update(SourceRun)
+        .where(SourceRun.id == claim.run_id, SourceRun.lease == claim.lease, SourceRun.status == "running")
+        .values(lease=None, lease_until=None, waiting_since=now())
+    )
+
+
+def end_run(run: SourceRun, status: str, *, error: dict[str, str] | None = None) -> None:
+    """Note how a run that is held ended: ``finished``, ``failed`` or ``cancelled``."""
+    run.status = status
+    run.error = error
+    run.finished_at = now()
+    run.lease = run.lease_until = None
+
+
+def delete_old_runs(session: Session, source_id: str) -> None:
+    """Keep the newest :data:`RUNS_KEPT` runs of a source."""
+    kept = _newest_first(select(SourceRun.id).where(SourceRun.source_id == source_id)).limit(RUNS_KEPT)
+    session.execute(
+        delete(SourceRun).where(
+            SourceRun.source_id == source_id, SourceRun.status.not_in(OPEN), SourceRun.id.not_in(kept)
+        )
+    )
+
+
+def _newest_first(query: Select[Any]) -> Select[Any]:
+    return query.order_by(SourceRun.queued_at.desc(), SourceRun.id.desc())

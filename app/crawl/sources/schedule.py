@@ -1,0 +1,72 @@
+"""When scheduled runs are due."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.crawl.sources.runs import request_run
+from app.models import Site, Source
+from app.models.base import from_microseconds, to_microseconds
+from app.storage.database import ROW_LOCK
+
+PERIODS: Mapping[str, timedelta | None] = {
+    "none": None,
+    "hourly": timedelta(hours=1),
+    "daily": timedelta(days=1),
+    "weekly": timedelta(weeks=1),
+}
+"""A source's ``schedule`` to the time between its runs."""
+
+AT_ONCE = 100
+"""Most sources that are queued in one transaction."""
+
+
+def next_run_at(source_id: str, schedule: str, after: datetime) -> datetime | None:
+    """When a source is due next, within one period after ``after``; ``None`` without a schedule.
+
+    Each source has its own moment in the period, so that those of an installation are spread over it, and keeps it
+    however late a run was.
+    """
+    period = PERIODS[schedule]
+    if period is None:
+        return None
+    length = int(period.total_seconds()) * 1_000_000
+    offset = int.from_bytes(hashlib.sha256(source_id.encode()).digest()[:8], "big") % length
+    earliest = to_microseconds(after) + 1
+    return from_microseconds(earliest + (offset - earliest) % length)
+
+
+def _least(schedule: str) -> timedelta:
+    """The time from one scheduled run to the next, however late the first was."""
+    return (PERIODS[schedule] or timedelta(0)) / 2
+
+
+def count_due(session: Session, moment: datetime) -> int:
+    """How many sources are due."""
+    return session.scalar(select(func.count()).select_from(Source).where(Source.next_run_at <= moment)) or 0
+
+
+def queue_due(session: Session, moment: datetime) -> int:
+    """Queue the runs that are due; gives how many sources were.
+
+    A source that missed several gets one, and the next half a period later at least. Those of paused sites get none.
+    """
+    due = session.execute(
+        select(Source, Site.active)
+        .join(Site, Site.id == Source.site_id)
+        .where(Source.next_run_at <= moment)
+        .order_by(Source.next_run_at)
+        .limit(AT_ONCE)
+        .with_for_update(of=Source, skip_locked=True, **ROW_LOCK)
+    ).all()
+    for source, active in due:
+        if active:
+            request_run(session, source)
+        source.next_run_at = next_run_at(source.id, source.schedule, moment + _least(source.schedule))
+    session.flush()
+    return len(due)

@@ -1,0 +1,259 @@
+"""Sources of a site: where its pages are, and how they are to be read."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.crawl.fetch.addresses import normalize_url
+from app.crawl.sources.checks import check_address, check_field_rules, check_selectors
+from app.crawl.sources.runs import newest_runs, request_run, source_status
+from app.crawl.sources.schedule import next_run_at
+from app.errors import ApiError, ErrorCode, field_error
+from app.models import Site, Source, SourcePage, SourceRun
+from app.services.sites import get_site, site_inactive
+from app.storage.database import ROW_LOCK
+from app.wording import counted
+
+MAX_SOURCES = 20
+"""Most sources of a site."""
+
+READING = frozenset({"selectors", "fields", "headers"})
+"""What decides how a page is read: when one changes, all pages are fetched again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """A source as answers show it, without its request headers."""
+
+    id: str
+    site_id: int
+    kind: str
+    url: str
+    schedule: str
+    include: list[str]
+    exclude: list[str]
+    selectors: dict[str, str]
+    fields: list[dict[str, Any]]
+    max_pages: int | None
+    max_depth: int | None
+    status: str
+    last_run: SourceRun | None
+    created_at: datetime
+    updated_at: datetime
+
+
+def view(source: Source, last_run: SourceRun | None) -> SourceView:
+    """What may be shown of ``source``, whose newest run is ``last_run``."""
+    return SourceView(
+        id=source.id,
+        site_id=source.site_id,
+        kind=source.kind,
+        url=source.url,
+        schedule=source.schedule,
+        include=source.include,
+        exclude=source.exclude,
+        selectors=source.selectors,
+        fields=source.fields,
+        max_pages=source.max_pages,
+        max_depth=source.max_depth,
+        status=source_status(last_run),
+        last_run=last_run,
+        created_at=source.created_at,
+        updated_at=source.updated_at,
+    )
+
+
+_SOURCE_ID = re.compile(r"src_[0-9a-f]{16}", re.ASCII)
+
+
+def get_source(session: Session, account_id: int, site_id: int, source_id: str, *, lock: bool = False) -> Source:
+    """Load a source for a caller.
+
+    Args:
+        lock: Whether nobody else may change the source until the transaction ends.
+
+    Raises:
+        ApiError: 404, ``site_not_found`` if the site is not the caller's, else ``source_not_found``.
+    """
+    site = get_site(session, account_id, site_id)
+    query = select(Source).where(Source.id == source_id, Source.site_id == site.id)
+    is_id = _SOURCE_ID.fullmatch(source_id) is not None  # PostgreSQL takes no text with NUL.
+    source = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query) if is_id else None
+    if source is None:
+        raise ApiError(ErrorCode.SOURCE_NOT_FOUND, "Source not found.")
+    return source
+
+
+def list_sources(
+    session: Session, account_id: int, site_id: int, *, limit: int, offset: int
+) -> tuple[Sequence[Source], int]:
+    """One page of a site's sources, oldest first, and how many there are.
+
+    Raises:
+        ApiError: 404.
+    """
+    site = get_site(session, account_id, site_id)
+    sources = session.scalars(
+        select(Source)
+        .where(Source.site_id == site.id)
+        .order_by(Source.created_at, Source.id)
+        .limit(limit)
+        .offset(offset)
+    ).all()
+    return sources, count_sources(session, site.id)
+
+
+def count_sources(session: Session, site_id: int) -> int:
+    """How many sources a site has."""
+    return session.scalar(select(func.count()).select_from(Source).where(Source.site_id == site_id)) or 0
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSource:
+    """A source whose newest run failed."""
+
+    id: str
+    site_id: int
+    site_name: str
+    url: str
+    error: dict[str, str] | None
+    failed_at: datetime | None
+
+
+def list_failed(session: Session, account_id: int) -> list[FailedSource]:
+    """Sources of the account whose newest run failed, the latest failure first."""
+    rows = session.execute(
+        select(Source, Site.name)
+        .join(Site, Site.id == Source.site_id)
+        .where(
+            Site.account_id == account_id,
+            select(SourceRun.id).where(SourceRun.source_id == Source.id, SourceRun.status == "failed").exists(),
+        )
+    ).all()
+    newest = newest_runs(session, [source.id for source, _ in rows])
+    failed = [
+        FailedSource(source.id, source.site_id, name, source.url, run.error, run.finished_at)
+        for source, name in rows
+        if (run := newest[source.id]).status == "failed"
+    ]
+    return sorted(failed, key=lambda source: source.failed_at or now(), reverse=True)
+
+
+def find_site_url(session: Session, site: Site, source: Source, run: SourceRun | None) -> str | None:
+    """The address that a site seems to have, if its own differs from a website's that was read.
+
+    Only where the scheme or ``www.`` differs, and none of the site's sources is at the site's own address.
+
+    Args:
+        run: The source's newest run.
+    """
+    if source.kind != "website" or run is None or not run.indexed + run.unchanged:
+        return None
+    try:
+        own, found = urlsplit(normalize_url(site.url)), urlsplit(source.url)
+    except ValueError:
+        return None  # Since the source was added, the site was given an address that no browser takes.
+    urls = session.scalars(select(Source.url).where(Source.site_id == site.id)).all()
+    if own.netloc.removeprefix("www.") != found.netloc.removeprefix("www."):
+        return None
+    if any((own.scheme, own.netloc) == (other.scheme, other.netloc) for other in map(urlsplit, urls)):
+        return None
+    return own._replace(scheme=found.scheme, netloc=found.netloc).geturl()
+
+
+def create_source(
+    session: Session, account_id: int, site_id: int, fields: Mapping[str, Any], *, private_addresses: bool
+) -> tuple[Source, SourceRun]:
+    """Add a source and queue its first run.
+
+    Args:
+        private_addresses: Whether the crawler may visit private addresses.
+
+    Raises:
+        ApiError: 404; 403 when the site is paused or has all the sources it may have; 400 for an address that is not
+            the site's or that it has already as this kind.
+    """
+    site = get_site(session, account_id, site_id, lock=True)
+    if not site.active:
+        raise site_inactive()
+    if count_sources(session, site.id) >= MAX_SOURCES:
+        raise ApiError(
+            ErrorCode.SOURCE_LIMIT_REACHED, f"A site can have {counted(MAX_SOURCES, 'source')}; delete one first."
+        )
+    url = check_address(site, fields["url"], private_addresses=private_addresses)
+    check_selectors(fields["selectors"])
+    check_field_rules(fields["fields"])
+    _refuse_twice(session, site, fields["kind"], url)
+    moment = now()
+    source_id = f"src_{secrets.token_hex(8)}"
+    source = Source(
+        **{**fields, "url": url},
+        id=source_id,
+        site_id=site.id,
+        next_run_at=next_run_at(source_id, fields["schedule"], moment),
+        created_at=moment,
+        updated_at=moment,
+    )
+    session.add(source)
+    session.flush()
+    return source, request_run(session, source)
+
+
+def update_source(
+    session: Session,
+    account_id: int,
+    site_id: int,
+    source_id: str,
+    changes: Mapping[str, Any],
+    *,
+    private_addresses: bool,
+) -> Source:
+    """Change a source; the next run follows it.
+
+    Raises:
+        ApiError: 404; 400 for another kind, or an address as with :func:`create_source`.
+    """
+    site = get_site(session, account_id, site_id, lock=True)
+    source = get_source(session, account_id, site_id, source_id, lock=True)
+    if changes.get("kind", source.kind) != source.kind:
+        raise field_error("kind", "immutable", "cannot be changed; create a new source")
+    moment = now()
+    values = dict(changes)
+    if "url" in values:
+        values["url"] = check_address(site, values["url"], private_addresses=private_addresses)
+        if values["url"] != source.url:
+            _refuse_twice(session, site, source.kind, values["url"])
+    check_selectors(values.get("selectors", {}))
+    check_field_rules(values.get("fields", []))
+    if values.get("schedule", source.schedule) != source.schedule:
+        source.next_run_at = next_run_at(source.id, values["schedule"], moment)
+    if any(values[name] != getattr(source, name) for name in READING & values.keys()):
+        _forget_contents(session, source)
+    for name, value in values.items():
+        setattr(source, name, value)
+    source.updated_at = moment
+    session.flush()
+    return source
+
+
+def _refuse_twice(session: Session, site: Site, kind: str, url: str) -> None:
+    query = select(Source.id).where(Source.site_id == site.id, Source.kind == kind, Source.url == url)
+    if session.scalar(query) is not None:
+        raise field_error("url", "taken", "is already a source of this kind")
+
+
+def _forget_contents(session: Session, source: Source) -> None:
+    """Let the next run fetch every page, also those that did not change."""
+    session.execute(
+        update(SourcePage).where(SourcePage.source_id == source.id).values(etag=None, last_modified=None, digest=None)
+    )

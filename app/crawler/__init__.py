@@ -1,1 +1,0 @@
-"""Fetching and reading the pages of a web site: the network and text, without SQL and without Flask."""

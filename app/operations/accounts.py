@@ -1,0 +1,62 @@
+"""Accounts, for their operators and their owners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app.clock import now
+from app.crawl.sources import removal
+from app.models import Account, Member
+from app.runtime import Runtime
+from app.services.access.callers import Caller
+from app.services.access.credentials import AccountRecord, credential_change
+from app.services.accounts import accounts
+from app.services.accounts.members import find_member
+
+
+def create_account(runtime: Runtime, *, name: str, email: str, password: str, plan: str) -> Account:
+    """Add an account with its owner.
+
+    Raises:
+        ApiError: 400 for a taken e-mail.
+    """
+    password_hash = accounts.hash_password(password)
+    with runtime.database.write() as session:
+        return accounts.create_account(session, name=name, email=email, password_hash=password_hash, plan=plan)
+
+
+def set_plan(runtime: Runtime, account_id: int, plan: str, overrides: Mapping[str, int | None]) -> Account:
+    """Give an account another plan. ``overrides`` replace what it had of its own."""
+    with credential_change(runtime.database, runtime.counters, account_id) as session:
+        return accounts.set_plan(session, account_id, plan, dict(overrides))
+
+
+def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
+    """Give a member another password, which ends their sessions; ``None`` if nobody has this e-mail."""
+    password_hash = accounts.hash_password(password)
+    with runtime.database.write() as session:
+        member = find_member(session, email)
+        if member is not None:
+            accounts.update_profile(
+                session,
+                member.account_id,
+                {"password_hash": password_hash},
+                member_id=member.id,
+                proof=accounts.PasswordProof(None),
+            )
+        return member
+
+
+def delete_account(runtime: Runtime, account_id: int, reason: str = "") -> None:
+    """Delete an account with everything it has."""
+    removal.delete_pages_of_sites(runtime.database, account_id)
+    with credential_change(runtime.database, runtime.counters, account_id) as session:
+        accounts.delete_account(session, account_id, reason=reason)
+    runtime.counters.forget_account(account_id, now=now().timestamp())
+    runtime.run_engine_tasks()
+
+
+def acting_for(runtime: Runtime, account: Account) -> Caller:
+    """The operator, who does what an owner of the account may."""
+    limits = runtime.plans.limits_of(account.plan, account.limit_overrides)
+    return Caller("session", AccountRecord(account.id, account.plan, limits))

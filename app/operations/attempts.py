@@ -1,0 +1,67 @@
+"""Attempts that are counted, so that guessing and flooding are slow."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from app.clock import now
+from app.counters.base import CountersUnavailable, WindowRequest, WindowState
+from app.models import Member
+from app.runtime import Runtime
+from app.services.access.quota import rate_limited
+from app.services.accounts import accounts
+from app.services.accounts.members import first_owner
+from app.wording import duration
+
+log = logging.getLogger(__name__)
+QUARTER_SECONDS = 900
+HOUR_SECONDS = 3600
+PASSWORD_FAILURES = 5
+"""Wrong passwords an hour when an account is to be deleted or its password changed."""
+
+
+def check_own_password(
+    runtime: Runtime, account_id: int, member_id: int | None, password: str
+) -> accounts.PasswordProof:
+    """Make sure that somebody already known knows their password; gives what shows it to :mod:`accounts`.
+
+    Args:
+        member_id: Whose it is; ``None`` for the first owner's, as a key needs it.
+
+    Raises:
+        ApiError: 403 if it is wrong, 429 after five wrong ones in an hour.
+    """
+    with runtime.database.read() as session:
+        member = first_owner(session, account_id) if member_id is None else session.get(Member, member_id)
+    window = WindowRequest(f"password:{account_id}:{member_id or ''}", PASSWORD_FAILURES, HOUR_SECONDS)
+    counted = count_attempt(runtime, [window], "wrong passwords")
+    if not accounts.check_password(member, password) or member is None:
+        raise accounts.password_incorrect()
+    runtime.counters.refund(windows=counted, now=now().timestamp())
+    return accounts.PasswordProof(member.password_hash)
+
+
+def count_attempt(runtime: Runtime, windows: Sequence[WindowRequest], what: str) -> tuple[WindowState, ...]:
+    """Count an attempt as if it failed; who succeeds gives it back, so that racing guesses are all counted."""
+    moment = now().timestamp()
+    outcome = runtime.counters.consume(windows, now=moment)
+    if outcome.refused is not None:
+        wait = outcome.refused.retry_after(moment)
+        raise rate_limited(f"Too many {what}; try again in {duration(wait)}.", wait, outcome.refused)
+    return outcome.windows
+
+
+def count_uncharged(runtime: Runtime, window: WindowRequest, message: str) -> None:
+    """Count what costs no search, so that it is not done without end; without counters it goes on.
+
+    Raises:
+        RateLimited: The window is full; ``message`` says so.
+    """
+    try:
+        outcome = runtime.counters.consume([window], now=now().timestamp())
+    except CountersUnavailable as error:
+        log.error("the counter store is unavailable: %s", error)
+        return
+    if outcome.refused is not None:
+        raise rate_limited(message, outcome.refused.retry_after(now().timestamp()), outcome.refused)

@@ -1,0 +1,110 @@
+"""Files that become documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.crawl.fetch.addresses import normalize_url
+from app.crawl.fetch.values import NotIndexed
+from app.errors import ApiError, field_error
+from app.importers.column_map import read_column_map
+from app.importers.formats import read_file
+from app.importers.records import ByteStream, Record, UnreadableFile
+from app.runtime import Runtime
+from app.services import sites
+from app.services.access.callers import Caller
+from app.services.imports import FileImport, ImportOutcome
+
+
+class ImportInterrupted(Exception):
+    """An import ended early.
+
+    Attributes:
+        outcome: What was done before. The cause says why it ended.
+    """
+
+    def __init__(self, outcome: ImportOutcome):
+        super().__init__("the import ended early")
+        self.outcome = outcome
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file as it was sent, and what was said of it.
+
+    Attributes:
+        form: One of the formats of :mod:`app.importers.formats`, or :data:`ONE_PAGE`.
+        columns: As :func:`app.importers.column_map.read_column_map` takes it.
+        url: The address of the page that the file is; may lack the site's.
+        content_type: The type of the page that the file is.
+    """
+
+    stream: ByteStream
+    form: str
+    columns: str
+    url: str = ""
+    content_type: str = ""
+
+
+ONE_PAGE = "file"
+"""The format of a file that is one page, read as crawls read it."""
+
+MAX_SKIPPED_LINES = 10_000
+"""With more bad lines than this, a file that was sent is given up: looking at each costs more than sending it."""
+
+
+def import_file(runtime: Runtime, caller: Caller, site_id: int, file: SentFile) -> ImportOutcome:
+    """Import a file of documents, or a file that becomes one.
+
+    Raises:
+        ApiError: 400 for a file that is none, or columns it does not have; 404; 403 for a paused site or a full plan;
+            503. The message says what was indexed before.
+    """
+    outcome = ImportOutcome()
+    try:
+        column_map = read_column_map(file.columns)
+        with runtime.database.read() as session:
+            site = sites.get_site(session, caller.account.id, site_id)
+            if not site.active:
+                raise sites.site_inactive()
+            site_url = site.url
+        limits = caller.account.limits
+        most_fields = runtime.settings.max_site_fields
+        job = FileImport(
+            runtime.writer,
+            caller.account.id,
+            limits,
+            site_id,
+            most_fields,
+            max_skipped=MAX_SKIPPED_LINES,
+            outcome=outcome,
+        )
+        if file.form == ONE_PAGE:
+            job.run([_read_page(file, site_url)])
+        else:
+            job.run(read_file(file.stream, file.form, column_map))
+    except Exception as error:  # noqa: BLE001 - whatever ended it, the answer says what was done before.
+        cause = _unreadable(error) if isinstance(error, UnreadableFile) else error
+        raise ImportInterrupted(outcome) from cause
+    return outcome
+
+
+def _read_page(file: SentFile, site_url: str) -> Record:
+    """The document that a file becomes."""
+    if not file.url:
+        raise field_error("url", "required", "is required for a file that is one page")
+    # What reads pages takes some 20 MB of a process: only one that reads such files loads it.
+    from app.crawl.run.sent_file import read_sent_file
+
+    try:
+        address = normalize_url(file.url, site_url)
+    except ValueError as error:
+        raise field_error("url", "invalid_url", "must be an http or https URL, or a path on the site") from error
+    try:
+        return Record(1, read_sent_file(file.stream.read(), file.content_type, address).fields)
+    except NotIndexed as error:
+        raise field_error("file", error.reason, f"gives no page: {error.message}") from error
+
+
+def _unreadable(error: UnreadableFile) -> ApiError:
+    return field_error(error.field, error.problem.code, str(error.problem))

@@ -1,0 +1,148 @@
+"""Members and invitations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.counters.base import WindowRequest
+from app.models import Invitation, Member
+from app.operations.attempts import HOUR_SECONDS, count_attempt
+from app.runtime import Runtime
+from app.services.access import sessions
+from app.services.access.callers import Caller, Client
+from app.services.access.roles import Role
+from app.services.accounts import accounts, invitations, members
+from app.services.audit_log.actors import acting
+from app.services.mail.invitations import KIND, write_invitation
+from app.services.mail.queue import queue_mail
+from app.services.sites import get_account
+
+MAILED_INVITATIONS = 30
+"""Invitations an hour that an account can have sent, each to an address that somebody typed."""
+
+
+def change_role(runtime: Runtime, caller: Caller, member_id: int, role: Role) -> Member:
+    """Give a member another role.
+
+    Raises:
+        ApiError: 404; 403 for the last owner, and for an owner if it is a key that asks.
+    """
+    with runtime.database.write() as session:
+        return members.change_role(session, caller.account.id, member_id, role, by=caller.member_id)
+
+
+def remove_member(runtime: Runtime, caller: Caller, member_id: int) -> None:
+    """Remove a member; all of their sessions end.
+
+    Raises:
+        ApiError: 404; 403 for the last owner, and for an owner if it is a key that asks.
+    """
+    with runtime.database.write() as session:
+        members.remove_member(session, caller.account.id, member_id, by=caller.member_id)
+
+
+def invite(runtime: Runtime, caller: Caller, base_url: str, email: str, role: Role) -> tuple[Invitation, str]:
+    """Invite somebody; gives the invitation and the token of its link.
+
+    Raises:
+        ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have; 429
+            after too many that are sent by mail.
+    """
+    _count_mail(runtime, caller)
+    with runtime.database.write() as session:
+        issued = invitations.create_invitation(
+            session, caller.account.id, runtime.settings.secret_key, email=email, role=role, by=caller.member_id
+        )
+        return _issue(runtime, caller, base_url, session, *issued)
+
+
+def renew_invitation(runtime: Runtime, caller: Caller, base_url: str, invitation_id: str) -> tuple[Invitation, str]:
+    """Give an invitation another link; gives the invitation and the token of the link.
+
+    Raises:
+        ApiError: 404; 429 after too many that are sent by mail.
+    """
+    _count_mail(runtime, caller)
+    with runtime.database.write() as session:
+        issued = invitations.renew_invitation(
+            session, caller.account.id, runtime.settings.secret_key, invitation_id, by=caller.member_id
+        )
+        return _issue(runtime, caller, base_url, session, *issued)
+
+
+def _issue(
+    runtime: Runtime, caller: Caller, base_url: str, session: Session, invitation: Invitation, token: str
+) -> tuple[Invitation, str]:
+    """An invitation with its new link, which is also sent to who is invited if there is a mail server."""
+    settings = runtime.settings
+    if settings.sends_mail:
+        account = get_account(session, caller.account.id)
+        letter = write_invitation(invitation, account.name, link_of(base_url, token), settings.public_url)
+        queue_mail(
+            session,
+            invitation.email,
+            letter.subject,
+            letter.text,
+            letter.html,
+            kind=KIND,
+            account_id=account.id,
+        )
+    return invitation, token
+
+
+def _count_mail(runtime: Runtime, caller: Caller) -> None:
+    if runtime.settings.sends_mail:
+        window = WindowRequest(f"invitations:{caller.account.id}", MAILED_INVITATIONS, HOUR_SECONDS)
+        count_attempt(runtime, [window], "invitations")
+
+
+def link_of(base_url: str, token: str) -> str:
+    """The address at which an invitation is accepted."""
+    return f"{base_url}/invitations/{token}"
+
+
+def revoke_invitation(runtime: Runtime, caller: Caller, invitation_id: str) -> None:
+    """End an invitation.
+
+    Raises:
+        ApiError: 404.
+    """
+    with runtime.database.write() as session:
+        invitations.revoke_invitation(session, caller.account.id, invitation_id, by=caller.member_id)
+
+
+def open_invitation(runtime: Runtime, token: str) -> dict[str, Any]:
+    """The invitation that somebody has a link to.
+
+    Raises:
+        ApiError: 404 if the invitation is no longer open.
+    """
+    with runtime.database.read() as session:
+        invitation = invitations.get_open_invitation(session, token, runtime.settings.secret_key)
+        account = get_account(session, invitation.account_id)
+    return {
+        "account": account.name,
+        "email": invitation.email,
+        "role": invitation.role,
+        "expires_at": invitation.expires_at,
+    }
+
+
+def accept_invitation(
+    runtime: Runtime, client: Client, token: str, name: str, password: str
+) -> tuple[Member, str, str]:
+    """Become a member; gives the member, and the CSRF token and the cookie's value of their session.
+
+    Raises:
+        ApiError: 404 if the invitation is no longer open; 400 if its e-mail belongs to another account.
+    """
+    secret = runtime.settings.secret_key
+    with runtime.database.read() as session:
+        email = invitations.get_open_invitation(session, token, secret).email
+    password_hash = accounts.hash_password(password)
+    with acting(client.member(email)), runtime.database.write() as session:
+        member = invitations.accept_invitation(session, token, secret, name=name, password_hash=password_hash)
+        login, cookie = sessions.start_session(session, member, secret)
+    return member, login.csrf_token, cookie

@@ -1,0 +1,187 @@
+"""A site's search settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy.orm import Session
+
+from app.errors import field_error
+from app.models import Site
+from app.operations.attempts import count_uncharged
+from app.operations.changes import changing
+from app.runtime import Runtime
+from app.services.access.callers import Caller
+from app.services.access.quota import SETTINGS_PREVIEW_LIMIT, settings_preview_window
+from app.services.indexing.stored_documents import known_ids
+from app.services.search.preview import QueryPreview, frequent_queries, preview_settings
+from app.services.search_settings import change_settings, edit_settings, named_ids
+from app.services.sites import get_site, site_inactive
+from app.wording import counted
+from backends.text import normal_form
+from schemas.search_settings import MAX_HIDDEN_SUGGESTIONS, MAX_PINNED_IDS, MAX_PINNED_QUERIES
+
+ResultList = Literal["pinned", "hidden"]
+"""The settings that name documents for a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsPreview:
+    """Changes that search settings would make.
+
+    Attributes:
+        unknown_ids: Pinned and hidden ids that no document has.
+    """
+
+    queries: Sequence[QueryPreview]
+    unknown_ids: Sequence[str]
+
+
+def update_settings(
+    runtime: Runtime, caller: Caller, site_id: int, settings: Mapping[str, Any]
+) -> tuple[Site, list[str]]:
+    """Replace a site's search settings.
+
+    Returns:
+        The site, and the pinned and hidden ids that no document has.
+
+    Raises:
+        ApiError: 404.
+    """
+    with changing(runtime, caller) as session:
+        site = change_settings(session, caller.account.id, site_id, settings)
+        return site, unknown_ids(session, site, site.search_settings)
+
+
+def preview(
+    runtime: Runtime, caller: Caller, site_id: int, settings: Mapping[str, Any], queries: Sequence[str] | None
+) -> SettingsPreview:
+    """Search with settings that are not saved.
+
+    Args:
+        queries: What to search for; ``None`` for what was searched most in the last week.
+
+    Raises:
+        ApiError: 404; 403 ``site_inactive``; 429 after a day's worth of previews.
+        BackendUnavailable: The engine cannot answer now.
+    """
+    with runtime.database.read() as session:
+        site = get_site(session, caller.account.id, site_id)
+        wanted = frequent_queries(session, site.id) if queries is None else queries
+        unknown = unknown_ids(session, site, settings)
+    if not site.active:
+        raise site_inactive()
+    most = f"Search settings can be previewed at most {counted(SETTINGS_PREVIEW_LIMIT, 'time')} a day."
+    count_uncharged(runtime, settings_preview_window(caller), most)
+    return SettingsPreview(preview_settings(runtime, site, settings, wanted), unknown)
+
+
+def unknown_ids(session: Session, site: Site, settings: Mapping[str, Any]) -> list[str]:
+    """The ids that settings pin or hide, and that no document of the site has."""
+    named = named_ids(settings)
+    known = known_ids(session, site.id, named)
+    return [id for id in named if id not in known]
+
+
+def add_result(
+    runtime: Runtime, caller: Caller, site_id: int, kind: ResultList, query: str, document_id: str, place: int
+) -> None:
+    """Pin or hide a document for a query.
+
+    Args:
+        place: Where it goes among the query's documents, from 0; behind them if there are fewer.
+
+    Raises:
+        ApiError: 404; 400 if the settings can hold no more.
+    """
+
+    def add(ids: list[str]) -> None:
+        if document_id not in ids:
+            ids.insert(place, document_id)
+
+    _edit(runtime, caller, site_id, kind, query, add)
+
+
+def remove_result(
+    runtime: Runtime, caller: Caller, site_id: int, kind: ResultList, query: str, document_id: str
+) -> int:
+    """Unpin a document for a query, or show it again.
+
+    Returns:
+        The place it had; 0 if it had none.
+
+    Raises:
+        ApiError: 404.
+    """
+    place = 0
+
+    def remove(ids: list[str]) -> None:
+        nonlocal place
+        if document_id in ids:
+            place = ids.index(document_id)
+            ids.remove(document_id)
+
+    _edit(runtime, caller, site_id, kind, query, remove)
+    return place
+
+
+def hide_suggestion(runtime: Runtime, caller: Caller, site_id: int, text: str) -> None:
+    """Never suggest a text from now on.
+
+    Args:
+        text: In normal form.
+
+    Raises:
+        ApiError: 404; 400 if the settings can hold no more.
+    """
+
+    def edit(settings: dict[str, Any]) -> None:
+        hidden = settings["suggestions_hidden"]
+        if text not in hidden:
+            hidden.append(text)
+        if len(hidden) > MAX_HIDDEN_SUGGESTIONS:
+            most = counted(MAX_HIDDEN_SUGGESTIONS, "text")
+            raise field_error("suggestions_hidden", "too_long", f"can have at most {most}")
+
+    edit_together(runtime, caller, site_id, edit)
+
+
+def edit_together(runtime: Runtime, caller: Caller, site_id: int, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change a site's search settings as they are now, whatever others change at the same time.
+
+    Args:
+        change: Changes the settings it is given in place.
+
+    Raises:
+        ApiError: 404, and what ``change`` raises.
+    """
+    with changing(runtime, caller) as session:
+        edit_settings(session, caller.account.id, site_id, change)
+
+
+def _edit(
+    runtime: Runtime, caller: Caller, site_id: int, kind: ResultList, query: str, change: Callable[[list[str]], None]
+) -> None:
+    wanted = normal_form(query)
+
+    def edit(settings: dict[str, Any]) -> None:
+        entries: list[dict[str, Any]] = settings[kind]
+        places = [place for place, entry in enumerate(entries) if entry["query"] == wanted]
+        ids = list(dict.fromkeys(entries[places[-1]]["ids"])) if places else []  # Of several, the last one holds.
+        change(ids)
+        kept = [entry for entry in entries if entry["query"] != wanted]
+        if ids:
+            kept.insert(places[0] if places else len(kept), {"query": wanted, "ids": ids})
+        _check_room(kind, kept, ids)
+        settings[kind] = kept
+
+    edit_together(runtime, caller, site_id, edit)
+
+
+def _check_room(kind: ResultList, entries: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> None:
+    if len(ids) > MAX_PINNED_IDS:
+        raise field_error(kind, "too_long", f"can have at most {counted(MAX_PINNED_IDS, 'page')} for one query")
+    if len(entries) > MAX_PINNED_QUERIES:
+        raise field_error(kind, "too_long", f"can have pages for at most {counted(MAX_PINNED_QUERIES, 'search')}")

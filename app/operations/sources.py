@@ -1,0 +1,124 @@
+"""A site's sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.crawl.run.preview import Preview
+from app.crawl.sources import removal, runs, sources
+from app.crawl.sources.checks import check_address
+from app.crawl.sources.sources import SourceView
+from app.models import SourceRun
+from app.runtime import Runtime
+from app.services.access.callers import Caller
+from app.services.sites import get_site, site_inactive
+
+
+def create_source(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> SourceView:
+    """Add a source; its first run is queued.
+
+    Raises:
+        ApiError: 404, 403 and 400 as :func:`sources.create_source`.
+    """
+    with runtime.database.write() as session:
+        source, run = sources.create_source(
+            session, caller.account.id, site_id, fields, private_addresses=runtime.settings.crawl_private_addresses
+        )
+        return sources.view(source, run)
+
+
+def update_source(
+    runtime: Runtime, caller: Caller, site_id: int, source_id: str, changes: Mapping[str, Any]
+) -> SourceView:
+    """Change a source.
+
+    Raises:
+        ApiError: 404 and 400 as :func:`sources.update_source`.
+    """
+    with runtime.database.write() as session:
+        source = sources.update_source(
+            session,
+            caller.account.id,
+            site_id,
+            source_id,
+            changes,
+            private_addresses=runtime.settings.crawl_private_addresses,
+        )
+        return sources.view(source, runs.newest_runs(session, [source.id]).get(source.id))
+
+
+def delete_source(runtime: Runtime, caller: Caller, site_id: int, source_id: str, *, keep_documents: bool) -> None:
+    """Remove a source with its documents, or leave these as if they had been sent through the API.
+
+    Raises:
+        ApiError: 404.
+    """
+    removal.delete_source(runtime.database, caller.account.id, site_id, source_id, keep_documents=keep_documents)
+    runtime.run_engine_tasks()
+
+
+def request_run(
+    runtime: Runtime, caller: Caller, site_id: int, source_id: str, options: Mapping[str, Any]
+) -> SourceRun:
+    """Queue a run of a source; gives the one that waits or runs, if there is one.
+
+    Args:
+        options: ``urls`` and ``max_removed_percent``, either may be ``None``.
+
+    Raises:
+        ApiError: 404; 403 when the site is paused; 400 for an address that is not the site's.
+    """
+    private_addresses = runtime.settings.crawl_private_addresses
+    with runtime.database.write() as session:
+        site = get_site(session, caller.account.id, site_id)
+        source = sources.get_source(session, caller.account.id, site_id, source_id, lock=True)
+        if not site.active:
+            raise site_inactive()
+        urls = options["urls"] and [
+            check_address(site, url, private_addresses=private_addresses, field=f"urls[{position}]")
+            for position, url in enumerate(options["urls"])
+        ]
+        return runs.request_run(session, source, urls=urls, max_removed_percent=options["max_removed_percent"])
+
+
+def cancel_run(runtime: Runtime, caller: Caller, site_id: int, source_id: str) -> SourceRun:
+    """Stop the run of a source that waits or runs.
+
+    Raises:
+        ApiError: 404, also when nothing runs.
+    """
+    with runtime.database.write() as session:
+        source = sources.get_source(session, caller.account.id, site_id, source_id, lock=True)
+        return runs.cancel_run(session, source)
+
+
+def preview_page(
+    runtime: Runtime,
+    caller: Caller,
+    site_id: int,
+    fields: Mapping[str, Any],
+    *,
+    kind: str = "website",
+    source_id: str | None = None,
+) -> Preview:
+    """Fetch and read one page of a site, and store nothing.
+
+    Args:
+        fields: ``url``, ``selectors``, ``fields`` and ``headers``.
+        kind: Of other kinds than ``website``, the first page that the address lists is read.
+        source_id: The source whose stored headers are sent, and whose rules hold, if none are given.
+
+    Raises:
+        ApiError: 404; 400 for an address that is not the site's; 503 while too many pages are looked at.
+    """
+    headers, rules = fields["headers"], fields["fields"]
+    with runtime.database.read() as session:
+        site = get_site(session, caller.account.id, site_id)
+        if source_id is not None:
+            source = sources.get_source(session, caller.account.id, site_id, source_id)
+            headers = headers or source.headers
+            rules = source.fields if rules is None else rules
+    return runtime.previewer.preview(
+        site, fields["url"], kind=kind, selectors=fields["selectors"], fields=rules or (), headers=headers
+    )

@@ -1,0 +1,1 @@
+"""What gunicorn needs to serve the application."""

@@ -1,0 +1,125 @@
+"""Who searches, as analytics tell visitors apart: numbers that lead back to nobody.
+
+An address is hashed with the server's secret and a random key that all machines share. Every :data:`KEY_DAYS` days
+there is another key, and the one before is deleted: from then on nobody can find out whose a number was. A visitor
+who comes before and after that counts twice, once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+import threading
+import time
+
+from sqlalchemy import delete, select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.clock import now
+from app.models import VisitorKey
+from app.models.base import to_microseconds
+from app.models.events import DAY_MICROSECONDS
+from app.storage.database import Database, is_unavailable
+
+KEY_DAYS = 30
+"""UTC days for which one key is used."""
+
+_RETRY_SECONDS = 5.0
+_ADD_KEY = text("INSERT INTO visitor_keys (period, key) VALUES (:period, :key) ON CONFLICT DO NOTHING")
+
+log = logging.getLogger(__name__)
+
+
+class VisitorKeys:
+    """The key of these days, read once by each process.
+
+    Args:
+        database: Where it is shared.
+        secret: The server's, without which a copy of the database does not suffice to hash an address.
+    """
+
+    def __init__(self, database: Database, secret: str):
+        self._database = database
+        self._secret = hashlib.sha256(secret.encode()).digest()
+        self._known: tuple[int, bytes] | None = None
+        self._retry_at = 0.0
+        self._lock = threading.Lock()
+
+    def address_visitor(self, site_id: int, address: str) -> int:
+        """Who searches a site from an address: a signed 64-bit number, another one at each site.
+
+        Args:
+            address: An IPv4 address or an IPv6 network.
+
+        Raises:
+            SQLAlchemyError: The key has to be read, and the database cannot.
+        """
+        return int.from_bytes(self._hash(f"{site_id}:{address}", 8), signed=True)
+
+    def address_session(self, holder: str, address: str) -> str:
+        """The session of who names none: what one engine key searches from an address on one UTC day.
+
+        Args:
+            holder: Whose the engine key is.
+
+        Raises:
+            SQLAlchemyError: As :meth:`address_visitor`.
+        """
+        return self._hash(f"{holder}:{_today()}:{address}", 12).hex()
+
+    def _hash(self, text: str, size: int) -> bytes:
+        return hashlib.blake2b(text.encode("utf-8", "replace"), key=self._key(), digest_size=size).digest()
+
+    def _key(self) -> bytes:
+        period = key_period(_today())
+        known = self._known
+        if known is not None and (known[0] == period or time.monotonic() < self._retry_at):
+            return known[1]
+        with self._lock:
+            if self._known is not None and self._known[0] == period:
+                return self._known[1]
+            try:
+                self._known = period, self._read(period) + self._secret
+            except SQLAlchemyError as error:
+                if known is None or not is_unavailable(error):
+                    raise
+                log.warning("visitors are told apart by the last key until the next one can be read: %s", error)
+                self._retry_at = time.monotonic() + _RETRY_SECONDS
+                return known[1]
+            return self._known[1]
+
+    def _read(self, period: int) -> bytes:
+        """The key of a period, made by whichever process asks first."""
+        wanted = select(VisitorKey.key).where(VisitorKey.period == period)
+        with self._database.read() as session:
+            key = session.scalar(wanted)
+        if key is None:
+            with self._database.write() as session:
+                session.execute(_ADD_KEY, {"period": period, "key": secrets.token_bytes(32)})
+                key = session.scalars(wanted).one()
+        return key
+
+
+def session_visitor(site_id: int, session_id: str) -> int:
+    """Who a site's own server says is searching: a signed 64-bit number."""
+    return int.from_bytes(hashlib.blake2b(f"{site_id}:{session_id}".encode(), digest_size=8).digest(), signed=True)
+
+
+def key_period(day: int) -> int:
+    """The number of the days that share a key, of a UTC day since 1970-01-01."""
+    return day // KEY_DAYS
+
+
+def forget_visitor_keys(database: Database, today: int) -> None:
+    """Delete the keys that are no longer used.
+
+    Args:
+        today: The current UTC day.
+    """
+    with database.write() as session:
+        session.execute(delete(VisitorKey).where(VisitorKey.period < key_period(today)))
+
+
+def _today() -> int:
+    return to_microseconds(now()) // DAY_MICROSECONDS

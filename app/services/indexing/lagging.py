@@ -1,0 +1,68 @@
+"""Sites whose index lacks stored changes: which, since when, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.models import Site, StoredDocument
+from app.models.base import from_microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class LaggingSite:
+    """A site whose index lacks changes.
+
+    Attributes:
+        since: When the oldest of them was stored; ``None`` if no row tells it any more.
+        failed_at: When the last try to bring them into the index failed, if one did.
+        error: Why it failed; for the operator.
+    """
+
+    id: int
+    since: datetime | None
+    failed_at: datetime | None
+    error: str | None
+
+
+def lagging_sites(session: Session) -> Sequence[tuple[int, int]]:
+    """Sites whose index lacks changes, and the revision it should have."""
+    rows = session.execute(select(Site.id, Site.revision).where(Site.applied_revision < Site.revision))
+    return [(row.id, row.revision) for row in rows]
+
+
+def find_lagging(session: Session) -> list[LaggingSite]:
+    """Sites whose index lacks changes, the one that waits longest first."""
+    oldest = (
+        select(func.min(StoredDocument.changed_at))
+        .where(StoredDocument.site_id == Site.id, StoredDocument.revision > Site.applied_revision)
+        .scalar_subquery()
+    )
+    rows = session.execute(
+        select(Site.id, Site.indexing_failed_at, Site.indexing_error, oldest.label("oldest"))
+        .where(Site.applied_revision < Site.revision)
+        .order_by("oldest", Site.id)
+    )
+    return [
+        LaggingSite(
+            row.id,
+            None if row.oldest is None else from_microseconds(row.oldest),
+            row.indexing_failed_at,
+            row.indexing_error,
+        )
+        for row in rows
+    ]
+
+
+def lagging_since(session: Session, site: Site) -> datetime | None:
+    """When the oldest change was stored that a site's index lacks."""
+    oldest = session.scalar(
+        select(func.min(StoredDocument.changed_at)).where(
+            StoredDocument.site_id == site.id, StoredDocument.revision > site.applied_revision
+        )
+    )
+    return None if oldest is None else from_microseconds(oldest)

@@ -1,0 +1,51 @@
+"""Searching with what the request was charged."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from functools import partial
+
+from flask import request
+
+from app.runtime import runtime
+from app.services.access.credentials import SiteRecord
+from app.services.analytics.query_ids import make_query_id
+from app.services.search.search import TimedResult, Visitor, encode_hit, for_site
+from app.web.request_checks import require_search
+from backends.base import SearchQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A search and what it found.
+
+    Attributes:
+        query_id: The search's name, by which clicks refer to it.
+    """
+
+    query: SearchQuery
+    timed: TimedResult
+    query_id: str
+
+
+def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, shown: Set[str] | None = None) -> Found:
+    """Search a site and write the search down for analytics. The charge was reserved by :mod:`app.web.request_checks`.
+
+    Args:
+        wanted: What ``make_query`` gives; the site's own settings are added here.
+        visitor: Who searches; ``None`` leaves the search out of analytics.
+        shown: The fields of a hit; ``None`` for all.
+
+    Raises:
+        ApiError: 400 for what the query got wrong, or an answer that would be too large; 429 if the day's searches are
+            used up.
+        BackendUnavailable: The engine cannot answer now.
+    """
+    part = runtime()
+    query = for_site(wanted, site)
+    require_search()
+    encode = encode_hit if shown is None else partial(encode_hit, shown=shown)
+    counted = None if request.method == "HEAD" else visitor
+    timed = part.searcher.run(site, query, encode, part.searcher.new_room(), record_for=counted)
+    return Found(query, timed, make_query_id(part.settings.secret_key, site.id, query.text, timed.searched_at))

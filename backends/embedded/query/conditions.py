@@ -1,0 +1,27 @@
+"""What documents must fulfil beside matching a text."""
+
+from __future__ import annotations
+
+import tantivy
+
+from backends.base import SearchQuery
+from backends.embedded.index.snapshots import Snapshot
+from backends.field_rules import check_filter
+from backends.filters import And, Filter, parse_filter
+
+
+def compile_condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
+    """What a search's filters match; adds nothing to scores. ``None`` without filters.
+
+    Raises:
+        BackendRejected: The filters cannot be run.
+    """
+    parts: list[Filter] = [] if query.condition is None else [query.condition]
+    if query.filters.strip():
+        parts.append(parse_filter(query.filters))
+    if not parts:
+        return None
+    expression = parts[0] if len(parts) == 1 else And(tuple(parts))
+    for part in parts:
+        check_filter(part, query.kinds)
+    return tantivy.Query.const_score_query(snapshot.filters.compile(expression), 0.0)

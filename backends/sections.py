@@ -1,0 +1,209 @@
+"""Sections of documents: places that a visitor can be led to, and which of them show a query best."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+import orjson
+
+SECTIONS: Final = "sections"
+"""The field of a document that has its sections, and of an index in which their titles are searched."""
+
+Place = tuple[int, int, int]
+"""Start and end of a match in a text, and the number of the query's word that matched there."""
+
+
+class Section(NamedTuple):
+    """A part of a document's content that has an address of its own.
+
+    Attributes:
+        anchor: What follows ``#`` in its address.
+        level: 1 to 6, as of headings.
+        start: Where its text begins in ``content``, in characters; it ends where the next one begins.
+    """
+
+    anchor: str
+    title: str
+    level: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class SectionHit:
+    """A section that shows the query.
+
+    Attributes:
+        path: Titles of the sections that it is in, the outermost first.
+        url: Of the document, with the section's anchor.
+        formatted: Title and a part of the content with matches marked, if asked for.
+    """
+
+    section: Section
+    path: tuple[str, ...]
+    url: str
+    formatted: Mapping[str, str] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As it stands in an answer."""
+        shown = {"anchor": self.section.anchor, "title": self.section.title, "path": self.path, "url": self.url}
+        return shown if self.formatted is None else {**shown, "_formatted": self.formatted}
+
+
+class WordPlaces(Protocol):
+    """Where the words of a query match in texts."""
+
+    @property
+    def meaningful(self) -> frozenset[int]:
+        """Numbers of the query's words that carry meaning: all but stop words."""
+        ...
+
+    def places(self, text: str, numbers: frozenset[int] | None = None) -> Sequence[Place]:
+        """The matches in a text, in order: of the query's words with some numbers, or of all."""
+        ...
+
+    def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> Sequence[Place]:
+        """At least the first match of these words in each part of a text, in no order, one as typed if there is one.
+
+        Args:
+            starts: Where the parts begin, in order, from 0 on.
+        """
+        ...
+
+    def is_as_typed(self, found: str) -> bool:
+        """Tell whether what matched is a word as typed, rather than another form of it."""
+        ...
+
+
+def is_sections(value: Any) -> bool:
+    """Tell whether the value of a field named :data:`SECTIONS` is sections, rather than a further field's."""
+    return isinstance(value, list) and any(isinstance(member, dict) for member in value)
+
+
+def split_sections(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[Section, ...]]:
+    """The other fields of a stored document, and its sections."""
+    if not is_sections(fields.get(SECTIONS)):
+        return fields, ()
+    sections = tuple(Section(**member) for member in fields[SECTIONS])
+    return {name: value for name, value in fields.items() if name != SECTIONS}, sections
+
+
+def pack(sections: Iterable[Section]) -> bytes:
+    """Sections as an index stores them."""
+    return orjson.dumps([tuple(section) for section in sections])
+
+
+def unpack(packed: bytes | str) -> tuple[Section, ...]:
+    """What :func:`pack` made."""
+    return tuple(Section._make(members) for members in orjson.loads(packed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A section that has words of a query.
+
+    Attributes:
+        written: What matched, in title and content, with the numbers.
+    """
+
+    section: Section
+    written: list[tuple[str, int]]
+
+    @property
+    def words(self) -> set[int]:
+        """Numbers of the words that it has."""
+        return {word for _, word in self.written}
+
+
+def choose(document: Mapping[str, Any], sections: Sequence[Section], words: WordPlaces, most: int) -> list[Section]:
+    """The sections that show a query best, the best first; none where the beginning of the page does.
+
+    More different words count first, then more of them as typed, then more in the title, then the place on the page.
+    Words of the page's own title count as if each section had them.
+
+    Args:
+        sections: In order, at least one.
+    """
+    content, title = str(document.get("content", "")), str(document.get("title", ""))
+    wanted = words.meaningful.difference(word for _, _, word in words.places(title, words.meaningful))
+    if not wanted:
+        return []
+    beginning = _Found(_BEGINNING, [])
+    others: list[_Found] = []
+    headings = page_headings(sections, title)
+    for found in _sections_with(content, sections, words, wanted):
+        if found.section is _BEGINNING or found.section in headings:
+            beginning.written.extend(found.written)
+        else:
+            others.append(found)
+
+    def rank(found: _Found) -> tuple[int, int, int, int]:
+        typed = {word for written, word in found.written if words.is_as_typed(written)}
+        in_title = {word for _, _, word in words.places(found.section.title, words.meaningful)}
+        return -len(found.words), -len(typed), -len(in_title), found.section.start
+
+    # Only those with so many words can be among the best: looking at how each is written takes longer than finding it.
+    least = sorted(len(found.words) for found in (beginning, *others))[-most - 1 :][0]
+    ranked = sorted((found for found in others if len(found.words) >= least), key=rank)
+    if not ranked or (len(beginning.words) >= least and rank(beginning) < rank(ranked[0])):
+        return []
+    return [found.section for found in ranked[:most]]
+
+
+def page_headings(sections: Sequence[Section], title: str) -> list[Section]:
+    """The sections that are the page itself: with its title, or the only ones of level 1."""
+    top = [section for section in sections if section.level == 1]
+    wanted = title.lower()
+    return [each for each in sections if top == [each] or each.title.lower() == wanted]
+
+
+def path_to(section: Section, sections: Iterable[Section], page: Collection[Section]) -> tuple[str, ...]:
+    """Titles of the sections that a section is in, the outermost first; those of :func:`page_headings` are left out."""
+    above: list[Section] = []
+    for each in sections:
+        while above and above[-1].level >= each.level:
+            above.pop()
+        if each == section:
+            break
+        above.append(each)
+    return tuple(each.title for each in above if each not in page)
+
+
+def section_url(url: str, section: Section) -> str:
+    """The address of a section of the document at ``url``."""
+    return f"{url.partition('#')[0]}#{section.anchor}"
+
+
+def section_text(content: str, section: Section, sections: Iterable[Section]) -> str:
+    """The text of a section, without its title where that stands at its beginning."""
+    end = next((each.start for each in sections if each.start > section.start), len(content))
+    return content[section.start : end].removeprefix(section.title).strip()
+
+
+_BEGINNING = Section("", "", 1, -1)
+"""Stands for what is before the first section."""
+
+
+def _is_in(content: str, section: Section) -> bool:
+    """Tell whether the title of a section stands at its beginning."""
+    return content.startswith(section.title, section.start)
+
+
+def _sections_with(
+    content: str, sections: Sequence[Section], words: WordPlaces, wanted: frozenset[int]
+) -> list[_Found]:
+    """The sections that have some words, in order, and what is before them."""
+    found: dict[int, _Found] = {}
+    starts = [section.start for section in sections]
+    for start, end, word in words.first_places(content, [0, *starts], wanted):
+        at = bisect_right(starts, start) - 1
+        if at not in found:
+            found[at] = _Found(_BEGINNING if at < 0 else sections[at], [])
+        found[at].written.append((content[start:end], word))
+    for at, section in enumerate(sections):
+        if not _is_in(content, section) and (titled := words.places(section.title, wanted)):
+            own = found.setdefault(at, _Found(section, []))
+            own.written.extend((section.title[start:end], word) for start, end, word in titled)
+    return [found[at] for at in sorted(found)]

@@ -1,0 +1,50 @@
+"""Standard fields: those that every index knows, whatever its documents hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class StandardField:
+    """A field with a meaning of its own.
+
+    Attributes:
+        required: Whether every document must have it.
+        searched: Its place by importance among the fields that are searched, from 1; 0 if it is not searched.
+        sorted: Whether results can be sorted by it.
+        counted: Whether it can be a facet; not where nearly every document has another value.
+        returned: Whether every hit has it, as ``""`` if its document lacks it.
+    """
+
+    name: str
+    kind: Literal["identifier", "text", "address", "date"]
+    required: bool = False
+    searched: int = 0
+    sorted: bool = True
+    counted: bool = False
+    returned: bool = False
+
+
+STANDARD: Final = (
+    StandardField("id", "identifier", required=True, counted=True, returned=True),
+    StandardField("title", "text", required=True, searched=1, returned=True),
+    StandardField("content", "text", required=True, searched=3, sorted=False, returned=True),
+    StandardField("url", "address", required=True, returned=True),
+    StandardField("excerpt", "text", searched=2, returned=True),
+    StandardField("author", "text", counted=True),
+    StandardField("date", "date", counted=True),
+)
+"""The table; the names below follow from it."""
+
+STANDARD_FIELDS: Final = tuple(field.name for field in STANDARD)
+REQUIRED_FIELDS: Final = tuple(field.name for field in STANDARD if field.required)
+REQUIRED_HIT_FIELDS: Final = tuple(field.name for field in STANDARD if field.returned)
+SORTED_FIELDS: Final = tuple(field.name for field in STANDARD if field.sorted)
+COUNTED_FIELDS: Final = tuple(field.name for field in STANDARD if field.counted)
+UNCOUNTED_FIELDS: Final = frozenset(STANDARD_FIELDS).difference(COUNTED_FIELDS)
+STRING_FIELDS: Final = tuple(field.name for field in STANDARD if field.kind == "text")
+"""Those that hold text which people read: in the others, no match is marked."""
+TEXT_FIELDS: Final = tuple(field.name for field in sorted(STANDARD, key=lambda field: field.searched) if field.searched)
+"""Those that are searched, in order of importance."""

@@ -1,0 +1,88 @@
+"""The API document has an example wherever one helps, and every example is sound."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flask import Flask
+from jsonschema import Draft202012Validator, FormatChecker
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+from app.apidoc.openapi import document
+from tests.answers import Document
+
+HOW = "add a request to REQUESTS in app/apidoc/examples/requests.py, then: make examples"
+
+
+@pytest.fixture(scope="module")
+def spec(shared_app: Flask) -> Document:
+    with shared_app.app_context():
+        return document()
+
+
+def operations(spec: Document) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every operation, with the parameters of its path."""
+    for item in spec["paths"].values():
+        for method, operation in item.items():
+            if method != "parameters":
+                parameters = [*item.get("parameters", ()), *operation.get("parameters", ())]
+                yield operation["operationId"], {**operation, "parameters": parameters}
+
+
+def contents(spec: Document) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every body that is sent or answered, with where it is."""
+    for name, operation in operations(spec):
+        for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
+            yield f"{name}, request, {media_type}", content
+        for status, response in operation["responses"].items():
+            for media_type, content in response["content"].items():
+                yield f"{name}, {status}, {media_type}", content
+
+
+def test_every_body_has_an_example(spec: Document) -> None:
+    lacking = [where for where, content in contents(spec) if "example" not in content and not content.get("examples")]
+
+    assert lacking == [], HOW
+
+
+def test_every_path_and_what_a_query_string_must_have_has_an_example(spec: Document) -> None:
+    lacking = [
+        f"{name}, {parameter['name']}"
+        for name, operation in operations(spec)
+        for parameter in operation["parameters"]
+        if parameter.get("required") and "example" not in parameter
+    ]
+
+    assert lacking == [], f"{HOW} (for paths: PATHS)"
+
+
+def test_every_error_that_an_operation_names_has_an_example(spec: Document) -> None:
+    for name, operation in operations(spec):
+        for status, response in operation["responses"].items():
+            if not status.startswith("2"):
+                codes = re.findall("`([a-z_…]+)`", response["description"].partition(": ")[2])
+                assert list(response["content"]["application/json"]["examples"]) == codes, f"{name}, {status}"
+
+
+def test_every_example_is_what_its_schema_says(spec: Document) -> None:
+    registry: Registry[Any] = Registry().with_resource("urn:spec", Resource(contents=spec, specification=DRAFT202012))
+
+    def check(where: str, schema: dict[str, Any], example: Any) -> None:
+        absolute = json.loads(json.dumps(schema).replace('"#/', '"urn:spec#/'))
+        validator = Draft202012Validator(absolute, registry=registry, format_checker=FormatChecker())
+        assert [error.message for error in validator.iter_errors(example)] == [], where
+
+    for where, content in contents(spec):
+        examples = content.get("examples", {"": {"value": content.get("example")}})
+        for example in examples.values():
+            shared = spec["components"]["examples"].get(example.get("$ref", "").rpartition("/")[2])
+            check(where, content["schema"], (shared or example)["value"])
+    for name, operation in operations(spec):
+        for parameter in operation["parameters"]:
+            if "example" in parameter:
+                check(f"{name}, {parameter['name']}", parameter["schema"], parameter["example"])

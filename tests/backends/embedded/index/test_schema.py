@@ -1,0 +1,155 @@
+"""What an index holds has a version, and indexes of earlier versions are read.
+
+``versions/N.zip`` is an index that a release with version N of the schema wrote. After the schema's version was raised,
+RECORD_INDEX=1 makes this module write the new one's; the fingerprint goes beside it, into :data:`FINGERPRINTS`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+import orjson
+import pytest
+
+from backends.base import Document, FieldKind, SearchQuery, SortKey
+from backends.embedded.backend import TantivyBackend
+from backends.embedded.index import disk, store
+from backends.embedded.index.documents import to_tantivy
+from backends.embedded.index.generations import read_meta
+from backends.embedded.index.schema import OLDEST_READABLE_VERSION, SCHEMA_VERSION
+from backends.errors import BackendUnavailable, IndexNotFound
+from backends.registry import create_backend
+from backends.sections import Section
+from tests.backends.embedded.on_disk import NAME, backend_fixture, generation_of, url_fixture  # noqa: F401
+
+VERSIONS = Path(__file__).parent / "versions"
+FINGERPRINTS = {
+    4: "3bc7df3c39dd63887ad082fb0dcdce84a055173ddfe9c39145ed048cb5b2b69d",
+    5: "af80f7a1f4d68c1e56bc59188b41bdcdc15ba3b3f301bd00de7070576eab3b61",
+}
+"""What an index of each version is made of. Another fingerprint is another version: raise ``SCHEMA_VERSION``."""
+
+KINDS = {
+    "price": frozenset({FieldKind.NUMBER}), "tags": frozenset({FieldKind.STRING_LIST}),
+    "open": frozenset({FieldKind.BOOLEAN}), "empty": frozenset({FieldKind.STRING_LIST}),
+}  # fmt: skip
+SAMPLES = [
+    Document("harbor", {"id": "harbor", "title": "Harbor cruises", "content": "We sailed to three islands.",
+                        "url": "/harbor", "excerpt": "Sailing", "author": "Ada", "date": "2024-05-01",
+                        "price": 12.5, "tags": ["sea", "Boat"], "open": True, "empty": []}, 1,
+             (Section("islands", "Three islands", 2, 13),)),
+    Document("hafen", {"id": "hafen", "title": "Über die Häfen", "content": "Die Schiffe fahren täglich hinaus.",
+                       "url": "/häfen", "price": 7, "tags": []}, 2),
+    Document("港", {"id": "港", "title": "東京の港", "content": "船は毎日出航します。", "url": "/港"}, 3),
+    Document("cảng", {"id": "cảng", "title": "Cảng biển", "content": "Tàu thuyền đi mỗi ngày.", "url": "/cang"}, 4),
+]  # fmt: skip
+
+
+def fill(backend: TantivyBackend) -> None:
+    """Write the samples, in two commits, with one that is gone again."""
+    backend.upsert(NAME, [*SAMPLES[:2], Document("gone", {**SAMPLES[0].fields, "id": "gone"}, 1)], KINDS)
+    backend.upsert(NAME, SAMPLES[2:], KINDS)
+    backend.delete(NAME, ["gone"])
+
+
+def fingerprint(backend: TantivyBackend) -> str:
+    """A digest of the columns and of what the samples put into them."""
+    columns = read_meta(generation_of(backend))["schema"]
+    numbers = {name: number for number, name in enumerate(KINDS)}
+    terms = [repr(sorted(to_tantivy(document, numbers).to_dict().items())) for document in SAMPLES]
+    return hashlib.sha256(orjson.dumps([columns, terms])).hexdigest()
+
+
+def ids(backend: TantivyBackend, text: str) -> list[str]:
+    return sorted(hit.id for hit in backend.search(NAME, SearchQuery(text)).hits)
+
+
+def test_another_schema_has_another_version(backend: TantivyBackend) -> None:
+    fill(backend)
+    assert FINGERPRINTS.get(SCHEMA_VERSION) == fingerprint(backend), (
+        "What the index holds has changed. Raise SCHEMA_VERSION in backends/embedded/index/schema.py, so that indexes "
+        "are built anew, note the fingerprint here, and write an index of this version with RECORD_INDEX=1."
+    )
+    if os.environ.get("RECORD_INDEX"):
+        backend.close()
+        root = generation_of(backend).parents[1]
+        shutil.rmtree(root / ".trash")
+        shutil.make_archive(str(VERSIONS / str(SCHEMA_VERSION)), "zip", root)
+
+
+@pytest.mark.parametrize("version", range(OLDEST_READABLE_VERSION, SCHEMA_VERSION + 1))
+def test_an_index_that_an_earlier_release_wrote_is_searched_and_written_to(version: int, tmp_path: Path) -> None:
+    shutil.unpack_archive(VERSIONS / f"{version}.zip", tmp_path)
+    backend = create_backend(f"tantivy://{tmp_path}")
+
+    assert backend.count(NAME) == 4
+    assert ids(backend, "sailing") == ["harbor"]
+    assert ids(backend, "schiff") == ["hafen"]
+    assert ids(backend, "東京") == ["港"]
+    assert ids(backend, "cảng") == ["cảng"]
+    assert backend.find_titles(NAME, "harb", 5)[0].url == "/harbor"
+    query = SearchQuery(
+        "*", filters="price < 10 OR tags = boat", sort=(SortKey("price"),), facets=("tags",), kinds=KINDS
+    )
+    result = backend.search(NAME, query)
+    assert [hit.id for hit in result.hits] == ["hafen", "harbor"]
+    assert result.facets == {"tags": {"Boat": 1, "sea": 1}}
+
+    quay = {"id": "quay", "title": "Quay", "content": "Tide tables", "url": "/q"}
+    backend.upsert(NAME, [Document("quay", quay, 5, (Section("tides", "Tide tables", 2, 0),))], {})
+    backend.delete(NAME, ["harbor"])
+    assert ids(backend, "tide") == ["quay"]
+    (hit,) = backend.search(NAME, SearchQuery("tide", sections=3)).hits
+    assert [each.section.anchor for each in hit.sections or ()] == (["tides"] if version > 4 else [])
+    assert ids(backend, "sailing") == []
+    backend.close()
+
+
+def test_an_index_of_the_version_before_is_searched_and_named_as_outdated(
+    backend: TantivyBackend, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(backend)
+    backend.close()
+    assert backend.outdated_indexes() == []
+    for module in (disk, store):
+        monkeypatch.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    upgraded = create_backend(url)
+
+    assert upgraded.outdated_indexes() == [NAME]
+    assert ids(upgraded, "sailing") == ["harbor"]
+    upgraded.upsert(NAME, [Document("quay", {"id": "quay", "title": "Quay", "content": "", "url": "/q"}, 5)], {})
+    assert upgraded.outdated_indexes() == [NAME]
+    upgraded.close()
+
+
+def test_an_index_that_is_too_old_to_be_read_is_outdated_too(
+    backend: TantivyBackend, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(backend)
+    backend.close()
+    for module in (disk, store):
+        monkeypatch.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    monkeypatch.setattr(store, "OLDEST_READABLE_VERSION", SCHEMA_VERSION + 1)
+    upgraded = create_backend(url)
+
+    assert upgraded.outdated_indexes() == [NAME]
+    with pytest.raises(IndexNotFound):
+        ids(upgraded, "sailing")
+
+
+def test_the_release_before_does_not_take_a_newer_index_for_a_missing_one(
+    backend: TantivyBackend, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as later:
+        for module in (disk, store):
+            later.setattr(module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+        backend.delete_index(NAME)
+        backend.create_index(NAME)
+    before = create_backend(url)
+
+    with pytest.raises(BackendUnavailable, match="newer release"):
+        before.count(NAME)
+    assert before.outdated_indexes() == []

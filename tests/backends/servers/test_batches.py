@@ -1,0 +1,44 @@
+"""Documents in batches."""
+
+from __future__ import annotations
+
+import pytest
+
+from backends.servers import batches as module
+from backends.servers.batches import SHARE_BYTES, batches, time_shares
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of three documents and of ten bytes at most."""
+    monkeypatch.setattr(module, "MOST_DOCUMENTS", 3)
+    monkeypatch.setattr(module, "MOST_BYTES", 10)
+
+
+@pytest.mark.parametrize(("sizes", "expected"), [
+    ([], []), ([1], [[1]]), ([1, 1, 1, 1], [[1, 1, 1], [1]]), ([5, 5, 1], [[5, 5], [1]]), ([9, 2], [[9], [2]]),
+    ([1, 40, 1], [[1], [40], [1]]), ([40, 40], [[40], [40]]), ([10, 10], [[10], [10]]),
+])  # fmt: skip
+def test_a_batch_is_bounded_by_number_and_by_bytes_and_one_document_always_fits(
+    sizes: list[int], expected: list[list[int]]
+) -> None:
+    assert [[len(each) for each in batch] for batch in batches(b"x" * size for size in sizes)] == expected
+
+
+def test_documents_are_made_when_their_batch_is() -> None:
+    made = []
+
+    def documents():  # type: ignore[no-untyped-def]
+        for number in range(9):
+            made.append(number)
+            yield b"x"
+
+    next(batches(documents()))
+    assert made == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("size", "shares"), [
+    (0, 1), (1, 1), (SHARE_BYTES, 1), (SHARE_BYTES + 1, 2), (10 * SHARE_BYTES, 10),
+])  # fmt: skip
+def test_the_time_to_index_a_body_grows_with_it(size: int, shares: int) -> None:
+    assert time_shares(size) == shares

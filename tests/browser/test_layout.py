@@ -1,0 +1,147 @@
+"""Pages fit a phone, and what people navigate with stands still."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.people import Person
+from tests.browser.test_accessibility import MINE, OPEN
+from tests.browser.test_widget import Customer
+from tests.callers import PASSWORD
+from tests.server import Server
+
+pytestmark = pytest.mark.browser
+
+PHONE = (360, 740)
+SCREEN = (1280, 800)
+FURTHER = ["/plans", "/api/members", "/api/audit-log", "/api/analytics?site_id={site}&list=top_queries"]
+LONG = (
+    "donaudampfschifffahrtsgesellschaftskapitaen",
+    "https://museum.example.com/visit/opening-hours/winter.html",
+    "opening hours in winter for groups of more than twenty people",
+)
+
+CUT = """
+const cut = [];
+for (const part of document.querySelectorAll("main *, header *, footer *")) {
+  if (part.matches("pre, input, select, textarea") || part.closest(".hidden, svg, .prose .scroll")) continue;
+  const hides = getComputedStyle(part).overflowX !== "visible";
+  if (hides && part.clientWidth && part.scrollWidth > part.clientWidth + 1)
+    cut.push(`${part.tagName}.${part.className}: ${part.scrollWidth} px in ${part.clientWidth}`);
+}
+return cut;
+"""
+"""What has more text than it shows. Code scrolls in its box, and so do tables of the documentation."""
+
+PLACES = """
+return [...document.querySelectorAll(arguments[0])].map(part => {
+  const box = part.getBoundingClientRect();
+  return [part.textContent, box.x, box.y, box.width, box.height];
+});
+"""
+
+
+def resize(browser: Any, size: tuple[int, int]) -> None:
+    values = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", values)
+
+
+def log_in(ann: Person, email: str) -> None:
+    ann.go("/login")
+    ann.fill(email=email, password=PASSWORD)
+    ann.press("Log in")
+    ann.sees("Usage")
+
+
+@pytest.fixture
+def customer(server: Server, tmp_path: Path) -> Customer:
+    return Customer(server, f"{tmp_path.name.strip('_')}@example.com")
+
+
+@pytest.fixture
+def ann(server: Server, browser: Any, customer: Customer, tmp_path: Path) -> Person:
+    """The customer, logged in."""
+    person = Person(browser, server.base_url)
+    log_in(person, f"{tmp_path.name.strip('_')}@example.com")
+    return person
+
+
+def wrong_of(browser: Any) -> list[str]:
+    """What does not fit the phone, as the page comes and with everything unfolded."""
+    top = browser.execute_script("return document.querySelector('main h1').getBoundingClientRect().top + scrollY")
+    wrong = [f"begins after {top:.0f} px"] if top > PHONE[1] / 3 else []
+    for unfolded in (False, True):
+        browser.execute_script(
+            "for (const one of document.querySelectorAll('details')) one.open = arguments[0]", unfolded
+        )
+        across = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
+        wrong += [f"{across} px wider than the window"] if across > 0 else []
+        wrong += browser.execute_script(CUT)
+    return wrong
+
+
+def test_every_page_fits_a_phone(server: Server, browser: Any, customer: Customer, tmp_path: Path) -> None:
+    source = customer.make_source("https://museum.example.com/")
+    for query in ("lighthouse", "zeppelin", *LONG):
+        customer.search(query, "visitor")
+    resize(browser, PHONE)
+    ann = Person(browser, server.base_url)
+    ann.wait(lambda: set(LONG) <= set(customer.searched()), "the searches never came to the statistics")
+    wrong: dict[str, list[str]] = {}
+    for path in [*OPEN, "/plans"]:
+        ann.go(path)
+        wrong[path] = wrong_of(browser)
+    log_in(ann, f"{tmp_path.name.strip('_')}@example.com")
+    for template in [*MINE, *FURTHER]:
+        path = template.format(site=customer.site_id, source=source["id"], run=source["last_run"]["id"])
+        ann.go(path)
+        wrong[f"{path}, logged in"] = wrong_of(browser)
+
+    assert {path: found for path, found in wrong.items() if found} == {}
+
+
+@pytest.mark.parametrize(("start", "count"), [("/sites/{site}", 8), ("/profile/edit", 3)], ids=["site", "account"])
+def test_tabs_stand_still_when_one_is_chosen(
+    browser: Any, ann: Person, customer: Customer, start: str, count: int
+) -> None:
+    resize(browser, SCREEN)
+    ann.go(start.format(site=customer.site_id))
+    tabs = [".tabs a", "header a"]
+    before = [browser.execute_script(PLACES, css) for css in tabs]
+    assert len(before[0]) == count
+    assert len({y for _, _, y, *_ in before[0]}) == 1, "in one row"
+
+    for name in ann.texts(".tabs a"):
+        ann.press(name, "nav[contains(@class, 'tabs')]//a")
+        ann.wait(lambda name=name: ann.texts(".tabs [aria-current]") == [name], f"{name} is not chosen")
+        assert [browser.execute_script(PLACES, css) for css in tabs] == before, name
+
+
+FIELDS = ["/sites/{site}/documents", "/api/analytics?site_id={site}", "/api/audit-log"]
+
+
+@pytest.mark.parametrize("path", FIELDS)
+def test_fields_that_narrow_a_list_are_in_a_line(browser: Any, ann: Person, customer: Customer, path: str) -> None:
+    resize(browser, SCREEN)
+    ann.go(path.format(site=customer.site_id))
+    places = browser.execute_script(PLACES, ".filters :is(input:not([type=hidden]), select, button)")
+
+    assert len(places) >= 3
+    assert len({(y, height) for _, _, y, _, height in places}) == 1
+
+
+def test_navigation_unfolds_without_a_script(browser: Any, ann: Person, customer: Customer) -> None:
+    resize(browser, PHONE)
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    ann.go(f"/sites/{customer.site_id}")
+
+    assert not ann.find(".tabs ul").is_displayed()
+    ann.find(".tabs summary").click()
+    ann.press("Keys", "nav[contains(@class, 'tabs')]//a")
+    ann.sees("Create a key")
+    ann.find("header summary").click()
+    ann.press("Sites", "header//a")
+    ann.sees("Add a site")

@@ -1,0 +1,147 @@
+"""Answers of Redis that come after a step was given up: what was counted is settled, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.counters import (
+    AnswerLost,
+    CounterStore,
+    CountersUnavailable,
+    IdempotencyKey,
+    IntentRequest,
+    UncountedSearch,
+    UsageReservation,
+    create_counters,
+)
+from tests.counters.conftest import RedisServer
+from tests.counters.every_method import NOW, TODAY, until_it_is_back
+from tests.counters.redis.test_store import BUDGET_SECONDS, PATIENT_SECONDS, freeze
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    slow = RedisServer(tmp_path)
+    slow.start()
+    yield slow
+    slow.stop()
+
+
+@pytest.fixture
+def counters(server: RedisServer) -> Iterator[CounterStore]:
+    """A store that waits, to look at what others did."""
+    with closing(create_counters(server.url, timeout_seconds=PATIENT_SECONDS)) as store:
+        yield store
+
+
+@pytest.fixture
+def impatient(server: RedisServer) -> Iterator[CounterStore]:
+    with closing(create_counters(server.url, timeout_seconds=BUDGET_SECONDS)) as store:
+        until_it_is_back(store.check)
+        yield store
+
+
+def given_up(server: RedisServer, step: Callable[[], object]) -> None:
+    """Have a step's answer come too late."""
+    freeze(server, True)
+    with pytest.raises(CountersUnavailable):
+        step()
+    freeze(server, False)
+
+
+@pytest.mark.parametrize("intent", [None, IntentRequest("visitor", "harbor")])
+@pytest.mark.parametrize("site_id", [None, 7])
+def test_a_charge_that_was_given_up_is_taken_back(
+    counters: CounterStore,
+    impatient: CounterStore,
+    server: RedisServer,
+    site_id: int | None,
+    intent: IntentRequest | None,
+) -> None:
+    until_it_is_back(lambda: impatient.consume([], reserve=UsageReservation(1, 9, site_id), now=NOW))
+    given_up(server, lambda: impatient.consume([], reserve=UsageReservation(1, 9, site_id), intent=intent, now=NOW))
+    until_it_is_back(impatient.check)
+
+    assert counters.usage_of_day(1, TODAY).used == 1
+
+
+def test_a_charge_that_arrives_after_it_was_called_off_is_not_made(
+    counters: CounterStore, impatient: CounterStore, server: RedisServer
+) -> None:
+    """As a proxy may deliver it: what was sent first arrives last."""
+    commands: list[tuple[object, ...]] = []
+    asked = impatient._connections.ask  # type: ignore[attr-defined]
+
+    def lose(*command: object) -> object:
+        commands.append(command)
+        if len(commands) == 2:  # The first one asks for what is known of the day.
+            impatient._connections.ask = asked  # type: ignore[attr-defined]
+            raise AnswerLost
+        return asked(*command)
+
+    impatient._connections.ask = lose  # type: ignore[attr-defined]
+    with pytest.raises(CountersUnavailable):
+        impatient.consume([], reserve=UsageReservation(1, 9), now=NOW)
+    until_it_is_back(impatient.check)
+    asked(*commands[-1])
+
+    assert counters.usage_of_day(1, TODAY).used == 0
+
+
+def test_a_search_is_given_back_once_though_the_answer_came_late(
+    counters: CounterStore, impatient: CounterStore, server: RedisServer
+) -> None:
+    failing = until_it_is_back(lambda: impatient.consume([], reserve=UsageReservation(1, 9), now=NOW)).reservation
+    counters.consume([], reserve=UsageReservation(1, 9), now=NOW)
+    given_up(server, lambda: impatient.refund(reservation=failing, now=NOW))
+    until_it_is_back(impatient.check)
+
+    assert counters.usage_of_day(1, TODAY).used == 1
+
+
+def test_a_step_that_was_not_sent_is_nobodys_but_the_callers(impatient: CounterStore, server: RedisServer) -> None:
+    server.stop()
+    with pytest.raises(CountersUnavailable) as caught:
+        impatient.consume([], reserve=UsageReservation(1, 9), now=NOW)
+    assert not isinstance(caught.value, AnswerLost)
+
+
+@pytest.mark.parametrize("charging", [True, False])
+def test_a_settlement_that_was_given_up_is_done_once_when_it_is_repeated(
+    counters: CounterStore, impatient: CounterStore, server: RedisServer, charging: bool
+) -> None:
+    made = [counters.consume([], reserve=UsageReservation(1, 9), now=NOW).reservation for _ in range(5)]
+    search = UncountedSearch(1, None, NOW) if charging else made[0]
+    assert search is not None
+    for _ in range(2):
+        given_up(server, lambda: impatient.settle(search, once="first", now=NOW))
+        until_it_is_back(impatient.check)
+    until_it_is_back(lambda: impatient.settle(search, once="first", now=NOW))
+
+    assert counters.usage_of_day(1, TODAY).used == (6 if charging else 4)
+
+
+@pytest.mark.parametrize("operation", ["search", "indexing"])
+def test_a_report_that_was_given_up_does_not_count(
+    counters: CounterStore, impatient: CounterStore, server: RedisServer, operation: str
+) -> None:
+    until_it_is_back(lambda: impatient.report_usage(1, 7, operation, 2, capped=False, now=NOW))  # type: ignore[arg-type]
+    given_up(server, lambda: impatient.report_usage(1, 7, operation, 5, capped=False, now=NOW))  # type: ignore[arg-type]
+    until_it_is_back(impatient.check)
+
+    usage = counters.usage_of_day(1, TODAY)
+    assert usage.used + usage.indexing == 2
+
+
+def test_a_report_with_a_key_that_was_given_up_counts_once_when_it_is_repeated(
+    counters: CounterStore, impatient: CounterStore, server: RedisServer
+) -> None:
+    key = IdempotencyKey("monday", "same")
+    given_up(server, lambda: impatient.report_usage(1, 7, "search", 5, capped=False, idempotency=key, now=NOW))
+    until_it_is_back(lambda: impatient.report_usage(1, 7, "search", 5, capped=False, idempotency=key, now=NOW))
+
+    assert counters.usage_of_day(1, TODAY).used == 5

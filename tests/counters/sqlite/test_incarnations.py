@@ -1,0 +1,87 @@
+"""A counter file that is replaced by an older copy, or removed, while processes use it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.counters import CounterStore, CredentialVersion, UsageReservation, create_counters
+from tests.counters.every_method import NOW, TODAY
+
+
+@contextmanager
+def process(path: Path) -> Iterator[CounterStore]:
+    with closing(create_counters(f"sqlite://{path}", timeout_seconds=20)) as store:
+        yield store
+
+
+def version(store: CounterStore) -> CredentialVersion:
+    found = store.consume([], credentials_of=1, now=NOW).credential_version
+    assert found is not None
+    assert found.is_settled
+    return found
+
+
+def change(store: CounterStore) -> None:
+    store.begin_credential_change(1, now=NOW)
+    store.end_credential_change(1, now=NOW)
+
+
+def copied(path: Path) -> Path:
+    copy = path.with_name("copy.db")
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+    return copy
+
+
+def replaced(path: Path, forget: Callable[[], None]) -> None:
+    copy = copied(path)
+    forget()
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    copy.rename(path)
+
+
+def removed(path: Path, forget: Callable[[], None]) -> None:
+    forget()
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("goes_back", [replaced, removed])
+def test_a_version_is_worth_nothing_when_the_file_is_another_one(
+    tmp_path: Path, goes_back: Callable[[Path, Callable[[], None]], None]
+) -> None:
+    path = tmp_path / "counters.db"
+    with process(path) as changing, process(path) as caching:
+        cached = version(caching)
+        goes_back(path, lambda: change(changing))
+
+        assert version(caching) != cached
+
+
+@pytest.mark.parametrize("goes_back", [replaced, removed])
+def test_processes_go_on_counting_together(
+    tmp_path: Path, goes_back: Callable[[Path, Callable[[], None]], None]
+) -> None:
+    path = tmp_path / "counters.db"
+    with process(path) as one, process(path) as other:
+        for store in (one, other):
+            store.consume([], reserve=UsageReservation(1, 9), now=NOW)
+        goes_back(path, lambda: None)
+        before = one.usage_of_day(1, TODAY).used
+        for store in (one, other):
+            store.consume([], reserve=UsageReservation(1, 9), now=NOW)
+
+        assert one.usage_of_day(1, TODAY).used == other.usage_of_day(1, TODAY).used == before + 2
+
+
+def test_a_file_that_is_opened_again_may_be_an_older_one(tmp_path: Path) -> None:
+    with process(tmp_path / "counters.db") as store:
+        before = version(store)
+        store.close()
+        assert version(store).incarnation != before.incarnation

@@ -1,0 +1,104 @@
+"""What is known elsewhere of a day: a store that has lost it is raised to it, and counts on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+
+import pytest
+
+from app.counters import CounterStore, Reservation, UsageReservation, create_counters
+from app.counters.floors import Floor, Floors
+from tests.counters.every_method import NOW, TODAY
+
+RESERVE = UsageReservation(1, 60, 7)
+
+
+class Known:
+    """What is known of every day, and who asked."""
+
+    def __init__(self, floor: Floor | None):
+        self.floor = floor
+        self.asked: list[tuple[int, date]] = []
+
+    def read(self, account_id: int, day: date) -> Floor | None:
+        self.asked.append((account_id, day))
+        return self.floor
+
+
+def knowing(url: str, floor: Floor | None) -> tuple[CounterStore, Known]:
+    store, known = create_counters(url), Known(floor)
+    store.floors.read = known.read
+    return store, known
+
+
+def search(store: CounterStore) -> Reservation | None:
+    return store.consume([], reserve=RESERVE, now=NOW).reservation
+
+
+def report(store: CounterStore) -> object:
+    return store.report_usage(1, 7, "search", 1, capped=False, now=NOW)
+
+
+def test_a_day_counts_on_from_what_is_known(shared_url: str) -> None:
+    store, known = knowing(shared_url, Floor(50, 8))
+    assert [store.consume([], reserve=RESERVE, now=NOW).used_today for _ in range(3)] == [51, 52, 53]
+    assert store.usage_of_day(1, TODAY).indexing == 8
+    assert known.asked == [(1, TODAY)]
+    store.close()
+
+
+def test_a_limit_holds_for_what_is_known(shared_url: str) -> None:
+    store, _ = knowing(shared_url, Floor(59, 0))
+    assert [search(store) is None for _ in range(3)] == [False, True, True]
+    store.close()
+
+
+@pytest.mark.parametrize("step", [search, report])
+def test_what_was_counted_before_is_not_lowered(shared_url: str, step: Callable[[CounterStore], object]) -> None:
+    first, _ = knowing(shared_url, Floor(0, 0))
+    for _ in range(5):
+        search(first)
+    second, _ = knowing(shared_url, Floor(3, 0))
+    used = first.usage_of_day(1, TODAY).used
+    step(second)
+    assert second.usage_of_day(1, TODAY).used == used + (step is search)
+    first.close()
+    second.close()
+
+
+def test_a_report_counts_on_from_what_is_known(shared_url: str) -> None:
+    store, _ = knowing(shared_url, Floor(50, 8))
+    assert store.report_usage(1, 7, "search", 2, capped=False, now=NOW).used_today == 52
+    store.report_usage(1, 7, "indexing", 2, capped=False, now=NOW)
+    assert store.usage_of_day(1, TODAY).indexing == 10
+    store.close()
+
+
+def test_while_nothing_can_be_known_searches_go_on_and_the_next_one_asks_again(shared_url: str) -> None:
+    store, known = knowing(shared_url, None)
+    assert search(store) is not None
+    known.floor = Floor(50, 0)
+    assert search(store) is not None
+    assert store.usage_of_day(1, TODAY).used == 51
+    assert search(store) is not None
+    assert len(known.asked) == 2
+    store.close()
+
+
+def test_a_store_that_was_emptied_is_raised_again(shared_url: str) -> None:
+    store, known = knowing(shared_url, Floor(0, 0))
+    search(store)
+    known.floor = Floor(1, 0)
+    store.close()
+    store.clear()
+    assert store.consume([], reserve=RESERVE, now=NOW).used_today == 2
+    store.close()
+
+
+def test_days_that_were_raised_are_remembered_in_bounded_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.counters.floors._DAYS_REMEMBERED", 2)
+    floors = Floors()
+    for account_id in range(3):
+        floors.note(account_id, TODAY, "first")
+    assert [floors.incarnation_of(account_id, TODAY) for account_id in range(3)] == ["", "", "first"]

@@ -1,0 +1,57 @@
+"""Cookies go back to the site that set them, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.crawl.fetch.cookies import Cookies
+
+SITE = "https://www.example.com/docs/"
+
+
+def test_a_cookie_goes_back_to_its_site() -> None:
+    cookies = Cookies()
+
+    cookies.keep(SITE, ["session=1; Path=/; HttpOnly; Secure", "lang=en"])
+
+    assert sorted(cookies.header("https://www.example.com/docs/a").split("; ")) == ["lang=en", "session=1"]
+    assert cookies.header("https://www.example.com/") == "session=1"
+
+
+@pytest.mark.parametrize("url", ["https://evil.org/docs/", "https://other.example.com/docs/"])
+def test_a_cookie_goes_nowhere_else(url: str) -> None:
+    cookies = Cookies()
+
+    cookies.keep(SITE, ["session=1", "wide=1; Domain=com", "foreign=1; Domain=evil.org"])
+
+    assert cookies.header(url) == ""
+    assert cookies.header(SITE) == "session=1"
+
+
+def test_a_cookie_for_a_domain_goes_to_all_hosts_below_it_but_a_secure_one_not_by_http() -> None:
+    cookies = Cookies()
+
+    cookies.keep(SITE, ["wide=1; Domain=example.com; Path=/", "safe=1; Domain=example.com; Path=/; Secure"])
+
+    assert cookies.header("http://other.example.com/") == "wide=1"
+
+
+def test_a_flood_of_cookies_is_forgotten_and_long_ones_are_not_sent() -> None:
+    cookies = Cookies()
+
+    for number in range(500):
+        cookies.keep(SITE, [f"c{number}=1"])
+    few = cookies.header(SITE)
+    cookies.keep(SITE, ["long=" + "x" * 9_000])
+
+    assert few.count("=") <= 100
+    assert cookies.header(SITE) == ""
+
+
+@pytest.mark.parametrize("value", ["", ";;;", "=", "a=b; Expires=nonsense; Max-Age=x", "\x00=\x01", "a" * 70_000])
+def test_a_strange_cookie_is_no_error(value: str) -> None:
+    cookies = Cookies()
+
+    cookies.keep(SITE, [value])
+
+    assert len(cookies.header(SITE)) <= 8_192

@@ -1,0 +1,86 @@
+"""A feed gives the addresses of the pages that it is about."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.crawl.fetch.feeds import fetch_feed, read_feed
+from app.crawl.fetch.values import Fetched, NotIndexed, Reason
+
+URL = "https://www.example.com/blog/feed.xml"
+RSS = """<?xml version="1.0" encoding="utf-8"?><rss version="2.0"><channel><title>Blog</title>
+<link>https://www.example.com/</link>
+<item><title>One</title><link>https://www.example.com/one?utm_source=rss</link></item>
+<item><title>Two</title><link>/two#part</link></item>
+<item><title>None</title></item>
+<item><title>Empty</title><link></link></item>
+<item><title>Guid</title><guid>https://www.example.com/three</guid></item>
+<item><title>Script</title><link>javascript:alert(1)</link></item>
+<item><title>Again</title><link>https://www.example.com/one</link></item>
+</channel></rss>"""
+ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><title>Blog</title><link href="https://www.example.com/"/>
+<entry><title>One</title><link rel="edit" href="https://www.example.com/edit/1"/>
+<link rel="alternate" type="text/html" href="https://www.example.com/one"/></entry>
+<entry><title>Two</title><link href="two"/></entry></feed>"""
+RDF = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">
+<channel/><item><title>One</title><link>https://www.example.com/one</link></item></rdf:RDF>"""
+
+
+def read(text: str | bytes, content_type: str = "application/xml") -> tuple[str, ...]:
+    body = text.encode() if isinstance(text, str) else text
+    return read_feed(Fetched(URL, 200, {"content-type": content_type}, body))
+
+
+def pages(*names: str) -> tuple[str, ...]:
+    return tuple(f"https://www.example.com/{name}" for name in names)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (RSS, pages("one", "two", "three")),
+        (ATOM, pages("one", "blog/two")),
+        (RDF, pages("one")),
+        (RSS.replace("Blog", "Blog & more &nbsp; <b>"), pages("one", "two", "three")),
+        (RSS[: RSS.index("<item><title>None")], pages("one", "two")),
+        (RSS.replace("utf-8", "iso-8859-1").replace("One", "Öne").encode("latin-1"), pages("one", "two", "three")),
+    ],
+    ids=["rss", "atom", "rdf", "broken", "cut", "latin"],
+)
+def test_a_feed_lists_its_pages(text: str | bytes, found: tuple[str, ...]) -> None:
+    assert read(text) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", "<html><body>Not found</body></html>", "no feed", "{}", "/etc/passwd", "<urlset/>"]
+)
+def test_what_is_no_feed_is_a_bad_source(text: str) -> None:
+    with pytest.raises(NotIndexed) as caught:
+        read(text)
+    assert caught.value.reason == Reason.BAD_SOURCE
+
+
+def test_entities_are_not_expanded_and_nothing_else_is_opened() -> None:
+    entities = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "lol"}">' for n in range(10))
+    bomb = f"<!DOCTYPE rss [{entities}]>" + RSS.partition("?>")[2].replace("One", "&a9;")
+    outside = '<!DOCTYPE rss [<!ENTITY x SYSTEM "file:///etc/passwd">]>' + RSS.partition("?>")[2].replace(
+        "/one?", "/&x;one?"
+    )
+
+    assert pages("two")[0] in read(bomb)
+    assert not any("root" in url for url in read(outside))
+
+
+@pytest.mark.slow
+def test_a_feed_of_ten_thousand_entries_is_enough() -> None:
+    items = "".join(f"<item><link>/{number}</link></item>" for number in range(10_050))
+
+    assert len(read(f'<rss version="2.0"><channel>{items}</channel></rss>')) == 10_000
+
+
+def test_a_feed_is_fetched_whatever_its_type() -> None:
+    def fetch(url: str, *, any_type: bool = False, max_bytes: int = 0, truncate: bool = False) -> Fetched:
+        assert any_type
+        return Fetched(url, 200, {"content-type": "application/rss+xml"}, RSS.encode())
+
+    assert fetch_feed(fetch, URL, read_feed) == pages("one", "two", "three")

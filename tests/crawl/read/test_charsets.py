@@ -1,0 +1,85 @@
+"""Text survives encodings that are not told, or told wrongly."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.crawl.read.charsets import decode
+
+RUSSIAN = "Корабли выходят из гавани каждое утро, если погода позволяет это сделать."
+GERMAN = "Die Fähre fährt täglich über den großen See."
+JAPANESE = "船は毎朝港を出ます。天気がよければ島まで行きます。"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "text"),
+    [
+        (GERMAN.encode(), "text/html", GERMAN),
+        (GERMAN.encode(), "text/html; charset=utf-8", GERMAN),
+        (GERMAN.encode(), "text/html; charset=iso-8859-1", GERMAN),
+        (GERMAN.encode("latin-1"), "text/html; charset=iso-8859-1", GERMAN),
+        (GERMAN.encode("latin-1"), "text/html; charset=utf-8", GERMAN),
+        (GERMAN.encode("latin-1"), "text/html", GERMAN),
+        (GERMAN.encode("latin-1"), "text/html; charset=no-such", GERMAN),
+        (RUSSIAN.encode("windows-1251"), 'text/html; charset="Windows-1251"', RUSSIAN),
+        (RUSSIAN.encode("koi8-r"), "text/html", RUSSIAN),
+        (RUSSIAN.encode("windows-1251"), "text/html; charset=utf-8", RUSSIAN),
+        (JAPANESE.encode("shift_jis"), "text/html; charset=Shift_JIS", JAPANESE),
+        (JAPANESE.encode("euc-jp"), "text/html", JAPANESE),
+        (JAPANESE.encode("iso-2022-jp"), "text/html; charset=iso-2022-jp", JAPANESE),
+        (JAPANESE.encode("iso-2022-jp"), "text/html", JAPANESE),
+        (GERMAN.encode("utf-16"), "text/html; charset=utf-8", GERMAN),
+        (GERMAN.encode("utf-16-le"), "text/html; charset=utf-16le", GERMAN),
+        (b"\xef\xbb\xbf" + GERMAN.encode(), "text/html; charset=koi8-r", GERMAN),
+        (b"", "text/html", ""),
+    ],
+)
+def test_a_text_is_decoded_whatever_is_told(body: bytes, content_type: str, text: str) -> None:
+    assert decode(body, content_type) == text
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    ['<meta charset="windows-1251">', '<meta http-equiv=Content-Type content="text/html; charset=windows-1251">'],
+)
+def test_a_page_tells_its_own_charset(declaration: str) -> None:
+    assert decode(f"{declaration}<p>{RUSSIAN}".encode("windows-1251"), "text/html").endswith(RUSSIAN)
+
+
+@pytest.mark.parametrize("declaration", ['<meta charset="utf-8">', '<?xml version="1.0" encoding="utf-8"?>', ""])
+@pytest.mark.parametrize("content_type", ["text/html", "text/html; charset=utf-8"])
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (GERMAN, "windows-1252"),
+        ("Café", "windows-1252"),
+        ("naïve", "windows-1252"),
+        ("It’s so – we…", "windows-1252"),
+        (RUSSIAN, "windows-1251"),
+        ("Zażółć gęślą jaźń", "iso-8859-2"),
+        ("İstanbul'da güneş çok sıcak, şimdi yağmur", "windows-1254"),
+        (JAPANESE, "shift_jis"),
+    ],
+)
+def test_a_charset_that_cannot_be_is_not_believed(
+    text: str, encoding: str, content_type: str, declaration: str
+) -> None:
+    assert decode(f"{declaration}<p>{text}".encode(encoding), content_type) == f"{declaration}<p>{text}"
+
+
+def test_the_one_of_two_declarations_that_can_be_is_believed() -> None:
+    body = f'<meta charset="utf-8"><p>{RUSSIAN}'.encode("koi8-r")
+
+    assert decode(body, "text/html; charset=koi8-r").endswith(RUSSIAN)
+    assert decode(body.replace(b"utf-8", b"koi8-r"), "text/html; charset=utf-8").endswith(RUSSIAN)
+
+
+def test_broken_characters_do_not_change_the_encoding_of_the_rest() -> None:
+    assert decode(RUSSIAN.encode()[:-2] + b"\xd0", "text/html; charset=utf-8").startswith(RUSSIAN[:-2])
+
+
+@given(st.binary(max_size=300), st.sampled_from(["", "utf-8", "utf-16", "shift_jis", "utf-7", "idna", "x" * 100, "\\"]))
+def test_any_bytes_become_text(body: bytes, charset: str) -> None:
+    decode(body, f"text/html; charset={charset}").encode()

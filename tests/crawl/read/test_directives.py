@@ -1,0 +1,49 @@
+"""Requests to robots are heard when they are for all, and when they are for ours."""
+
+from __future__ import annotations
+
+import pytest
+from turbohtml import parse
+
+from app.crawl.read.directives import Directives, header_directives, meta_directives
+
+BOTH = Directives(noindex=True, nofollow=True)
+NOINDEX = Directives(noindex=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("noindex", NOINDEX),
+        ("NoIndex, NOFOLLOW", BOTH),
+        ("none", BOTH),
+        ("nofollow", Directives(nofollow=True)),
+        ("SiteSearchBot: noindex", NOINDEX),
+        ("otherbot: noindex", Directives()),
+        ("otherbot: noindex, nofollow", Directives()),
+        ("otherbot: nofollow, sitesearchbot: noindex", NOINDEX),
+        ("noindex, otherbot: nofollow", NOINDEX),
+        ("unavailable_after: 25 Jun 2030 15:00:00 PST, noindex", NOINDEX),
+        ("max-snippet: 10, noindex", NOINDEX),
+        ("noindexed", Directives()),
+        ("", Directives()),
+    ],
+)
+def test_the_header(value: str, expected: Directives) -> None:
+    assert header_directives({"x-robots-tag": value}) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ('<meta name="robots" content="noindex, nofollow">', BOTH),
+        ('<meta name="ROBOTS" content="NONE">', BOTH),
+        ('<meta name="sitesearchbot" content="noindex">', NOINDEX),
+        ('<meta name="otherbot" content="noindex">', Directives()),
+        ('<meta name="robots" content="nofollow"><meta name="SiteSearchBot" content="noindex">', BOTH),
+        ('<meta name="robots" content="index, follow, noarchive">', Directives()),
+        ('<meta name="robots">', Directives()),
+    ],
+)
+def test_the_page(html: str, expected: Directives) -> None:
+    assert meta_directives(parse(html)) == expected

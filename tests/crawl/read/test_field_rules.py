@@ -1,0 +1,167 @@
+"""Rules of a source give fields: by address, CSS, JSON-LD, and meta; the first one that gives a value counts."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import orjson
+import pytest
+from turbohtml import parse
+
+from app.crawl.fetch.values import FieldRules
+from app.crawl.read.field_rules import MAX_VALUES, Subject, match_path, ruled_fields
+from app.crawl.read.metadata import Metadata
+
+PAGE = "https://www.example.com/docs/2.1/install"
+PRODUCT = {
+    "@type": "Product",
+    "offers": [{"price": 5, "inStock": True}, {"price": 7.5}],
+    "brand": {"name": " Acme "},
+    "none": None,
+}
+HTML = f"""
+    <meta name="Product-Line" content="Boats"><meta name=tag content=sea><meta name=tag content=sun>
+    <script type="application/ld+json">{orjson.dumps({**PRODUCT, "huge": 1e300}).decode()}</script>
+    <h1>Install <b>it</b></h1><p class=badge>Stable</p><p class=badge> </p><p class=badge>New</p>
+    <a class=edit href="../edit" title="Edit">Edit</a><div class=box><p>One</p><p>Two</p></div>
+"""
+
+
+def ruled(*rules: dict[str, Any], url: str = PAGE, html: str | None = HTML) -> dict[str, Any]:
+    subject = None
+    if html is not None:
+        document = parse(html)
+        subject = Subject(document, Metadata(document, {}), url)
+    return ruled_fields(FieldRules(rules), url, subject)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "segments"),
+    [
+        ("/docs/{version}/*", "/docs/2.1/install", {"version": (2, "2.1")}),
+        ("/docs/{version}/*", "/docs/2.1/", {"version": (2, "2.1")}),
+        ("/docs/{version}/*", "/docs/2.1", None),
+        ("/docs/{version}/*", "/docs//install", None),
+        ("/docs/{version}", "/docs/2.1/install", None),
+        ("/docs/v{version}/*", "/docs/v3/a", {"version": (2, "3")}),
+        ("/{lang}/docs/{version}/*", "/de/docs/3/a/b", {"lang": (1, "de"), "version": (3, "3")}),
+        ("*/{version}/api/*", "/a/b/2/api/x", {"version": (3, "2")}),
+        ("/docs/*", "/docs/a?b=c", {}),
+        ("/docs/*.html", "/docs/a.htm", None),
+        ("*/{name}", "/a/b", {"name": (2, "b")}),
+        ("/a.c", "/abc", None),
+        ("/q?v={version}", "/q?v=3", {"version": (1, "3")}),
+    ],
+)
+def test_a_pattern_takes_segments(pattern: str, path: str, segments: dict[str, Any] | None) -> None:
+    assert match_path(pattern, path) == segments
+
+
+def test_an_address_sets_fields() -> None:
+    rule = {"path": "/docs/{version}/*", "set": {"version": "{version}", "product": "cli {version}"}}
+
+    assert ruled(rule) == {"version": "2.1", "product": "cli 2.1", "page": "/docs/install"}
+    assert ruled(rule, html=None) == ruled(rule)
+    assert ruled(rule, url="https://www.example.com/docs/a%C3%A4%20b/x")["version"] == "aä b"
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [
+        ({"selector": "h1"}, "Install it"),
+        ({"selector": ".badge", "all": True}, ["Stable", "New"]),
+        ({"selector": ".box"}, "One Two"),
+        ({"selector": ".edit", "attribute": "title"}, "Edit"),
+        ({"selector": ".edit", "attribute": "href"}, "https://www.example.com/docs/edit"),
+        ({"selector": ".edit", "attribute": "rel"}, None),
+        ({"selector": ".missing", "all": True}, None),
+        ({"json_ld": "brand.name"}, "Acme"),
+        ({"json_ld": "offers.price"}, 5),
+        ({"json_ld": "offers.price", "all": True}, [5, 7.5]),
+        ({"json_ld": "offers.inStock"}, True),
+        ({"json_ld": "brand"}, None),
+        ({"json_ld": "huge"}, None),
+        ({"json_ld": "none"}, None),
+        ({"json_ld": "brand.name.first"}, None),
+        ({"meta": "product-line"}, "Boats"),
+        ({"meta": "tag", "all": True}, ["sea", "sun"]),
+        ({"meta": "tag"}, "sea"),
+    ],
+)
+def test_a_page_gives_a_field(rule: dict[str, Any], value: Any) -> None:
+    fields = ruled({"name": "found", **rule})
+
+    assert fields.get("found") == value
+    assert type(fields.get("found")) is type(value)
+
+
+def test_the_first_rule_that_gives_a_value_counts() -> None:
+    rules = (
+        {"name": "label", "selector": ".missing"},
+        {"path": "/blog/*", "set": {"label": "blog"}},
+        {"name": "label", "meta": "product-line"},
+        {"path": "/docs/*", "set": {"label": "docs", "kind": "manual"}},
+    )
+
+    assert ruled(*rules) == {"label": "Boats", "kind": "manual"}
+
+
+@pytest.mark.parametrize(
+    ("url", "page"),
+    [
+        ("/en/docs/2.1/install", "/docs/install"),
+        ("/de/docs/3/install/", "/docs/install/"),
+        ("/docs/install", "/docs/install"),
+        ("/fr/about?x=1", "/about"),
+        ("/fr/", "/"),
+        ("/", "/"),
+    ],
+)
+def test_versions_and_languages_of_a_page_are_one_page(url: str, page: str) -> None:
+    rules = (
+        {"path": "/docs/*", "set": {"lang": "en"}},
+        {"path": "/{lang}/docs/{version}/*", "set": {"version": "{version}"}},
+        {"path": "/{lang}/*", "set": {"lang": "{lang}"}},
+    )
+
+    assert ruled(*rules, url=f"https://www.example.com{url}")["page"] == page
+
+
+def test_a_page_that_has_its_version_from_an_earlier_rule_loses_no_segment() -> None:
+    rules = (
+        {"path": "/docs/latest-guide/*", "set": {"version": "3"}},
+        {"path": "/docs/{version}/*", "set": {"version": "{version}"}},
+    )
+
+    assert ruled(*rules, url="https://www.example.com/docs/latest-guide/a")["page"] == "/docs/latest-guide/a"
+
+
+def test_without_a_version_or_a_language_there_is_no_page() -> None:
+    assert ruled({"path": "/{product}/*", "set": {"product": "{product}"}}) == {"product": "docs"}
+    named = {"path": "/docs/{version}/*", "set": {"page": "mine", "version": "{version}"}}
+    assert ruled(named)["page"] == "mine"
+
+
+def test_a_value_is_one_line_of_bounded_length() -> None:
+    html = f"<p class=a>{'word ' * 100_000}</p>" + "".join(f"<i>{number}</i>" for number in range(1_000))
+    fields = ruled({"name": "a", "selector": ".a"}, {"name": "i", "selector": "i", "all": True}, html=html)
+
+    assert len(fields["a"]) <= 1_000
+    assert len(fields["i"]) == MAX_VALUES
+
+
+def test_json_ld_without_end_is_looked_at_for_a_while() -> None:
+    html = f'<script type="application/ld+json">{{"a":{"[" * 500}1{"]" * 500},"b":[{"[1]," * 50_000}1]}}</script>'
+
+    fields = ruled({"name": "a", "json_ld": "a"}, {"name": "b", "json_ld": "b.c", "all": True}, html=html)
+
+    assert "b" not in fields
+
+
+@pytest.mark.parametrize("pattern", ["*a" * 200 + "b", "/{a}*" * 80 + "b", "*/{a}/*/{b}/*/{c}/x"])
+def test_a_pattern_takes_no_time(pattern: str) -> None:
+    begun = time.process_time()
+
+    assert match_path(pattern, "/" + "a/" * 1_000 + "a" * 500) is None
+    assert time.process_time() - begun < 1

@@ -1,0 +1,150 @@
+"""What a page says of itself, in the order in which it is believed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from turbohtml import parse
+
+from app.crawl.read.metadata import Metadata
+
+
+def metadata(html: str, **headers: str) -> Metadata:
+    return Metadata(parse(html), {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def json_ld(value: Any) -> str:
+    return f'<script type="application/ld+json">{orjson.dumps(value).decode()}</script>'
+
+
+@pytest.mark.parametrize(
+    ("html", "title"),
+    [
+        ("<title> Harbor\n tours </title><h1>Other</h1>", "Harbor tours"),
+        ('<title> </title><meta property="og:title" content="Harbor"><h1>Other</h1>', "Harbor"),
+        ("<svg><title>Icon</title></svg><h1>Harbor <b>tours</b></h1>", "Harbor tours"),
+        ("<title></title><h1><img src=logo.png></h1><h1>Harbor</h1>", "Harbor"),
+        ("<p>text", ""),
+    ],
+)
+def test_the_title(html: str, title: str) -> None:
+    assert metadata(html).title() == title
+
+
+@pytest.mark.parametrize(
+    ("html", "excerpt"),
+    [
+        (
+            '<meta name="Description" content="Boats &amp; more"><meta property="og:description" content="x">',
+            "Boats & more",
+        ),
+        ('<meta name=description content=" "><meta property="og:description" content="Boats">', "Boats"),
+        (json_ld({"@type": "Article", "description": "Boats"}), "Boats"),
+        ("", None),
+    ],
+)
+def test_the_excerpt(html: str, excerpt: str | None) -> None:
+    assert metadata(html).excerpt() == excerpt
+
+
+PUBLISHED = '<meta property="article:published_time" content="2024-03-02T10:00:00+01:00">'
+MODIFIED = '<meta property="article:modified_time" content="2024-04-05">'
+
+
+@pytest.mark.parametrize(
+    ("html", "date"),
+    [
+        (json_ld({"@type": "Article", "datePublished": "2024-01-02"}) + PUBLISHED, "2024-01-02"),
+        (
+            json_ld({"@graph": [{"@type": "WebSite"}, {"datePublished": "2024-01-02T03:04:05Z"}]}),
+            "2024-01-02T03:04:05+00:00",
+        ),
+        (json_ld([{"mainEntity": {"dateModified": "2024-01-02"}}]) + MODIFIED, "2024-01-02"),
+        (MODIFIED + PUBLISHED, "2024-03-02T10:00:00+01:00"),
+        (MODIFIED + "<time datetime=2024-01-01>", "2024-04-05"),
+        ('<time datetime="P3D"></time><time datetime="2024-05-06 07:08">May</time>', "2024-05-06T07:08:00"),
+        ("<time>2024-05-06</time>", "2024-05-06"),
+        (json_ld({"datePublished": "yesterday"}) + MODIFIED, "2024-04-05"),
+        (json_ld({"datePublished": "0001-01-01T00:00:00"}), None),
+        (json_ld({"datePublished": "9999-12-31T23:59:59-10:00"}), None),
+        (json_ld({"datePublished": ["2024"], "dateModified": 5}), None),
+        ('<script type="application/ld+json">{broken</script>', None),
+        ('<script type="application/ld+json">' + "[" * 100_000 + "</script>", None),
+        ("", None),
+    ],
+)
+def test_the_date(html: str, date: str | None) -> None:
+    assert metadata(html).date() == date
+
+
+@pytest.mark.parametrize(
+    ("html", "author"),
+    [
+        (json_ld({"author": {"@type": "Person", "name": "Ada Berg"}}) + "<meta name=author content=x>", "Ada Berg"),
+        (json_ld({"author": [{"name": "Ada Berg"}, "Bo Lund", {"name": "Ada Berg"}]}), "Ada Berg, Bo Lund"),
+        ('<meta name="author" content="Ada Berg">', "Ada Berg"),
+        ('<meta property="article:author" content="https://social.example/ada"><a rel=author>Bo Lund</a>', "Bo Lund"),
+        ('<span itemprop="author">Ada Berg</span>', "Ada Berg"),
+        (json_ld({"author": None}), None),
+        ("", None),
+    ],
+)
+def test_the_author(html: str, author: str | None) -> None:
+    assert metadata(html).author() == author
+
+
+@pytest.mark.parametrize(
+    ("html", "header", "language"),
+    [
+        ("<html lang=pt-BR>", "de", "pt-BR"),
+        ('<html lang=""><meta http-equiv=content-language content=x><p>', "de, en", "de"),
+        ('<meta name="content-language" content="fr">', "", "fr"),
+        ("<html lang='english, of course'>", "", None),
+        ("", "", None),
+    ],
+)
+def test_the_language(html: str, header: str, language: str | None) -> None:
+    assert metadata(html, content_language=header).language() == language
+
+
+def test_the_pages_own_id() -> None:
+    assert metadata('<meta name="site-search:id" content=" harbor-1 ">').id() == "harbor-1"
+    assert metadata(f'<meta name="site-search:id" content="{"x" * 513}">').id() is None
+    assert metadata('<meta name="site-search:id" content="">').id() is None
+    assert metadata("").id() is None
+
+
+def test_further_fields() -> None:
+    html = """
+        <meta name="site-search:section" content=" Guide &amp; more ">
+        <meta name="Site-Search:productLine" content="Boats">
+        <meta name="site-search:tag" content="sea"><meta name="site-search:tag" content="sun">
+        <meta name="site-search:tag" content="sea">
+        <meta name="site-search:id" content="1"><meta name="site-search:title" content="x">
+        <meta name="site-search:9lives" content="x"><meta name="site-search:a b" content="x">
+        <meta name="site-search:" content="x"><meta name="site-search:empty" content=" ">
+        <meta name="section" content="x">
+    """
+
+    assert metadata(html).fields() == {"section": "Guide & more", "productLine": "Boats", "tag": ["sea", "sun"]}
+
+
+@pytest.mark.parametrize(
+    ("own", "fields"),
+    [
+        ("", {"version": "2.1", "lang": "de"}),
+        ('<meta name="site-search:version" content="two">', {"version": "two", "lang": "de"}),
+    ],
+)
+def test_what_pages_tell_another_search_is_taken_where_they_tell_us_nothing(own: str, fields: dict[str, str]) -> None:
+    html = '<meta name="docsearch:version" content="2.1"><meta name="DocSearch:language" content="de">'
+
+    assert metadata(html + own + '<meta name="docsearch:other" content="x">').fields() == fields
+
+
+def test_fields_beyond_the_hundredth_are_left_out() -> None:
+    html = "".join(f'<meta name="site-search:f{n}" content="x">' for n in range(150))
+
+    assert list(metadata(html).fields()) == [f"f{n}" for n in range(100)]

@@ -1,0 +1,176 @@
+"""Whatever a server sends becomes a page or a reason."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.crawl.fetch.values import FieldRules, NotIndexed, Reason, Selectors
+from app.crawl.read.pages import read_page
+from tests.crawl.read.office.builders import docx, epub, open_document, pptx, shape, w_p, xlsx
+from tests.crawl.read.samples import fetched, pdf
+
+WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+PIECES = (
+    "<html>",
+    "<p>",
+    "<a href=x>",
+    "<main>",
+    "<table><td>",
+    "<!--",
+    "<meta name=site-search:a content=b>",
+    "\0",
+    "%PDF-",
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "title", "content"),
+    [
+        ("<title>Harbor</title><p>Boats", "text/html", "Harbor", "Boats"),
+        ("<html><title>Harbor</title><p>Boats", "text/plain", "Harbor", "Boats"),
+        ("<title>Harbor</title><p>Boats", "", "Harbor", "Boats"),
+        (
+            '<?xml version="1.0"?><html xmlns="x"><title>Harbor</title><p>Boats</p></html>',
+            "application/xhtml+xml",
+            "Harbor",
+            "Boats",
+        ),
+        (
+            '<?xml version="1.0"?><html xmlns="x"><title>Harbor</title><p>Boats</p></html>',
+            "text/xml",
+            "Harbor",
+            "Boats",
+        ),
+        ("Boats leave\r\n  at ten.", "text/plain", "harbor.html", "Boats leave\n  at ten."),
+        ("Boats", "", "harbor.html", "Boats"),
+        ("# Harbor\n\nBoats **leave**", "text/markdown", "harbor.html", "Harbor\n\nBoats leave"),
+        (pdf("Boats", title="Harbor"), "application/pdf", "Harbor", "Boats"),
+        (pdf("Boats"), "application/octet-stream", "harbor.html", "Boats"),
+        (docx(w_p("Boats"), {"dc:title": "Harbor"}), WORD, "Harbor", "Boats"),
+        (docx(w_p("Boats")), "application/octet-stream", "harbor.html", "Boats"),
+        (docx(w_p("Boats")), "text/html", "harbor.html", "Boats"),
+        (xlsx({"Boats": ""}), WORD, "harbor.html", "Boats"),
+        (epub({"c.xhtml": "<h1>Boats"}), "", "harbor.html", "Boats"),
+        (open_document("text", "<text:h>Boats</text:h>"), "", "Boats", "Boats"),
+        ("<p>Fähre".encode("latin-1"), "text/html; charset=latin1", "", "Fähre"),
+    ],
+)
+def test_a_body_is_read_by_its_type(body: str | bytes, content_type: str, title: str, content: str) -> None:
+    page = read_page(fetched(body, content_type))
+
+    assert (page.title, page.content, page.left_out) == (title, content, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0\0\0", "image/png"),
+        (b"PK\x03\x04\0\0", "text/html"),
+        (b"%PDF-1.7 broken", "application/pdf"),
+        (b"PK\x03\x04\0\0", WORD),
+        (b"PK\x03\x04\0\0", "application/octet-stream"),
+        ("<p>Not found", WORD),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 as files with a password are", WORD),
+        ("<?xml version='1.0'?><rss/>", "application/xml"),
+    ],
+)
+def test_what_is_no_text_is_refused(body: str | bytes, content_type: str) -> None:
+    with pytest.raises(NotIndexed) as refusal:
+        read_page(fetched(body, content_type))
+
+    assert refusal.value.reason == "not_text"
+
+
+def test_a_file_without_text_is_empty() -> None:
+    assert read_page(fetched(pdf(""), "application/pdf")).left_out == Reason.EMPTY
+    assert read_page(fetched(docx(""), WORD)).left_out == Reason.EMPTY
+    assert read_page(fetched(" \n", "text/plain")).left_out == Reason.EMPTY
+
+
+def test_a_header_speaks_for_files_too() -> None:
+    assert read_page(fetched(pdf("Boats"), "application/pdf", x_robots_tag="noindex")).left_out == Reason.NOINDEX
+
+
+def test_what_is_no_html_has_the_fields_of_its_address() -> None:
+    rules = FieldRules(({"path": "/*", "set": {"product": "boats"}}, {"name": "a", "selector": "title"}))
+
+    assert read_page(fetched(pdf("Boats"), "application/pdf"), rules=rules).fields == {
+        "type": "pdf",
+        "product": "boats",
+    }
+    assert read_page(fetched(b"Boats", "text/plain"), rules=rules).fields == {"product": "boats"}
+
+
+def test_the_name_of_a_file_is_its_title() -> None:
+    for url, title in (("https://e.com/a%20b/read%20me.txt?x=1", "read me.txt"), ("https://e.com/", "e.com")):
+        assert read_page(fetched("Boats", "text/plain", url)).title == title
+
+
+def test_an_entity_bomb_is_not_expanded() -> None:
+    entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
+    bomb = f'<?xml version="1.0"?><!DOCTYPE html [<!ENTITY e0 "boom">{entities}]><html><p>&e11;</p></html>'
+
+    assert len(read_page(fetched(bomb, "application/xhtml+xml")).content) < len(bomb)
+
+
+@given(
+    st.one_of(st.binary(max_size=200), st.lists(st.sampled_from(PIECES) | st.text(max_size=5)).map("".join)),
+    st.sampled_from(
+        ["text/html", "text/plain", "application/pdf", "application/xml", "", "text/markdown; charset=koi8-r"]
+    ),
+    st.sampled_from([Selectors(), Selectors(content="p", title="a", remove="main")]),
+)
+def test_any_body_becomes_a_page_or_a_reason(body: str | bytes, content_type: str, selectors: Selectors) -> None:
+    data = body.encode(errors="replace") if isinstance(body, str) else body
+    try:
+        page = read_page(fetched(data, content_type), selectors)
+    except NotIndexed:
+        return
+    assert bool(page.content) or page.left_out is not None
+    assert "\0" not in f"{page.title}{page.content}{page.fields}"
+    f"{page.title}{page.content}".encode()
+
+
+@pytest.mark.parametrize("stray", "\0\a\b\v")
+@pytest.mark.parametrize("content_type", ["text/html", "text/plain", "text/markdown", "application/xhtml+xml"])
+def test_a_stray_control_character_is_left_out(stray: str, content_type: str) -> None:
+    assert read_page(fetched(f"Boats{stray} leave", content_type)).content == "Boats leave"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pdf("Boats", "", "leave \a at ten", ""),
+        pptx(shape("Boats"), "", shape("leave at ten"), ""),
+        open_document(
+            "presentation",
+            "<draw:page><text:p>Boats</text:p></draw:page><draw:page/>"
+            "<draw:page><text:p>leave at ten</text:p></draw:page><draw:page/>",
+        ),
+    ],
+)
+def test_the_pages_of_a_file_are_told_by_where_they_begin(body: bytes) -> None:
+    page = read_page(fetched(body, ""))
+
+    assert page.content.startswith("Boats\n\nleave")
+    assert page.page_starts == (0, 7, 7)
+
+
+def test_pages_beyond_what_is_kept_are_not_told() -> None:
+    long = shape("harbor " * 70_000)
+    page = read_page(fetched(pptx(long, long, long), ""))
+
+    assert len(page.page_starts) == 2
+    assert page.content[page.page_starts[1] :].startswith("harbor harbor")
+
+
+def test_the_kind_of_a_file_is_told_and_who_wrote_it_when() -> None:
+    properties = {"dc:creator": "Ann", "dcterms:modified": "2024-05-01T09:30:00Z"}
+    page = read_page(fetched(docx(w_p("Boats"), properties), ""))
+
+    assert (page.kind, page.author, page.date, page.page_starts) == ("docx", "Ann", "2024-05-01T09:30:00+00:00", ())
+    assert read_page(fetched(pdf("Boats"), "")).kind == "pdf"
+    assert read_page(fetched("<p>Boats")).kind is None
+    assert read_page(fetched("Boats", "text/plain")).kind is None

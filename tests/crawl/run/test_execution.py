@@ -1,0 +1,867 @@
+"""What a run reads, leaves out, changes, and removes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
+
+from app.crawl.run import control as control_module
+from app.crawl.run import decisions
+from app.crawl.run.control import RunControl
+from app.crawl.run.execution import execute
+from app.crawl.run.patience import FAILURES_IN_A_ROW, MAX_PAUSED_SECONDS, TRIES
+from app.models import Account, RunPage, Site, Source, SourceRun
+from app.services import sites
+from backends.errors import BackendUnavailable
+from tests.crawl.run.conftest import FreeTurns, Runner, counts
+from tests.crawl.run.websites import Answer, Website, html
+
+
+def test_a_website_is_read_by_its_links_and_its_sitemap(runner: Runner, website: Website) -> None:
+    website.pages = {
+        "/": html("Home", links=["/a", "/b"]),
+        "/a": html("A", links=["/", "/c"]),
+        "/b": html("B"),
+        "/c": html("C"),
+        "/listed": html("Listed"),
+        "/sitemap.xml": Answer(
+            f"<urlset><url><loc>{website.address('/listed')}</loc></url></urlset>".encode(),
+            headers={"Content-Type": "application/xml"},
+        ),
+    }
+
+    run = runner.run(runner.add())
+
+    assert (run.status, run.error) == ("finished", None)
+    assert counts(run) == {"found": 5, "indexed": 5}
+    assert sorted(runner.documents()) == ["/", "/a", "/b", "/c", "/listed"]
+    assert runner.documents()["/a"]["url"] == website.address("/a")
+
+
+def test_a_second_run_of_an_unchanged_site_fetches_no_body(runner: Runner, website: Website) -> None:
+    website.pages = {
+        "/": html("Home", links=["/a", "/hidden", "/moved", "/copy"]),
+        "/a": html("A", links=["/b"]),
+        "/b": html("B", text="The same text on two pages."),
+        "/hidden": html("Hidden", links=["/c"], head='<meta name="robots" content="noindex">'),
+        "/c": html("C"),
+        "/moved": Answer(status=301, headers={"Location": "/target"}),
+        "/target": html("Target"),
+        "/copy": html("B", text="The same text on two pages."),
+    }
+    source = runner.add()
+    first = runner.run(source)
+    before = runner.documents()
+    website.forget()
+
+    second = runner.run(source)
+
+    assert website.bodies() == []
+    assert counts(first) == {"found": 8, "indexed": 5, "skipped": 3}
+    assert counts(second) == {"found": 8, "unchanged": 5, "skipped": 3}
+    assert runner.documents() == before
+    assert runner.left_out(second) == runner.left_out(first)
+    assert sorted(runner.left_out(first).values()) == ["canonical", "duplicate", "noindex"]
+
+
+def make_site(website: Website, count: int) -> None:
+    """A start page and so many pages that it links to."""
+    website.pages = {f"/{n}": html(f"Page {n}") for n in range(count)}
+    website.pages["/"] = html("Home", links=[f"/{n}" for n in range(count)])
+
+
+def test_a_page_that_went_is_gone_after_the_next_run(runner: Runner, website: Website) -> None:
+    website.pages = {"/": html("Home", links=["/a", "/b", "/c"]), **{f"/{n}": html(n) for n in "abc"}}
+    source = runner.add()
+    runner.run(source)
+    del website.pages["/a"]
+    website.pages["/b"] = html("b", head='<meta name="robots" content="noindex">')
+    website.pages["/c"] = html("c", text="Another text.")
+
+    run = runner.run(source)
+
+    assert counts(run) == {"found": 4, "unchanged": 1, "indexed": 1, "skipped": 2, "removed": 2}
+    assert runner.left_out(run) == {"/a": "http_404", "/b": "noindex"}
+    assert sorted(runner.documents()) == ["/", "/c"]
+    assert runner.documents()["/c"]["content"].startswith("Another text.")
+
+
+def test_a_page_that_nothing_links_to_any_more_is_removed(runner: Runner, website: Website) -> None:
+    website.pages = {"/": html("Home", links=["/a"]), "/a": html("A", links=["/b"]), "/b": html("B")}
+    source = runner.add()
+    runner.run(source)
+    website.pages["/a"] = html("A")
+
+    run = runner.run(source)
+
+    assert counts(run) == {"found": 2, "unchanged": 2, "removed": 1}
+    assert sorted(runner.documents()) == ["/", "/a"]
+
+
+@pytest.mark.parametrize("status", [500, 502, 403])
+def test_a_page_that_fails_for_now_is_kept_with_what_it_leads_to(runner: Runner, website: Website, status: int) -> None:
+    website.pages = {"/": html("Home", links=["/a"]), "/a": html("A", links=["/b"]), "/b": html("B")}
+    source = runner.add()
+    runner.run(source)
+    website.pages["/a"] = Answer(b"", status)
+
+    run = runner.run(source)
+
+    assert (run.status, counts(run)) == ("finished", {"found": 3, "unchanged": 2, "failed": 1})
+    assert runner.left_out(run) == {"/a": f"http_{status}"}
+    assert sorted(runner.documents()) == ["/", "/a", "/b"]
+
+
+def test_when_the_start_page_fails_the_run_fails_and_nothing_is_removed(runner: Runner, website: Website) -> None:
+    make_site(website, 3)
+    source = runner.add()
+    runner.run(source)
+    website.pages = {"/": Answer(b"", 500)}
+
+    run = runner.run(source)
+
+    assert run.status == "failed"
+    assert run.error is not None
+    assert run.error["code"] == "http_500"
+    assert len(runner.documents()) == 4
+
+
+def test_a_run_that_would_remove_too_much_fails_and_removes_nothing(runner: Runner, website: Website) -> None:
+    make_site(website, 30)
+    source = runner.add()
+    runner.run(source)
+    website.pages = {"/": html("Home", links=["/new"]), "/new": html("New")}
+
+    guarded = runner.run(source)
+    kept = len(runner.documents())
+    allowed = runner.run(source, max_removed_percent=100)
+
+    assert guarded.status == "failed"
+    assert guarded.error is not None
+    assert guarded.error["code"] == "sync_removes_too_much"
+    assert kept == 32
+    assert (allowed.status, allowed.removed) == ("finished", 30)
+    assert sorted(runner.documents()) == ["/", "/new"]
+
+
+def test_a_run_of_some_addresses_reads_these_alone_and_sweeps_nothing(runner: Runner, website: Website) -> None:
+    make_site(website, 3)
+    source = runner.add()
+    runner.run(source)
+    website.pages["/0"] = html("Page 0", text="Changed.", links=["/new"])
+    website.pages["/1"] = html("Page 1", text="Changed as well.")
+    del website.pages["/2"]
+    website.forget()
+
+    run = runner.run(source, urls=[website.address("/0"), website.address("/2"), "https://example.net/"])
+
+    assert sorted(path for path, _ in website.asked) == ["/0", "/2"]
+    assert counts(run) == {"found": 3, "indexed": 1, "skipped": 2}
+    assert runner.left_out(run) == {"/2": "http_404", "https://example.net/": "other_host"}
+    documents = runner.documents()
+    assert sorted(documents) == ["/", "/0", "/1"]
+    assert documents["/0"]["content"].startswith("Changed.")
+    assert not documents["/1"]["content"].startswith("Changed")
+
+
+def test_globs_bound_what_is_indexed_and_followed(runner: Runner, website: Website) -> None:
+    website.pages = {
+        "/": html("Home", links=["/docs/a", "/docs/old/b", "/blog/c", "/docs/d?print=1"]),
+        "/docs/a": html("A", links=["/docs/deep/er"]),
+        "/docs/deep/er": html("Deeper"),
+        "/docs/old/b": html("B"),
+        "/blog/c": html("C"),
+        "/docs/d?print=1": html("D"),
+    }
+
+    run = runner.run(runner.add(include=["/docs/*"], exclude=["/docs/old/*", "*?print=*"]))
+
+    assert sorted(runner.documents()) == ["/docs/a", "/docs/deep/er"]
+    assert runner.left_out(run) == dict.fromkeys(["/", "/docs/old/b", "/blog/c", "/docs/d?print=1"], "excluded")
+    assert ("/blog/c", 200) not in website.asked
+
+
+def test_an_address_without_end_is_left_out_unread(runner: Runner, website: Website) -> None:
+    website.pages = {"/": html("Home", links=["/a", "/a/a/a/a"]), "/a": html("A"), "/a/a/a/a": html("Deep")}
+
+    run = runner.run(runner.add())
+
+    assert sorted(runner.documents()) == ["/", "/a"]
+    assert runner.left_out(run) == {"/a/a/a/a": "trap"}
+    assert ("/a/a/a/a", 200) not in website.asked
+
+
+def test_what_was_indexed_and_is_excluded_now_is_removed(runner: Runner, website: Website) -> None:
+    make_site(website, 2)
+    source = runner.add()
+    runner.run(source)
+    with runner.part.database.write() as session:
+        session.get_one(Source, source.id).exclude = ["/1"]
+
+    run = runner.run(source)
+
+    assert run.removed == 1
+    assert sorted(runner.documents()) == ["/", "/0"]
+
+
+def test_no_more_pages_are_indexed_than_the_source_may_have(runner: Runner, website: Website) -> None:
+    make_site(website, 20)
+
+    run = runner.run(runner.add(max_pages=5))
+
+    assert counts(run) == {"found": 21, "indexed": 5, "skipped": 16}
+    assert set(runner.left_out(run).values()) == {"excluded"}
+    assert len(runner.documents()) == 5
+
+
+def test_links_are_followed_to_the_depth_that_the_source_allows(runner: Runner, website: Website) -> None:
+    website.pages = {f"/{n}": html(f"Page {n}", links=[f"/{n + 1}"]) for n in range(5)}
+
+    run = runner.run(runner.add("/0", max_depth=2))
+
+    assert sorted(runner.documents()) == ["/0", "/1", "/2"]
+    assert run.found == 3
+
+
+def test_a_sitemap_source_reads_what_is_listed_and_follows_no_links(runner: Runner, website: Website) -> None:
+    listed = "".join(f"<url><loc>{website.address(path)}</loc></url>" for path in ("/a", "/b"))
+    website.pages = {
+        "/map.xml": Answer(f"<urlset>{listed}</urlset>".encode(), headers={"Content-Type": "application/xml"}),
+        "/a": html("A", links=["/c"]),
+        "/b": html("B"),
+        "/c": html("C"),
+    }
+
+    runner.run(runner.add("/map.xml", kind="sitemap"))
+
+    assert sorted(runner.documents()) == ["/a", "/b"]
+
+
+def test_a_sitemap_that_cannot_be_read_fails_the_run_and_removes_nothing(runner: Runner, website: Website) -> None:
+    website.pages = {
+        "/map.txt": Answer(website.address("/a").encode(), headers={"Content-Type": "text/plain"}),
+        "/a": html("A"),
+    }
+    source = runner.add("/map.txt", kind="sitemap")
+    runner.run(source)
+    website.pages["/map.txt"] = html("Login")
+
+    run = runner.run(source)
+
+    assert run.status == "failed"
+    assert run.error is not None
+    assert run.error["code"] == "bad_source"
+    assert sorted(runner.documents()) == ["/a"]
+
+
+def feed(website: Website, *paths: str) -> Answer:
+    items = "".join(f"<item><title>T</title><link>{website.address(path)}</link></item>" for path in paths)
+    return Answer(
+        f'<rss version="2.0"><channel><title>Feed</title>{items}</channel></rss>'.encode(),
+        headers={"Content-Type": "application/rss+xml"},
+    )
+
+
+def test_items_that_left_a_feed_stay_and_those_that_are_gone_go(runner: Runner, website: Website) -> None:
+    website.pages = {"/feed": feed(website, "/a", "/b"), **{f"/{n}": html(n) for n in "abc"}}
+    source = runner.add("/feed", kind="feed")
+    runner.run(source)
+    website.pages["/feed"] = feed(website, "/b", "/c")
+    del website.pages["/b"]
+
+    run = runner.run(source)
+
+    assert counts(run) == {"found": 2, "indexed": 1, "skipped": 1, "removed": 1}
+    assert sorted(runner.documents()) == ["/a", "/c"]
+
+
+def wordpress(website: Website, *posts: tuple[str, str]) -> None:
+    import json
+
+    items = [
+        {
+            "id": number, "type": "post", "status": "publish", "link": website.address(path),
+            "title": {"rendered": f"Post &amp; {path}"}, "content": {"rendered": f"<p>{text}</p>", "protected": False},
+            "excerpt": {"rendered": ""}, "date_gmt": "2025-01-02T03:04:05", "modified_gmt": "2025-01-02T03:04:05",
+            "_embedded": {"wp:term": [[{"taxonomy": "category", "name": "News"}]]},
+        }
+        for number, (path, text) in enumerate(posts)
+    ]  # fmt: skip
+    kept = {"Content-Type": "application/json", "X-WP-TotalPages": "1"}
+    query = "orderby=id&order=asc&_embed=author%2Cwp%3Aterm"
+    fields = "id%2Ctype%2Cstatus%2Clink%2Cdate_gmt%2Cmodified_gmt%2Ctitle%2Ccontent%2Cexcerpt%2C_links%2C_embedded"
+    address = f"page=1&per_page=25&{query}&_fields={fields}"
+    website.pages = {
+        "/": html("Blog"),
+        f"/wp-json/wp/v2/posts?{address}": Answer(json.dumps(items).encode(), headers=kept, validators=False),
+        f"/wp-json/wp/v2/pages?{address}": Answer(b"[]", headers=kept, validators=False),
+    }
+
+
+def test_a_blog_is_read_from_its_api(runner: Runner, website: Website) -> None:
+    wordpress(website, ("/one", "First text."), ("/two", "Second text."))
+    source = runner.add(kind="wordpress")
+    first = runner.run(source)
+    wordpress(website, ("/two", "Second text, changed."), ("/one", "First text."))
+    second = runner.run(source)
+    wordpress(website, ("/one", "First text."))
+    third = runner.run(source)
+
+    assert [counts(run) for run in (first, second, third)] == [
+        {"found": 2, "indexed": 2},
+        {"found": 2, "indexed": 1, "unchanged": 1},
+        {"found": 1, "unchanged": 1, "removed": 1},
+    ]
+    (document,) = runner.documents().values()
+    assert document["title"] == "Post & /one"
+    assert document["categories"] == ["News"]
+
+
+def test_a_page_that_names_another_as_its_canonical_address_is_that_page(runner: Runner, website: Website) -> None:
+    website.pages = {
+        "/": html("Home", links=["/a?ref=1"]),
+        "/a?ref=1": html("A", head='<link rel="canonical" href="/a">'),
+        "/a": html("A", head='<link rel="canonical" href="/a">'),
+    }
+
+    run = runner.run(runner.add())
+
+    assert sorted(runner.documents()) == ["/", "/a"]
+    assert runner.left_out(run) == {"/a?ref=1": "canonical"}
+
+
+def test_a_page_is_known_by_the_canonical_address_that_leads_back_to_it(runner: Runner, website: Website) -> None:
+    website.pages = {
+        "/": html("Home", links=["/a"]),
+        "/a": html("A", head='<link rel="canonical" href="/nice">'),
+        "/nice": Answer(status=302, headers={"Location": "/a"}),
+    }
+    source = runner.add()
+    runner.run(source)
+    website.forget()
+
+    run = runner.run(source)
+
+    assert sorted(runner.documents()) == ["/", "/nice"]
+    assert counts(run) == {"found": 3, "unchanged": 2, "skipped": 1}
+    assert website.bodies() == []
+
+
+def test_a_redirected_address_is_read_once_as_the_one_it_leads_to(runner: Runner, website: Website) -> None:
+    website.pages = {
+        "/": html("Home", links=["/old"]),
+        "/old": Answer(status=301, headers={"Location": "/new"}),
+        "/new": html("New"),
+    }
+
+    run = runner.run(runner.add())
+
+    assert sorted(runner.documents()) == ["/", "/new"]
+    assert runner.left_out(run) == {"/old": "canonical"}
+    assert website.asked.count(("/new", 200)) == 1
+
+
+def test_a_page_that_moved_is_found_at_its_new_address_only(runner: Runner, website: Website) -> None:
+    website.pages = {"/": html("Home", links=["/old"]), "/old": html("Moving")}
+    source = runner.add()
+    runner.run(source)
+    website.pages |= {"/new": website.pages["/old"], "/old": Answer(status=301, headers={"Location": "/new"})}
+
+    runner.run(source)
+
+    assert sorted(runner.documents()) == ["/", "/new"]
+
+
+def test_of_pages_with_the_same_text_the_one_that_was_first_stays(runner: Runner, website: Website) -> None:
+    website.pages = {
+        "/": html("Home", links=["/a", "/b"]),
+        "/a": html("Same"),
+        "/b": html("Same"),
+    }
+    source = runner.add()
+    first = runner.run(source)
+    (copy,) = runner.left_out(first)
+    (kept,) = {"/a", "/b"} - {copy}
+    website.pages["/"] = html("Home, changed", links=[copy, kept])
+    second = runner.run(source)
+    del website.pages[kept]
+    third = runner.run(source)
+
+    assert runner.left_out(second) == {copy: "duplicate"}
+    assert runner.left_out(third) == {kept: "http_404"}
+    assert sorted(runner.documents()) == sorted(["/", copy])
+
+
+def test_two_pages_with_one_id_of_their_own_are_one_document(runner: Runner, website: Website) -> None:
+    head = '<meta name="site-search:id" content="mine">'
+    website.pages = {
+        "/": html("Home", links=["/a", "/b"]), "/a": html("A", head=head), "/b": html("B", head=head),
+    }  # fmt: skip
+
+    run = runner.run(runner.add())
+
+    assert sorted(runner.documents()) == ["/", "mine"]
+    assert sorted(runner.left_out(run).values()) == ["duplicate"]
+
+
+def test_a_document_that_somebody_removed_is_written_again_though_its_page_did_not_change(
+    runner: Runner, website: Website
+) -> None:
+    make_site(website, 2)
+    source = runner.add()
+    runner.run(source)
+    runner.part.writer.remove(runner.tenant.account_id, runner.tenant.site_id, website.address("/0"))
+    website.forget()
+
+    run = runner.run(source)
+
+    assert counts(run) == {"found": 3, "indexed": 1, "unchanged": 2}
+    assert website.bodies() == ["/0"]
+    assert sorted(runner.documents()) == ["/", "/0", "/1"]
+
+
+def test_a_document_belongs_to_whoever_wrote_it_last(runner: Runner, website: Website) -> None:
+    make_site(website, 2)
+    source = runner.add()
+    runner.run(source)
+    url = website.address("/0")
+    runner.tenant.index({"id": url, "title": "Mine", "content": "From the API.", "url": url})
+    unchanged = runner.run(source)
+    del website.pages["/0"]
+
+    run = runner.run(source)
+
+    assert counts(unchanged) == {"found": 3, "unchanged": 3}
+    assert run.removed == 0
+    assert runner.documents()["/0"]["title"] == "Mine"
+
+
+def test_titles_go_without_what_they_share_also_those_of_unchanged_pages(runner: Runner, website: Website) -> None:
+    website.pages = {f"/{n}": html(f"Page {n} - My Site") for n in range(12)}
+    website.pages["/"] = html("Home", links=[f"/{n}" for n in range(12)])
+    source = runner.add()
+    runner.run(source)
+    first = {path: document["title"] for path, document in runner.documents().items()}
+    website.pages |= {f"/{n}": html(f"Page {n} | Another name") for n in range(12)}
+    runner.run(source)
+    second = {path: document["title"] for path, document in runner.documents().items()}
+    website.forget()
+    third_run = runner.run(source)
+    third = {path: document["title"] for path, document in runner.documents().items()}
+
+    assert first["/3"] == second["/3"] == third["/3"] == "Page 3"
+    assert first["/"] == "Home"
+    assert website.bodies() == []
+    assert counts(third_run) == {"found": 13, "unchanged": 13}
+
+
+def test_a_plan_that_is_full_takes_changes_and_leaves_out_new_pages(
+    runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_site(website, 4)
+    source = runner.add()
+    runner.run(source)
+    with runner.part.database.write() as session:
+        session.get_one(Account, runner.tenant.account_id).limit_overrides = {"documents": 7}
+    website.pages["/0"] = html("Page 0", text="Changed.")
+    website.pages |= {f"/new{n}": html(f"New {n}") for n in range(5)}
+    website.pages["/"] = html("Home", links=[*(f"/new{n}" for n in range(5)), *(f"/{n}" for n in range(4))])
+
+    run = runner.run(source)
+
+    assert counts(run) == {"found": 10, "indexed": 3, "unchanged": 4, "skipped": 3}
+    assert set(runner.left_out(run).values()) == {"quota"}
+    assert len(runner.documents()) == 7
+    assert runner.documents()["/0"]["content"].startswith("Changed.")
+
+
+def test_a_full_plan_loses_no_page_that_only_new_ones_lead_to(runner: Runner, website: Website) -> None:
+    website.pages = {"/": html("Home", links=["/a"]), "/a": html("A")}
+    source = runner.add()
+    runner.run(source)
+    with runner.part.database.write() as session:
+        session.get_one(Account, runner.tenant.account_id).limit_overrides = {"documents": 2}
+    website.pages |= {f"/new{n}": html(f"New {n}", links=[f"/new{n + 1}"]) for n in range(3)}
+    website.pages["/new3"] = html("New 3", links=["/a"])
+    website.pages["/"] = html("Home", links=["/new0"])
+
+    run = runner.run(source)
+
+    assert run.removed == 0
+    assert sorted(runner.documents()) == ["/", "/a"]
+
+
+def test_a_source_of_a_paused_site_fails(runner: Runner, website: Website) -> None:
+    make_site(website, 1)
+    source = runner.add()
+    with runner.part.database.write() as session:
+        session.get_one(Site, runner.tenant.site_id).active = False
+
+    run = runner.run(source)
+
+    assert run.status == "failed"
+    assert run.error is not None
+    assert run.error["code"] == "site_inactive"
+    assert website.asked == []
+
+
+def test_a_site_that_is_paused_in_the_middle_ends_the_run(runner: Runner, website: Website) -> None:
+    make_site(website, 5)
+    source = runner.add()
+
+    def pause(path: str) -> None:
+        if path == "/3":
+            with runner.part.database.write() as session:
+                session.get_one(Site, runner.tenant.site_id).active = False
+
+    website.before = pause
+    run = runner.run(source)
+
+    assert run.status == "failed"
+    assert run.error is not None
+    assert run.error["code"] == "site_inactive"
+    assert run.found == run.indexed + run.unchanged + run.skipped + run.failed
+
+
+def test_a_site_that_is_deleted_in_the_middle_ends_the_run(runner: Runner, website: Website) -> None:
+    make_site(website, 5)
+    runner.request(runner.add())
+
+    def delete(path: str) -> None:
+        if path == "/3":
+            with runner.part.database.write() as session:
+                sites.delete_site(session, runner.tenant.account_id, runner.tenant.site_id)
+
+    website.before = delete
+    ended = execute(runner.parts, runner.claim(), RunControl())
+    runner.part.run_engine_tasks()
+
+    assert ended == "lost"
+    assert runner.documents() == {}
+
+
+def test_a_cancelled_run_keeps_what_it_has_read_and_removes_nothing(runner: Runner, website: Website) -> None:
+    make_site(website, 5)
+    source = runner.add()
+    runner.run(source)
+    make_site(website, 50)
+    del website.pages["/0"]
+    control = RunControl()
+    website.before = lambda path: control.cancel() if path == "/20" else None
+
+    run = runner.run(source, control)
+
+    assert run.status == "cancelled"
+    assert run.removed == 0
+    assert run.found == run.indexed + run.unchanged + run.skipped + run.failed
+    assert "cancelled" in runner.left_out(run).values()
+    assert len(runner.documents()) > 6
+
+
+def test_a_run_that_is_handed_back_goes_on_and_fetches_nothing_twice(runner: Runner, website: Website) -> None:
+    make_site(website, 40)
+    run_id = runner.request(runner.add())
+    control = RunControl()
+    website.before = lambda path: control.interrupt() if path == "/20" else None
+    ended = execute(runner.parts, runner.claim(), control)
+    done = runner.load(run_id).indexed
+    settled = set(runner.documents())
+    asked_before = {path for path, _ in website.asked}
+    website.before = lambda path: None
+    website.forget()
+
+    execute(runner.parts, runner.claim(), RunControl())
+
+    run = runner.load(run_id)
+    assert (ended, run.status) == ("handed_back", "finished")
+    assert 0 < done < 41
+    assert counts(run) == {"found": 41, "indexed": 41}
+    assert settled & {path for path, _ in website.asked} == set()
+    assert len(asked_before | {path for path, _ in website.asked}) == 42  # The sitemap that is not there is one.
+    assert len(runner.documents()) == 41
+
+
+def test_whoever_lost_a_run_writes_nothing_more(runner: Runner, website: Website) -> None:
+    make_site(website, 40)
+    run_id = runner.request(runner.add())
+    lost = runner.claim()
+
+    def take_over(path: str) -> None:
+        if path == "/20":
+            with runner.part.database.write() as session:
+                session.get_one(SourceRun, run_id).lease = "another"
+
+    website.before = take_over
+    ended = execute(runner.parts, lost, RunControl())
+
+    run = runner.load(run_id)
+    assert ended == "lost"
+    assert (run.status, run.lease) == ("running", "another")
+
+
+def test_an_engine_that_is_away_in_the_middle_loses_nothing(
+    runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_site(website, 3)
+    away = iter([BackendUnavailable("The engine is away.")] * 3)
+    apply = runner.part.indexer.apply
+    waited: list[float] = []
+
+    def sometimes(*args: Any) -> None:
+        for error in away:
+            raise error
+        apply(*args)
+
+    monkeypatch.setattr(runner.part.indexer, "apply", sometimes)
+    control = RunControl()
+    monkeypatch.setattr(control, "wait", waited.append)
+    monkeypatch.setattr(control_module, "PAUSES", replace(control_module.PAUSES, chance=lambda: 1.0))
+
+    run = runner.run(runner.add(), control)
+
+    assert counts(run) == {"found": 4, "indexed": 4}
+    assert waited == [1.0, 2.0, 4.0]
+    assert len(runner.tenant.found_ids("page")) == 3
+
+
+def test_a_database_that_is_away_in_the_middle_loses_nothing(
+    runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_site(website, 3)
+    source = runner.add()
+    run_id = runner.request(source)
+    claim = runner.claim()
+    write = runner.part.database.write
+    fails = iter([True, True, True])
+
+    def sometimes() -> Any:
+        if next(fails, False):
+            raise OperationalError("statement", {}, Exception("away"))
+        return write()
+
+    control = RunControl()
+    monkeypatch.setattr(control, "wait", lambda seconds: None)
+    monkeypatch.setattr(runner.part.database, "write", sometimes)
+    execute(runner.parts, claim, control)
+
+    run = runner.load(run_id)
+    assert (run.status, counts(run)) == ("finished", {"found": 4, "indexed": 4})
+
+
+def test_a_server_that_asks_to_wait_is_asked_again_after_that(
+    runner: Runner, website: Website, turns: FreeTurns
+) -> None:
+    make_site(website, 2)
+    busy = iter([Answer(b"", 429, {"Retry-After": "7"}), website.pages["/1"]])
+
+    def answer(path: str) -> None:
+        if path == "/1":
+            website.pages["/1"] = next(busy)
+
+    website.before = answer
+    run = runner.run(runner.add())
+
+    assert counts(run) == {"found": 3, "indexed": 3}
+    assert turns.pauses == [7.0]
+
+
+def test_a_server_that_asks_to_wait_again_and_again_is_given_up(runner: Runner, website: Website) -> None:
+    make_site(website, 30)
+    source = runner.add()
+    website.pages |= {f"/{n}": Answer(b"", 503, {"Retry-After": "600"}) for n in range(30)}
+
+    run = runner.run(source)
+
+    asked = [path for path, status in website.asked if status == 503]
+    assert len(asked) <= 12
+    assert counts(run) == {"found": 31, "indexed": 1, "failed": 30}
+
+
+BUSY = Answer(b"", 429, {"Retry-After": "600"})
+
+
+@pytest.mark.parametrize(
+    "answer", [BUSY, Answer(b"", 503, {"Retry-After": "30"}), Answer(b"", 503), Answer(b"", 429)], ids=str
+)
+def test_an_address_that_always_asks_to_wait_keeps_no_other_from_being_read(
+    runner: Runner, website: Website, answer: Answer
+) -> None:
+    make_site(website, 40)
+    website.pages["/2"] = answer
+
+    run = runner.run(runner.add())
+
+    assert (run.status, run.error) == ("finished", None)
+    assert counts(run) == {"found": 41, "indexed": 40, "failed": 1}
+    assert runner.left_out(run) == {"/2": f"http_{answer.status}"}
+    assert [path for path, _ in website.asked].count("/2") <= TRIES
+
+
+def test_other_pages_come_before_an_address_is_asked_for_again(runner: Runner, website: Website) -> None:
+    make_site(website, 40)
+    website.pages["/2"] = BUSY
+
+    runner.run(runner.add())
+
+    asked = [path for path, _ in website.asked]
+    first = asked.index("/2")
+    assert asked.index("/2", first + 1) - first > 2
+
+
+@pytest.mark.parametrize("status", [403, 503, *(pytest.param(status, marks=pytest.mark.slow) for status in (429, 500))])
+def test_a_part_of_a_site_that_fails_keeps_no_other_part_from_being_read(
+    runner: Runner, website: Website, status: int
+) -> None:
+    make_site(website, 60)
+    website.pages |= {f"/{n}": Answer(b"", status, {"Retry-After": "1"}) for n in range(10, 50)}
+
+    run = runner.run(runner.add())
+
+    assert counts(run) == {"found": 61, "indexed": 21, "failed": 40}
+
+
+def test_a_host_that_is_away_for_a_while_is_asked_again(
+    runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_site(website, 120)
+    pages = dict(website.pages)
+    waited: list[float] = []
+
+    def come_back(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            website.pages = pages
+
+    control = RunControl()
+    monkeypatch.setattr(control, "wait", come_back)
+    website.before = lambda path: website.pages.update({p: Answer(b"", 502) for p in pages}) if path == "/50" else None
+
+    run = runner.run(runner.add(), control)
+
+    assert waited == [0.0, 10.0, 60.0]
+    assert run.failed <= 2 * FAILURES_IN_A_ROW  # One that was asked for before may be had after the first of them.
+    assert run.indexed == 121 - run.failed
+    assert run.status == ("failed" if run.failed > 20 else "finished")
+
+
+@pytest.mark.parametrize("answer", [BUSY, Answer(b"", 503, {"Retry-After": "1"}), Answer(b"", 503)], ids=str)
+def test_a_host_that_answers_nothing_else_any_more_ends_the_run(
+    runner: Runner, website: Website, turns: FreeTurns, monkeypatch: pytest.MonkeyPatch, answer: Answer
+) -> None:
+    make_site(website, 100)
+    source = runner.add()
+    runner.run(source)
+    control = RunControl()
+    waited: list[float] = []
+    monkeypatch.setattr(control, "wait", waited.append)
+    website.before = lambda path: website.pages.update(dict.fromkeys(website.pages, answer)) if path == "/20" else None
+    website.forget()
+
+    run = runner.run(source, control)
+
+    refused = [path for path, status in website.asked if status in (429, 503)]
+    assert len(refused) < 40
+    assert sum(waited) + sum(turns.pauses) < 2 * MAX_PAUSED_SECONDS
+    assert (run.status, run.removed) == ("failed", 0)
+    assert run.error is not None
+    assert run.error["code"] == "incomplete"
+    assert run.found == run.indexed + run.unchanged + run.failed == 101
+    assert len(runner.documents()) == 101
+
+
+def test_sitemaps_that_always_ask_to_wait_end_within_bounds(runner: Runner, website: Website, turns: FreeTurns) -> None:
+    make_site(website, 3)
+    listed = "".join(f"<sitemap><loc>{website.address(f'/s{n}.xml')}</loc></sitemap>" for n in range(200))
+    website.pages["/sitemap.xml"] = Answer(
+        f"<sitemapindex>{listed}</sitemapindex>".encode(), headers={"Content-Type": "application/xml"}
+    )
+    website.pages |= {f"/s{n}.xml": BUSY for n in range(200)}
+
+    runner.run(runner.add())
+
+    assert sum(turns.pauses) <= 2 * MAX_PAUSED_SECONDS
+
+
+@pytest.mark.parametrize(("failing", "status"), [(2, "finished"), (3, "finished"), (4, "failed")])
+@pytest.mark.parametrize("answer", [429, *(pytest.param(answer, marks=pytest.mark.slow) for answer in (500, 503))])
+def test_a_run_that_left_out_much_that_may_be_read_soon_is_not_finished(
+    runner: Runner, website: Website, failing: int, status: str, answer: int
+) -> None:
+    make_site(website, 30)
+    source = runner.add()
+    runner.run(source)
+    website.pages |= {f"/{n}": Answer(b"", answer, {"Retry-After": "1"}) for n in range(failing)}
+    website.pages |= {"/20": Answer(b"", 410)}
+
+    run = runner.run(source)
+
+    assert run.status == status
+    assert (run.error and run.error["code"]) == (None if status == "finished" else "incomplete")
+    assert run.failed == failing
+    assert {f"/{n}" for n in range(failing)} <= runner.documents().keys()
+    assert ("/20" in runner.documents()) == (status == "failed")
+
+
+def test_what_is_left_out_for_good_makes_no_run_incomplete(runner: Runner, website: Website) -> None:
+    make_site(website, 30)
+    website.pages |= {f"/{n}": Answer(b"", status) for n, status in enumerate([401, 403, 404, 410, 418] * 3)}
+
+    run = runner.run(runner.add())
+
+    assert (run.status, run.indexed) == ("finished", 16)
+
+
+def test_a_run_of_some_addresses_that_cannot_be_read_is_not_finished(runner: Runner, website: Website) -> None:
+    make_site(website, 5)
+    source = runner.add()
+    runner.run(source)
+    website.pages |= {f"/{n}": Answer(b"", 500) for n in range(3)}
+
+    run = runner.run(source, urls=[website.address(f"/{n}") for n in range(3)])
+
+    assert (run.status, run.error) == (
+        "failed",
+        {"code": "incomplete", "message": "3 of 3 pages could not be read."},
+    )
+
+
+def test_an_error_of_ours_ends_the_run_and_not_the_worker(
+    runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_site(website, 3)
+
+    def broken(*args: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(decisions, "make_document", broken)
+    run = runner.run(runner.add())
+
+    assert run.status == "failed"
+    assert run.error is not None
+    assert run.error["code"] == "internal_error"
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_only_what_was_left_out_is_kept_of_a_run_that_ended(runner: Runner, website: Website) -> None:
+    make_site(website, 3)
+    del website.pages["/1"]
+    run = runner.run(runner.add())
+
+    with runner.part.database.read() as session:
+        kept = session.scalars(select(RunPage.url).where(RunPage.run_id == run.id)).all()
+
+    assert kept == [website.address("/1")]
+
+
+def test_text_beyond_the_bounds_of_documents_is_cut(runner: Runner, website: Website) -> None:
+    make_site(website, 1)
+    website.pages["/0"] = html("Long", text="word " * 300_000)
+
+    run = runner.run(runner.add())
+
+    assert counts(run) == {"found": 2, "indexed": 2}
+    assert 900_000 < len(runner.documents()["/0"]["content"]) < 1_048_576

@@ -1,0 +1,36 @@
+"""Rows of sources for tests."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from flask import Flask
+
+from app.clock import now
+from app.models import Source
+from tests.callers import Tenant
+
+
+def add_source(app: Flask, tenant: Tenant, **values: Any) -> Source:
+    """A source of the tenant's site, as the service keeps it."""
+    source = Source(
+        **{
+            "id": f"src_{secrets.token_hex(8)}",
+            "site_id": tenant.site_id,
+            "kind": "website",
+            "url": f"https://example.com/{secrets.token_hex(4)}",
+            "schedule": "none",
+            "include": [],
+            "exclude": [],
+            "selectors": {},
+            "fields": [],
+            "headers": {},
+            "created_at": now(),
+            "updated_at": now(),
+            **values,
+        }
+    )
+    with app.extensions["runtime"].database.write() as session:
+        session.add(source)
+    return source

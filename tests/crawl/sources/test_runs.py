@@ -1,0 +1,268 @@
+"""The queue of runs: one at a time for a source, never lost, never with two processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import time_machine
+from flask import Flask
+
+from app.crawl.sources import runs
+from app.crawl.sources.runs import LEASE, Claim, ClaimState
+from app.errors import ApiError
+from app.models import RunPage, Source, SourceRun
+from app.storage.database import Database
+from tests.callers import Tenant, register_tenant
+from tests.crawl.sources.rows import add_source
+
+MOMENT = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Coordinates]:
+    with time_machine.travel(MOMENT, tick=False) as coordinates:
+        yield coordinates
+
+
+@pytest.fixture
+def database(app: Flask, clock: time_machine.Coordinates) -> Database:
+    return app.extensions["runtime"].database
+
+
+@pytest.fixture
+def source(app: Flask, tenant: Tenant, clock: time_machine.Coordinates) -> Source:
+    return add_source(app, tenant)
+
+
+def request(database: Database, source: Source) -> str:
+    with database.write() as session:
+        return runs.request_run(session, source).id
+
+
+def claim(database: Database) -> Claim:
+    with database.write() as session:
+        claimed = runs.claim_run(session)
+    assert claimed is not None
+    return claimed
+
+
+def claim_none(database: Database) -> bool:
+    with database.write() as session:
+        return runs.claim_run(session) is None
+
+
+def renew(database: Database, claimed: Claim) -> ClaimState:
+    with database.write() as session:
+        return runs.renew_claim(session, claimed)
+
+
+def end(database: Database, claimed: Claim, status: str = "finished") -> None:
+    with database.write() as session:
+        run = runs.held_run(session, claimed)
+        assert run is not None
+        runs.end_run(run, status)
+
+
+def load(database: Database, run_id: str) -> SourceRun:
+    with database.read() as session:
+        return session.get_one(SourceRun, run_id)
+
+
+def test_whoever_asks_while_a_run_waits_or_runs_gets_that_one(database: Database, source: Source) -> None:
+    first = request(database, source)
+    while_it_waits = request(database, source)
+    claimed = claim(database)
+    while_it_runs = request(database, source)
+    end(database, claimed)
+    afterwards = request(database, source)
+
+    assert while_it_waits == while_it_runs == first
+    assert afterwards != first
+
+
+def test_a_run_that_is_worked_on_is_claimed_by_nobody_else(database: Database, source: Source) -> None:
+    request(database, source)
+    claimed = claim(database)
+
+    assert claim_none(database)
+    assert load(database, claimed.run_id).status == "running"
+
+
+def test_a_killed_process_loses_its_run_to_another_when_the_claim_lapses(
+    database: Database, source: Source, clock: time_machine.Coordinates
+) -> None:
+    request(database, source)
+    killed = claim(database)
+    started_at = load(database, killed.run_id).started_at
+    clock.shift(LEASE - timedelta(seconds=1))
+    assert claim_none(database)
+    clock.shift(timedelta(seconds=1))
+
+    second = claim(database)
+
+    assert second.run_id == killed.run_id
+    assert load(database, second.run_id).started_at == started_at
+    assert renew(database, killed) is ClaimState.LOST
+    assert renew(database, second) is ClaimState.HELD
+
+
+def test_a_claim_that_is_renewed_holds(database: Database, source: Source, clock: time_machine.Coordinates) -> None:
+    request(database, source)
+    claimed = claim(database)
+
+    for _ in range(5):
+        clock.shift(LEASE * 0.9)
+        assert renew(database, claimed) is ClaimState.HELD
+        assert claim_none(database)
+
+
+def test_a_run_that_is_handed_back_is_continued_at_once(database: Database, source: Source) -> None:
+    request(database, source)
+    claimed = claim(database)
+
+    with database.write() as session:
+        runs.hand_back(session, claimed)
+
+    assert claim(database).run_id == claimed.run_id
+
+
+def test_whoever_lost_a_run_cannot_hand_back_or_end_it(
+    database: Database, source: Source, clock: time_machine.Coordinates
+) -> None:
+    request(database, source)
+    lost = claim(database)
+    clock.shift(LEASE)
+    claim(database)
+
+    with database.write() as session:
+        runs.hand_back(session, lost)
+        held = runs.held_run(session, lost)
+
+    assert held is None
+    assert claim_none(database)
+
+
+def test_who_waits_longest_is_next_and_accounts_take_turns(
+    app: Flask, database: Database, tenant: Tenant, clock: time_machine.Coordinates
+) -> None:
+    other = register_tenant(app, "eve@example.com")
+    mine = [add_source(app, tenant) for _ in range(3)]
+    theirs = add_source(app, other)
+    asked = []
+    for source in [*mine, theirs]:
+        asked.append(request(database, source))
+        clock.shift(1)
+
+    claimed = [claim(database).run_id for _ in asked]
+
+    assert claimed == [asked[0], asked[3], asked[1], asked[2]]
+
+
+def test_a_run_that_waits_is_cancelled_at_once(database: Database, source: Source) -> None:
+    run_id = request(database, source)
+
+    with database.write() as session:
+        runs.cancel_run(session, source)
+
+    run = load(database, run_id)
+    assert (run.status, run.finished_at) == ("cancelled", MOMENT)
+    assert claim_none(database)
+
+
+def test_whoever_works_on_a_cancelled_run_is_told(database: Database, source: Source) -> None:
+    request(database, source)
+    claimed = claim(database)
+
+    with database.write() as session:
+        runs.cancel_run(session, source)
+
+    assert renew(database, claimed) is ClaimState.CANCELLED
+
+
+def test_cancelling_where_nothing_runs_is_not_found(database: Database, source: Source) -> None:
+    request(database, source)
+    end(database, claim(database))
+
+    with database.write() as session, pytest.raises(ApiError) as caught:
+        runs.cancel_run(session, source)
+
+    assert (caught.value.status, caught.value.code) == (404, "run_not_found")
+
+
+def test_the_run_of_a_deleted_source_is_lost(database: Database, source: Source) -> None:
+    request(database, source)
+    claimed = claim(database)
+
+    with database.write() as session:
+        session.delete(session.get_one(Source, source.id))
+
+    assert renew(database, claimed) is ClaimState.LOST
+
+
+@pytest.mark.slow
+def test_fifty_runs_are_kept_and_listed_newest_first(
+    database: Database, source: Source, clock: time_machine.Coordinates
+) -> None:
+    made = []
+    for _ in range(52):
+        made.append(request(database, source))
+        end(database, claim(database))
+        clock.shift(1)
+
+    with database.write() as session:
+        runs.delete_old_runs(session, source.id)
+        page, total = runs.list_runs(session, source, limit=20, offset=0)
+        newest = runs.newest_runs(session, [source.id])
+
+    assert total == 50
+    assert [run.id for run in page] == made[:-21:-1]
+    assert newest[source.id].id == made[-1]
+
+
+def test_another_source_s_run_is_not_found(app: Flask, database: Database, tenant: Tenant, source: Source) -> None:
+    run_id = request(database, source)
+
+    with database.read() as session, pytest.raises(ApiError) as caught:
+        runs.get_run(session, add_source(app, tenant), run_id)
+
+    assert (caught.value.status, caught.value.code) == (404, "run_not_found")
+
+
+def test_a_report_lists_what_was_left_out_in_the_order_it_was_found(database: Database, source: Source) -> None:
+    run_id = request(database, source)
+    found = [("indexed", None), ("skipped", "robots"), ("failed", "timeout"), ("skipped", "robots"), ("waiting", None)]
+    with database.write() as session:
+        session.add_all(
+            RunPage(run_id=run_id, url=f"https://example.com/{9 - n}", position=n, depth=1, status=state, reason=reason)
+            for n, (state, reason) in enumerate(found)
+        )
+
+    with database.read() as session:
+        run = runs.get_run(session, source, run_id)
+        pages, total = runs.list_left_out(session, run, limit=2, offset=1)
+        reasons = runs.count_reasons(session, run)
+
+    assert total == 3
+    assert [(page.url, page.reason) for page in pages] == [
+        ("https://example.com/7", "timeout"),
+        ("https://example.com/6", "robots"),
+    ]
+    assert reasons == {"robots": 2, "timeout": 1}
+
+
+def test_a_source_has_the_status_of_its_newest_run(database: Database, source: Source) -> None:
+    def status() -> str:
+        with database.read() as session:
+            return runs.source_status(runs.newest_runs(session, [source.id]).get(source.id))
+
+    seen = [status()]
+    request(database, source)
+    seen.append(status())
+    claimed = claim(database)
+    seen.append(status())
+    end(database, claimed, "failed")
+    seen.append(status())
+
+    assert seen == ["idle", "queued", "running", "failed"]

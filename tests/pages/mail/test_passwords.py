@@ -1,0 +1,370 @@
+"""A forgotten password: a link by mail, which works once, for 30 minutes, and tells strangers nothing."""
+
+from __future__ import annotations
+
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import time_machine
+from flask import Flask
+from sqlalchemy import select
+
+from app.models import Mail, PasswordReset
+from app.runtime import Runtime
+from app.services.accounts import members
+from tests.callers import PASSWORD, Tenant, accept_invitation, member_id, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.mail_server import MailServer
+from tests.pages.people import Person
+from tests.patience import PATIENCE_SECONDS
+from tests.shared_servers import stored_bytes
+
+NEW_PASSWORD = "another good password"
+NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+SENT = "If there is an account with this e-mail, a mail with a link is on its way."
+
+
+def ask(app: Flask, email: str, address: str = "10.0.0.1", **options: object) -> Person:
+    person = Person(app)
+    person.go("/login")
+    person.follow("Forgot your password?")
+    sent = {"email": email, "environ_overrides": {"REMOTE_ADDR": address}, **options}
+    person.call("POST", "/password/forgot", data={"email": sent.pop("email")}, **sent)
+    return person
+
+
+def link_of(part: Runtime, server: MailServer) -> str:
+    """The path that the one mail that came leads to."""
+    part.mailer.send_due()
+    (mail,) = server.mails
+    server.mails.clear()
+    (link,) = re.findall(r"https://search\.example\.com(/password/reset\?token=[\w-]{43})$", mail.text, re.MULTILINE)
+    assert f"https://search.example.com{link}" in mail.html
+    return str(link)
+
+
+def can_log_in(app: Flask, email: str, password: str) -> bool:
+    answer = app.test_client().post("/login", json={"email": email, "password": password})
+    return bool(answer.status_code == 200)
+
+
+def test_a_new_password_by_mail(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+    person = Person(app)
+    person.go("/login")
+    person.follow("Forgot your password?")
+    person.press("Send the link", email=" ANN@Example.com ")
+    assert (person.path, person.notice[: len(SENT)]) == ("/login?notice=reset-requested", SENT)
+    person.go(link_of(part, server))
+    person.press("Set the password", new_password=NEW_PASSWORD)
+
+    assert person.notice.startswith("Password changed.")
+    person.press("Log in", email=tenant.email, password=NEW_PASSWORD)
+    assert person.path == "/dashboard"
+    assert not can_log_in(app, tenant.email, PASSWORD)
+
+
+def test_it_ends_all_sessions(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+    assert tenant.browser.get("/dashboard").status_code == 200
+    ask(app, tenant.email)
+    person = Person(app)
+    person.go(link_of(part, server))
+    person.press("Set the password", new_password=NEW_PASSWORD)
+
+    assert tenant.browser.get("/dashboard").status_code == 401
+
+
+def test_the_mail_goes_to_the_accounts_own_address(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
+    ask(app, tenant.email.upper())
+    part.mailer.send_due()
+
+    assert [mail.to for mail in server.mails] == [[tenant.email]]
+
+
+def test_a_link_works_once(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+    ask(app, tenant.email)
+    first = link_of(part, server)
+    ask(app, tenant.email)
+    second = link_of(part, server)
+    person, late = Person(app), Person(app)
+    late.go(first)
+    person.go(first)
+    person.press("Set the password", new_password=NEW_PASSWORD)
+
+    assert late.send("Set the password", new_password="yet another password").status_code == 400
+    assert "no longer works" in late.alerts[0]
+    for link in (first, second):
+        assert person.call("GET", link).status_code == 400
+        assert "no longer works" in person.alerts[0]
+    assert can_log_in(app, tenant.email, NEW_PASSWORD)
+
+
+def test_of_two_who_use_a_link_at_once_one_succeeds(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
+    ask(app, tenant.email)
+    token = link_of(part, server).partition("token=")[2]
+    gate = threading.Barrier(4)
+
+    def use(number: int) -> int:
+        client = app.test_client()
+        gate.wait(PATIENCE_SECONDS)
+        form = {"token": token, "new_password": f"password number {number}"}
+        return client.post("/password/reset", data=form).status_code
+
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(use, range(4)))
+
+    assert sorted(answers) == [303, 400, 400, 400]
+    assert can_log_in(app, tenant.email, f"password number {answers.index(303)}")
+
+
+def test_looking_at_a_link_does_not_use_it_up(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+    ask(app, tenant.email)
+    link = link_of(part, server)
+    scanner = app.test_client()
+    for _ in range(3):
+        assert scanner.get(link).status_code == 200
+        assert scanner.head(link).status_code == 200
+
+    person = Person(app)
+    person.go(link)
+    person.press("Set the password", new_password=NEW_PASSWORD)
+    assert person.notice.startswith("Password changed.")
+
+
+@pytest.mark.parametrize(("minutes", "status"), [(29, 303), (30, 400)])
+def test_a_link_works_for_30_minutes(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer, minutes: int, status: int
+) -> None:
+    with time_machine.travel(NOON, tick=False) as clock:
+        ask(app, tenant.email)
+        part.mailer.send_due()
+        assert "until 14 May 2031, 12:30 UTC" in " ".join(server.mails[0].text.split())
+        person = Person(app)
+        person.go(link_of(part, server))
+        clock.shift(timedelta(minutes=minutes))
+
+        assert person.send("Set the password", new_password=NEW_PASSWORD).status_code == status
+
+
+def test_a_mail_that_cannot_be_sent_in_time_is_not_sent(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
+    with time_machine.travel(NOON, tick=False) as clock:
+        ask(app, tenant.email)
+        clock.shift(timedelta(minutes=30))
+        part.mailer.send_due()
+
+    assert server.mails == []
+
+
+@pytest.mark.parametrize("change", [{"email": "anna@example.com"}, {"password": True}])
+def test_a_link_ends_with_the_password_or_the_address_that_it_was_for(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer, change: dict[str, object]
+) -> None:
+    ask(app, tenant.email)
+    link = link_of(part, server)
+    passwords = {"current_password": PASSWORD, "new_password": NEW_PASSWORD}
+    body = passwords if "password" in change else {**change, "current_password": PASSWORD}
+    assert tenant.browser.put("/profile", json=body).status_code == 200
+
+    assert Person(app).call("GET", link).status_code == 400
+
+
+def test_unknown_addresses_are_answered_alike_and_get_no_mail(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
+    known, unknown = ask(app, tenant.email), ask(app, "nobody@example.com")
+
+    assert known.response.status_code == unknown.response.status_code == 303
+    assert known.response.headers["Location"] == unknown.response.headers["Location"]
+    with part.database.read() as session:
+        rows = session.scalars(select(Mail).order_by(Mail.id)).all()
+    assert [(row.account_id, row.subject, row.text) for row in rows] == [(None, "", ""), (None, "", "")]
+    part.mailer.send_due()
+    assert [mail.to for mail in server.mails] == [[tenant.email]]
+    with part.database.read() as session:
+        assert session.scalars(select(Mail)).all() == []
+
+
+def test_a_request_takes_alike_since_no_account_is_looked_up(
+    app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_up(*_: object) -> None:
+        raise AssertionError("the request tells whether there is such an account")
+
+    monkeypatch.setattr(members, "find_member", look_up)
+    monkeypatch.setattr("app.services.accounts.password_resets.find_member", look_up)
+
+    assert ask(app, tenant.email).response.status_code == 303
+
+
+@pytest.mark.parametrize("email", ["ann@example.com", "nobody@example.com"])
+def test_5_an_hour_for_one_address_known_or_not(app: Flask, tenant: Tenant, email: str) -> None:
+    with time_machine.travel(NOON, tick=False) as clock:
+        for number in range(5):
+            assert ask(app, email, f"10.0.0.{number}").response.status_code == 303
+        refused = ask(app, email.upper(), "10.0.0.9")
+        assert refused.response.status_code == 429
+        assert "Too many requests for a new password; try again in 60 minutes." in refused.alerts[0]
+        clock.shift(3600)
+        assert ask(app, email).response.status_code == 303
+
+
+def test_20_an_hour_of_one_client(app: Flask) -> None:
+    with time_machine.travel(NOON, tick=False):
+        for number in range(20):
+            assert ask(app, f"n{number}@example.com").response.status_code == 303
+        assert ask(app, "another@example.com").response.status_code == 429
+        assert ask(app, "another@example.com", "10.0.0.2").response.status_code == 303
+
+
+def test_a_link_is_the_members_who_asked_for_it(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+    url = tenant.private.post("/api/invitations", json={"email": "bo@example.com"}).get_json()["url"]
+    accept_invitation(app, url.removeprefix("https://search.example.com"))
+    part.mailer.send_due()
+    server.mails.clear()
+    ask(app, "bo@example.com")
+    person = Person(app)
+    person.go(link_of(part, server))
+    person.press("Set the password", new_password=NEW_PASSWORD)
+
+    assert can_log_in(app, "bo@example.com", NEW_PASSWORD)
+    assert can_log_in(app, tenant.email, PASSWORD)
+    entries = tenant.private.get("/api/audit-log").get_json()["entries"]
+    changed = next(entry for entry in entries if entry["action"] == "changed")
+    assert (changed["actor"]["name"], changed["changes"]) == ("bo@example.com", [{"field": "password"}])
+
+
+def test_only_a_hash_of_the_token_is_stored(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+    ask(app, tenant.email)
+    token = link_of(part, server).partition("token=")[2]
+
+    assert token.encode() not in stored_bytes(app)
+    with part.database.read() as session:
+        (reset,) = session.scalars(select(PasswordReset))
+    assert reset.member_id == member_id(tenant, tenant.email)
+
+
+def test_the_token_leaks_to_no_other_address(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+    ask(app, tenant.email)
+    person = Person(app)
+    person.go(link_of(part, server))
+
+    assert person.response.headers.getlist("Referrer-Policy") == ["strict-origin"]
+    assert person.response.headers["Cache-Control"] == "no-store"
+    person.go("/login")
+    assert person.response.headers.getlist("Referrer-Policy") == ["same-origin"]
+
+
+def test_a_hostile_host_is_in_no_mail(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+    ask(app, tenant.email, headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"})
+    part.mailer.send_due()
+
+    assert b"evil.example" not in server.mails[0].raw
+
+
+def test_another_sites_page_cannot_send_the_forms(app: Flask, tenant: Tenant) -> None:
+    assert ask(app, tenant.email, headers={"Origin": "https://evil.example"}).response.status_code == 403
+    person = Person(app)
+    form = {"token": "x" * 43, "new_password": NEW_PASSWORD}
+    response = person.call("POST", "/password/reset", data=form, headers={"Sec-Fetch-Site": "cross-site"})
+    assert response.status_code == 403
+
+
+@pytest.mark.parametrize(
+    "email", ["", "ann", "ann@example.com\nBcc: eve@example.com", "ann@example.com, eve@example.com"]
+)
+def test_what_is_no_address_is_said_beside_the_field(app: Flask, email: str) -> None:
+    person = ask(app, email)
+
+    assert person.response.status_code == 400
+    assert person.problem_of("email")
+
+
+def test_a_password_that_is_too_short_is_asked_for_again(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
+    ask(app, tenant.email)
+    person = Person(app)
+    person.go(link_of(part, server))
+    assert person.send("Set the password", new_password="short").status_code == 400
+    assert person.problem_of("new_password") == "New password must have at least 10 characters."
+
+    person.press("Set the password", new_password=NEW_PASSWORD)
+    assert can_log_in(app, tenant.email, NEW_PASSWORD)
+
+
+@pytest.mark.parametrize("token", ["", "x", "x" * 43, "ü" * 43, "x" * 5000, "\x00"])
+def test_invented_links_do_not_work(app: Flask, token: str) -> None:
+    person = Person(app)
+    person.call("GET", "/password/reset", query_string={"token": token})
+
+    assert person.response.status_code == 400
+    assert "no longer works" in person.alerts[0]
+
+
+def test_who_failed_too_often_can_log_in_with_the_new_password(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
+    for _ in range(11):
+        can_log_in(app, tenant.email, "wrong password")
+    assert not can_log_in(app, tenant.email, PASSWORD)
+    ask(app, tenant.email)
+    person = Person(app)
+    person.go(link_of(part, server))
+    person.press("Set the password", new_password=NEW_PASSWORD)
+
+    assert can_log_in(app, tenant.email, NEW_PASSWORD)
+
+
+def test_an_account_that_was_deleted_meanwhile_gets_nothing(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
+    ask(app, tenant.email)
+    link = link_of(part, server)
+    ask(app, tenant.email)
+    tenant.browser.delete("/profile", json={"password": PASSWORD})
+    part.mailer.send_due()
+
+    assert server.mails == []
+    assert Person(app).call("GET", link).status_code == 400
+
+
+CONTACTS = [
+    ("help@example.com", "mailto:help@example.com"),
+    ("https://example.com/help", "https://example.com/help"),
+    ("extension 42", ""),
+    ("javascript:alert(1)", ""),
+]
+
+
+@pytest.mark.parametrize(("contact", "target"), CONTACTS)
+def test_without_a_mail_server_the_page_names_whom_to_ask(tmp_path: Path, contact: str, target: str) -> None:
+    app = make_app(make_settings(tmp_path, operator_contact=contact))
+    tenant = register_tenant(app, "ann@example.com")
+    person = Person(app)
+    person.go("/login")
+    person.follow("Forgot your password?")
+
+    assert f"ask the operator of this service ({contact})" in person.page.text
+    links = [found.attributes["href"] for found in person.page.one("main").all("a")]
+    assert links == ([target] if target else []) + ["/login"]
+    refused = ask(app, tenant.email)
+    assert refused.response.status_code == 403
+    with app.extensions["runtime"].database.read() as session:
+        assert session.scalars(select(Mail)).all() == []
+    close_app(app)
+
+
+def test_without_a_contact_it_is_the_operator(shared_app: Flask) -> None:
+    person = Person(shared_app)
+    person.go("/password/forgot")
+
+    assert "ask the operator of this service." in person.page.text

@@ -1,0 +1,16 @@
+"""How long tests wait for other threads and processes: only a test that fails waits so long, on any machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+PATIENCE_SECONDS = 120.0
+
+
+def eventually(condition: Callable[[], object], what: str = "it did not happen in time") -> None:
+    """Return as soon as something is so; fails if that takes too long."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)

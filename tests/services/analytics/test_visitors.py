@@ -1,0 +1,119 @@
+"""Who searches is told apart by numbers that lead back to nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from unittest import mock
+
+import pytest
+import time_machine
+from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
+
+from app.models import VisitorKey
+from app.services.analytics.event_retention import EventMaintenance
+from app.services.analytics.visitors import KEY_DAYS, VisitorKeys, session_visitor
+from app.storage.database import Database
+
+from .conftest import MOMENT
+
+ADDRESS = "198.51.100.7"
+SECRET = "a secret of the server"
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Coordinates]:
+    """The first moment of the days that share a key."""
+    days = int(MOMENT.timestamp()) // 86_400 % KEY_DAYS
+    with time_machine.travel(MOMENT.replace(hour=0) - timedelta(days=days), tick=False) as clock:
+        yield clock
+
+
+def stored_keys(database: Database) -> list[bytes]:
+    with database.read() as session:
+        return list(session.scalars(select(VisitorKey.key)))
+
+
+def test_all_processes_and_machines_tell_a_visitor_apart_alike(
+    database: Database, clock: time_machine.Coordinates
+) -> None:
+    one, other = VisitorKeys(database, SECRET), VisitorKeys(database, SECRET)
+    number = one.address_visitor(1, ADDRESS)
+
+    assert other.address_visitor(1, ADDRESS) == number
+    assert one.address_session("1:key_a", ADDRESS) == other.address_session("1:key_a", ADDRESS)
+    assert len(stored_keys(database)) == 1
+    clock.shift(timedelta(days=KEY_DAYS, microseconds=-1))
+    assert one.address_visitor(1, ADDRESS) == number
+
+
+def test_sites_and_addresses_have_numbers_of_their_own(database: Database, clock: time_machine.Coordinates) -> None:
+    keys = VisitorKeys(database, SECRET)
+
+    numbers = {keys.address_visitor(site, address) for site in (1, 2) for address in (ADDRESS, "2001:db8::/64")}
+    numbers |= {session_visitor(site, session) for site in (1, 2) for session in ("s", ADDRESS)}
+
+    assert len(numbers) == 8
+    assert all(-(2**63) <= number < 2**63 for number in numbers)
+
+
+def test_a_session_without_a_name_is_of_one_key_address_and_day(
+    database: Database, clock: time_machine.Coordinates
+) -> None:
+    keys = VisitorKeys(database, SECRET)
+    session = keys.address_session("1:key_a", ADDRESS)
+
+    assert ADDRESS not in session
+    assert session != keys.address_session("1:key_b", ADDRESS)
+    clock.shift(timedelta(days=1))
+    assert session != keys.address_session("1:key_a", ADDRESS)
+
+
+def test_the_key_is_renewed_and_the_one_before_is_deleted(database: Database, clock: time_machine.Coordinates) -> None:
+    keys = VisitorKeys(database, SECRET)
+    number = keys.address_visitor(1, ADDRESS)
+    (key,) = stored_keys(database)
+    clock.shift(timedelta(days=KEY_DAYS))
+
+    assert keys.address_visitor(1, ADDRESS) != number
+    clock.shift(timedelta(days=1))
+    EventMaintenance(database, 400).run()
+
+    (renewed,) = stored_keys(database)
+    assert renewed != key
+
+
+def test_a_copy_of_the_database_alone_does_not_tell_whose_a_number_is(
+    database: Database, clock: time_machine.Coordinates
+) -> None:
+    number = VisitorKeys(database, SECRET).address_visitor(1, ADDRESS)
+
+    assert VisitorKeys(database, "a guess").address_visitor(1, ADDRESS) != number
+
+
+def test_without_the_database_the_last_key_is_used_until_the_next_can_be_read(
+    database: Database, clock: time_machine.Coordinates
+) -> None:
+    keys = VisitorKeys(database, SECRET)
+    number = keys.address_visitor(1, ADDRESS)
+    away = OperationalError("SELECT", {}, Exception("unable to open database file"))
+    with mock.patch.object(keys, "_read", side_effect=away) as read:
+        assert keys.address_visitor(1, ADDRESS) == number
+        clock.shift(timedelta(days=KEY_DAYS))
+        with mock.patch("app.services.analytics.visitors.is_unavailable", return_value=True):
+            assert keys.address_visitor(1, ADDRESS) == number
+            assert keys.address_visitor(1, ADDRESS) == number
+        assert read.call_count == 1, "it is not asked with each search"
+        with pytest.raises(OperationalError):
+            VisitorKeys.address_visitor(fresh_keys(database, away), 1, ADDRESS)
+    keys._retry_at = 0.0
+
+    assert keys.address_visitor(1, ADDRESS) != number
+
+
+def fresh_keys(database: Database, failure: OperationalError) -> VisitorKeys:
+    """Those of a process that has read none yet, and cannot."""
+    keys = VisitorKeys(database, SECRET)
+    keys._read = mock.Mock(side_effect=failure)  # type: ignore[method-assign]
+    return keys

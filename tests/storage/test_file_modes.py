@@ -1,0 +1,60 @@
+"""What others may see of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.config import load_settings
+from app.storage.file_modes import OpenPaths, find_open_paths, is_open
+from tests.conftest import SECRET
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a folder with a file, all of them the owner's alone."""
+    made = tmp_path / "data"
+    (made / "inner").mkdir(parents=True)
+    (made / "inner" / "file").write_text("secret")
+    (made / "inner" / "file").chmod(0o600)
+    (made / "inner").chmod(0o700)
+    made.chmod(0o700)
+    return made
+
+
+def test_what_is_the_owners_alone_is_not_open(folder: Path) -> None:
+    assert find_open_paths(folder) == OpenPaths((), ())
+    assert not is_open(folder)
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o711, 0o2770])
+def test_a_folder_that_a_group_or_others_may_list_or_enter_is_open(folder: Path, mode: int) -> None:
+    folder.chmod(mode)
+    (folder / "inner").chmod(mode)
+
+    assert find_open_paths(folder) == OpenPaths((folder, folder / "inner"), ())
+    assert is_open(folder)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_a_file_that_a_group_or_others_may_read_is_open(folder: Path, mode: int) -> None:
+    file = folder / "inner" / "file"
+    file.chmod(mode)
+
+    assert find_open_paths(folder) == OpenPaths((), (file,))
+
+
+def test_a_link_is_not_what_it_leads_to(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "public").write_text("for everybody")
+    (folder / "link").symlink_to(tmp_path / "public")
+
+    assert find_open_paths(folder) == OpenPaths((), ())
+
+
+def test_a_data_directory_that_the_service_makes_is_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+
+    load_settings({"DATA_DIR": str(folder), "SECRET_KEY": SECRET})
+
+    assert folder.stat().st_mode & 0o777 == 0o700

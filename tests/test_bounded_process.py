@@ -1,0 +1,93 @@
+"""What others sent is read with little time and memory, and whoever asks for it survives."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from io import BytesIO
+
+import pytest
+
+from app.bounded_process import MAX_MEMORY_BYTES, Bound, BoundedProcess, BoundExceeded, Source
+
+
+def length(body: bytes) -> int:
+    return len(body)
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def fill() -> int:
+    return len(bytearray(2 * MAX_MEMORY_BYTES))
+
+
+def fail() -> None:
+    raise RuntimeError("a fault of ours")
+
+
+def die() -> None:
+    os.kill(os.getpid(), 9)
+
+
+def pieces(source: Source) -> Iterator[int]:
+    while piece := source.read(3):
+        yield len(piece)
+
+
+def spin_after_one(source: Source) -> Iterator[int]:
+    yield len(source.read(1))
+    spin()
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[BoundedProcess]:
+    with BoundedProcess() as process:
+        yield process
+
+
+def test_a_task_is_done_elsewhere(process: BoundedProcess) -> None:
+    assert process.call(length, b"abc") == 3
+    assert process.call(os.getpid) != os.getpid()
+
+
+def test_a_stream_is_read_piece_by_piece(process: BoundedProcess) -> None:
+    assert list(process.stream(pieces, BytesIO(b"abcdefgh"))) == [3, 3, 2]
+    assert list(process.stream(pieces, BytesIO())) == []
+    assert process.call(length, b"ab") == 2
+
+
+@pytest.mark.parametrize(("task", "bound"), [(fill, Bound.MEMORY), (fail, Bound.BROKEN), (die, Bound.BROKEN)])
+def test_a_task_that_is_given_up_says_why_and_the_next_one_is_done(
+    process: BoundedProcess, task: object, bound: Bound
+) -> None:
+    with pytest.raises(BoundExceeded) as refusal:
+        process.call(task)  # type: ignore[arg-type]  # One of them returns nothing.
+
+    assert refusal.value.bound is bound
+    assert process.call(length, b"abc") == 3
+
+
+@pytest.mark.slow
+def test_a_task_has_little_processor_time() -> None:
+    with BoundedProcess(cpu_seconds=0) as process:
+        with pytest.raises(BoundExceeded) as refusal:
+            process.call(spin)
+        assert refusal.value.bound is Bound.TIME
+        with pytest.raises(BoundExceeded):
+            list(process.stream(spin_after_one, BytesIO(b"a")))
+        assert process.call(length, b"abc") == 3
+
+
+def test_a_stream_that_is_left_ends_the_process(process: BoundedProcess) -> None:
+    stream = process.stream(pieces, BytesIO(b"abcdefgh"))
+    next(stream)
+    before = set(multiprocessing.active_children())
+
+    stream.close()  # type: ignore[attr-defined]  # A generator has it.
+
+    assert len(set(multiprocessing.active_children())) == len(before) - 1
+    assert process.call(length, b"abc") == 3
