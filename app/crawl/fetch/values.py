@@ -153,15 +153,11 @@ class Page:
         title: As the page has it; the suffix that a site's pages share is taken off later.
         content: The main text, blocks apart by blank lines.
         excerpt, author, date, lang: As the page says, or ``None``.
-<<<<<<< Updated upstream
         fields: Further fields: what the page names itself, what rules give it, and what it brings without being asked.
         kind: What kind of file it was: ``pdf``, ``docx``, ``epub``, …; ``None`` for a web page and for plain text.
         page_starts: Where in the content each page of a PDF, or slide of a presentation, begins, in characters; one
             without text where the next one begins. Empty for all else.
-=======
-        fields: Further fields, from ``<meta name="site-search:…">``.
         sections: Headings with an address of their own, in order.
->>>>>>> Stashed changes
     """
 
     title: str
@@ -176,12 +172,9 @@ class Page:
     date: str | None = None
     lang: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
-<<<<<<< Updated upstream
     kind: str | None = None
     page_starts: tuple[int, ...] = ()
-=======
     sections: tuple[Section, ...] = ()
->>>>>>> Stashed changes
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,12 +61,8 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         author=author,
         date=date,
         lang=metadata.language(),
-<<<<<<< Updated upstream
         fields=fields,
-=======
-        fields=metadata.fields(),
         sections=sections,
->>>>>>> Stashed changes
     )
 
 

@@ -60,8 +60,7 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
     if kind in XML_TYPES:
         raise NotIndexed(Reason.NOT_TEXT, "The file is XML that is no page.")
     if kind in MARKDOWN_TYPES:
-<<<<<<< Updated upstream
-        text = markdown_to_text(text)
+        text = markdown_to_marked_text(text)
     return _text_page(_file_name(fetched.url), text, noindex, by_address)
 
 
@@ -79,19 +78,11 @@ def _file_page(read: ReadFile, url: str, noindex: bool, fields: Mapping[str, Any
 
 
 def _text_page(title: str, text: str, noindex: bool, fields: Mapping[str, Any]) -> Page:
-    content = cut_text(text.replace("\r\n", "\n").strip())
-    left_out = Reason.NOINDEX if noindex else None if content else Reason.EMPTY
-    return Page(title=cut_line(title), content=content, noindex=noindex, left_out=left_out, fields=fields)
-=======
-        text = markdown_to_marked_text(text)
-    return _text_page(_file_name(fetched.url), text, noindex)
-
-
-def _text_page(title: str, text: str, noindex: bool) -> Page:
     content, sections = take_sections(cut_text(text.replace("\r\n", "\n").strip()))
     left_out = Reason.NOINDEX if noindex else None if content else Reason.EMPTY
-    return Page(title=cut_line(title), content=content, noindex=noindex, left_out=left_out, sections=sections)
->>>>>>> Stashed changes
+    return Page(
+        title=cut_line(title), content=content, noindex=noindex, left_out=left_out, fields=fields, sections=sections
+    )
 
 
 def _file_name(url: str) -> str:
