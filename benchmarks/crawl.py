@@ -48,6 +48,7 @@ from app.services.access import keys
 from app.services.access.credentials import credential_change
 from app.services.accounts import accounts
 from app.storage.migrate import upgrade
+from schemas.sources import SourceCreateSchema
 from tests.crawl.run.conftest import FreeTurns
 from tests.crawl.run.websites import respond
 from tests.server import running_server
@@ -221,8 +222,7 @@ def installation(found: list[DocSite], *, polite: bool) -> Iterator[Installation
                     record = sites.create_site(
                         session, account.id, limits, part.engines.current.identity, name=site.host, url=site.url
                     )
-                    fields = {"kind": "website", "url": site.url, "schedule": "none", "include": [], "exclude": [],
-                              "selectors": {}, "headers": {}, "max_pages": None, "max_depth": None}  # fmt: skip
+                    fields = SourceCreateSchema().load({"kind": "website", "url": site.url, "schedule": "none"})
                     source, _ = create_source(session, account.id, record.id, fields, private_addresses=True)
                     sources.append(source)
                     if not token:

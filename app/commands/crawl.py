@@ -28,6 +28,7 @@ from app.metrics.views import serve_processes
 from app.models import Site, Source, SourceRun
 from app.runtime import Runtime, runtime
 from app.wording import counted, number
+from schemas.sources import SourceCreateSchema
 
 MAX_SHOWN = 20
 LOOK_SECONDS = 0.3
@@ -113,15 +114,7 @@ def _request(part: Runtime, site_id: int, url: str, max_removed_percent: int | N
         )
         if source is not None:
             return runs.request_run(session, source, max_removed_percent=max_removed_percent).id
-        fields = {
-            "kind": "website",
-            "url": url,
-            "schedule": "none",
-            "include": [],
-            "exclude": [],
-            "selectors": {},
-            "fields": [],
-        }
+        fields = SourceCreateSchema().load({"kind": "website", "url": address, "schedule": "none"})
         _, run = create_source(session, site.account_id, site_id, fields, private_addresses=private_addresses)
         return run.id
 

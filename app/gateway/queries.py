@@ -132,7 +132,6 @@ def make_facet_query(parameters: Mapping[str, Any], site: SiteRecord) -> SearchQ
         settings=site.settings,
         fields=_searched(parameters["attributesToSearchOn"]),
         all_words=parameters["matchingStrategy"] == "all",
-        sections=parameters["sections"],
     )
 
 

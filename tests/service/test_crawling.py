@@ -24,6 +24,7 @@ from app.runtime import Runtime
 from app.services import sites
 from app.services.access.credentials import credential_change
 from app.services.accounts import accounts
+from schemas.sources import SourceCreateSchema
 from tests.crawl.run.websites import Website, html, serving
 from tests.patience import PATIENCE_SECONDS
 from tests.server import Server, processes, running_server
@@ -86,10 +87,7 @@ def run_id(part: Runtime, website: Website) -> str:
         site = sites.create_site(
             session, account.id, part.plans["pro"], part.engines.current.identity, name="S", url=website.url
         )
-        fields = {
-            "kind": "website", "url": website.address("/"), "schedule": "none", "include": [], "exclude": [],
-            "selectors": {}, "fields": [], "headers": {}, "max_pages": None, "max_depth": None,
-        }  # fmt: skip
+        fields = SourceCreateSchema().load({"kind": "website", "url": website.address("/"), "schedule": "none"})
         _, run = create_source(session, account.id, site.id, fields, private_addresses=True)
     return run.id
 
