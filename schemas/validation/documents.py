@@ -228,7 +228,7 @@ def _section_problems(sections: list[Any], content: Any) -> Iterator[tuple[str, 
     for at, section in enumerate(sections):
         problem = _section_problem(section, anchors, last, length)
         if problem is not None:
-            yield SECTIONS, Problem(f"(the {at + 1}. one) {problem}", _INVALID_SECTION)
+            yield SECTIONS, Problem(f"has an invalid section, number {at + 1}, which {problem}", _INVALID_SECTION)
             return
         anchors.add(section["anchor"])
         last = section["start"]

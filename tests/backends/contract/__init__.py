@@ -17,6 +17,7 @@ from tests.backends.contract.indexes import IndexContract
 from tests.backends.contract.letters import LetterContract
 from tests.backends.contract.matched import MatchedContract
 from tests.backends.contract.matching import CommonMatchingContract, MatchingContract
+from tests.backends.contract.sections import SectionContract
 from tests.backends.contract.sorting import SortContract
 from tests.backends.contract.titles import TitleContract
 from tests.backends.contract.writes import WriteContract
@@ -36,6 +37,7 @@ class BackendContract(
     FacetContract,
     HighlightContract,
     TitleContract,
+    SectionContract,
     ConcurrencyContract,
 ):
     """What every engine promises."""

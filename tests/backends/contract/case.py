@@ -10,6 +10,7 @@ import pytest
 
 from backends.base import Document, FieldKind, SearchBackend, SearchQuery, SearchResult
 from backends.filters import parse_filter
+from backends.sections import SECTIONS, is_sections
 
 S, N, B = FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN
 SL, NL = FieldKind.STRING_LIST, FieldKind.NUMBER_LIST
@@ -30,7 +31,7 @@ def kinds_of(documents: Sequence[Mapping[str, Any]]) -> dict[str, frozenset[Fiel
     kinds: dict[str, frozenset[FieldKind]] = {}
     for document in documents:
         for name, value in document.items():
-            if name not in standard:
+            if name not in standard and not (name == SECTIONS and is_sections(value)):
                 kinds[name] = kinds.get(name, frozenset()) | {kind_of(value)}
     return kinds
 
@@ -102,7 +103,7 @@ class Case:
         batch = []
         for fields in documents:
             self.clock += 1
-            batch.append(Document(fields["id"], dict(fields), self.clock))
+            batch.append(Document.of(fields["id"], dict(fields), self.clock))
         self.backend.upsert(self.index, batch, self.kinds)
 
     def search(self, text: str, filters: str = "", **options: Any) -> SearchResult:

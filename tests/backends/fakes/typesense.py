@@ -88,9 +88,9 @@ class Collection:
                 return f"Field `{name}` must be {what}."
         self.documents[document["id"]] = document
         self.words[document["id"]] = {
-            name: tokens(document[name], self.separators)
+            name: tokens(" ".join(value) if isinstance(value := document[name], list) else value, self.separators)
             for name, field in self.fields.items()
-            if field["type"] == "string" and field["index"] and isinstance(document.get(name), str)
+            if field["type"] in ("string", "string[]") and field["index"] and name in document
         }
         return None
 
