@@ -150,6 +150,17 @@ class TestWhat:
         ]
         assert first["object"]["site_id"] == tenant.site_id
 
+    def test_what_is_distinct_and_preferred(self, tenant: Tenant) -> None:
+        preferred = {"field": "version", "value": "latest"}
+        settings = {"distinct": "page", "preferred": preferred}
+        assert_ok(tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings))
+
+        (entry,) = read_log(tenant, kind="search_settings")
+        assert {change["field"]: change.get("after", change.get("added")) for change in entry["changes"]} == {
+            "distinct": "page",
+            "preferred": preferred,
+        }
+
     def test_a_remedy_of_the_inbox_is_a_change_of_settings(self, tenant: Tenant) -> None:
         tenant.index(page(1))
         person = person_of(tenant)
