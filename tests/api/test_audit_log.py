@@ -92,6 +92,13 @@ class TestWhat:
             {"field": "url", "before": None, "after": "https://www.example.com/"},
         ]
 
+    def test_further_addresses_of_a_site(self, tenant: Tenant) -> None:
+        blog, shop = "https://blog.example.org/", "https://shop.example.net/"
+        path = f"/sites/{tenant.site_id}"
+        assert_ok(tenant.browser.put(path, json={"domains": [blog]}))
+        assert_ok(tenant.browser.put(path, json={"domains": [shop]}))
+        assert last(tenant)["changes"] == [{"field": "domains", "added": [shop], "removed": [blog]}]
+
     def test_what_stays_as_it_was_is_no_change(self, tenant: Tenant) -> None:
         before = read_log(tenant)
         assert_ok(tenant.browser.put(f"/sites/{tenant.site_id}", json={"name": "Pages", "active": True}))
