@@ -212,7 +212,7 @@ class _Search:
             first: The first hits, of any values.
             wanted: The query with the page wished for.
         """
-        total = count_shown(self.snapshot, field, first.everything)
+        total = count_shown(self.snapshot, field, first.everything, first.total)
         if not wanted.limit or wanted.offset >= total:
             return replace(first, addresses=[], total=total)
 

@@ -68,20 +68,28 @@ def _hits(list_hits: Callable[[int, int], Sequence[tantivy.DocAddress]]) -> Iter
         size = min(2 * start, MOST_READ - start)
 
 
-def count_shown(snapshot: Snapshot, field: str, query: tantivy.Query) -> int:
-    """Number of values among the matches of a query, and of matches without one; exact up to 1,000 values."""
+def count_shown(snapshot: Snapshot, field: str, query: tantivy.Query, total: int) -> int:
+    """Number of values among the matches of a query, and of matches without one; exact up to 1,000 values.
+
+    Args:
+        total: Number of the matches.
+    """
     has_value = _Query.const_score_query(_Query.term_query(snapshot.schema, FILTER_TERMS, sortable_term(field)), 0.0)
     valued = _Query.boolean_query([(Must, query), (Must, has_value)])
-    documents = snapshot.count(valued)
-    alone = snapshot.count(query) - documents
-    if not documents:
-        return alone
     path, size = facet_path(field), EXACTLY_COUNTED + 1
-    wish = {"terms": {"field": path, "size": size, "segment_size": size}}
-    values = len(snapshot.searcher.aggregate(valued, {"v": wish})["v"]["buckets"])
+    counted = snapshot.searcher.aggregate(
+        valued,
+        {
+            "first": {"terms": {"field": path, "size": size, "segment_size": size}},
+            "estimate": {"cardinality": {"field": path}},
+        },
+    )
+    first = counted["first"]
+    values = len(first["buckets"])
+    documents = sum(bucket["doc_count"] for bucket in first["buckets"]) + int(first["sum_other_doc_count"])
     if values > EXACTLY_COUNTED:
-        values = min(documents, max(values, round(snapshot.searcher.cardinality(valued, path))))
-    return alone + values
+        values = min(documents, max(values, round(counted["estimate"]["value"])))
+    return total - documents + values
 
 
 def read_document(snapshot: Snapshot, address: tantivy.DocAddress) -> dict[str, Any]:

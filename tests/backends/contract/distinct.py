@@ -118,6 +118,10 @@ class DistinctContract:
         case.add(*SHOP)
         by_author = case.search("reading", distinct="author")
         assert by_author.total == len(by_author.hits) == 4
+        dates = ("2024-03-01", "2024-03-01", "2025-01-01T00:00:00Z", "2025-01-01T00:00:00Z")
+        case.add(*(page(f"d{at}", "Dated", "calendar", date=date) for at, date in enumerate(dates)))
+        by_date = case.search("calendar", distinct="date")
+        assert by_date.total == len(by_date.hits) == 2
         case.add(page("a", "One", "reading", shelf=5), page("b", "Two", "reading", shelf=5.0))
         assert len({"a", "b"} & set(case.ids("reading", distinct="shelf"))) == 1
 
