@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.crawl.read.titles import own_title, shared_suffix
+from app.crawl.read.html.titles import own_title, shared_suffix
 
 
 @pytest.mark.parametrize(

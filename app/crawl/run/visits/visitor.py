@@ -12,7 +12,7 @@ from app.crawl.fetch.network import Network
 from app.crawl.fetch.politeness import Turns, polite
 from app.crawl.fetch.robots import Robots
 from app.crawl.fetch.values import MAX_PAGE_BYTES, Fetched, NotIndexed, Reason, TryLater, Validators
-from app.crawl.run.patience import TRIES, HostPatience
+from app.crawl.run.visits.patience import TRIES, HostPatience
 from app.models import Source
 
 LOOK_BYTES = 65_536

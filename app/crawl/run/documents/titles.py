@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import orjson
 from sqlalchemy import func, select, update
 
-from app.crawl.read.titles import own_title, shared_suffix
-from app.crawl.run.page_documents import retitle
-from app.crawl.run.path_sections import PathSections
+from app.crawl.read.html.titles import own_title, shared_suffix
+from app.crawl.run.documents.page_documents import retitle
+from app.crawl.run.documents.path_sections import PathSections
 from app.models import Source, SourcePage
 from app.services.indexing.stored_documents import read_stored
 from app.storage.database import Database

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from turbohtml import Document, Element, Node, Text
 
-from app.crawl.read.page_frames import CHROME, EDGES, NAMED, Roles, roles_of_names
-from app.text_formats import UNREAD, node_to_text
-from app.text_sections import mark_headings
+from app.crawl.read.html.page_frames import CHROME, EDGES, NAMED, Roles, roles_of_names
+from app.texts.formats import UNREAD, node_to_text
+from app.texts.sections import mark_headings
 
 KEPT_WHOLE = frozenset(("code", "pre", "math", "textarea"))
 HEADER_TITLE = "h2.title, .headertitle"

@@ -9,10 +9,9 @@ from datetime import date
 
 import pytest
 
-from app.services.analytics.csv_export import encode_csv
 from app.services.analytics.reports import QueryCount
-
-from .oracle import count
+from app.services.csv_export import encode_csv
+from tests.services.analytics.oracle import count
 
 HEADER = ["list", "query", "count", "clicks", "click_through_rate", "average_click_position"]
 

@@ -8,13 +8,13 @@ from app.crawl.fetch.values import Fetched, FieldRules, Page, Reason, Selectors
 from app.crawl.read.bounds import cut_line, cut_text
 from app.crawl.read.directives import header_directives, meta_directives
 from app.crawl.read.field_rules import Subject, ruled_fields
-from app.crawl.read.found_fields import found_fields
+from app.crawl.read.html.found_fields import found_fields
+from app.crawl.read.html.main_text import main_text
+from app.crawl.read.html.soft_404 import is_soft_404
 from app.crawl.read.links import canonical_address, page_base, page_links
-from app.crawl.read.main_text import main_text
 from app.crawl.read.metadata import Metadata
-from app.crawl.read.soft_404 import is_soft_404
-from app.text_formats import node_to_text, parse_html
-from app.text_sections import mark_headings, take_sections
+from app.texts.formats import node_to_text, parse_html
+from app.texts.sections import mark_headings, take_sections
 
 IGNORED = "[data-site-search-ignore]"
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from turbohtml import parse
 
-from app.crawl.read.found_fields import MAX_CRUMBS, found_fields
+from app.crawl.read.html.found_fields import MAX_CRUMBS, found_fields
 from app.crawl.read.metadata import Metadata
 
 PAGE = "https://www.example.com/docs/guide/install"

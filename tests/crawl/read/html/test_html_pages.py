@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.crawl.fetch.values import FieldRules, Page, Reason, Selectors
-from app.crawl.read.html_pages import read_html
+from app.crawl.read.html.html_pages import read_html
 from tests.crawl.read.samples import fetched
 
 PAGE = """<!doctype html><html lang=en><head>

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from app.crawl.fetch.values import Page
-from app.text_sections import as_field
+from app.texts.sections import as_field
 from backends.sections import SECTIONS
 from backends.standard_fields import REQUIRED_FIELDS
 from schemas.validation.documents import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from app.crawl.read.titles import SEPARATOR
+from app.crawl.read.html.titles import SEPARATOR
 
 MAX_CHARACTERS = 2_000
 """Pages with more text than this are about something, whatever their title."""

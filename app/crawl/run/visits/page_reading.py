@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.crawl.fetch.values import Fetched, FieldRules, NotIndexed, Page, Selectors, Validators
 from app.crawl.read.reader import PageReader
 from app.crawl.run.frontier import Address, Frontier
-from app.crawl.run.visitor import Visitor
+from app.crawl.run.visits.visitor import Visitor
 from app.models import Source
 
 

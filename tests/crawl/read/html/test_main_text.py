@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from turbohtml import parse
 
-from app.crawl.read.main_text import main_text
+from app.crawl.read.html.main_text import main_text
 
 PROSE = "Boats leave the harbor at ten and are back in the evening, if the weather allows it. " * 8
 LINKS = "".join(f'<li><a href="/{n}">A page about number {n}</a>' for n in range(12))

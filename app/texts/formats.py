@@ -7,7 +7,7 @@ import re
 import pyromark
 from turbohtml import Document, Html, Minify, Node, parse
 
-from app.text_sections import mark_headings
+from app.texts.sections import mark_headings
 
 UNREAD = frozenset(
     {"annotation", "annotation-xml", "audio", "canvas", "datalist", "head", "iframe", "noembed", "noframes", "noscript"}
@@ -83,7 +83,7 @@ def markdown_to_text(markdown: str) -> str:
 
 
 def html_to_marked_text(html: str) -> str:
-    """The same as :func:`html_to_text`, with its headings marked for :func:`app.text_sections.take_sections`."""
+    """The same as :func:`html_to_text`, with its headings marked for :func:`app.texts.sections.take_sections`."""
     document = parse_html(SURROGATE.sub("\N{REPLACEMENT CHARACTER}", html))
     mark_headings(document)
     return node_to_text(document)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.crawl.read.page_frames import Roles, roles_of_names
+from app.crawl.read.html.page_frames import Roles, roles_of_names
 
 
 @pytest.mark.parametrize(

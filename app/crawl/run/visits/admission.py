@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.crawl.fetch.addresses import Scope
 from app.crawl.fetch.traps import Traps
 from app.crawl.fetch.values import NotIndexed, Reason
-from app.crawl.run.rules import Rules
+from app.crawl.run.visits.rules import Rules
 from app.models import Source
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.crawl.fetch.values import MAX_PAGE_BYTES, Fetched, NotIndexed, Reason
 from app.crawl.read.reader import PageReader
-from app.crawl.run.page_documents import make_document
+from app.crawl.run.documents.page_documents import make_document
 from schemas.validation.documents import ValidDocument
 
 

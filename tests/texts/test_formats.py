@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.text_formats import html_to_text, markdown_to_text
+from app.texts.formats import html_to_text, markdown_to_text
 
 PIECES = (
     "<p>",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.crawl.run.page_documents import without_fields
+from app.crawl.run.documents.page_documents import without_fields
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source
 from app.plans import PlanLimits, PlanTable

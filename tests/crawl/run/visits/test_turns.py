@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 
 from app.crawl.fetch.politeness import Turn
-from app.crawl.run.turns import KEPT_SECONDS, SharedTurns
+from app.crawl.run.visits.turns import KEPT_SECONDS, SharedTurns
 from app.runtime import Runtime
 
 

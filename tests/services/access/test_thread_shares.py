@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pytest
 from flask import Flask
 
-from app import thread_shares
 from app.errors import ApiError, ErrorCode
-from app.thread_shares import ThreadShares
+from app.services.access import thread_shares
+from app.services.access.thread_shares import ThreadShares
 from tests.answers import assert_error
 from tests.callers import ApiClient, Tenant, register_tenant
 from tests.gateway.callers import Gateway, assert_engine_error
