@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 import orjson
@@ -106,10 +106,12 @@ class _Found:
 
     Attributes:
         written: What matched, in title and content, with the numbers.
+        titled: Numbers of the words that matched in the title.
     """
 
     section: Section
-    written: list[tuple[str, int]]
+    written: list[tuple[str, int]] = field(default_factory=list)
+    titled: set[int] = field(default_factory=set)
 
     @property
     def words(self) -> set[int]:
@@ -130,7 +132,7 @@ def choose(document: Mapping[str, Any], sections: Sequence[Section], words: Word
     wanted = words.meaningful.difference(word for _, _, word in words.places(title, words.meaningful))
     if not wanted:
         return []
-    beginning = _Found(_BEGINNING, [])
+    beginning = _Found(_BEGINNING)
     others: list[_Found] = []
     headings = page_headings(sections, title)
     for found in _sections_with(content, sections, words, wanted):
@@ -141,8 +143,7 @@ def choose(document: Mapping[str, Any], sections: Sequence[Section], words: Word
 
     def rank(found: _Found) -> tuple[int, int, int, int]:
         typed = {word for written, word in found.written if words.is_as_typed(written)}
-        in_title = {word for _, _, word in words.places(found.section.title, words.meaningful)}
-        return -len(found.words), -len(typed), -len(in_title), found.section.start
+        return -len(found.words), -len(typed), -len(found.titled), found.section.start
 
     # Only those with so many words can be among the best: looking at how each is written takes longer than finding it.
     least = sorted(len(found.words) for found in (beginning, *others))[-most - 1 :][0]
@@ -199,11 +200,15 @@ def _sections_with(
     starts = [section.start for section in sections]
     for start, end, word in words.first_places(content, [0, *starts], wanted):
         at = bisect_right(starts, start) - 1
-        if at not in found:
-            found[at] = _Found(_BEGINNING if at < 0 else sections[at], [])
-        found[at].written.append((content[start:end], word))
+        there = found.get(at)
+        if there is None:
+            there = found[at] = _Found(_BEGINNING if at < 0 else sections[at])
+        there.written.append((content[start:end], word))
+        if start < there.section.start + len(there.section.title) and _is_in(content, there.section):
+            there.titled.add(word)
     for at, section in enumerate(sections):
         if not _is_in(content, section) and (titled := words.places(section.title, wanted)):
-            own = found.setdefault(at, _Found(section, []))
+            own = found.setdefault(at, _Found(section))
             own.written.extend((section.title[start:end], word) for start, end, word in titled)
+            own.titled.update(word for _, _, word in titled)
     return [found[at] for at in sorted(found)]

@@ -88,15 +88,15 @@ class SearchQuerySchema(QuerySchema):
         },
     )
     highlight = QueryFlag(load_default=False, metadata={"description": "Whether hits include `_formatted`."})
-    sections = QueryWholeNumber(
-        high=MAX_SECTIONS_OF_HIT,
-        load_default=0,
-        metadata={"description": "How many sections a hit has at most: the places on its page that show the query."},
-    )
     session_id = Text(
         load_default=None,
         max_length=MAX_SESSION_LENGTH,
         metadata={"description": "The visitor's session. Keystrokes of one session are merged in analytics."},
+    )
+    sections = QueryWholeNumber(
+        high=MAX_SECTIONS_OF_HIT,
+        load_default=0,
+        metadata={"description": "How many sections a hit has at most: the places on its page that show the query."},
     )
 
 
@@ -124,8 +124,8 @@ class SearchBodySchema(BodySchema):
         allow_none=True,
     )
     highlight = Flag(load_default=False)
-    sections = WholeNumber(high=MAX_SECTIONS_OF_HIT, load_default=0)
     session_id = Text(load_default=None, max_length=MAX_SESSION_LENGTH, allow_none=True)
+    sections = WholeNumber(high=MAX_SECTIONS_OF_HIT, load_default=0)
 
     @pre_load
     def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
@@ -157,6 +157,10 @@ class SectionHitSchema(Schema):
     )
 
 
+class HitSections(fields.List[Any]):
+    """Sections; or what a document has in a further field of that name."""
+
+
 class HitSchema(Schema):
     """A found document; it also has the document's own further fields.
 
@@ -173,9 +177,12 @@ class HitSchema(Schema):
     content = fields.String()
     author = fields.String()
     date = fields.String()
-    sections = fields.List(
+    sections = HitSections(
         fields.Nested(SectionHitSchema),
-        metadata={"description": "With `sections` only: the best first; none where the page's beginning is best."},
+        metadata={
+            "description": "With `sections` only: the best first; none where the page's beginning is best. Without, a "
+            "further field of that name, if the document has one.",
+        },
     )
     formatted = fields.Dict(
         data_key="_formatted",

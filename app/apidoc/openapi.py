@@ -24,7 +24,7 @@ from app.web.policy import OperationPolicy, set_policy
 from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema, DocumentsField
 from schemas.errors import ErrorSchema, RateLimitErrorSchema
 from schemas.gateway.searches import MAX_QUERIES, EngineQuerySchema, FilterField, Queries
-from schemas.search import NamesOrList
+from schemas.search import HitSections, NamesOrList, SectionHitSchema
 from schemas.search_settings import ItemList
 from schemas.validation.documents import MAX_BATCH
 
@@ -96,6 +96,10 @@ _SHARED_SCHEMAS = {
     "Names": {
         "description": "Names separated by commas, or a list of them.",
         "oneOf": [_TEXT, {"type": "array", "items": _TEXT}],
+    },
+    "HitSection": {
+        "description": "A section; or a member of a further field of that name, if the document has one.",
+        "oneOf": [{"$ref": "#/components/schemas/SectionHit"}, _TEXT, {"type": "number"}],
     },
     # Not by oneOf: in another oneOf, openapi-generator for TypeScript takes it for an object.
     "EngineFilterPart": {
@@ -253,6 +257,7 @@ def create_api(app: Flask) -> Api:
     converter.add_attribute_function(_batch_property)
     converter.add_attribute_function(_shared_property)
     converter.add_attribute_function(_list_property)
+    converter.add_attribute_function(_sections_property)
     for name, scheme in SECURITY_SCHEMES.items():
         api.spec.components.security_scheme(name, scheme)
     for name, schema in _SHARED_SCHEMAS.items():
@@ -315,6 +320,13 @@ def _list_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
         return {}
     kind = ["array", "null"] if field.allow_none else "array"
     return {"type": kind, "items": self.field2property(field.item), "minItems": field.low, "maxItems": field.high}
+
+
+def _sections_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    if not isinstance(field, HitSections):
+        return {}
+    self.resolve_nested_schema(SectionHitSchema)
+    return {"items": {"$ref": "#/components/schemas/HitSection"}}
 
 
 def _shared_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:

@@ -7,7 +7,8 @@ found by their marks in the text, whatever became of it in between.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from turbohtml import Element, Node, Text
@@ -17,10 +18,14 @@ from schemas.validation.documents import ANCHOR, MAX_SECTION_TITLE, MAX_SECTIONS
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _SECTIONING = ("section", "div", "article")
+_LOOKED_AT = 5 * MAX_SECTIONS
+"""Headings of a page that are looked at, and names of links; most pages with so many have an address for few."""
+_NEAR = 5
+"""Elements around a link among which a heading is looked for."""
 _BEGIN, _TITLE, _END = "\ufdd0", "\ufdd1", "\ufdd2"
 _MARKED = re.compile(f"{_BEGIN}([1-6])([^{_BEGIN}{_TITLE}{_END}]+){_TITLE}\\s*([^{_BEGIN}{_TITLE}{_END}]*?)\\s*{_END}")
-_REST = re.compile(f"{_BEGIN}[^{_TITLE}]*$|[{_BEGIN}{_TITLE}{_END}]")
-"""What is left of a mark at the end of a text that was cut, and what a page has of such characters itself."""
+_REST = re.compile(f"{_BEGIN}[1-6]?[^{_BEGIN}{_TITLE}{_END}]*(?:{_TITLE}|$)|[{_BEGIN}{_TITLE}{_END}]")
+"""What is left of marks: of headings in headings, and where a text was cut; what a page has of such characters."""
 _SIGN = re.compile(r"\s*[¶§🔗]+$|\s+#+$")
 """The sign behind a heading that links to it."""
 _NO_SLUG = re.compile(r"[^\w\- ]")
@@ -36,10 +41,11 @@ def mark_headings(node: Node, *, slugs: bool = False) -> None:
         slugs: Whether other headings have the address that GitHub gives those of Markdown.
     """
     seen: set[Node] = set()
+    named = _named_inside(node)
     taken: set[str] = set()
     slugged: dict[str, int] = {}
-    for heading in list(node.iter_elements(_HEADINGS)):
-        anchor = next((each for each in list(_anchors(heading, seen)) if ANCHOR.fullmatch(each)), None)
+    for heading in list(islice(node.iter_elements(_HEADINGS, include_self=True), _LOOKED_AT)):
+        anchor = next((each for each in list(_anchors(heading, named, seen)) if ANCHOR.fullmatch(each)), None)
         if slugs:
             slug = _slug(heading.text, slugged)
             anchor = anchor or (slug if ANCHOR.fullmatch(slug) else None)
@@ -50,16 +56,21 @@ def mark_headings(node: Node, *, slugs: bool = False) -> None:
 
 
 def take_sections(marked: str) -> tuple[str, tuple[Section, ...]]:
-    """A text without marks, and the sections that it had marks of; those without a title are left out."""
+    """A text without marks and without signs behind headings, and the sections that it had marks of, but for those
+    without a title.
+    """
     sections: list[Section] = []
     parts: list[str] = []
     at = length = 0
     for match in _MARKED.finditer(marked):
         parts.append(_REST.sub("", marked[at : match.start()]))
         length += len(parts[-1])
-        level, anchor, heading = match.groups()
-        title = " ".join(_SIGN.sub("", heading).split())[:MAX_SECTION_TITLE]
-        if title:
+        level, anchor = match.group(1, 2)
+        heading = _SIGN.sub("", match[3])
+        title = " ".join(heading.split())[:MAX_SECTION_TITLE]
+        # Marks may be the page's own.
+        is_valid = title and ANCHOR.fullmatch(anchor) and len(sections) < MAX_SECTIONS
+        if is_valid and all(anchor != section.anchor for section in sections):
             sections.append(Section(anchor, title, int(level), length))
         parts.append(heading)
         length += len(heading)
@@ -73,15 +84,27 @@ def as_field(sections: Iterable[Section]) -> list[dict[str, Any]]:
     return [section._asdict() for section in sections]
 
 
-def _anchors(heading: Element, seen: set[Node]) -> Iterator[str]:
+def _named_inside(node: Node) -> dict[Node, str]:
+    """Headings, and the name of the first ``a`` inside that has one."""
+    named: dict[Node, str] = {}
+    for link in islice(node.select("a[id], a[name]"), _LOOKED_AT):
+        name = link.attr("id") or link.attr("name") or ""
+        around = (each for each in islice(link.ancestors, _NEAR) if isinstance(each, Element) and each.tag in _HEADINGS)
+        heading = next(around, None) if ANCHOR.fullmatch(name) else None
+        if heading is not None:
+            named.setdefault(heading, name)
+    return named
+
+
+def _anchors(heading: Element, named: Mapping[Node, str], seen: set[Node]) -> Iterator[str]:
     """What may be the address of a heading, the best first.
 
     Args:
+        named: Headings with an ``a`` inside that has a name.
         seen: Elements that have an earlier heading; those around this one are added.
     """
     yield heading.attr("id") or ""
-    for link in heading.select("a[id], a[name]"):
-        yield link.attr("id") or link.attr("name") or ""
+    yield named.get(heading, "")
     before = heading.previous_sibling
     while isinstance(before, Text) and not before.data.strip():
         before = before.previous_sibling

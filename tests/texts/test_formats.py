@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.texts.formats import html_to_text, markdown_to_text
+from app.texts.formats import html_to_marked_text, html_to_text, markdown_to_marked_text, markdown_to_text
 
 PIECES = (
     "<p>",
@@ -120,6 +120,10 @@ HOSTILE_MARKUP = {
     "roots": lambda n: f"<html a{n}=1>",
     "bodies": lambda n: f"<body a{n}=1>",
     "attributes of two roots": lambda n: f"<html {' '.join(f'a{n}b{m}' for m in range(60_000))}>",
+    "nested headings": "<h1><div>",
+    "headings": "<h2>a</h2>",
+    "sections": "<section><h2>a</h2>",
+    "named links": "<h1><a name=a>",
     "preformatted text": "<pre>a</pre>",
     "nested preformatted text": "<pre>",
     "names": "<a<pre>",
@@ -140,6 +144,7 @@ HOSTILE_MARKDOWN = {
     "references": "[^a]",
     "footnotes": lambda n: f"[^{n}]: a\n\n",
     "fences": "```\n",
+    "headings": "# a\n",
     "indented lists": lambda n: "  " * (n % 500) + "- a\n",
 }
 
@@ -169,8 +174,16 @@ def cpu_seconds(read: Callable[[str], str], source: str) -> float:
 @pytest.mark.parametrize(
     ("read", "piece"),
     [
-        *(pytest.param(html_to_text, piece, id=f"HTML: {name}") for name, piece in HOSTILE_MARKUP.items()),
-        *(pytest.param(markdown_to_text, piece, id=f"Markdown: {name}") for name, piece in HOSTILE_MARKDOWN.items()),
+        *(
+            pytest.param(read, piece, id=f"HTML: {name}, {read.__name__}")
+            for name, piece in HOSTILE_MARKUP.items()
+            for read in (html_to_text, html_to_marked_text)
+        ),
+        *(
+            pytest.param(read, piece, id=f"Markdown: {name}, {read.__name__}")
+            for name, piece in HOSTILE_MARKDOWN.items()
+            for read in (markdown_to_text, markdown_to_marked_text)
+        ),
     ],
 )
 def test_no_markup_costs_much_more_than_a_text_of_its_length(

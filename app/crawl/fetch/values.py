@@ -155,9 +155,7 @@ class Page:
         excerpt, author, date, lang: As the page says, or ``None``.
         fields: Further fields: what the page names itself, what rules give it, and what it brings without being asked.
         kind: What kind of file it was: ``pdf``, ``docx``, ``epub``, …; ``None`` for a web page and for plain text.
-        page_starts: Where in the content each page of a PDF, or slide of a presentation, begins, in characters; one
-            without text where the next one begins. Empty for all else.
-        sections: Headings with an address of their own, in order.
+        sections: Headings with an address of their own; the pages of a PDF, the slides of a presentation. In order.
     """
 
     title: str
@@ -173,7 +171,6 @@ class Page:
     lang: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
     kind: str | None = None
-    page_starts: tuple[int, ...] = ()
     sections: tuple[Section, ...] = ()
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.crawl.read.bounds import CONTROL
+from app.crawl.read.bounds import CONTROL, cut_line
+from backends.sections import Section
+from schemas.validation.documents import MAX_SECTIONS
 
 PAGED_KINDS = frozenset(("pdf", "pptx", "odp"))
 """Kinds of files with pages, or slides, that an address can lead to by number."""
+
+MAX_PAGE_TITLE = 100
+"""Characters that are taken of a page's first line, which may be a paragraph."""
 
 NO_TITLES = ("untitled", "microsoft word - ", "microsoft powerpoint - ", "slide 1", "powerpoint presentation")
 """Beginnings of titles that programs give to a document nobody has named, in lower case."""
@@ -34,20 +39,19 @@ class ReadFile:
     lang: str | None = None
 
 
-def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
-    """The text of all pages, blank lines between them, and where in it each page begins, in characters.
-
-    A page without text begins where the next one does.
-    """
+def join_pages(pages: Sequence[str]) -> tuple[str, tuple[Section, ...]]:
+    """The text of all pages, blank lines between them, and each page with text as a section named by its first line."""
     texts: list[str] = []
-    starts: list[int] = []
+    sections: list[Section] = []
     position = 0
-    for page in pages:
-        starts.append(position)
+    for number, page in enumerate(pages, start=1):
         if text := CONTROL.sub("", page.replace("\r\n", "\n")).strip():
+            title = cut_line(text.partition("\n")[0])[:MAX_PAGE_TITLE].strip()
+            if title and len(sections) < MAX_SECTIONS:
+                sections.append(Section(f"page={number}", title, 1, position))
             texts.append(text)
             position += len(text) + len("\n\n")
-    return "\n\n".join(texts), tuple(starts)
+    return "\n\n".join(texts), tuple(sections)
 
 
 def given_title(title: str) -> str:

@@ -65,7 +65,7 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
 
 
 def _file_page(read: ReadFile, url: str, noindex: bool, fields: Mapping[str, Any]) -> Page:
-    text, starts = join_pages(read.pages)
+    text, sections = join_pages(read.pages)
     page = _text_page(read.title or _file_name(url), text, noindex, {"type": read.kind, **fields})
     return replace(
         page,
@@ -73,7 +73,7 @@ def _file_page(read: ReadFile, url: str, noindex: bool, fields: Mapping[str, Any
         date=read.date,
         lang=read.lang,
         kind=read.kind,
-        page_starts=tuple(start for start in starts if start < len(page.content)) if read.kind in PAGED_KINDS else (),
+        sections=tuple(each for each in sections if each.start < len(page.content)) if read.kind in PAGED_KINDS else (),
     )
 
 

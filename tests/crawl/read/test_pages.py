@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.crawl.fetch.values import FieldRules, NotIndexed, Reason, Selectors
+from app.crawl.read.files import MAX_PAGE_TITLE
 from app.crawl.read.pages import read_page
 from tests.crawl.read.office.builders import docx, epub, open_document, pptx, shape, w_p, xlsx
 from tests.crawl.read.samples import fetched, pdf
@@ -151,26 +152,31 @@ def test_a_stray_control_character_is_left_out(stray: str, content_type: str) ->
         ),
     ],
 )
-def test_the_pages_of_a_file_are_told_by_where_they_begin(body: bytes) -> None:
+def test_pages_and_slides_with_text_are_sections_named_by_their_first_line(body: bytes) -> None:
     page = read_page(fetched(body, ""))
 
     assert page.content.startswith("Boats\n\nleave")
-    assert page.page_starts == (0, 7, 7)
+    assert [section[:2] for section in page.sections] == [
+        ("page=1", "Boats"),
+        ("page=3", "leave at ten"),
+    ]
+    assert [section.start for section in page.sections] == [0, 7]
 
 
 def test_pages_beyond_what_is_kept_are_not_told() -> None:
     long = shape("harbor " * 70_000)
     page = read_page(fetched(pptx(long, long, long), ""))
 
-    assert len(page.page_starts) == 2
-    assert page.content[page.page_starts[1] :].startswith("harbor harbor")
+    assert [section.anchor for section in page.sections] == ["page=1", "page=2"]
+    assert page.content[page.sections[1].start :].startswith("harbor harbor")
+    assert len(page.sections[1].title) <= MAX_PAGE_TITLE
 
 
 def test_the_kind_of_a_file_is_told_and_who_wrote_it_when() -> None:
     properties = {"dc:creator": "Ann", "dcterms:modified": "2024-05-01T09:30:00Z"}
     page = read_page(fetched(docx(w_p("Boats"), properties), ""))
 
-    assert (page.kind, page.author, page.date, page.page_starts) == ("docx", "Ann", "2024-05-01T09:30:00+00:00", ())
+    assert (page.kind, page.author, page.date, page.sections) == ("docx", "Ann", "2024-05-01T09:30:00+00:00", ())
     assert read_page(fetched(pdf("Boats"), "")).kind == "pdf"
     assert read_page(fetched("<p>Boats")).kind is None
     assert read_page(fetched("Boats", "text/plain")).kind is None

@@ -9,7 +9,7 @@ import orjson
 
 from app.crawl.fetch.values import Page
 from app.texts.sections import as_field
-from backends.sections import SECTIONS
+from backends.sections import SECTIONS, is_sections
 from backends.standard_fields import REQUIRED_FIELDS
 from schemas.validation.documents import (
     MAX_DOCUMENT_BYTES,
@@ -104,6 +104,8 @@ def _clean(value: Any) -> Any:
         return value.encode("utf-8", "ignore").decode().replace("\x00", "")
     if isinstance(value, list):
         return [_clean(member) for member in value]
+    if isinstance(value, dict):
+        return {name: _clean(member) for name, member in value.items()}
     return value
 
 
@@ -113,7 +115,8 @@ def _cut(raw: dict[str, Any]) -> dict[str, Any]:
         return raw
     # A byte less of text is at least a byte less of JSON.
     text = raw["content"].encode()
-    return {
-        **raw,
-        "content": text[: max(0, len(text) - (size - MAX_DOCUMENT_BYTES) - _CUT_ROOM)].decode(errors="ignore"),
-    }
+    content = text[: max(0, len(text) - (size - MAX_DOCUMENT_BYTES) - _CUT_ROOM)].decode(errors="ignore")
+    cut = {**raw, "content": content}
+    if is_sections(raw.get(SECTIONS)):
+        cut[SECTIONS] = [section for section in raw[SECTIONS] if section["start"] <= len(content)]
+    return cut

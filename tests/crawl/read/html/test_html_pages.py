@@ -93,3 +93,28 @@ def test_a_page_that_is_left_out_still_leads_on() -> None:
 def test_a_page_that_asks_not_to_be_followed_leads_nowhere(content: str) -> None:
     assert read(f'<meta name=robots content="{content}"><a href="/a">a</a>').links == ()
     assert read('<a href="/a">a</a>', x_robots_tag=content).links == ()
+
+
+MANUAL = """<title>Manual</title><body><nav><h2 id=menu>Menu</h2><a href=/>Home</a></nav><main><h1 id=top>Manual</h1>
+    <p>All about boats.</p><section id=moor><h2>Moor <a class=headerlink href="#moor">¶</a></h2><p>Throw a line.</p>
+    </section><h2 id=sail>Sail</h2><div class=more><p>Hoist it.</p></div></main></body>"""
+
+
+@pytest.mark.parametrize(
+    "selectors", [Selectors(), Selectors(content="main"), Selectors(content="h1, section, main > h2, .more")]
+)
+def test_headings_with_an_address_are_the_sections_of_a_page(selectors: Selectors) -> None:
+    page = read(MANUAL, selectors)
+
+    assert [section[:3] for section in page.sections] == [
+        ("top", "Manual", 1),
+        ("moor", "Moor", 2),
+        ("sail", "Sail", 2),
+    ]
+    assert [page.content[section.start :].split("\n")[0] for section in page.sections] == ["Manual", "Moor", "Sail"]
+
+
+def test_headings_that_are_left_out_are_no_sections() -> None:
+    page = read(MANUAL, Selectors(remove="section"))
+
+    assert [section.anchor for section in page.sections] == ["top", "sail"]

@@ -6,6 +6,7 @@ import pytest
 
 from app.crawl.fetch.values import Page
 from app.crawl.run.documents.page_documents import clean_title, document_id, make_document, retitle, without_fields
+from backends.sections import Section
 from schemas.validation.documents import MAX_DOCUMENT_BYTES, MAX_FURTHER_FIELDS, MAX_ID_LENGTH
 
 ADDRESS = "https://example.com/a"
@@ -23,6 +24,25 @@ def test_long_addresses_have_ids_of_their_own() -> None:
 
     assert len(ids) == 2
     assert {len(identifier) for identifier in ids} == {MAX_ID_LENGTH}
+
+
+def test_sections_of_a_page_are_those_of_its_document() -> None:
+    page = Page("T", "One\n\nTwo", sections=(Section("a", "One", 2, 0), Section("b", "Two\ud800", 2, 5)))
+
+    assert make_document(page, ADDRESS, "T").fields["sections"] == [
+        {"anchor": "a", "title": "One", "level": 2, "start": 0},
+        {"anchor": "b", "title": "Two", "level": 2, "start": 5},
+    ]
+
+
+def test_sections_beyond_what_is_kept_of_a_text_are_left_out() -> None:
+    text = '"' * MAX_DOCUMENT_BYTES
+    page = Page("T", text, sections=(Section("a", "One", 2, 0), Section("b", "Two", 2, len(text))))
+
+    document = make_document(page, ADDRESS, "T").fields
+
+    assert len(document["content"]) < len(text)
+    assert [section["anchor"] for section in document["sections"]] == ["a"]
 
 
 def test_a_document_holds_what_its_page_says() -> None:
