@@ -32,6 +32,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
     "api": {
+        "allowed-origins": "api#restrict-a-key-to-your-domain",
         "limits": "limits",
         "plans": "limits#plans",
         "request-buckets": "limits#request-buckets",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -72,8 +72,12 @@ class WordPlaces(Protocol):
         """
         ...
 
-    def is_as_typed(self, found: str) -> bool:
-        """Tell whether what matched is a word as typed, rather than another form of it."""
+    def typed_as(self, number: int) -> Set[str]:
+        """The words as typed that one of the query's words consists of: two of ``MEDIA_URL``."""
+        ...
+
+    def typed_in(self, found: str) -> Set[str]:
+        """The words of the query as typed that what matched consists of; none if it has another form of one."""
         ...
 
 
@@ -106,12 +110,12 @@ class _Found:
 
     Attributes:
         written: What matched, in title and content, with the numbers.
-        titled: Numbers of the words that matched in the title.
+        titled: The same of those in the title.
     """
 
     section: Section
     written: list[tuple[str, int]] = field(default_factory=list)
-    titled: set[int] = field(default_factory=set)
+    titled: list[tuple[str, int]] = field(default_factory=list)
 
     @property
     def words(self) -> set[int]:
@@ -123,13 +127,14 @@ def choose(document: Mapping[str, Any], sections: Sequence[Section], words: Word
     """The sections that show a query best, the best first; none where the beginning of the page does.
 
     More different words count first, then more of them as typed, then more in the title, then the place on the page.
-    Words of the page's own title count as if each section had them.
+    Of a word with several parts, such as ``MEDIA_URL``, each part counts as typed. Words of the page's own title count
+    as if each section had them.
 
     Args:
         sections: In order, at least one.
     """
     content, title = str(document.get("content", "")), str(document.get("title", ""))
-    wanted = words.meaningful.difference(word for _, _, word in words.places(title, words.meaningful))
+    wanted = words.meaningful - _words_of(title, words)
     if not wanted:
         return []
     beginning = _Found(_BEGINNING)
@@ -141,9 +146,12 @@ def choose(document: Mapping[str, Any], sections: Sequence[Section], words: Word
         else:
             others.append(found)
 
-    def rank(found: _Found) -> tuple[int, int, int, int]:
-        typed = {word for written, word in found.written if words.is_as_typed(written)}
-        return -len(found.words), -len(typed), -len(found.titled), found.section.start
+    def typed(written: Iterable[tuple[str, int]]) -> int:
+        return len(frozenset().union(*(words.typed_in(found) for found, _ in written)))
+
+    def rank(found: _Found) -> tuple[int, ...]:
+        in_title = len({word for _, word in found.titled})
+        return -len(found.words), -typed(found.written), -in_title, -typed(found.titled), found.section.start
 
     # Only those with so many words can be among the best: looking at how each is written takes longer than finding it.
     least = sorted(len(found.words) for found in (beginning, *others))[-most - 1 :][0]
@@ -151,6 +159,14 @@ def choose(document: Mapping[str, Any], sections: Sequence[Section], words: Word
     if not ranked or (len(beginning.words) >= least and rank(beginning) < rank(ranked[0])):
         return []
     return [found.section for found in ranked[:most]]
+
+
+def _words_of(title: str, words: WordPlaces) -> set[int]:
+    """Numbers of the words that a title has, with all their parts or in another form."""
+    parts: dict[int, set[str]] = {}
+    for start, end, word in words.places(title, words.meaningful):
+        parts.setdefault(word, set()).update(words.typed_in(title[start:end]) or words.typed_as(word))
+    return {word for word, there in parts.items() if there >= words.typed_as(word)}
 
 
 def page_headings(sections: Sequence[Section], title: str) -> list[Section]:
@@ -203,12 +219,13 @@ def _sections_with(
         there = found.get(at)
         if there is None:
             there = found[at] = _Found(_BEGINNING if at < 0 else sections[at])
-        there.written.append((content[start:end], word))
+        written = content[start:end], word
+        there.written.append(written)
         if start < there.section.start + len(there.section.title) and _is_in(content, there.section):
-            there.titled.add(word)
+            there.titled.append(written)
     for at, section in enumerate(sections):
         if not _is_in(content, section) and (titled := words.places(section.title, wanted)):
             own = found.setdefault(at, _Found(section))
-            own.written.extend((section.title[start:end], word) for start, end, word in titled)
-            own.titled.update(word for _, _, word in titled)
+            own.titled.extend((section.title[start:end], word) for start, end, word in titled)
+            own.written.extend(own.titled)
     return [found[at] for at in sorted(found)]

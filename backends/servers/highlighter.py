@@ -99,9 +99,14 @@ class Matcher:
         """At least the first match of some of the query's words in each part of a text."""
         return self.places(text, numbers)
 
-    def is_as_typed(self, found: str) -> bool:
-        """Tell whether what matched is words as typed."""
-        return set(split_words(spell_signs(found), self.fold)).issubset(self.typed)
+    def typed_as(self, number: int) -> Set[str]:
+        """The words as typed that one of the query's words consists of; here each is a word of its own."""
+        return frozenset((self.typed[number],))
+
+    def typed_in(self, found: str) -> Set[str]:
+        """The words as typed that what matched consists of; none if it has another."""
+        words = frozenset(split_words(spell_signs(found), self.fold))
+        return words if words.issubset(self.typed) else frozenset()
 
     def _number(self, word: str) -> int:
         if word in self.typed:

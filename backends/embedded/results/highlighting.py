@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ class TermMatches:
         self._snippets = SnippetGenerator(self._match_terms)
         self._likelier = _likelier_terms(highlight_terms)
         self._narrowed: dict[frozenset[int], TermMatches] = {}
-        self._are_typed: dict[str, bool] = {}
+        self._typed: dict[str, Set[str]] = {}
         self.meaningful = highlight_terms.meaningful
 
     def in_document(self, document: Mapping[str, Any]) -> TermMatches:
@@ -55,12 +55,18 @@ class TermMatches:
         """At least the first match of some of the query's words in each part of a text."""
         return first_matches(text, self._match_terms.only(numbers), starts, self._highlight_terms.typed)
 
-    def is_as_typed(self, found: str) -> bool:
-        """Tell whether what matched is a word as typed."""
-        is_typed = self._are_typed.get(found)
-        if is_typed is None:
-            is_typed = self._are_typed[found] = self._highlight_terms.typed.issuperset(terms_of(found))
-        return is_typed
+    def typed_as(self, number: int) -> Set[str]:
+        """The words as typed that one of the query's words consists of."""
+        typed, terms = self._highlight_terms.typed, self._highlight_terms.terms
+        return frozenset(term for term in typed if terms.get(term) == number)
+
+    def typed_in(self, found: str) -> Set[str]:
+        """The words as typed that what matched consists of; none if it has another."""
+        typed = self._typed.get(found)
+        if typed is None:
+            terms = frozenset(terms_of(found))
+            typed = self._typed[found] = terms if terms <= self._highlight_terms.typed else frozenset()
+        return typed
 
     def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
         """The part of a text, about ``words`` words long, with the most different matches, and the matches there."""

@@ -89,6 +89,22 @@ class SectionContract:
         )
         assert anchors(case, "rotate")[0] == "b"
 
+    def test_a_section_named_by_all_parts_of_a_word_comes_before_those_with_some(self, case: Case) -> None:
+        case.add(
+            manual(
+                "keys",
+                "Settings",
+                ("root", 2, "MEDIA_ROOT", "A folder. See MEDIA_URL, too."),
+                ("url", 2, "MEDIA_URL", "An address. See MEDIA_ROOT, too."),
+            )
+        )
+        assert anchors(case, "MEDIA_URL")[0] == "url"
+        assert anchors(case, "MEDIA_ROOT")[0] == "root"
+
+    def test_a_part_of_a_word_in_the_pages_title_does_not_stand_for_the_word(self, case: Case) -> None:
+        case.add(manual("keys", "Media", ("a", 2, "Other", "Text."), ("b", 2, "MEDIA_URL", "An address.")))
+        assert anchors(case, "MEDIA_URL") == ["b"]
+
     def test_at_most_as_many_are_given_as_asked_for(self, case: Case) -> None:
         case.add(manual("keys", "Keys", *((f"s{number}", 2, f"Part {number}", "A needle.") for number in range(9))))
         assert anchors(case, "needle", 1) == ["s0"]
