@@ -45,7 +45,7 @@ class Shelf:
 
     def search(self, query: SearchQuery, ranking: Ranking = RANKING) -> Found:
         """Run one search, which knows nothing of those before: they may have been ranked by other numbers."""
-        snapshot = copy(self._backend.store.snapshot("shelf"))  # type: ignore[attr-defined]
+        snapshot = copy(self._backend.store.snapshot("shelf"))
         snapshot._snapshot_cache = SnapshotCache(1000)
         result = run_search(snapshot, query, ranking)
         return Found(tuple(hit.id for hit in result.hits), result.total)
