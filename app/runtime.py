@@ -15,13 +15,14 @@ from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
 from app.crawl.fetch.values import user_agent
 from app.crawl.run.preview import Previewer
-from app.crawl.run.turns import SharedTurns
+from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.sources.removal import SourceRemoval
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
 from app.services.access.key_exposures import KeyExposures
 from app.services.access.key_last_used import KeysLastUsed
+from app.services.access.thread_shares import ThreadShares
 from app.services.accounts import email_changes, password_resets
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.visitors import VisitorKeys
@@ -39,7 +40,6 @@ from app.services.search.suggestions import Suggester
 from app.services.syncs import Syncs
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks
-from app.thread_shares import ThreadShares
 from backends.registry import create_backend
 
 log = logging.getLogger(__name__)

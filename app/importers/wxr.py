@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from app.bounded_process import Bound, BoundedProcess, BoundExceeded, Source
 from app.importers.records import MAX_RECORD_BYTES, TOO_LONG, BadLine, ByteStream, Read, Record, UnreadableFile
-from app.text_formats import html_to_text
+from app.texts.formats import html_to_text
 from schemas.validation.problems import Problem
 
 CHUNK_BYTES = 65_536

@@ -15,7 +15,7 @@ from app.crawl.fetch.values import FieldRules
 from app.crawl.read.bounds import cut_line
 from app.crawl.read.links import absolute_address
 from app.crawl.read.metadata import Metadata
-from app.text_formats import node_to_text
+from app.texts.formats import node_to_text
 from backends.values import INT64
 from schemas.validation.field_rules import SEGMENT
 

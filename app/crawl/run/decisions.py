@@ -9,15 +9,15 @@ from typing import Any
 import orjson
 
 from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason
-from app.crawl.run.admission import Admission
+from app.crawl.run.documents.page_documents import clean_title, document_id, make_document
+from app.crawl.run.documents.path_sections import PathSections
+from app.crawl.run.documents.source_documents import SourceDocuments
+from app.crawl.run.documents.titles import strip
 from app.crawl.run.frontier import Address, Found, Frontier, Known, pack_links
 from app.crawl.run.outcome import Outcome
-from app.crawl.run.page_documents import clean_title, document_id, make_document
-from app.crawl.run.path_sections import PathSections
 from app.crawl.run.recorder import Recorder
-from app.crawl.run.source_documents import SourceDocuments
-from app.crawl.run.titles import strip
-from app.crawl.run.visitor import is_failure
+from app.crawl.run.visits.admission import Admission
+from app.crawl.run.visits.visitor import is_failure
 from app.models import Source
 
 MAX_LINKS = 5_000

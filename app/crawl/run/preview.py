@@ -114,7 +114,7 @@ class Previewer:
         url = complete_url(typed)
         if url == typed or not self._room.acquire(blocking=False):
             return CompletedUrl(_with_scheme(url, otherwise) if url != typed else typed)
-        from app.crawl.run.answering import answers
+        from app.crawl.run.visits.answering import answers
 
         try:
             for scheme in ("https", "http"):

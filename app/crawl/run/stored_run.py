@@ -12,7 +12,7 @@ from app.crawl.fetch.values import Reason
 from app.crawl.run.control import RunLost
 from app.crawl.run.frontier import Found, add_found, forget_page, keep_page, settle
 from app.crawl.run.outcome import Outcome
-from app.crawl.run.visitor import is_passing_reason
+from app.crawl.run.visits.visitor import is_passing_reason
 from app.crawl.sources.runs import Claim, count_reasons, count_waiting, delete_old_runs, end_run, hand_back, held_run
 from app.models import RunPage, Site, Source, SourcePage, SourceRun
 from app.storage.database import Database

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import isoformat, now
 from app.models import AuditEntry
-from app.services.analytics.csv_export import harmless
+from app.services.csv_export import harmless
 from app.storage.database import Database
 
 KEPT = timedelta(days=400)
