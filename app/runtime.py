@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Runtime:
-    """What requests, commands and jobs share."""
+    """Parts that requests, commands and jobs share."""
 
     settings: Settings
     plans: PlanTable

@@ -19,7 +19,7 @@ from app.runtime import Runtime
 
 @contextmanager
 def crawl_parts(part: Runtime) -> Iterator[CrawlParts]:
-    """What the runs of this process share. The demo's pages are the service's own, which need no network."""
+    """Parts that the runs of this process share. The demo's pages are the service's own, which need no network."""
     network, reader = _network(part), PageReader()
     try:
         yield CrawlParts(

@@ -1,4 +1,4 @@
-"""What is wrong with an installation: one finding for each thing that was looked at, with what to do about it."""
+"""Findings about an installation: one for each thing that was looked at, with what to do about it."""
 
 from __future__ import annotations
 

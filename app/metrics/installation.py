@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the database knows of all sites together."""
+    """Figures that the database has of all sites together."""
 
     documents: int
     indexes_behind: int
@@ -169,7 +169,7 @@ class _Question(Generic[T]):
             answer.set_exception(error)
 
     def answer(self, deadline: float, success: GaugeMetricFamily) -> T | None:
-        """What was found; ``None`` if it failed or is late, which is logged and noted in ``success``."""
+        """The result; ``None`` if it failed or is late, which is logged and noted in ``success``."""
         assert self._answer is not None
         try:
             found = self._answer.result(max(0.0, deadline - time.monotonic()))

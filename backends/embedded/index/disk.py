@@ -301,7 +301,7 @@ class DiskStore(Store):
             self.root.chmod(0o700)  # Earlier versions let everybody in.
 
     def folder(self, name: str) -> Path:
-        """Where an index is. Only names of indexes have a place."""
+        """The place where an index is. Only names of indexes have a place."""
         if not _INDEX_NAME.fullmatch(name):
             raise IndexNotFound(name)
         return self.root / name
