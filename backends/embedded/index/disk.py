@@ -398,7 +398,7 @@ class DiskStore(Store):
         """Write the index anew, beside the old one, with room for more fields; then point to it.
 
         Returns:
-            The slots it has given out.
+            The dynamic columns it has given out.
         """
         folder = self.folder(name)
         guard = self.try_hold_vacuum(name)
