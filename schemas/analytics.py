@@ -115,6 +115,13 @@ class QueryDaySchema(SearchDaySchema):
     clicks = fields.Integer(required=True)
 
 
+class ClickedAnchorSchema(Schema):
+    """A section of a document that clicks led to."""
+
+    anchor = fields.String(required=True)
+    clicks = fields.Integer(required=True)
+
+
 class ClickedDocumentSchema(Schema):
     """A document that was clicked among the results."""
 
@@ -124,6 +131,11 @@ class ClickedDocumentSchema(Schema):
     )
     clicks = fields.Integer(required=True)
     average_position = fields.Float(required=True, allow_none=True, metadata=_POSITION)
+    anchors = fields.List(
+        fields.Nested(ClickedAnchorSchema),
+        required=True,
+        metadata={"description": "Sections that clicks led to, the most clicked first, at most 100."},
+    )
 
 
 class QueryAnalyticsSchema(Schema):

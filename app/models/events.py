@@ -42,6 +42,9 @@ QueryText = Text().with_variant(Text(collation="C"), "postgresql")
 DocumentId = String(512).with_variant(String(512, collation="C"), "postgresql")
 """The id of a document, sorted likewise."""
 
+Anchor = String(200).with_variant(String(200, collation="C"), "postgresql")
+"""The anchor of a section, sorted likewise."""
+
 
 class SearchEvent(Base):
     """One search or search-log entry, as long as the retention lasts."""
@@ -111,6 +114,22 @@ class ClickDay(Base):
     clicks: Mapped[int] = mapped_column(BigId)
     positioned_clicks: Mapped[int] = mapped_column(BigId)
     click_positions: Mapped[int] = mapped_column(BigId)
+
+
+class ClickAnchorDay(Base):
+    """How many of the clicks of a :class:`ClickDay` led to one section of the document."""
+
+    __tablename__ = "click_anchor_days"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
+
+    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    query: Mapped[str] = mapped_column(QueryText, primary_key=True)
+    document_key: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    """A digest of the document's id: with the id itself, a key could be longer than PostgreSQL's indexes take."""
+    anchor: Mapped[str] = mapped_column(Anchor, primary_key=True)
+    """As sent: there may be no such section."""
+    clicks: Mapped[int] = mapped_column(BigId)
 
 
 class VisitorKey(Base):

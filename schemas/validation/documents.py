@@ -27,7 +27,8 @@ MAX_FURTHER_FIELDS = 100
 
 MAX_SECTIONS = 400
 MAX_SECTION_TITLE = 500
-ANCHOR = re.compile(r"[^\s\x00-\x1f\x7f-\x9f\ufdd0-\ufdef]{1,200}")
+MAX_ANCHOR_LENGTH = 200
+ANCHOR = re.compile(rf"[^\s\x00-\x1f\x7f-\x9f\ufdd0-\ufdef]{{1,{MAX_ANCHOR_LENGTH}}}")
 """What may follow ``#`` in an address: neither blanks nor controls, nor what is no character in any text."""
 _SECTION_MEMBERS = set(Section._fields)
 _INVALID_SECTION = "invalid_section"

@@ -40,7 +40,7 @@ class Shelf:
     def __init__(self, documents: Sequence[Mapping[str, Any]]):
         self._backend = create_backend("memory://")
         self._backend.create_index("shelf")
-        entries = [Document(each["id"], each, changed_at) for changed_at, each in enumerate(documents)]
+        entries = [Document.of(each["id"], each, changed_at) for changed_at, each in enumerate(documents)]
         self._backend.upsert("shelf", entries, {})
 
     def search(self, query: SearchQuery, ranking: Ranking = RANKING) -> Found:

@@ -46,6 +46,9 @@ MOST_DYNAMIC_COLUMNS: Final = 8192
 LONGEST_PLAIN_VALUE: Final = 32
 """Bytes of a folded value beyond which its term holds its digest: a term costs by its length, written or merged."""
 
+LONGEST_TITLE_BEGINNING: Final = 60
+"""Bytes of a folded title by which it is found as one that begins with the query."""
+
 _DIGEST_BYTES: Final = 12
 
 ID: Final = "id"
@@ -149,6 +152,12 @@ def empty_term(name: str) -> str:
 def sortable_term(name: str) -> str:
     """The filter term of documents whose field holds one value to sort by."""
     return f"{name}\x1f^"
+
+
+def title_beginning(text: str) -> str:
+    """What the term of a title begins with that begins with the text. Of long titles it is the beginning only."""
+    beginning = fold_to_bytes(text)[:LONGEST_TITLE_BEGINNING].decode(errors="ignore")
+    return f"title\x1f^{beginning}"
 
 
 def section_term(title: str) -> str:
