@@ -117,7 +117,7 @@ class ClickDay(Base):
 
 
 class ClickAnchorDay(Base):
-    """How many of the clicks of a :class:`ClickDay` led to one section of the document."""
+    """The number of clicks of a :class:`ClickDay` that led to one section of the document."""
 
     __tablename__ = "click_anchor_days"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012

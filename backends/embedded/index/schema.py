@@ -155,7 +155,7 @@ def sortable_term(name: str) -> str:
 
 
 def title_beginning(text: str) -> str:
-    """What the term of a title begins with that begins with the text. Of long titles it is the beginning only."""
+    """The beginning of the term of a title that begins with the text. Of long titles it is the beginning only."""
     beginning = fold_to_bytes(text)[:LONGEST_TITLE_BEGINNING].decode(errors="ignore")
     return f"title\x1f^{beginning}"
 
