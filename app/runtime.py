@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Runtime:
-    """What requests, commands and jobs share."""
+    """Parts that requests, commands and jobs share."""
 
     settings: Settings
     plans: PlanTable
@@ -83,7 +83,7 @@ class Runtime:
         except Exception as error:
             if not (is_unavailable(error) or isinstance(error, CountersUnavailable)):
                 raise
-            log.warning("engine tasks wait: %s", error)
+            log.warning("tasks of the outbox wait: %s", error)
 
 
 def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:

@@ -13,7 +13,7 @@ PERIODS = {"7d": 7, "30d": 30, "90d": 90}
 
 
 class AnalyticsQuerySchema(QuerySchema):
-    """Which searches."""
+    """A choice of searches."""
 
     period = Text(
         load_default="30d", choices=tuple(PERIODS), metadata={"description": "Number of UTC days, including today."}
@@ -31,7 +31,7 @@ class AnalyticsQuerySchema(QuerySchema):
 
 
 class QueryAnalyticsQuerySchema(QuerySchema):
-    """Which query of which site."""
+    """A choice of one query of one site."""
 
     site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."})
     q = QueryText(required=True, metadata={"description": "The query, as searched."})
@@ -139,7 +139,7 @@ class ClickedDocumentSchema(Schema):
 
 
 class QueryAnalyticsSchema(Schema):
-    """What became of one query."""
+    """Analytics of one query."""
 
     query = fields.String(required=True, metadata={"description": "In its normal form."})
     searches = fields.Integer(required=True)

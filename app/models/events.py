@@ -102,7 +102,7 @@ class SearchClick(Base):
 
 
 class ClickDay(Base):
-    """How often one document was clicked among the results of one query at one site on one day."""
+    """The number of times one document was clicked among the results of one query at one site on one day."""
 
     __tablename__ = "click_days"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -117,7 +117,7 @@ class ClickDay(Base):
 
 
 class ClickAnchorDay(Base):
-    """How many of the clicks of a :class:`ClickDay` led to one section of the document."""
+    """The number of clicks of a :class:`ClickDay` that led to one section of the document."""
 
     __tablename__ = "click_anchor_days"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -133,7 +133,7 @@ class ClickAnchorDay(Base):
 
 
 class VisitorKey(Base):
-    """What the addresses of visitors are hashed with for some days, by all machines; gone when the next one is used."""
+    """The key with which addresses of visitors are hashed for some days, by all machines; gone when the next is."""
 
     __tablename__ = "visitor_keys"
 
@@ -143,7 +143,7 @@ class VisitorKey(Base):
 
 
 class QueryVisit(Base):
-    """How many counted events of one kind one visitor has of one query on one day.
+    """The number of counted events of one kind that one visitor has of one query on one day.
 
     It goes to zero and back as keystrokes merge: a visitor is counted as long as it is not zero.
     """
@@ -159,7 +159,7 @@ class QueryVisit(Base):
 
 
 class EventJournal(Base):
-    """How far a journal file has been moved into the tables; lives as long as the file."""
+    """The point up to which a journal file has been moved into the tables; lives as long as the file."""
 
     __tablename__ = "event_journals"
     __table_args__ = (Index(None, "directory_id"),)
@@ -193,7 +193,7 @@ class ScopeDay(Base):
 
 
 class QueryDay(Base):
-    """How often one query was counted at one site on one day."""
+    """The number of times one query was counted at one site on one day."""
 
     __tablename__ = "query_days"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -231,7 +231,7 @@ def no_clicks(suffix: str = "") -> str:
 
 
 class QueryWindow(Base):
-    """How often one query was counted in a scope, in each of the three windows.
+    """The number of times one query was counted in a scope, in each of the three windows.
 
     A window of a site holds every ``QueryDay`` after the site's ``WindowStart`` (in order of day, then query);
     an account's holds the sum of its sites'. See ``app.services.analytics.rollups``.
@@ -289,7 +289,7 @@ class QueryWindow(Base):
 
 
 class ScopeWindow(Base):
-    """How many different queries a scope has in each of the three windows."""
+    """The number of different queries a scope has in each of the three windows."""
 
     __tablename__ = "scope_windows"
 
@@ -300,7 +300,7 @@ class ScopeWindow(Base):
 
 
 class WindowStart(Base):
-    """Where a site's window begins: it holds the ``QueryDay`` rows with (day, query) after this point."""
+    """The place where a site's window begins: it holds the ``QueryDay`` rows with (day, query) after this point."""
 
     __tablename__ = "window_starts"
     __table_args__ = (Index(None, "account_id", "period"),)

@@ -143,7 +143,7 @@ def _preformatted_text(html: str, breaks: _Breaks) -> str:
 
 
 class _Breaks(dict[str, str]):
-    """What is written for the tags, and perhaps blanks, between two pieces of text; each is looked at once."""
+    """The text for the tags, and perhaps blanks, between two pieces of text; each is looked at once."""
 
     def __init__(self, most: int):
         super().__init__()

@@ -97,7 +97,7 @@ def _named_inside(node: Node) -> dict[Node, str]:
 
 
 def _anchors(heading: Element, named: Mapping[Node, str], seen: set[Node]) -> Iterator[str]:
-    """What may be the address of a heading, the best first.
+    """Anchors for a heading, the best first.
 
     Args:
         named: Headings with an ``a`` inside that has a name.

@@ -138,7 +138,7 @@ class _Search:
         return others if answer.found == 0 else _one_after_the_other(answer, others)
 
     def matched(self, answer: _Answer, page: _Page) -> tuple[Matched, str | None]:
-        """Which words were found, and the query with those replaced that were not, if there are such."""
+        """The words that were found, and the query with those replaced that were not, if there are such."""
         if answer.resolved is None:
             return Matched.ALL, None
         if not (page.total > page.pinned if answer.has_every_word is None else answer.has_every_word):

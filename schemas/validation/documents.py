@@ -82,7 +82,7 @@ class DocumentChange:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableDocument:
-    """What stands in a batch where a document should, and cannot be read."""
+    """A place in a batch where a document should stand, and cannot be read."""
 
     problem: Problem
 
@@ -215,7 +215,7 @@ def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]
 
 
 def _section_problems(sections: list[Any], content: Any) -> Iterator[tuple[str, Problem]]:
-    """What is wrong with the sections of a document, the first of each kind.
+    """The problems of the sections of a document, the first of each kind.
 
     Args:
         content: What they lie in; ``None`` if that is not known.

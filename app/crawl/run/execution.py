@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CrawlParts:
-    """What all runs of a process share."""
+    """Parts that all runs of a process share."""
 
     database: Database
     writer: DocumentWriter

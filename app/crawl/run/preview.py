@@ -1,4 +1,4 @@
-"""What one page would become, before it is indexed: one bounded visit, nothing is stored."""
+"""A preview of one page, before it is indexed: one bounded visit, nothing is stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RETRY_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a page would become.
+    """A preview of a page.
 
     Attributes:
         document: As it would be indexed, but with what the titles of a site share.

@@ -85,7 +85,7 @@ class Recorder:
 
     @property
     def is_full(self) -> bool:
-        """Whether the batch should be written."""
+        """Tell whether the batch should be written."""
         batch = self._batch
         return bool(batch.outcomes) and (
             len(batch.outcomes) >= MAX_PAGES

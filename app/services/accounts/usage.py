@@ -1,4 +1,4 @@
-"""How much every account uses, for the operator: a fixed number of queries, however many accounts there are."""
+"""Usage of every account, for the operator: a fixed number of queries, however many accounts there are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.plans import PlanLimits
 
 @dataclass(frozen=True, slots=True)
 class AccountUsage:
-    """What one account uses.
+    """Usage of one account.
 
     Attributes:
         searches_today, searches_this_month: Charged in UTC days and months, as of the last copy of the counter store,

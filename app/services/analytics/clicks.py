@@ -53,7 +53,7 @@ def make_click(
 
 
 def document_key(document_id: str) -> int:
-    """What stands for a document where its id would be too long a key."""
+    """A key that stands for a document where its id would be too long a key."""
     return _digest(document_id)
 
 

@@ -118,7 +118,7 @@ JournalEntry = SearchEntry | ClickEntry
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What was read from one place of a journal.
+    """A portion of a journal that was read from one place.
 
     Attributes:
         entries: The intact events.

@@ -61,7 +61,7 @@ class ClickedDocument:
 
 @dataclass(frozen=True, slots=True)
 class QueryAnalytics:
-    """What became of one query at one site in a window of UTC calendar days.
+    """Analytics of one query at one site in a window of UTC calendar days.
 
     Attributes:
         query: In normal form.
@@ -84,7 +84,7 @@ class QueryAnalytics:
 def get_query_analytics(
     session: Session, account_id: int, site_id: int, query: str, period_days: int, today: date
 ) -> QueryAnalytics:
-    """What became of one query, exact to the last event moved.
+    """Analytics of one query, exact to the last event moved.
 
     Args:
         account_id: The caller's account.

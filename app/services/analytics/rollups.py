@@ -52,7 +52,7 @@ _QUERY_PLACES = {kind: place for place, kind in enumerate(QUERY_KINDS)}
 
 @dataclass(slots=True)
 class Changes:
-    """What is to be added to (or taken from) the roll-ups."""
+    """Changes to be added to (or taken from) the roll-ups."""
 
     days: dict[tuple[int, int], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * len(SCOPE_KINDS)))
     """(site, day) to a number for each of ``SCOPE_KINDS``."""
@@ -249,7 +249,7 @@ def _add_to_click_anchor_days(session: Session, changes: Changes) -> None:
 def _window_starts(
     session: Session, accounts: Mapping[int, int], site_ids: set[int], today: int
 ) -> dict[tuple[int, int], Point]:
-    """Where the windows of these sites begin, by (site, period); new ones are made."""
+    """The place where the windows of these sites begin, by (site, period); new ones are made."""
     found = session.scalars(select(WindowStart).where(WindowStart.site_id.in_(site_ids)))
     starts: dict[tuple[int, int], Point] = {(row.site_id, row.period): (row.day, row.query) for row in found}
     wanted = [(site_id, period) for site_id in sorted(site_ids) for period in PERIODS]

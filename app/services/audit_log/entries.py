@@ -25,7 +25,7 @@ COLUMNS = ("time", "actor", "actor_kind", "address", "action", "kind", "id", "na
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which entries are wanted; ``None`` is any.
+    """A choice of entries; ``None`` is any.
 
     Attributes:
         since: The first moment that counts.

@@ -179,7 +179,7 @@ def _add_values(
 
 
 def dynamic_columns_for(kinds: FieldKinds, taken: Mapping[str, int]) -> dict[str, int]:
-    """All slots given out, those of ``taken`` unchanged, and one more for every further field that needs one."""
+    """All dynamic columns, those of ``taken`` unchanged, and one more for every further field that needs one."""
     dynamic_columns = dict(taken)
     for name in sorted(kinds):
         if name not in dynamic_columns and needs_dynamic_column(kinds[name]):

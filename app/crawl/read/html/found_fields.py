@@ -1,4 +1,4 @@
-"""What a page brings without being asked: its place in the site, its picture, and what it is."""
+"""Fields that a page brings without being asked: its place in the site, its picture, and what it is."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _addresses(image: object) -> Iterator[str]:
 
 
 def _type(objects: Iterable[Mapping[str, Any]]) -> str | None:
-    """What the page is, by the first object that describes it; ``WebPage`` only if nothing says more."""
+    """The type of the page, by the first object that describes it; ``WebPage`` only if nothing says more."""
     types = [name for item in objects if _is_of_the_page(item) for name in _types(item)[:1]]
     return next((name for name in types if name != ANY_PAGE), types[0] if types else None)
 

@@ -45,7 +45,7 @@ element, or the largest of several."""
 
 @dataclass(slots=True)
 class Size:
-    """What an element holds: characters of text, and elements that tell what the text is.
+    """The content of an element: characters of text, and elements that tell what the text is.
 
     Attributes:
         text, linked: Characters of all of it, and of its links.
@@ -159,7 +159,7 @@ def _noise(main: Node, sizes: dict[Node, Size], *, is_marked: bool) -> Iterator[
 
 
 def _is_around_text(element: Element, size: Size, above: Size, whole: Size, rest: int, *, is_marked: bool) -> bool:
-    """Whether an element is no main text, but beside it.
+    """Tell whether an element is no main text, but beside it.
 
     Args:
         size, above, whole: Of the element, of what it is in, and of the main element.
@@ -177,7 +177,7 @@ def _is_around_text(element: Element, size: Size, above: Size, whole: Size, rest
 
 
 def _is_frame(element: Element, size: Size, above: Size, roles: Roles) -> bool:
-    """Whether an element says by its tag, its role, or its names that it is a part of the page's frame."""
+    """Tell whether an element says by its tag, its role, or its names that it is a part of the page's frame."""
     if element.tag == "footer":
         parent = element.parent
         return not (isinstance(parent, Element) and parent.tag in QUOTES)
@@ -187,7 +187,7 @@ def _is_frame(element: Element, size: Size, above: Size, roles: Roles) -> bool:
 
 
 def _is_mark(element: Element) -> bool:
-    """Whether an element is the sign behind a heading that links to it, or a way around the page's frame."""
+    """Tell whether an element is the sign behind a heading that links to it, or a way around the page's frame."""
     return (
         element.tag == "a"
         and (element.attr("href") or "").startswith("#")
@@ -196,7 +196,7 @@ def _is_mark(element: Element) -> bool:
 
 
 def _is_link_list(element: Element, size: Size, whole: Size, roles: Roles) -> bool:
-    """Whether an element is links beside the text: by its name if half of it is links, in a text if nearly all is."""
+    """Tell whether an element is links beside the text: by name if half of it is links, in a text if nearly all is."""
     if size.text > MAX_LIST_SHARE * whole.text or size.linked < MIN_LINKED_SHARE * size.text:
         return False
     named = element.tag in ("aside", "footer", "header") or roles.links

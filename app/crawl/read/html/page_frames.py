@@ -61,7 +61,7 @@ NAMED = frozenset(
 
 
 class Roles(NamedTuple):
-    """What an element's names say that it is.
+    """The meaning of an element's names.
 
     Attributes:
         frame: A part of the page's frame.

@@ -89,7 +89,7 @@ class SourceDocuments:
         return limits_of_account(self.database, self.plans, self.account_id)
 
     def room(self, limits: PlanLimits | None = None) -> int | None:
-        """How many more documents the plan allows; ``None`` without a limit."""
+        """The number of further documents the plan allows; ``None`` without a limit."""
         limits = self._limits() if limits is None else limits
         if limits.documents is None:
             return None

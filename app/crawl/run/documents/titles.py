@@ -1,4 +1,4 @@
-"""What pages of a source share: the end of their titles, and sections by their paths; documents that differ from it."""
+"""Traits that a source's pages share: the end of titles, sections by paths; and documents that differ from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which addresses a run reads."""
+"""Admission: the addresses that a run reads."""
 
 from __future__ import annotations
 

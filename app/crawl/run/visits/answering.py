@@ -1,4 +1,4 @@
-"""Whether an address answers: one bounded request, which reads nothing of a page."""
+"""Tell whether an address answers: one bounded request, which reads nothing of a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNANSWERED = {Reason.TIMEOUT, Reason.UNREACHABLE, Reason.CERTIFICATE, Reason.PR
 
 
 def answers(url: str, turns: Turns, user_agent: str, *, private_addresses: bool) -> bool:
-    """Whether a server answers at an address, with whatever status.
+    """Tell whether a server answers at an address, with whatever status.
 
     Args:
         turns: Whose turn it is at a host.

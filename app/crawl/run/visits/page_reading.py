@@ -55,7 +55,7 @@ class PageReading:
         return Reading(Fetched(fetched.url, fetched.status, fetched.headers, b"", fetched.redirects), page)
 
     def _validators(self, url: str) -> Validators | None:
-        """What the server said of a page, unless its document is gone and must be written anew."""
+        """Validators that the server sent with a page, unless its document is gone and must be written anew."""
         known = self._frontier.known(url)
         if known is None or (known.document_id is not None and not known.document_is_there):
             return None

@@ -1,4 +1,4 @@
-"""How long a run bears with a host: what is wrong with some of its addresses is told from what is wrong with it."""
+"""Patience of a run with a host: trouble with some of its addresses is told from trouble with all of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_PAUSED_SECONDS = 6_000.0
 
 
 class HostPatience:
-    """What a run has seen of one host. Thread-safe.
+    """The history of a host in one run. Thread-safe.
 
     Args:
         proof: An address of the host that is likely to answer.

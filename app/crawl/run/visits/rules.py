@@ -1,4 +1,4 @@
-"""Which addresses a source's owner wants: ``include`` and ``exclude``, globs on path and query."""
+"""Rules for the addresses that an owner wants: ``include`` and ``exclude``, globs on path and query."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Rules:
         self._exclude = _compile(exclude)
 
     def allow(self, url: str) -> bool:
-        """Whether an address may be read and indexed; what is both included and excluded may not."""
+        """Tell whether an address may be read and indexed; what is both included and excluded may not."""
         parts = urlsplit(url)
         place = parts.path + (f"?{parts.query}" if parts.query else "")
         if any(_matches(glob, place) for glob in self._exclude):
@@ -32,7 +32,7 @@ def _compile(globs: Sequence[str]) -> list[_Glob]:
 
 
 def _matches(glob: _Glob, place: str) -> bool:
-    """Whether the parts of a glob stand in ``place`` one after another; in linear time, unlike a regular expression."""
+    """Tell whether the parts of a glob stand in ``place`` in order; in linear time, unlike a regular expression."""
     first, *others = glob
     if not others:
         return place == first

@@ -148,7 +148,7 @@ def _insist(fetch: Callable[[], Fetched]) -> Fetched:
 
 
 def asks_again(error: TryLater) -> NotIndexed:
-    """Why an address is left out whose host has asked to wait as often as it may."""
+    """The reason for leaving out an address whose host has asked to wait as often as it may."""
     return NotIndexed(error.reason, "The server asks to wait again and again.")
 
 
@@ -163,10 +163,10 @@ _REFUSALS = {
 
 
 def is_failure(reason: str) -> bool:
-    """Whether a page could not be read now, rather than being none: what it was before stays."""
+    """Tell whether a page could not be read now, rather than being none: what it was before stays."""
     return reason not in _REFUSALS
 
 
 def is_passing_reason(reason: str) -> bool:
-    """Whether a page that could not be read may be read soon: its server was busy, broken, slow, or away."""
+    """Tell whether a page that could not be read may be read soon: its server was busy, broken, slow, or away."""
     return reason == "http_429" or reason.startswith("http_5") or reason in (Reason.TIMEOUT, Reason.UNREACHABLE)
