@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Bound(Enum):
-    """What a task exceeded, or that it was broken off by an error of ours."""
+    """The bound that a task exceeded, or that it was broken off by an error of ours."""
 
     TIME = "takes too long to read"
     MEMORY = "needs too much memory to read"
@@ -49,7 +49,7 @@ class BoundExceeded(Exception):
 
 
 class Source(Protocol):
-    """Where a stream comes from."""
+    """The place where a stream comes from."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -167,7 +167,7 @@ class BoundedProcess:
         self._tasks = 0
 
     def _died(self) -> BoundExceeded:
-        """What becomes of a task that the process did not survive."""
+        """The outcome of a task that the process did not survive."""
         process = self._process
         exit_code = None
         if process is not None:

@@ -106,7 +106,7 @@ class Settings:
 
     @property
     def sends_mail(self) -> bool:
-        """Whether there is a mail server."""
+        """Tell whether there is a mail server."""
         return bool(self.smtp_url)
 
 
@@ -255,7 +255,7 @@ def _complete(settings: Settings) -> Settings:
 
 
 def docs_search_key_file(folder: Path) -> Path:
-    """Where the demo keeps the key with which the documentation is searched."""
+    """The place where the demo keeps the key with which the documentation is searched."""
     return folder / "docs_search_key"
 
 

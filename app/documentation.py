@@ -1,4 +1,4 @@
-"""Where the product's own documentation is, in which order its pages are read, and how its sections are addressed."""
+"""The product's own documentation: its place, the order of its pages, and the addresses of its sections."""
 
 from __future__ import annotations
 

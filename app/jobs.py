@@ -61,33 +61,33 @@ class Job:
 class Jobs:
     """Runs the jobs of one process in the background. To be started after ``fork``."""
 
-    def __init__(self, part: Runtime, *, background: bool = True):
-        self._part = part
+    def __init__(self, runtime: Runtime, *, background: bool = True):
+        self._runtime = runtime
         self._background = background
         self._threads: list[threading.Thread] = []
         self._start_lock = threading.Lock()
         self._stopping = threading.Event()
         self._failing_sites = Backoff()
-        self._worker = WorkerProcess(part.settings.data_path)
+        self._worker = WorkerProcess(runtime.settings.data_path)
         self.jobs = [
             Job("engine-tasks", 1.0, self._run_engine_tasks),
             Job("lagging-sites", 2.0, self._apply_lagging),
             Job("failing-sites", 2.0, self._apply_failing, apart=True),
-            Job("keys-last-used", 30.0, part.keys_last_used.flush),
-            Job("key-exposures", 30.0, part.key_exposures.flush),
-            Job("engine-maintenance", 10.0, part.engines.run_maintenance),
-            Job("late-charges", 2.0, part.late_charges.settle, apart=True),
-            Job("usage-copies", 30.0, part.usage_copies.flush),
+            Job("keys-last-used", 30.0, runtime.keys_last_used.flush),
+            Job("key-exposures", 30.0, runtime.key_exposures.flush),
+            Job("engine-maintenance", 10.0, runtime.engines.run_maintenance),
+            Job("late-charges", 2.0, runtime.late_charges.settle, apart=True),
+            Job("usage-copies", 30.0, runtime.usage_copies.flush),
             Job("credential-versions", 60.0, self._heal_versions),
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
             Job("source-runs", 2.0, self._start_source_runs, apart=True),
             Job("memory", 10.0, refund),
-            Job("health", 10.0, part.health.check, apart=True),
+            Job("health", 10.0, runtime.health.check, apart=True),
             Job("syncs", 30.0, self._end_syncs, apart=True),
             Job("sessions", 3600.0, self._delete_sessions),
-            Job("mail", 2.0, partial(part.mailer.send_due, self._stopping.is_set), apart=True),
+            Job("mail", 2.0, partial(runtime.mailer.send_due, self._stopping.is_set), apart=True),
         ]
-        if part.settings.sends_mail:
+        if runtime.settings.sends_mail:
             self.jobs += [
                 Job("quota-warnings", 60.0, self._warn_owners),
                 Job("digests", 600.0, self._queue_digests, apart=True),
@@ -113,7 +113,7 @@ class Jobs:
             restorer = threading.Thread(target=self._keep_restoring, name="missing-indexes", daemon=True)
             self._threads.append(restorer)
             restorer.start()
-            self._part.events.start()
+            self._runtime.events.start()
 
     def stop(self) -> None:
         """End the threads and write down what is only in memory."""
@@ -121,12 +121,12 @@ class Jobs:
         for thread in self._threads:
             thread.join(timeout=10)
         self._worker.stop()
-        self._attempt(Job("keys-last-used", 0, self._part.keys_last_used.flush))
-        self._attempt(Job("key-exposures", 0, self._part.key_exposures.flush))
-        self._attempt(Job("late-charges", 0, self._part.late_charges.settle))
-        self._part.late_charges.close()
-        self._attempt(Job("usage-copies", 0, self._part.usage_copies.finish))
-        self._part.events.stop()
+        self._attempt(Job("keys-last-used", 0, self._runtime.keys_last_used.flush))
+        self._attempt(Job("key-exposures", 0, self._runtime.key_exposures.flush))
+        self._attempt(Job("late-charges", 0, self._runtime.late_charges.settle))
+        self._runtime.late_charges.close()
+        self._attempt(Job("usage-copies", 0, self._runtime.usage_copies.finish))
+        self._runtime.events.stop()
 
     def run_all(self) -> None:
         """Run every job once, now; for tests and commands."""
@@ -142,15 +142,15 @@ class Jobs:
         Returns:
             How many there were; ``None`` if another process is at it.
         """
-        part = self._part
-        with part.locks.try_hold("missing-indexes") as held:
+        runtime = self._runtime
+        with runtime.locks.try_hold("missing-indexes") as held:
             if not held:
                 return None
-            missing, outdated = part.indexer.missing_indexes(), part.indexer.outdated_indexes()
+            missing, outdated = runtime.indexer.missing_indexes(), runtime.indexer.outdated_indexes()
             if missing or outdated:
                 log.info("%d indexes are missing and %d outdated: they are built", len(missing), len(outdated))
             builds: list[tuple[Callable[[int], object], list[int]]] = [
-                (part.indexer.restore, missing), (part.rebuilder.rebuild, outdated),
+                (runtime.indexer.restore, missing), (runtime.rebuilder.rebuild, outdated),
             ]  # fmt: skip
             for build, sites in builds:
                 for site_id in sites:
@@ -193,14 +193,14 @@ class Jobs:
         return True
 
     def _run_engine_tasks(self) -> None:
-        part = self._part
-        with part.locks.try_hold("engine-tasks") as held:
+        runtime = self._runtime
+        with runtime.locks.try_hold("engine-tasks") as held:
             if held:
-                outbox.run_due(part.database, part.engines, part.counters, part.task_handlers)
+                outbox.run_due(runtime.database, runtime.engines, runtime.counters, runtime.task_handlers)
 
     def _apply_lagging(self) -> None:
-        part = self._part
-        with part.locks.try_hold("lagging-sites") as held:
+        runtime = self._runtime
+        with runtime.locks.try_hold("lagging-sites") as held:
             if not held:
                 return
             lagging = self._lagging()
@@ -209,11 +209,11 @@ class Jobs:
 
     def _apply_failing(self) -> None:
         """Sites whose index could not be brought up to date: seldom, and while others have their own thread."""
-        part = self._part
+        runtime = self._runtime
         due = self._failing_sites.due()
         if not due:
             return
-        with part.locks.try_hold("failing-sites") as held:
+        with runtime.locks.try_hold("failing-sites") as held:
             if not held:
                 return
             lagging = self._lagging()
@@ -221,64 +221,66 @@ class Jobs:
                 self._apply(site_id, lagging[site_id])
 
     def _lagging(self) -> dict[int, int]:
-        with self._part.database.read() as session:
+        with self._runtime.database.read() as session:
             lagging = dict(lagging_sites(session))
         self._failing_sites.forget_all_but(lagging.keys())
         return lagging
 
     def _apply(self, site_id: int, revision: int) -> None:
         # One site's trouble with its engine must not keep the others waiting.
-        if not self._attempt(Job(f"lagging-site {site_id}", 0, partial(self._part.indexer.apply, site_id, revision))):
+        if not self._attempt(
+            Job(f"lagging-site {site_id}", 0, partial(self._runtime.indexer.apply, site_id, revision))
+        ):
             self._failing_sites.note_failure(site_id)
 
     def _heal_versions(self) -> None:
-        self._part.counters.heal_credential_epochs(60, now=now().timestamp())
+        self._runtime.counters.heal_credential_epochs(60, now=now().timestamp())
 
     def _end_abandoned_rebuilds(self) -> None:
-        part = self._part
-        with part.database.read() as session:
+        runtime = self._runtime
+        with runtime.database.read() as session:
             rebuilding = session.scalars(select(Site.id).where(Site.rebuilding)).all()
         for site_id in rebuilding:
-            part.rebuilder.end_if_abandoned(site_id)
+            runtime.rebuilder.end_if_abandoned(site_id)
 
     def _end_syncs(self) -> None:
         """End what lapsed, and continue sweeps that were interrupted; an engine that is away delays only these."""
-        part = self._part
-        with part.locks.try_hold("syncs") as held:
+        runtime = self._runtime
+        with runtime.locks.try_hold("syncs") as held:
             if not held:
                 return
-            part.syncs.lapse()
-            for sweep in part.syncs.interrupted():
-                self._attempt(Job(f"sync {sweep.sync_id}", 0, partial(part.syncs.resume, sweep)))
+            runtime.syncs.lapse()
+            for sweep in runtime.syncs.interrupted():
+                self._attempt(Job(f"sync {sweep.sync_id}", 0, partial(runtime.syncs.resume, sweep)))
 
     def _start_source_runs(self) -> None:
         """Queue the runs that are due, and see to it that a process works on those that wait."""
-        part = self._part
-        with part.database.read() as session:
+        runtime = self._runtime
+        with runtime.database.read() as session:
             due, waiting = count_due(session, now()), count_waiting(session)
         if due:
-            with part.locks.try_hold("source-schedule") as held:
+            with runtime.locks.try_hold("source-schedule") as held:
                 if held:
-                    with part.database.write() as session:
+                    with runtime.database.write() as session:
                         waiting += queue_due(session, now())
         # Tests and commands, which have no background, do the work themselves.
-        if waiting and self._background and part.settings.crawl_runs:
+        if waiting and self._background and runtime.settings.crawl_runs:
             self._worker.start()
 
     def _warn_owners(self) -> None:
-        part = self._part
-        with part.locks.try_hold("quota-warnings") as held:
+        runtime = self._runtime
+        with runtime.locks.try_hold("quota-warnings") as held:
             if held:
-                warn_owners(part.database, part.counters, part.plans, part.settings, daily_requests_window)
+                warn_owners(runtime.database, runtime.counters, runtime.plans, runtime.settings, daily_requests_window)
 
     def _queue_digests(self) -> None:
-        part = self._part
-        with part.locks.try_hold("digests") as held:
+        runtime = self._runtime
+        with runtime.locks.try_hold("digests") as held:
             if held:
-                Digests(part.database, part.searcher, part.settings).queue_due(self._stopping.is_set)
+                Digests(runtime.database, runtime.searcher, runtime.settings).queue_due(self._stopping.is_set)
 
     def _delete_sessions(self) -> None:
-        with self._part.database.write() as session:
+        with self._runtime.database.write() as session:
             sessions.delete_expired_sessions(session)
             delete_expired_invitations(session)
             delete_old_entries(session)

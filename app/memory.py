@@ -1,4 +1,4 @@
-"""What glibc's malloc would keep of the memory that large requests held. Other C libraries need none of this."""
+"""Memory that large requests held, and glibc's malloc would keep. Other C libraries need none of this."""
 
 from __future__ import annotations
 

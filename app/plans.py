@@ -17,7 +17,7 @@ SHIPPED_PLANS = Path(__file__).with_name("plans.toml")
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """What an account may use; ``None`` is unlimited. Days are UTC days."""
+    """The limits of an account; ``None`` is unlimited. Days are UTC days."""
 
     requests_per_minute: int | None
     requests_per_day: int | None

@@ -15,13 +15,14 @@ from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
 from app.crawl.fetch.values import user_agent
 from app.crawl.run.preview import Previewer
-from app.crawl.run.turns import SharedTurns
+from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.sources.removal import SourceRemoval
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
 from app.services.access.credentials import CredentialCache
 from app.services.access.key_exposures import KeyExposures
 from app.services.access.key_last_used import KeysLastUsed
+from app.services.access.thread_shares import ThreadShares
 from app.services.accounts import email_changes, password_resets
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.visitors import VisitorKeys
@@ -39,7 +40,6 @@ from app.services.search.suggestions import Suggester
 from app.services.syncs import Syncs
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks
-from app.thread_shares import ThreadShares
 from backends.registry import create_backend
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Runtime:
-    """What requests, commands and jobs share."""
+    """Parts that requests, commands and jobs share."""
 
     settings: Settings
     plans: PlanTable
@@ -83,7 +83,7 @@ class Runtime:
         except Exception as error:
             if not (is_unavailable(error) or isinstance(error, CountersUnavailable)):
                 raise
-            log.warning("engine tasks wait: %s", error)
+            log.warning("tasks of the outbox wait: %s", error)
 
 
 def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:

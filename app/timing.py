@@ -1,4 +1,4 @@
-"""How long calls take, for the metrics."""
+"""Durations of calls, for the metrics."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def is_well_formed(token: str) -> bool:
 
 
 def hash_token(token: str, secret: str) -> str:
-    """What is stored of a token: SHA-256 keyed with the server's secret, in hexadecimal."""
+    """The stored form of a token: SHA-256 keyed with the server's secret, in hexadecimal."""
     return hmac.digest(secret.encode(), token.encode(), "sha256").hex()
 
 

@@ -50,5 +50,5 @@ def moment_text(value: datetime) -> str:
 
 
 def operator_text(contact: str) -> str:
-    """Whom to ask: ``the operator of this service (help@example.com)``, or without the address if none is known."""
+    """The operator as text: ``the operator of this service (help@example.com)``, or without an unknown address."""
     return f"the operator of this service ({contact})" if contact else "the operator of this service"

@@ -33,7 +33,7 @@ MATCH_ALL = "*"
 
 
 class Matched(StrEnum):
-    """Which words of a query the best documents have, in any form in which the engine finds a word.
+    """The words of a query that the best documents have, in any form in which the engine finds a word.
 
     A query without words (:data:`MATCH_ALL`) is ``ALL``. A pinned document counts as one that has every word.
     """
@@ -217,7 +217,7 @@ class SearchQuery:
 
     @property
     def condition(self) -> Filter | None:
-        """What every document found fulfils beside ``filters``: ``filter``, and that it is not hidden."""
+        """The condition of every document found beside ``filters``: ``filter``, and that it is not hidden."""
         hidden = self.hidden
         if not hidden:
             return self.filter

@@ -57,7 +57,7 @@ _SENTENCE_END = re.compile(r"""[.!?…]["')\]”’»]*\s+(?=[^a-z\s])|[。！�
 
 
 def merged(places: Iterable[Place]) -> list[Span]:
-    """What is to be marked: matches in order, those that overlap or touch as one."""
+    """The spans to be marked: matches in order, those that overlap or touch as one."""
     spans: list[Span] = []
     for start, end, _ in places:
         if spans and start <= spans[-1][1]:
@@ -69,7 +69,7 @@ def merged(places: Iterable[Place]) -> list[Span]:
 
 
 class Matches(WordPlaces, Protocol):
-    """Where the matches of a query are in a text. Spans are in order and do not overlap."""
+    """The place where the matches of a query are in a text. Spans are in order and do not overlap."""
 
     def in_document(self, document: Mapping[str, Any]) -> Matches:
         """The same in the texts of one document, where a word may be marked less since another is there."""

@@ -1,4 +1,4 @@
-"""Whether a document matches a filter tree, told from the document itself: the same as on every engine."""
+"""A test whether a document matches a filter tree, told from the document itself: the same as on every engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BY_SIZE: Mapping[str, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": lt
 
 
 def compile_matching(expression: Filter, kinds: FieldKinds) -> Matches:
-    """What tells whether a document matches.
+    """A test whether a document matches.
 
     Raises:
         BackendRejected: A field is unknown, or a value cannot be compared by size.

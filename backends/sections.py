@@ -53,7 +53,7 @@ class SectionHit:
 
 
 class WordPlaces(Protocol):
-    """Where the words of a query match in texts."""
+    """The place where the words of a query match in texts."""
 
     @property
     def meaningful(self) -> frozenset[int]:
@@ -100,7 +100,7 @@ def pack(sections: Iterable[Section]) -> bytes:
 
 
 def unpack(packed: bytes | str) -> tuple[Section, ...]:
-    """What :func:`pack` made."""
+    """The values that :func:`pack` made."""
     return tuple(Section._make(members) for members in orjson.loads(packed))
 
 

@@ -28,12 +28,12 @@ from app.clock import now
 from app.models import Account, Base, ClickDay, QueryDay, Site, WindowStart
 from app.models.events import PERIODS, SCOPE_KINDS
 from app.services.analytics.clicks import make_click
-from app.services.analytics.csv_export import encode_csv
 from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.analytics.query_ids import make_query_id
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import get_analytics
 from app.services.analytics.rollups import Changes, age_windows, apply_changes, rebuild_windows
+from app.services.csv_export import encode_csv
 from app.storage.database import Database
 
 DAYS = 90

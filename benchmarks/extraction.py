@@ -36,8 +36,8 @@ from statistics import mean
 
 from turbohtml import Document, parse
 
-from app.crawl.read.main_text import main_text
-from app.text_formats import html_to_text, node_to_text
+from app.crawl.read.html.main_text import main_text
+from app.texts.formats import html_to_text, node_to_text
 
 GOLD = Path(__file__).with_name("extraction_pages.json")
 WORD = re.compile(r"\w+")

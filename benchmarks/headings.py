@@ -17,7 +17,7 @@ from statistics import median
 
 from app.crawl.fetch.values import Fetched, NotIndexed
 from app.crawl.read.pages import read_page
-from app.crawl.run.titles import shared_suffix, strip
+from app.crawl.run.documents.titles import shared_suffix, strip
 from backends.base import Document, Highlight, SearchBackend, SearchQuery
 from backends.registry import create_backend
 from backends.sections import Section

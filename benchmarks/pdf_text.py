@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from app.text_formats import html_to_text
+from app.texts.formats import html_to_text
 from benchmarks.extraction import words
 
 MANUALS = {

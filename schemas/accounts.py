@@ -73,7 +73,7 @@ class RegisterSchema(BodySchema):
 
 
 class LoginSchema(BodySchema):
-    """Who is logging in."""
+    """The login of a member."""
 
     email = Text(
         required=True, trim=True, min_length=1, max_length=254, metadata={"title": "E-mail", "format": "email"}
@@ -82,7 +82,7 @@ class LoginSchema(BodySchema):
 
 
 class PasswordForgotSchema(BodySchema):
-    """Who has forgotten their password."""
+    """The e-mail of somebody who has forgotten their password."""
 
     email = Email(required=True, metadata={"title": "E-mail"})
 

@@ -13,7 +13,7 @@ PERIODS = {"7d": 7, "30d": 30, "90d": 90}
 
 
 class AnalyticsQuerySchema(QuerySchema):
-    """Which searches."""
+    """A choice of searches."""
 
     period = Text(
         load_default="30d", choices=tuple(PERIODS), metadata={"description": "Number of UTC days, including today."}
@@ -31,7 +31,7 @@ class AnalyticsQuerySchema(QuerySchema):
 
 
 class QueryAnalyticsQuerySchema(QuerySchema):
-    """Which query of which site."""
+    """A choice of one query of one site."""
 
     site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."})
     q = QueryText(required=True, metadata={"description": "The query, as searched."})
@@ -115,6 +115,13 @@ class QueryDaySchema(SearchDaySchema):
     clicks = fields.Integer(required=True)
 
 
+class ClickedAnchorSchema(Schema):
+    """A section of a document that clicks led to."""
+
+    anchor = fields.String(required=True)
+    clicks = fields.Integer(required=True)
+
+
 class ClickedDocumentSchema(Schema):
     """A document that was clicked among the results."""
 
@@ -124,10 +131,15 @@ class ClickedDocumentSchema(Schema):
     )
     clicks = fields.Integer(required=True)
     average_position = fields.Float(required=True, allow_none=True, metadata=_POSITION)
+    anchors = fields.List(
+        fields.Nested(ClickedAnchorSchema),
+        required=True,
+        metadata={"description": "Sections that clicks led to, the most clicked first, at most 100."},
+    )
 
 
 class QueryAnalyticsSchema(Schema):
-    """What became of one query."""
+    """Analytics of one query."""
 
     query = fields.String(required=True, metadata={"description": "In its normal form."})
     searches = fields.Integer(required=True)

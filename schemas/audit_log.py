@@ -14,7 +14,7 @@ ACTOR_KINDS = ("member", "key", "operator", "system")
 
 
 class AuditSelectionSchema(QuerySchema):
-    """Which entries."""
+    """A choice of entries."""
 
     since = Instant(load_default=None, metadata={"description": "Only entries of this moment or later."})
     until = Instant(load_default=None, metadata={"description": "Only entries before this moment."})
@@ -25,7 +25,7 @@ class AuditSelectionSchema(QuerySchema):
 
 
 class AuditQuerySchema(AuditSelectionSchema):
-    """Which entries, and which page of them."""
+    """A choice of entries, and of a page of them."""
 
     limit = QueryWholeNumber(low=1, high=100, load_default=50)
     before = QueryWholeNumber(
@@ -37,7 +37,7 @@ class AuditQuerySchema(AuditSelectionSchema):
 
 
 class ActorSchema(Schema):
-    """Who made a change."""
+    """The maker of a change."""
 
     kind = fields.String(required=True, metadata={"enum": list(ACTOR_KINDS)})
     id = fields.String(required=True, allow_none=True, metadata={"description": "The member's or the key's id."})
@@ -46,7 +46,7 @@ class ActorSchema(Schema):
 
 
 class ObjectSchema(Schema):
-    """What was changed. It may be gone."""
+    """The thing that was changed. It may be gone."""
 
     kind = fields.String(required=True, metadata={"enum": list(KINDS)})
     id = fields.String(required=True)
@@ -55,7 +55,7 @@ class ObjectSchema(Schema):
 
 
 class ChangeSchema(Schema):
-    """What changed of a field. Secrets, and lists of which only the order changed, have `field` alone."""
+    """A changed field. Secrets, and lists of which only the order changed, have `field` alone."""
 
     field = fields.String(required=True)
     before = fields.Raw(allow_none=True, metadata={"description": "The value before; null if there was none."})

@@ -10,7 +10,7 @@ from schemas.base import LenientBodySchema
 from schemas.documents import Identifier
 from schemas.fields import Text, WholeNumber
 from schemas.search import MAX_SESSION_LENGTH, QueryText
-from schemas.validation.documents import MAX_ID_LENGTH
+from schemas.validation.documents import MAX_ANCHOR_LENGTH, MAX_ID_LENGTH
 from schemas.validation.problems import Problem
 
 MAX_QUERY_ID_LENGTH = 4096
@@ -42,6 +42,13 @@ class ClickSchema(LenientBodySchema):
         load_default=None,
         allow_none=True,
         metadata={"description": "Its place among all results, the first being 1."},
+    )
+    anchor = Text(
+        load_default=None,
+        allow_none=True,
+        min_length=1,
+        max_length=MAX_ANCHOR_LENGTH,
+        metadata={"description": "The anchor of the section that the click led to, if it led to one."},
     )
     session_id = Text(
         load_default=None,

@@ -132,7 +132,7 @@ class BulkSchema(BodySchema):
 
 
 class SiteChoiceSchema(QuerySchema):
-    """Which of the account's sites."""
+    """A choice of one of the account's sites."""
 
     site_id = QueryWholeNumber(
         low=-MAX_INT64 - 1,
@@ -143,7 +143,7 @@ class SiteChoiceSchema(QuerySchema):
 
 
 class BulkQuerySchema(SiteChoiceSchema):
-    """What is said of a batch beside its documents."""
+    """The options of a batch, beside its documents."""
 
     sync = Text(
         load_default=None,
@@ -238,7 +238,7 @@ class IdList(fields.List[str]):
 
 
 class DocumentListQuerySchema(SiteChoiceSchema):
-    """Which documents to list."""
+    """A choice of documents to list."""
 
     repeated = ("id",)
 
@@ -341,7 +341,7 @@ class ChangeAnswerSchema(Schema):
 
 
 class DeleteDocumentsSchema(BodySchema):
-    """Which documents to remove: exactly one of `ids`, `filters`, and `all`."""
+    """A choice of documents to remove: exactly one of `ids`, `filters`, and `all`."""
 
     ids = IdList(
         Identifier(min_length=1, max_length=MAX_ID_LENGTH),

@@ -24,7 +24,7 @@ MAX_URL_LENGTH = 2_048
 
 
 class ImportQuerySchema(QuerySchema):
-    """How to read the file."""
+    """The format of the file."""
 
     format = Text(
         required=True, choices=tuple(FORMATS), metadata={"description": "Format of the file.", "example": "jsonl"}
@@ -59,7 +59,7 @@ class ImportFormSchema(BodySchema):
 
 
 class LineProblemSchema(Schema):
-    """Why a line was left out."""
+    """The reason why a line was left out."""
 
     line = fields.Integer(required=True, metadata={"description": "Where the document begins in the file, from 1."})
     record = fields.Integer(
@@ -75,7 +75,7 @@ class LineProblemSchema(Schema):
 
 
 class ImportAnswerSchema(Schema):
-    """What became of a file. The documents are durable and searchable."""
+    """The outcome of a file. The documents are durable and searchable."""
 
     success = fields.Boolean(required=True)
     indexed = fields.Integer(required=True, metadata={"description": "Number of documents written."})

@@ -13,7 +13,7 @@ INBOX_KINDS = ("no_results", "partial", "no_clicks")
 
 
 class InboxQuerySchema(PageQuerySchema):
-    """Which items."""
+    """A choice of items."""
 
     site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."})
     ignored = QueryFlag(
@@ -48,7 +48,7 @@ class InboxSchema(Schema):
 
 
 class InboxChangeSchema(BodySchema):
-    """Whether a query is left out of the inbox."""
+    """A change of an item: leave its query out, or not."""
 
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True)
     query = QueryText(required=True)

@@ -22,7 +22,7 @@ class InvitationSchema(Schema):
 
 
 class InvitationCreateSchema(BodySchema):
-    """Who is invited."""
+    """The invited person."""
 
     email = Email(required=True, metadata={"title": "E-mail"})
     role = Text(load_default="editor", choices=ROLES, metadata={"title": "Role"})
@@ -54,7 +54,7 @@ class InvitationAcceptSchema(BodySchema):
 
 
 class InvitedSchema(Schema):
-    """What somebody is invited to."""
+    """The account that somebody is invited to."""
 
     account = fields.String(required=True, metadata={"description": "The account's name."})
     email = fields.String(required=True)

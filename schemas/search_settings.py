@@ -248,7 +248,7 @@ class PreviewedDocumentSchema(Schema):
 
 
 class QueryPreviewSchema(Schema):
-    """What a query finds, and what it would find: at most ten documents each, best first."""
+    """The results of a query, and those it would have: at most ten documents each, best first."""
 
     query = fields.String(required=True)
     before = fields.List(fields.Nested(PreviewedDocumentSchema), required=True)
@@ -257,7 +257,7 @@ class QueryPreviewSchema(Schema):
 
 
 class SettingsPreviewAnswerSchema(Schema):
-    """What the settings would change. Nothing was saved."""
+    """The changes that the settings would make. Nothing was saved."""
 
     queries = fields.List(fields.Nested(QueryPreviewSchema), required=True)
     warnings = fields.List(

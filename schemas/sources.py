@@ -309,7 +309,7 @@ class SourceDeleteQuerySchema(QuerySchema):
 
 
 class RunErrorSchema(Schema):
-    """Why a run failed."""
+    """The reason why a run failed."""
 
     code = fields.String(
         required=True,
@@ -380,7 +380,7 @@ class SourceListSchema(Schema):
 
 
 class RunRequestSchema(BodySchema):
-    """What to do in one run; without a body, all of it."""
+    """The parts of one run; without a body, all of it."""
 
     urls = ItemList(
         SiteUrl(),

@@ -49,7 +49,7 @@ class SyncBeginSchema(BodySchema):
 
 
 class SyncFinishSchema(BodySchema):
-    """How much a sync may remove."""
+    """A bound for what a sync may remove."""
 
     max_removed_percent = WholeNumber(
         low=0,

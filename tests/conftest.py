@@ -117,7 +117,7 @@ class _Application(Application):
     """The service, with the routes it shares and clients that check every answer."""
 
     test_client_class = CheckedClient
-    url_map_class = staticmethod(lambda **_: _routes)  # type: ignore[assignment]
+    url_map_class = staticmethod(lambda **_: _routes)
 
 
 class _CompiledTemplates(BytecodeCache):

@@ -84,7 +84,7 @@ class PostgresServer:
         import psycopg
 
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(statement)  # type: ignore[arg-type]  # our own text
+            connection.execute(statement)  # our own text
 
 
 def _program(name: str) -> str:

@@ -65,7 +65,7 @@ def test_a_task_that_is_given_up_says_why_and_the_next_one_is_done(
     process: BoundedProcess, task: object, bound: Bound
 ) -> None:
     with pytest.raises(BoundExceeded) as refusal:
-        process.call(task)  # type: ignore[arg-type]  # One of them returns nothing.
+        process.call(task)  # One of them returns nothing.
 
     assert refusal.value.bound is bound
     assert process.call(length, b"abc") == 3
@@ -87,7 +87,7 @@ def test_a_stream_that_is_left_ends_the_process(process: BoundedProcess) -> None
     next(stream)
     before = set(multiprocessing.active_children())
 
-    stream.close()  # type: ignore[attr-defined]  # A generator has it.
+    stream.close()  # A generator has it.
 
     assert len(set(multiprocessing.active_children())) == len(before) - 1
     assert process.call(length, b"abc") == 3

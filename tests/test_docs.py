@@ -290,7 +290,7 @@ def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
 
 
 def test_the_error_example_is_what_the_service_answers(tenant: Tenant) -> None:
-    shown = json.loads(re.search(r"```json\n(\{\"error\".*?)```", PAGES["docs/errors.md"], re.DOTALL)[1])  # type: ignore[index]
+    shown = json.loads(re.search(r"```json\n(\{\"error\".*?)```", PAGES["docs/errors.md"], re.DOTALL)[1])
     good = {"id": "x", "title": "", "content": "", "url": "/"}
     bad = {name: value for name, value in good.items() if name != "id"}
 

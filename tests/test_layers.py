@@ -11,6 +11,9 @@ import pytest
 from tests.patience import PATIENCE_SECONDS
 
 PROJECT = Path(__file__).resolve().parent.parent
+MOST_MODULES = 15
+BY_NOUN = {"app/api", "app/pages", "schemas", "app/migrations/versions"}
+"""Floors with a module for each noun, or for each change of the tables."""
 
 
 def test_nothing_points_back() -> None:
@@ -21,6 +24,18 @@ def test_nothing_points_back() -> None:
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_floor_has_more_modules_than_one_sees_at_a_glance() -> None:
+    floors = {
+        folder for top in ("app", "backends", "schemas") for folder in (PROJECT / top).rglob("") if folder.is_dir()
+    }
+    counts = {
+        str(folder.relative_to(PROJECT)): sum(file.name != "__init__.py" for file in folder.glob("*.py"))
+        for folder in floors
+    }
+
+    assert {name for name, count in counts.items() if count > MOST_MODULES} <= BY_NOUN
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ from app.clock import today
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.analytics.csv_export import encode_csv
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import Analytics, get_analytics
+from app.services.csv_export import encode_csv
 from app.services.inbox.current_results import search_now
 from app.services.sites import get_site
 from app.web.auth import MANAGING

@@ -34,6 +34,7 @@ def report_click(fields: dict[str, Any]) -> dict[str, Any]:
         session_id=fields["session_id"],
         position=fields["position"],
         moment=now(),
+        anchor=fields["anchor"],
     )
     if click is not None:
         part.events.record(click)

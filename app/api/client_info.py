@@ -1,4 +1,4 @@
-"""How a client reaches the search engine, and what it may use."""
+"""The way to the search engine, and what a client may use."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def import_file(query: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 def import_answer(outcome: ImportOutcome) -> dict[str, Any]:
-    """What became of a file, as answers show it."""
+    """The outcome of a file, as answers show it."""
     return {
         "success": True,
         "indexed": outcome.indexed,

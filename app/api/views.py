@@ -1,4 +1,4 @@
-"""What several blueprints answer with."""
+"""Parts of answers that several blueprints share."""
 
 from __future__ import annotations
 

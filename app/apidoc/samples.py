@@ -59,7 +59,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class _Syntax:
-    """How a language writes a value."""
+    """The syntax of values in a language."""
 
     text: Callable[[str], str]
     true: str

@@ -1,4 +1,4 @@
-"""What ``account list`` shows: every account with its usage and quotas, for people and for programs."""
+"""The output of ``account list``: every account with its usage and quotas, for people and for programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TEXTS = ("plan", "e-mail", "name")
 
 
 def limits_of(plans: PlanTable, account: Account) -> PlanLimits | None:
-    """What an account may use; ``None`` if its plan is no longer in the plans file."""
+    """The limits of an account; ``None`` if its plan is no longer in the plans file."""
     return plans.limits_of(account.plan, account.limit_overrides) if account.plan in plans else None
 
 

@@ -75,7 +75,7 @@ def _by_operator(command: click.Command) -> click.Command:
 
 
 def _database_trouble(error: DBAPIError) -> Exception:
-    """What to tell of an error of the database: itself, unless its tables or its absence are the cause."""
+    """The message for an error of the database: itself, unless its tables or its absence are the cause."""
     try:
         state = tables_state(runtime().database)
     except DBAPIError:

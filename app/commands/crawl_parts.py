@@ -13,33 +13,33 @@ from app.crawl.fetch.network import Network
 from app.crawl.fetch.values import user_agent
 from app.crawl.read.reader import PageReader
 from app.crawl.run.execution import CrawlParts
-from app.crawl.run.turns import SharedTurns
+from app.crawl.run.visits.turns import SharedTurns
 from app.runtime import Runtime
 
 
 @contextmanager
-def crawl_parts(part: Runtime) -> Iterator[CrawlParts]:
-    """What the runs of this process share. The demo's pages are the service's own, which need no network."""
-    network, reader = _network(part), PageReader()
+def crawl_parts(runtime: Runtime) -> Iterator[CrawlParts]:
+    """Parts that the runs of this process share. The demo's pages are the service's own, which need no network."""
+    network, reader = _network(runtime), PageReader()
     try:
         yield CrawlParts(
-            part.database,
-            part.writer,
-            part.syncs,
-            part.plans,
+            runtime.database,
+            runtime.writer,
+            runtime.syncs,
+            runtime.plans,
             network,
             reader,
-            SharedTurns(part.database),
-            user_agent(part.settings.public_url),
+            SharedTurns(runtime.database),
+            user_agent(runtime.settings.public_url),
         )
     finally:
         reader.close()
         network.close()
 
 
-def _network(part: Runtime) -> Network:
-    private_addresses = part.settings.crawl_private_addresses
-    base_url = (read_demo(part.settings.data_path) or {}).get("base_url")
+def _network(runtime: Runtime) -> Network:
+    private_addresses = runtime.settings.crawl_private_addresses
+    base_url = (read_demo(runtime.settings.data_path) or {}).get("base_url")
     if base_url is None:
         return Network(private_addresses=private_addresses)
     app = current_app._get_current_object()  # type: ignore[attr-defined]  # The proxy's own method.

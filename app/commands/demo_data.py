@@ -28,41 +28,41 @@ EMAIL = "demo@example.com"
 KEY_NAMES = {"private": "Server", "search": "Search from a server", "public": "Search box in the browser"}
 
 
-def make_demo(part: Runtime, base_url: str) -> str:
+def make_demo(runtime: Runtime, base_url: str) -> str:
     """Create what is missing and give the text to print.
 
     The demo's password and tokens are kept in DATA_DIR/demo.json, readable by the owner only, so that
     the same ones are printed the next time. The service's own documentation is searched with its public key.
     """
-    path = demo_file(part.settings.data_path)
-    kept = read_demo(part.settings.data_path)
-    if kept is None or not _exists(part, kept):
-        kept = _create(part, base_url)
+    path = demo_file(runtime.settings.data_path)
+    kept = read_demo(runtime.settings.data_path)
+    if kept is None or not _exists(runtime, kept):
+        kept = _create(runtime, base_url)
     kept["base_url"] = base_url
-    kept["source_id"] = _put_source(part, kept, base_url)
+    kept["source_id"] = _put_source(runtime, kept, base_url)
     _write(path, orjson.dumps(kept))
-    _write(docs_search_key_file(part.settings.data_path), kept["keys"]["public"].encode())
-    return _text(kept, base_url, _crawl(part, kept))
+    _write(docs_search_key_file(runtime.settings.data_path), kept["keys"]["public"].encode())
+    return _text(kept, base_url, _crawl(runtime, kept))
 
 
-def _exists(part: Runtime, kept: dict[str, Any]) -> bool:
-    with part.database.read() as session:
+def _exists(runtime: Runtime, kept: dict[str, Any]) -> bool:
+    with runtime.database.read() as session:
         account = session.get(Account, kept["account_id"])
         return account is not None and account.email == EMAIL and sites.count_sites(session, account.id) > 0
 
 
-def _create(part: Runtime, base_url: str) -> dict[str, Any]:
+def _create(runtime: Runtime, base_url: str) -> dict[str, Any]:
     password = secrets.token_urlsafe(12)
-    with part.database.read() as session:
+    with runtime.database.read() as session:
         account = accounts.find_account(session, EMAIL)
     if account is None:
-        account = create_account(part, name="Demo", email=EMAIL, password=password, plan="pro")
+        account = create_account(runtime, name="Demo", email=EMAIL, password=password, plan="pro")
     else:
-        set_password(part, EMAIL, password)
-    owner = acting_for(part, account)
-    site = create_site(part, owner, {"name": "Documentation", "url": base_url})
+        set_password(runtime, EMAIL, password)
+    owner = acting_for(runtime, account)
+    site = create_site(runtime, owner, {"name": "Documentation", "url": base_url})
     tokens = {
-        kind: create_key(part, owner, site.id, {"name": name, "type": kind, "expires_at": None})[1]
+        kind: create_key(runtime, owner, site.id, {"name": name, "type": kind, "expires_at": None})[1]
         for kind, name in KEY_NAMES.items()
     }
     return {"account_id": account.id, "site_id": site.id, "password": password, "keys": tokens}
@@ -74,7 +74,7 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _put_source(part: Runtime, kept: dict[str, Any], base_url: str) -> str:
+def _put_source(runtime: Runtime, kept: dict[str, Any], base_url: str) -> str:
     """Let the site and its source be where the service is; gives the source's id."""
     moment = now()
     values = {
@@ -85,7 +85,7 @@ def _put_source(part: Runtime, kept: dict[str, Any], base_url: str) -> str:
         "selectors": {"remove": ".samples, .your-key, .errors, .copy"},
         "updated_at": moment,
     }
-    with part.database.write() as session:
+    with runtime.database.write() as session:
         sites.update_site(session, kept["account_id"], kept["site_id"], {"url": base_url})
         source = session.get(Source, kept.get("source_id", ""))
         if source is None:
@@ -99,21 +99,21 @@ def _put_source(part: Runtime, kept: dict[str, Any], base_url: str) -> str:
     return source.id
 
 
-def _crawl(part: Runtime, kept: dict[str, Any]) -> int:
+def _crawl(runtime: Runtime, kept: dict[str, Any]) -> int:
     """Crawl the documentation; gives how many pages are indexed.
 
     Raises:
         ConfigurationError: It cannot be crawled.
     """
-    with part.database.write() as session:
+    with runtime.database.write() as session:
         source = session.get_one(Source, kept["source_id"])
         # At another address, all pages are others.
         run_id = runs.request_run(session, source, max_removed_percent=100).id
         claim = runs.claim_run(session, run_id)
     if claim is not None:
-        with crawl_parts(part) as parts:
+        with crawl_parts(runtime) as parts:
             execute(parts, claim, RunControl())
-    with part.database.read() as session:
+    with runtime.database.read() as session:
         run = session.get_one(SourceRun, run_id)
     if run.status == "failed" and run.error is not None:
         raise ConfigurationError(f"the documentation could not be crawled: {run.error['message']}")

@@ -1,4 +1,4 @@
-"""What is kept of the demo: its account, site, source, password, and keys, in DATA_DIR/demo.json."""
+"""The record of the demo: its account, site, source, password, and keys, in DATA_DIR/demo.json."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import orjson
 
 
 def demo_file(folder: Path) -> Path:
-    """Where it is kept."""
+    """The place where it is kept."""
     return folder / "demo.json"
 
 
 def read_demo(folder: Path) -> dict[str, Any] | None:
-    """What is kept; ``None`` if the installation has no demo."""
+    """The record of the demo; ``None`` if the installation has none."""
     path = demo_file(folder)
     if not path.exists():
         return None

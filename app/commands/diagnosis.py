@@ -1,4 +1,4 @@
-"""What is wrong with an installation: one finding for each thing that was looked at, with what to do about it."""
+"""Findings about an installation: one for each thing that was looked at, with what to do about it."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class Finding:
     remedy: str = ""
 
 
-def diagnose(settings: Settings, part: Runtime | None) -> Iterator[Finding]:
+def diagnose(settings: Settings, runtime: Runtime | None) -> Iterator[Finding]:
     """Look at everything, whatever was found before.
 
     Args:
-        part: ``None`` if the settings do not allow one: then what needs it is not looked at.
+        runtime: ``None`` if the settings do not allow one: then what needs it is not looked at.
     """
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("versions", _versions),
@@ -75,19 +75,19 @@ def diagnose(settings: Settings, part: Runtime | None) -> Iterator[Finding]:
         ("file modes", lambda: _file_modes(settings)),
         ("proxies", lambda: _proxies(settings)),
     ]
-    if part is not None:
+    if runtime is not None:
         checks += [
-            ("database", lambda: _database(part)),
-            ("counters", lambda: _counters(part)),
-            ("engine", lambda: _engine(part)),
-            ("clocks", lambda: _clock(part, "database", _database_clock)),
-            ("clocks", lambda: _clock(part, "counter store", _redis_clock)),
-            ("indexes", lambda: _indexes(part)),
-            ("runs", lambda: _runs(part)),
-            ("tasks", lambda: _tasks(part)),
-            ("mail", lambda: _mail(part)),
-            ("events", lambda: _events(part)),
-            ("charges", lambda: _charges(part)),
+            ("database", lambda: _database(runtime)),
+            ("counters", lambda: _counters(runtime)),
+            ("engine", lambda: _engine(runtime)),
+            ("clocks", lambda: _clock(runtime, "database", _database_clock)),
+            ("clocks", lambda: _clock(runtime, "counter store", _redis_clock)),
+            ("indexes", lambda: _indexes(runtime)),
+            ("runs", lambda: _runs(runtime)),
+            ("tasks", lambda: _tasks(runtime)),
+            ("mail", lambda: _mail(runtime)),
+            ("events", lambda: _events(runtime)),
+            ("charges", lambda: _charges(runtime)),
         ]
     for topic, check in checks:
         try:
@@ -145,8 +145,8 @@ def _listed(paths: Sequence[Path]) -> str:
     return ", ".join(map(str, paths[:5])) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
 
 
-def _events(part: Runtime) -> Iterator[Finding]:
-    late = part.waiting_events.late_bytes(STUCK)
+def _events(runtime: Runtime) -> Iterator[Finding]:
+    late = runtime.waiting_events.late_bytes(STUCK)
     if late:
         message = f"{size(late)} of search events were recorded but are not in the statistics yet."
         yield Finding("events", "warning", message, "Start the service on this machine; it moves them.")
@@ -154,8 +154,8 @@ def _events(part: Runtime) -> Iterator[Finding]:
         yield Finding("events", "ok", "No search events are left behind.")
 
 
-def _charges(part: Runtime) -> Iterator[Finding]:
-    waiting = part.late_charges.waiting_bytes()
+def _charges(runtime: Runtime) -> Iterator[Finding]:
+    waiting = runtime.late_charges.waiting_bytes()
     if waiting:
         message = f"{size(waiting)} of searches were answered without the counter store and are not charged yet."
         remedy = "Start the service on this machine, and the counter store; it charges them."
@@ -173,9 +173,9 @@ def _proxies(settings: Settings) -> Iterator[Finding]:
         yield Finding("proxies", "ok", f"TRUSTED_PROXIES is {settings.trusted_proxies}.")
 
 
-def _database(part: Runtime) -> Iterator[Finding]:
-    with part.database.engine.connect() as connection:
-        if part.database.is_sqlite:
+def _database(runtime: Runtime) -> Iterator[Finding]:
+    with runtime.database.engine.connect() as connection:
+        if runtime.database.is_sqlite:
             server = f"SQLite {sqlite3.sqlite_version}"
             damage = connection.execute(text("PRAGMA quick_check(1)")).scalar()
         else:
@@ -184,7 +184,7 @@ def _database(part: Runtime) -> Iterator[Finding]:
     if damage != "ok":
         yield Finding("database", "problem", f"The database file is damaged: {damage}", "Restore a backup.")
         return
-    match tables_state(part.database):
+    match tables_state(runtime.database):
         case TablesState.CURRENT:
             yield Finding("database", "ok", f"{server}; its tables are up to date.")
         case TablesState.OLDER:
@@ -195,10 +195,10 @@ def _database(part: Runtime) -> Iterator[Finding]:
             yield Finding("database", "problem", f"{server}; its tables are of a newer version.", remedy)
 
 
-def _counters(part: Runtime) -> Iterator[Finding]:
-    kind = part.settings.limits_url.partition(":")[0]
+def _counters(runtime: Runtime) -> Iterator[Finding]:
+    kind = runtime.settings.limits_url.partition(":")[0]
     try:
-        part.counters.check()
+        runtime.counters.check()
     except CountersUnavailable as error:
         yield Finding(
             "counters", "problem", f"The counter store ({kind}) is away: {error}", "Start it, or fix LIMITS_URL."
@@ -207,8 +207,8 @@ def _counters(part: Runtime) -> Iterator[Finding]:
         yield Finding("counters", "ok", f"The counter store ({kind}) can be read and written.")
 
 
-def _engine(part: Runtime) -> Iterator[Finding]:
-    for engine in part.engines.all():
+def _engine(runtime: Runtime) -> Iterator[Finding]:
+    for engine in runtime.engines.all():
         try:
             engine.check()
             yield Finding("engine", "ok", f"{engine.identity} {engine.version()} is ready.")
@@ -218,9 +218,9 @@ def _engine(part: Runtime) -> Iterator[Finding]:
             yield Finding("engine", "problem", f"{engine.identity} is away: {error}{why}", remedy)
 
 
-def _clock(part: Runtime, name: str, read: Callable[[Runtime], float | None]) -> Iterator[Finding]:
+def _clock(runtime: Runtime, name: str, read: Callable[[Runtime], float | None]) -> Iterator[Finding]:
     began = now().timestamp()
-    theirs = read(part)
+    theirs = read(runtime)
     if theirs is None:
         yield Finding("clocks", "ok", f"The {name} is on this machine's clock.")
         return
@@ -233,29 +233,29 @@ def _clock(part: Runtime, name: str, read: Callable[[Runtime], float | None]) ->
         yield Finding("clocks", level, message, "Have both machines set their clocks by NTP.")
 
 
-def _database_clock(part: Runtime) -> float | None:
-    if part.database.is_sqlite:
+def _database_clock(runtime: Runtime) -> float | None:
+    if runtime.database.is_sqlite:
         return None
-    with part.database.engine.connect() as connection:
+    with runtime.database.engine.connect() as connection:
         return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
 
 
-def _redis_clock(part: Runtime) -> float | None:
-    if not part.settings.limits_url.startswith("redis"):
+def _redis_clock(runtime: Runtime) -> float | None:
+    if not runtime.settings.limits_url.startswith("redis"):
         return None
     from redis import Redis  # An optional package.
 
     with Redis.from_url(
-        part.settings.limits_url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS
+        runtime.settings.limits_url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS
     ) as client:
         seconds, microseconds = client.time()
     return float(seconds + microseconds / 1_000_000)
 
 
-def _indexes(part: Runtime) -> Iterator[Finding]:
-    with part.database.read() as session:
+def _indexes(runtime: Runtime) -> Iterator[Finding]:
+    with runtime.database.read() as session:
         behind = find_lagging(session)
-    missing = part.indexer.missing_indexes()
+    missing = runtime.indexer.missing_indexes()
     if missing:
         message = f"{counted(len(missing), 'index')} missing: of sites {_named(missing)}."
         yield Finding("indexes", "warning", message, "A running service builds them; if none runs, start it.")
@@ -292,9 +292,9 @@ def _named(sites: Sequence[int | LaggingSite]) -> str:
     return ", ".join(ids) + ("…" if len(sites) > MOST_NAMED else "")
 
 
-def _runs(part: Runtime) -> Iterator[Finding]:
+def _runs(runtime: Runtime) -> Iterator[Finding]:
     limit = now() - STUCK
-    with part.database.read() as session:
+    with runtime.database.read() as session:
         lost = session.scalar(select(func.count()).where(SourceRun.status == "running", SourceRun.lease_until < limit))
         waiting = session.scalar(
             select(func.count()).where(SourceRun.status == "queued", SourceRun.waiting_since < limit)
@@ -307,8 +307,8 @@ def _runs(part: Runtime) -> Iterator[Finding]:
         yield Finding("runs", "ok", "No crawl is stuck.")
 
 
-def _tasks(part: Runtime) -> Iterator[Finding]:
-    with part.database.read() as session:
+def _tasks(runtime: Runtime) -> Iterator[Finding]:
+    with runtime.database.read() as session:
         failing = session.scalar(select(func.count()).where(EngineTask.attempts >= MANY_ATTEMPTS))
     if failing:
         message = f"{counted(failing, 'task')} at the search engine failed {MANY_ATTEMPTS} times or more."
@@ -317,11 +317,11 @@ def _tasks(part: Runtime) -> Iterator[Finding]:
         yield Finding("tasks", "ok", "No task at the search engine fails.")
 
 
-def _mail(part: Runtime) -> Iterator[Finding]:
-    if not part.settings.sends_mail:
+def _mail(runtime: Runtime) -> Iterator[Finding]:
+    if not runtime.settings.sends_mail:
         yield Finding("mail", "ok", "No mail is sent: SMTP_URL is empty. Pages tell people to ask OPERATOR_CONTACT.")
         return
-    connection = part.mailer.connection()
+    connection = runtime.mailer.connection()
     try:
         connection.connect()
     except MailServerAway as error:
@@ -331,7 +331,7 @@ def _mail(part: Runtime) -> Iterator[Finding]:
         yield Finding("mail", "ok", "The mail server can be reached.")
     finally:
         connection.close()
-    with part.database.read() as session:
+    with runtime.database.read() as session:
         late = count_late(session, now() - STUCK)
     if late:
         message = f"{counted(late, 'mail')} waiting for over ten minutes."

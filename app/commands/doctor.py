@@ -46,17 +46,17 @@ def _findings() -> Iterator[Finding]:
     for problem in problems:
         yield Finding("settings", "problem", problem, "Correct the setting; the service does not start.")
     try:
-        part = create_runtime(settings, background=False)
+        runtime = create_runtime(settings, background=False)
     except (ConfigurationError, OSError) as error:
-        part = None
+        runtime = None
         yield Finding("settings", "problem", str(error), "Correct the setting; the service does not start.")
     else:
         if not problems:
             yield Finding("settings", "ok", "The settings are valid.")
     try:
-        yield from diagnose(settings, part)
+        yield from diagnose(settings, runtime)
     finally:
-        if part is not None:
-            part.engines.close()
-            part.counters.close()
-            part.database.dispose()
+        if runtime is not None:
+            runtime.engines.close()
+            runtime.counters.close()
+            runtime.database.dispose()

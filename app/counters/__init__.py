@@ -1,4 +1,4 @@
-"""What must be counted exactly, whoever asks and wherever: see :mod:`app.counters.base`."""
+"""Exact counts, whoever asks and wherever: see :mod:`app.counters.base`."""
 
 from app.counters.base import (
     AnswerLost,

@@ -128,7 +128,7 @@ class WindowState(NamedTuple):
 
     @property
     def reset_at(self) -> int:
-        """When the window has surely ended, in whole Unix seconds."""
+        """The moment at which the window has surely ended, in whole Unix seconds."""
         return -(-self.reset_ms // 1000)
 
     def retry_after(self, now: float) -> int:
@@ -210,7 +210,7 @@ class UncountedSearch(NamedTuple):
 
 
 class CredentialVersion(NamedTuple):
-    """How often an account's credentials began and finished changing. Only equality has a meaning.
+    """The number of times an account's credentials began and finished changing. Only equality has a meaning.
 
     Numbers start at the time the store first hears of the account. They are worth something only with the incarnation
     of the store that gave them, which has no name where nothing is to equal it.
@@ -227,7 +227,7 @@ class CredentialVersion(NamedTuple):
 
 
 class ConsumeOutcome(NamedTuple):
-    """What :meth:`CounterStore.consume` did or :meth:`CounterStore.peek` saw.
+    """The outcome of :meth:`CounterStore.consume`, or what :meth:`CounterStore.peek` saw.
 
     Attributes:
         windows: The windows in the order asked, then those of the intent, as they stand now.
@@ -270,7 +270,7 @@ class IdempotencyKey(NamedTuple):
 
 
 class ReportStatus(StrEnum):
-    """What became of a usage report."""
+    """The status of a usage report."""
 
     RECORDED = "recorded"
     """It was added."""
@@ -283,7 +283,7 @@ class ReportStatus(StrEnum):
 
 
 class ReportOutcome(NamedTuple):
-    """What :meth:`CounterStore.report_usage` did, and the account's searches of today afterwards."""
+    """The outcome of :meth:`CounterStore.report_usage`, and the account's searches of today afterwards."""
 
     status: ReportStatus
     used_today: int
@@ -299,7 +299,7 @@ class DayUsage(NamedTuple):
 
 
 class SiteUsage(NamedTuple):
-    """What was recorded for one site on one UTC day, charged or not; see ``charge_of_site``."""
+    """The records kept for one site on one UTC day, charged or not; see ``charge_of_site``."""
 
     gateway: int
     trusted: int

@@ -1,4 +1,4 @@
-"""What is known elsewhere of a day's usage: a store that went back in time is raised to it before it counts on."""
+"""Figures known elsewhere of a day's usage: a store that went back in time is raised to it before it counts on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Floor(NamedTuple):
 
 
 class Floors:
-    """Which days this process has raised, under which incarnation of its store.
+    """The days that this process has raised, under which incarnation of its store.
 
     Attributes:
         read: Gives what is known of an account's day; ``None`` if that cannot be read now, so that the next step asks

@@ -30,7 +30,7 @@ from app.counters.storage import SCHEME
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What the current request must pass.
+    """Limits that the current request must pass.
 
     Attributes:
         windows: The buckets it is counted in; all have room, or none counts it.

@@ -1,4 +1,4 @@
-"""What a day's searches cost an account: the one formula, and how days are counted."""
+"""The charge for a day's searches: the one formula, and how days are counted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def milliseconds(now: float) -> int:
 
 
 def window_end(now_ms: int, seconds: int) -> int:
-    """When a window that begins now ends, in milliseconds: one of a day with the UTC day, others after their length."""
+    """The end of a window that begins now, in milliseconds: one of a day with the UTC day, others by their length."""
     length_ms = seconds * 1000
     return (now_ms // length_ms + 1) * length_ms if seconds == _DAY_SECONDS else now_ms + length_ms
 

@@ -1,4 +1,4 @@
-"""Which counter store a URL means."""
+"""The counter store that a URL means."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class CounterStorage(Storage):
         return self.store.peek([WindowRequest(key, None, _ANY_LENGTH_SECONDS)], now=time.time()).windows[0].hits
 
     def get_expiry(self, key: str) -> float:
-        """When the window of ``key`` ends, in Unix seconds; now, if there is none."""
+        """The end of the window of ``key``, in Unix seconds; now, if there is none."""
         now = time.time()
         window = self.store.peek([WindowRequest(key, None, _ANY_LENGTH_SECONDS)], now=now).windows[0]
         return window.reset_ms / 1000 if window.hits else now

@@ -25,7 +25,7 @@ _LEAST_POSITION = len('{"start":0,"length":1}')
 
 @dataclass(frozen=True, slots=True)
 class HitShape:
-    """What is shown of a hit.
+    """The shape of a hit as it is shown.
 
     Attributes:
         retrieved: Fields of the hit; ``*`` among them for all.
@@ -62,7 +62,7 @@ class HitShape:
         )
 
     def highlight(self) -> Highlight | None:
-        """What the engine must mark; ``None`` for nothing."""
+        """The highlighting to ask for; ``None`` for nothing."""
         if not (self.has_formatted or self.positions):
             return None
         return Highlight(
@@ -180,7 +180,7 @@ def _pieces(marked: str) -> list[tuple[str, bool]]:
 
 
 def _spans(marked: str, measure: Callable[[str], int]) -> list[tuple[int, int]]:
-    """Where the matches begin and end in the text without tags."""
+    """The place where the matches begin and end in the text without tags."""
     spans: list[tuple[int, int]] = []
     at = 0
     for piece, is_match in _pieces(marked):

@@ -71,7 +71,7 @@ class EngineSearch:
 
 
 def search_metadata(search: EngineSearch, timed: TimedResult, site: SiteRecord, secret: str) -> dict[str, Any]:
-    """What clients are told of a search if they ask for it, as by Meilisearch.
+    """Metadata that clients get of a search if they ask for it, as by Meilisearch.
 
     Args:
         secret: The installation's.

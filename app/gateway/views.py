@@ -137,7 +137,7 @@ def _body() -> Any:
 
 
 def searched_text() -> str:
-    """What the request searches, in normal form: of several queries each text once; empty if none has one."""
+    """The texts that a request searches, in normal form: of several queries each text once; empty if none has one."""
     return "\n".join(dict.fromkeys(filter(None, map(_normal_text, _sent_texts()))))
 
 

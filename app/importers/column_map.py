@@ -1,4 +1,4 @@
-"""Which columns of a file fill which fields of its documents, as whoever imports it says."""
+"""The columns of a file and the fields of its documents that they fill, as whoever imports it says."""
 
 from __future__ import annotations
 

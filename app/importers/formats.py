@@ -16,7 +16,7 @@ from app.importers.wxr import read_wxr
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    """How a system writes its documents as JSON.
+    """The format in which a system writes its documents as JSON.
 
     Attributes:
         lists: The names under which answers of its API hold documents.

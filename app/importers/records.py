@@ -1,4 +1,4 @@
-"""What every reader gives: records, and lines that are none."""
+"""Items that every reader gives: records, and lines that are none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOO_LONG = Problem(f"is longer than {MAX_RECORD_BYTES} bytes", "too_large")
 
 
 class ByteStream(Protocol):
-    """What readers need of a binary file."""
+    """The methods that readers need of a binary file."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -47,7 +47,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """What cannot be read at all.
+    """Content that cannot be read at all.
 
     Attributes:
         line: The line on which it begins, from 1.

@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from app.bounded_process import Bound, BoundedProcess, BoundExceeded, Source
 from app.importers.records import MAX_RECORD_BYTES, TOO_LONG, BadLine, ByteStream, Read, Record, UnreadableFile
-from app.text_formats import html_to_text
+from app.texts.formats import html_to_text
 from schemas.validation.problems import Problem
 
 CHUNK_BYTES = 65_536
@@ -92,7 +92,7 @@ _TYPE_DECLARATION = Problem("must not declare a document type", "invalid_xml")
 
 
 class _Export:
-    """What was read of an export so far.
+    """Items of an export that were read so far.
 
     Attributes:
         is_wordpress: Whether it says that it is one.
@@ -118,7 +118,7 @@ class _Export:
         parser.CharacterDataHandler = self._add_text
 
     def take(self) -> Iterator[Read]:
-        """What was read since the last time."""
+        """Items that were read since the last time."""
         yield from self._read
         self._read.clear()
 
@@ -142,7 +142,7 @@ class _Export:
             self._taxonomy = _TAXONOMIES.get(attributes.get("domain", ""), "")
 
     def _place(self) -> list[str]:
-        """Where the parser is in the channel; of what is deeper than a field, one element more and not the rest."""
+        """The place of the parser in the channel; of what is deeper than a field, one element more and not the rest."""
         return self._path[2 : _DEPTH_OF_FIELDS + 1]
 
     def _add_text(self, text: str) -> None:
@@ -216,7 +216,7 @@ def _text_of(content: str) -> str:
 
 
 def _date_of(item: dict[str, str]) -> str | None:
-    """When it was published: in UTC if the export knows it, else as the blog's clock showed it."""
+    """The time of publication: in UTC if the export knows it, else as the blog's clock showed it."""
     for name, zone in (("wp:post_date_gmt", "Z"), ("wp:post_date", "")):
         with suppress(ValueError):  # It is 0000-00-00 for what was never published.
             return datetime.fromisoformat(item.get(name, "").strip()).isoformat() + zone

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the database knows of all sites together."""
+    """Figures that the database has of all sites together."""
 
     documents: int
     indexes_behind: int
@@ -53,13 +53,13 @@ class Stored:
 class InstallationMetrics:
     """The gauges of an installation and of the machine that answers."""
 
-    def __init__(self, part: Runtime):
-        self._part = part
+    def __init__(self, runtime: Runtime):
+        self._runtime = runtime
         self._stored = _Question("database", self._read_database)
         self._events = _Question("events", self._count_events)
         self._index_bytes = {
             engine.identity: _Question(f"indexes of {engine.identity}", partial(_index_bytes, engine))
-            for engine in part.engines.all()
+            for engine in runtime.engines.all()
         }
 
     def show(self) -> bytes:
@@ -108,7 +108,7 @@ class InstallationMetrics:
         yield GaugeMetricFamily("search_clock_seconds", clock, now().timestamp())
 
     def _disk(self) -> Iterator[Metric]:
-        usage = shutil.disk_usage(self._part.settings.data_path)
+        usage = shutil.disk_usage(self._runtime.settings.data_path)
         yield GaugeMetricFamily("search_disk_bytes", "Size of the disk that DATA_DIR is on.", usage.total)
         yield GaugeMetricFamily("search_disk_free_bytes", "Bytes that are free there.", usage.free)
 
@@ -119,14 +119,14 @@ class InstallationMetrics:
         seconds = GaugeMetricFamily(
             "search_dependency_check_seconds", "How long the last look at a dependency took.", labels=["dependency"]
         )
-        for name, finding in self._part.health.findings.items():
+        for name, finding in self._runtime.health.findings.items():
             works.add_metric([name], finding.failing_since is None)
             seconds.add_metric([name], finding.seconds)
         yield works
         yield seconds
 
     def _read_database(self) -> Stored:
-        with self._part.database.read() as session:
+        with self._runtime.database.read() as session:
             behind = find_lagging(session)
             since = min((site.since for site in behind if site.since is not None), default=None)
             return Stored(
@@ -138,7 +138,9 @@ class InstallationMetrics:
             )
 
     def _count_events(self) -> int:
-        return self._part.waiting_events.count(database_away=self._part.health.failing_since(DATABASE) is not None)
+        return self._runtime.waiting_events.count(
+            database_away=self._runtime.health.failing_since(DATABASE) is not None
+        )
 
 
 def _index_bytes(engine: SearchBackend) -> int | None:
@@ -169,7 +171,7 @@ class _Question(Generic[T]):
             answer.set_exception(error)
 
     def answer(self, deadline: float, success: GaugeMetricFamily) -> T | None:
-        """What was found; ``None`` if it failed or is late, which is logged and noted in ``success``."""
+        """The result; ``None`` if it failed or is late, which is logged and noted in ``success``."""
         assert self._answer is not None
         try:
             found = self._answer.result(max(0.0, deadline - time.monotonic()))

@@ -1,4 +1,4 @@
-"""What processes count: all those of a machine's service together, or one alone.
+"""Counts of the processes: all those of a machine's service together, or one alone.
 
 Where ``PROMETHEUS_MULTIPROC_DIR`` names a folder (see gunicorn.conf.py), every process keeps its numbers in files
 there, and any of them can answer for all. What a process counted stays counted when it has ended: its files are added
@@ -37,7 +37,7 @@ _ENDED = "ended"
 
 
 def show_processes() -> bytes:
-    """What the processes counted, and which version they run, in Prometheus' text format."""
+    """Counts of the processes, and the version they run, in Prometheus' text format."""
     registry = CollectorRegistry()
     registry.register(BuildInfo())
     folder = os.environ.get(FOLDER_VARIABLE)

@@ -1,4 +1,4 @@
-"""Where Prometheus asks: ``/metrics`` of the service, and a port of its own for a process that only crawls."""
+"""Addresses for Prometheus: ``/metrics`` of the service, and a port of its own for a process that only crawls."""
 
 from __future__ import annotations
 

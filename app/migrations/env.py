@@ -1,4 +1,4 @@
-"""How Alembic reaches the database: through the connection it is given."""
+"""The connection with which Alembic reaches the database: the one it is given."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from app.models.audit_log import AuditEntry
 from app.models.base import Base
 from app.models.documents import API_SOURCE, StoredDocument, Sync
 from app.models.events import (
+    ClickAnchorDay,
     ClickDay,
     EventJournal,
     EventRemoval,
@@ -31,6 +32,7 @@ __all__ = [
     "Account",
     "AuditEntry",
     "Base",
+    "ClickAnchorDay",
     "ClickDay",
     "CrawlHost",
     "DepartureReason",

@@ -35,7 +35,7 @@ class Account(Base):
 
 
 class DepartureReason(Base):
-    """Why somebody deleted an account, kept without identity."""
+    """The reason why somebody deleted an account, kept without identity."""
 
     __tablename__ = "departure_reasons"
 

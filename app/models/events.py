@@ -42,6 +42,9 @@ QueryText = Text().with_variant(Text(collation="C"), "postgresql")
 DocumentId = String(512).with_variant(String(512, collation="C"), "postgresql")
 """The id of a document, sorted likewise."""
 
+Anchor = String(200).with_variant(String(200, collation="C"), "postgresql")
+"""The anchor of a section, sorted likewise."""
+
 
 class SearchEvent(Base):
     """One search or search-log entry, as long as the retention lasts."""
@@ -99,7 +102,7 @@ class SearchClick(Base):
 
 
 class ClickDay(Base):
-    """How often one document was clicked among the results of one query at one site on one day."""
+    """The number of times one document was clicked among the results of one query at one site on one day."""
 
     __tablename__ = "click_days"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -113,8 +116,24 @@ class ClickDay(Base):
     click_positions: Mapped[int] = mapped_column(BigId)
 
 
+class ClickAnchorDay(Base):
+    """The number of clicks of a :class:`ClickDay` that led to one section of the document."""
+
+    __tablename__ = "click_anchor_days"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
+
+    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    query: Mapped[str] = mapped_column(QueryText, primary_key=True)
+    document_key: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    """A digest of the document's id: with the id itself, a key could be longer than PostgreSQL's indexes take."""
+    anchor: Mapped[str] = mapped_column(Anchor, primary_key=True)
+    """As sent: there may be no such section."""
+    clicks: Mapped[int] = mapped_column(BigId)
+
+
 class VisitorKey(Base):
-    """What the addresses of visitors are hashed with for some days, by all machines; gone when the next one is used."""
+    """The key with which addresses of visitors are hashed for some days, by all machines; gone when the next is."""
 
     __tablename__ = "visitor_keys"
 
@@ -124,7 +143,7 @@ class VisitorKey(Base):
 
 
 class QueryVisit(Base):
-    """How many counted events of one kind one visitor has of one query on one day.
+    """The number of counted events of one kind that one visitor has of one query on one day.
 
     It goes to zero and back as keystrokes merge: a visitor is counted as long as it is not zero.
     """
@@ -140,7 +159,7 @@ class QueryVisit(Base):
 
 
 class EventJournal(Base):
-    """How far a journal file has been moved into the tables; lives as long as the file."""
+    """The point up to which a journal file has been moved into the tables; lives as long as the file."""
 
     __tablename__ = "event_journals"
     __table_args__ = (Index(None, "directory_id"),)
@@ -174,7 +193,7 @@ class ScopeDay(Base):
 
 
 class QueryDay(Base):
-    """How often one query was counted at one site on one day."""
+    """The number of times one query was counted at one site on one day."""
 
     __tablename__ = "query_days"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -212,7 +231,7 @@ def no_clicks(suffix: str = "") -> str:
 
 
 class QueryWindow(Base):
-    """How often one query was counted in a scope, in each of the three windows.
+    """The number of times one query was counted in a scope, in each of the three windows.
 
     A window of a site holds every ``QueryDay`` after the site's ``WindowStart`` (in order of day, then query);
     an account's holds the sum of its sites'. See ``app.services.analytics.rollups``.
@@ -270,7 +289,7 @@ class QueryWindow(Base):
 
 
 class ScopeWindow(Base):
-    """How many different queries a scope has in each of the three windows."""
+    """The number of different queries a scope has in each of the three windows."""
 
     __tablename__ = "scope_windows"
 
@@ -281,7 +300,7 @@ class ScopeWindow(Base):
 
 
 class WindowStart(Base):
-    """Where a site's window begins: it holds the ``QueryDay`` rows with (day, query) after this point."""
+    """The place where a site's window begins: it holds the ``QueryDay`` rows with (day, query) after this point."""
 
     __tablename__ = "window_starts"
     __table_args__ = (Index(None, "account_id", "period"),)

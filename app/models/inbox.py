@@ -1,4 +1,4 @@
-"""What a site's owner has decided about queries of the inbox."""
+"""Decisions of a site's owner about queries of the inbox."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _OPEN = text("status IN ('queued', 'running')")
 
 
 class Source(Base):
-    """Where pages of a site are: a web site, a sitemap, a feed or a WordPress blog."""
+    """The place where pages of a site are: a web site, a sitemap, a feed or a WordPress blog."""
 
     __tablename__ = "sources"
     __table_args__ = (UniqueConstraint("site_id", "kind", "url"), Index(None, "next_run_at"))
@@ -108,7 +108,7 @@ class RunPage(Base):
 
 
 class SourcePage(Base):
-    """What a source's next run must know of a page: enough to ask whether it changed, and to do without its body."""
+    """Knowledge of a page that a source's next run needs, to ask whether it changed, and to do without its body."""
 
     __tablename__ = "source_pages"
     __table_args__ = (Index(None, "source_id", "text_digest"), Index(None, "source_id", "document_id"))
@@ -137,7 +137,7 @@ class SourcePage(Base):
 
 
 class CrawlHost(Base):
-    """When a host may be asked again, as all processes of the installation see it."""
+    """The moment from which a host may be asked again, as all processes of the installation see it."""
 
     __tablename__ = "crawl_hosts"
     __table_args__ = (Index(None, "next_at"),)

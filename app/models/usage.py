@@ -1,4 +1,4 @@
-"""What was used, per account and day: a copy of the counter store that outlives it, and what is counted here alone."""
+"""Usage, per account and day: a copy of the counter store that outlives it, and what is counted here alone."""
 
 from __future__ import annotations
 

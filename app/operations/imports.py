@@ -94,7 +94,7 @@ def _read_page(file: SentFile, site_url: str) -> Record:
     if not file.url:
         raise field_error("url", "required", "is required for a file that is one page")
     # What reads pages takes some 20 MB of a process: only one that reads such files loads it.
-    from app.crawl.run.sent_file import read_sent_file
+    from app.crawl.run.documents.sent_file import read_sent_file
 
     try:
         address = normalize_url(file.url, site_url)

@@ -1,4 +1,4 @@
-"""What is stored of a site's pages: looked up, listed, removed, exported."""
+"""The stored pages of a site: looked up, listed, removed, exported."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LONGEST_QUERY_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where pages come from, for people.
+    """The place where pages come from, for people.
 
     Attributes:
         name: The source's name or id.

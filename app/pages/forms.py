@@ -21,7 +21,7 @@ REFILLED = frozenset({400, 401, 403, 429})
 
 
 def read_form(schema: Schema, leave_out_empty: Collection[str] = (), **given: Any) -> dict[str, Any]:
-    """What the request's form says, validated.
+    """The values of the request's form, validated.
 
     Args:
         leave_out_empty: Fields that count as absent when they are left empty.
@@ -84,7 +84,7 @@ def refill_on_error(show: Callable[[ApiError], str], statuses: Collection[int] =
 
 
 def find_refill(error: ApiError) -> Callable[[ApiError], str] | None:
-    """How the request wants this error shown."""
+    """The way in which the request wants this error shown."""
     show, statuses = g.get("refill", (None, ()))
     return show if error.status in statuses else None
 
@@ -123,7 +123,7 @@ def field_problems(error: ApiError | None) -> dict[str, str]:
 
 
 def banner_of(error: ApiError | None, shown: list[dict[str, Any]]) -> str | None:
-    """What is said above the form: the error, unless it stands beside a field."""
+    """The message above the form: the error, unless it stands beside a field."""
     if error is None or any(entry["problems"] for entry in shown):
         return None
     return error.message

@@ -13,7 +13,7 @@ from app.web.responses import json_answer
 
 
 def show_home() -> str | Response:
-    """What this is, and where to go."""
+    """A description of this service, and links."""
     base = base_url()
     if not wants_page():
         info = document()["info"]

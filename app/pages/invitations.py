@@ -16,7 +16,7 @@ from schemas.invitations import InvitationAcceptSchema
 
 
 def show_invitation(token: str) -> str:
-    """What somebody is invited to, and the form that accepts it."""
+    """The invitation, and the form that accepts it."""
     return _invitation(token)
 
 
@@ -32,7 +32,7 @@ def _invitation(token: str, error: ApiError | None = None) -> str:
 
 
 def _taken(error: ApiError | None) -> str | None:
-    """What to do if the invitation's e-mail, which the form does not ask for, belongs to another account."""
+    """The way out if the invitation's e-mail, which the form does not ask for, belongs to another account."""
     if error is None or not any(detail.field == "email" for detail in error.details):
         return None
     return (

@@ -1,4 +1,4 @@
-"""What every page shares: its frame, its assets, its notices."""
+"""The layout of every page: its frame, its assets, its notices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a plan's limits is used."""
+"""Use of a plan's limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NEARLY = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """How much of a limit is used.
+    """The use of a limit.
 
     Attributes:
         most: The limit; ``None`` is none.

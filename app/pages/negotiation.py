@@ -1,4 +1,4 @@
-"""When a page answers instead of JSON: the same address, the same checks, another view."""
+"""The choice of a page instead of JSON: the same address, the same checks, another view."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def show_plans() -> str:
 
 
 def contact_address(contact: str) -> str:
-    """Where a link to whom users ask leads; empty if it is only a text."""
+    """The place where a link to whom users ask leads; empty if it is only a text."""
     if is_email(contact):
         return f"mailto:{contact}"
     return contact if contact.startswith(("https://", "http://")) else ""

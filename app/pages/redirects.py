@@ -1,4 +1,4 @@
-"""Where a person goes next."""
+"""The place where a person goes next."""
 
 from __future__ import annotations
 

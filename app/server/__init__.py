@@ -1,1 +1,1 @@
-"""What gunicorn needs to serve the application."""
+"""Settings and a worker of gunicorn, to serve the application."""

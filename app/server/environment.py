@@ -13,7 +13,7 @@ _EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on.
 
 @dataclass(frozen=True, slots=True)
 class ServerEnvironment:
-    """What :data:`app.config.SERVER_SETTINGS` names.
+    """The settings of :data:`app.config.SERVER_SETTINGS`.
 
     Attributes:
         host: A name or an IP address.
@@ -33,7 +33,7 @@ class ServerEnvironment:
 
     @property
     def base_url(self) -> str:
-        """Where a browser of this machine finds the service, without a final slash."""
+        """The place where a browser of this machine finds the service, without a final slash."""
         host = "127.0.0.1" if self.host in _EVERY_ADDRESS else self.host
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 

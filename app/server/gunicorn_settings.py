@@ -109,9 +109,9 @@ def post_fork(server: Any, worker: Any) -> None:
     from app.runtime import Runtime
 
     bound_arenas()
-    part: Runtime = worker.app.wsgi().extensions["runtime"]
-    part.database.dispose(close=False)
-    part.shares.share_out(worker.cfg.threads, lambda: worker.tpool.aside())
+    runtime: Runtime = worker.app.wsgi().extensions["runtime"]
+    runtime.database.dispose(close=False)
+    runtime.shares.share_out(worker.cfg.threads, lambda: worker.tpool.aside())
     worker.app.wsgi().extensions["jobs"].start()
 
 
@@ -119,8 +119,8 @@ def worker_exit(server: Any, worker: Any) -> None:
     """Write down what is only in memory, then give everything back."""
     application = worker.app.wsgi()
     application.extensions["jobs"].stop()
-    part = application.extensions["runtime"]
-    part.counters.close()
-    part.database.dispose()
+    runtime = application.extensions["runtime"]
+    runtime.counters.close()
+    runtime.database.dispose()
     # Last, since it may wait for a merge that gunicorn does not wait for.
-    part.engines.close()
+    runtime.engines.close()

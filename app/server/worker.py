@@ -91,7 +91,7 @@ class Socket(socket.socket):
         self._timeout = value
 
     def gettimeout(self) -> float | None:
-        """What was set, which gunicorn puts back when it has read the rest of a body."""
+        """The timeout, which gunicorn puts back when it has read the rest of a body."""
         return self._timeout
 
     def give(self, seconds: float) -> None:
@@ -125,7 +125,7 @@ class Socket(socket.socket):
         return len(super().recv(PIECE))
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        """What has come; waits for it in a thread that may.
+        """The bytes that have come; waits for them in a thread that may.
 
         Raises:
             TimeoutError: The client is too slow.

@@ -1,1 +1,1 @@
-"""What operations mean: plain functions over a session, a store or an engine."""
+"""Services: plain functions over a session, a store or an engine."""

@@ -80,7 +80,7 @@ class UsageCopies:
 
 
 class CopiedUsage:
-    """What the copies know of a day: a counter store that has lost some of it is raised to that.
+    """Usage of a day by its copies: a counter store that has lost some of it is raised to that.
 
     A database that is away is asked again after a pause, so that searches need not wait for it.
     """

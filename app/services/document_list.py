@@ -48,7 +48,7 @@ _INT64 = range(2**63)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which documents are wanted.
+    """A choice of documents.
 
     Attributes:
         source: Those of one source; ``None`` for all.
@@ -66,7 +66,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a list goes on.
+    """The place where a list goes on.
 
     Attributes:
         total: How many documents it had when its first page was read.
@@ -111,7 +111,7 @@ def _digest(selection: Selection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is said of a page of a list, beside its documents.
+    """The place of a page in a list, and its size, beside its documents.
 
     Attributes:
         total: How many documents the list had when its first page was read.
@@ -175,7 +175,7 @@ def read_page(
 def encode_into(
     documents: list[bytes], room: AnswerRoom, shown: Set[str] | None, *, may_end_early: bool
 ) -> Take:  # fmt: skip
-    """What puts documents into an answer, as JSON.
+    """An encoder that puts documents into an answer, as JSON.
 
     Args:
         room: What they must fit into.

@@ -20,7 +20,7 @@ BATCH_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LineProblem:
-    """What is wrong with a line, or a record, that was left out.
+    """A problem of a line, or a record, that was left out.
 
     Attributes:
         line: The line on which it begins, from 1.
@@ -36,7 +36,7 @@ class LineProblem:
 
     @property
     def place(self) -> str:
-        """Where it is, for people: ``line 4``, or ``record 12 (line 4)``."""
+        """The place where it is, for people: ``line 4``, or ``record 12 (line 4)``."""
         line = f"line {number(self.line)}"
         return line if self.record is None else f"record {number(self.record)} ({line})"
 
@@ -47,7 +47,7 @@ class LineProblem:
 
 @dataclass(slots=True)
 class ImportOutcome:
-    """What became of a file so far.
+    """The outcome of a file so far.
 
     Attributes:
         indexed: Documents written; an id that the file has again in a later batch counts again.
@@ -156,7 +156,7 @@ class FileImport:
 
 
 def told_progress(outcome: ImportOutcome) -> str:
-    """What an import that was interrupted had done, as a sentence to follow the error; empty if nothing."""
+    """The progress of an import that was interrupted, as a sentence to follow the error; empty if nothing was done."""
     if not outcome.indexed:
         return ""
     return (

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class LateCharges:
-    """What is to be charged or given back once the counter store is back. Safe to use from many threads.
+    """Charges and refunds to be made once the counter store is back. Safe to use from many threads.
 
     Args:
         directory: Folder of the journals, on a local disk, the same for all processes of one machine.
@@ -137,7 +137,7 @@ class LateCharges:
 def _read(
     kind: str, account_id: int, site_id: int | None, moment: float, intent: Any
 ) -> tuple[UncountedSearch | Reservation, date]:
-    """What a line says, and the day it changes."""
+    """The charge of a line, and the day it changes."""
     if kind == _CHARGE:
         typed = None if intent is None else IntentRequest(*intent)
         return UncountedSearch(account_id, site_id, moment, typed), day_of(moment)

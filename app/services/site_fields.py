@@ -40,7 +40,7 @@ class SeenKinds:
 
 
 def kinds_of(site: Site) -> FieldKinds:
-    """What a site remembers, as the engines take it."""
+    """The kinds of a site's fields, as the engines take them."""
     return {name: frozenset(FieldKind(kind) for kind in kinds) for name, kinds in site.field_kinds.items()}
 
 
@@ -88,7 +88,7 @@ class TooManySiteFields(ApiError):
 
     @staticmethod
     def predicate(surplus: Surplus, most: int) -> str:
-        """What is wrong, to follow the name of the document."""
+        """The problem, to follow the name of the document."""
         return f"has the new field {surplus.field!r}, but a site can have at most {most} distinct additional fields"
 
 

@@ -71,7 +71,7 @@ def get_account(session: Session, account_id: int, *, lock: bool = False) -> Acc
 
 
 def limits_of_account(database: Database, plans: PlanTable, account_id: int) -> PlanLimits:
-    """What an account's plan allows, as it is now."""
+    """The limits of an account's plan, as it is now."""
     with database.read() as session:
         account = get_account(session, account_id)
     return plans.limits_of(account.plan, account.limit_overrides)
@@ -91,12 +91,12 @@ def list_sites(
 
 
 def count_sites(session: Session, account_id: int) -> int:
-    """How many sites the account has."""
+    """The number of sites the account has."""
     return session.scalar(select(func.count()).select_from(Site).where(Site.account_id == account_id)) or 0
 
 
 def count_documents(session: Session, account_id: int) -> int:
-    """How many documents the account's sites have together."""
+    """The number of documents the account's sites have together."""
     return int(session.scalar(select(func.sum(Site.document_count)).where(Site.account_id == account_id)) or 0)
 
 

@@ -2,6 +2,34 @@
  *
  * Its state is in the page's address: q, page, sort, and f.<field> for each value that is chosen. All other parameters
  * of the address belong to the page and are kept. What the engine answers is shown as text, never as HTML.
+ *
+ * What `core` gives, which widget.js makes:
+ *
+ *   element                            whom events come from
+ *   input                              the box's field, where the page shows it beside the view: that has none of its own
+ *   settings                           what the box was set up with (see `settingsOf`)
+ *   learn(names, table)                adds texts: "more less", { en: "More|Less", … }; `texts` of the page wins
+ *   text(key, values)                  a text of the box's language, {name} replaced
+ *   spoken(key, values)                the same as nodes, marked up where the language or the direction is another
+ *   counted(answer)                    nodes that tell how many results there are, and whether the page's context has none
+ *   own, page                          attributes lang and dir: of the box's own texts, of results
+ *   number(n)                          a number as the language writes it
+ *   make(name, attributes, …children)  an element
+ *   dress(root, css)                   gives a shadow root the box's style sheet, and more
+ *   ask(query, {offset, limit, sort, facets, filters, isRecorded, signal})
+ *                                      → {query, queryId, total, hits, facets, canRefine, missing}; throws a Refusal,
+ *                                      whose `reason` is a key of the texts. `filters` is {field: [values]}, `sort`
+ *                                      ["f:asc"], `facets` names; the answer's {field: {value: count}}. What an engine
+ *                                      that is reached directly cannot do, is not asked for (`canRefine` is false).
+ *                                      `isRecorded` is false for what analytics know already. `missing` tells the
+ *                                      page's context where there are results only without it
+ *   hit(hit, position, {query, queryId})
+ *                                      the link (or text) of a hit, `position` from 1: choosing it reports all there is
+ *   sections(hit, position, {query, queryId})
+ *                                      the links of its sections, likewise
+ *   remember(query)                    keeps a recent search, if the page wants that
+ *   log(answer)                        tells the statistics what somebody looked for, where the engine does not: once a query
+ *   emit(type, detail)                 an event of the box: "search", "error"
  */
 
 const PAGE = 20; // Results that "load more" adds.
@@ -90,6 +118,10 @@ const STYLE = `
   a.to .title { text-decoration: underline; text-underline-offset: 3px; text-decoration-thickness: 1px; }
   .where { display: block; font-size: 13px; color: var(--soft); text-align: start; }
   .hit:hover .where { color: var(--text); }
+  .sections { list-style: none; margin: 6px 0 0; padding: 0; }
+  .hits .section { display: block; position: relative; margin-block: 2px; color: inherit; text-decoration: none; }
+  .hits .section .title { font-size: 15px; }
+  .hits .section:hover .title { text-decoration: underline; text-underline-offset: 3px; }
   .load { display: block; margin: 16px auto; min-width: min(260px, 100%); }
   @container (min-width: 700px) {
     .columns:has(fieldset) { display: grid; grid-template-columns: 220px minmax(0, 1fr); gap: 0 32px; align-items: start; }
@@ -142,7 +174,7 @@ addEventListener("pageshow", (event) => { if (event.persisted) current?.resume()
 
 /** Shows the full view.
  *
- * @param core What the box and its view share; widget.js tells of it.
+ * @param core What the box and its view share; see above.
  * @param container The element to show it in; without one, a dialog covers the page.
  * @param query The text to search for; without one, what the page's address says.
  * @returns How to take it away again.
@@ -205,6 +237,7 @@ function makeView(core, container) {
   let running = null;
   let recorded = null; // The text that analytics know of.
   let total = 0;
+  let missing; // The page's context, where there are results only without it.
   let isReturning = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
   let isWaiting = false;
   let isLeft = false;
@@ -399,15 +432,15 @@ function makeView(core, container) {
       say("none", { q: state.text });
       return;
     }
-    if (total === 1) say("one");
-    else say("many", { n: number(total) });
+    status.replaceChildren(...core.counted({ total, missing }));
+    again.hidden = true;
     const length = Math.min(total, state.page * PAGE);
     if (length < total) status.append(" (", ...spoken("shown", { n: number(length), all: number(total) }), ")");
   }
 
   function show(answer) {
     const focused = root.activeElement;
-    total = answer.total;
+    ({ total, missing } = answer);
     list.replaceChildren();
     append(answer);
     more.hidden = !hasMore();
@@ -438,12 +471,17 @@ function makeView(core, container) {
       link.replaceChildren(title);
       const row = make("li", { class: "hit", part: "hit" }, link, ...(snippet ? [snippet] : []));
       if (link.href) row.append(make("span", { class: "where" }, make("bdi", { dir: "ltr" }, readable(new URL(link.href)))));
-      link.addEventListener("click", (event) => {
-        history.replaceState({ ...pageState(), siteSearch: { depth: depth(), hit: position } }, "");
-        if (!event.defaultPrevented || !dialog) return;
-        isLeft = true; // The page goes there in its own way; the address is its concern.
-        dialog.close();
-      });
+      const sections = core.sections(hit, position + 1, answer);
+      if (sections.length) row.append(make("ul", { class: "sections", role: "list" }, ...sections.map((each) => make("li", {}, each))));
+      for (const each of [link, ...sections]) {
+        each.classList.remove("hit"); // The row is one.
+        each.addEventListener("click", (event) => {
+          history.replaceState({ ...pageState(), siteSearch: { depth: depth(), hit: position } }, "");
+          if (!event.defaultPrevented || !dialog) return;
+          isLeft = true; // The page goes there in its own way; the address is its concern.
+          dialog.close();
+        });
+      }
       list.append(row);
     }
   }

@@ -16,29 +16,7 @@
  *   showResults(core, { container, query }) → { unmount() }
  *
  * `container` is the page's <div data-site-search-results>; without one, the view covers the page, in place of the
- * panel. `query` is undefined where the address says what to show. What `core` gives:
- *
- *   element                            whom events come from
- *   input                              the box's field, where the page shows it beside the view: that has none of its own
- *   settings                           what the box was set up with (see `settingsOf`)
- *   learn(names, table)                adds texts: "more less", { en: "More|Less", … }; `texts` of the page wins
- *   text(key, values)                  a text of the box's language, {name} replaced
- *   spoken(key, values)                the same as nodes, marked up where the language or the direction is another
- *   own, page                          attributes lang and dir: of the box's own texts, of results
- *   number(n)                          a number as the language writes it
- *   make(name, attributes, …children)  an element
- *   dress(root, css)                   gives a shadow root the box's style sheet, and more
- *   ask(query, {offset, limit, sort, facets, filters, isRecorded, signal})
- *                                      → {query, queryId, total, hits, facets, canRefine}; throws a Refusal, whose
- *                                      `reason` is a key of the texts. `filters` is {field: [values]}, `sort` ["f:asc"],
- *                                      `facets` names; the answer's {field: {value: count}}. What an engine that is
- *                                      reached directly cannot do, is not asked for (`canRefine` is false).
- *                                      `isRecorded` is false for what analytics know already
- *   hit(hit, position, {query, queryId})
- *                                      the link (or text) of a hit, `position` from 1: choosing it reports all there is
- *   remember(query)                    keeps a recent search, if the page wants that
- *   log(answer)                        tells the statistics what somebody looked for, where the engine does not: once a query
- *   emit(type, detail)                 an event of the box: "search", "error"
+ * panel. `query` is undefined where the address says what to show. The module tells what `core` gives.
  */
 (() => {
 "use strict";
@@ -65,46 +43,46 @@ const NONCE = random().slice(0, 6);
 const OPEN = `\uE000${NONCE}`;
 const CLOSE = `\uE001${NONCE}`;
 
-const NAMES = "label results one many none wait paused spent away refused recent clear suggestions more close";
+const NAMES = "label results one many none wait paused spent away refused recent clear suggestions more close elsewhere";
 const TEXTS = {
-  en: "Search|Results|1 result|{n} results|Nothing matches “{q}”.|Searching…|Search is switched off at the moment.|Search is busy at the moment. Please try again later.|Search cannot be reached at the moment.|Search is not available.|Recent searches|Clear|Suggestions|All results|Close",
-  de: "Suche|Treffer|1 Treffer|{n} Treffer|Nichts gefunden zu „{q}“.|Suche läuft…|Die Suche ist zurzeit abgeschaltet.|Die Suche ist zurzeit ausgelastet. Bitte später noch einmal versuchen.|Die Suche ist zurzeit nicht erreichbar.|Die Suche ist nicht verfügbar.|Letzte Suchen|Löschen|Vorschläge|Alle Treffer|Schließen",
-  fr: "Rechercher|Résultats|1 résultat|{n} résultats|Aucun résultat pour « {q} ».|Recherche…|La recherche est désactivée pour le moment.|La recherche est saturée. Réessayez plus tard.|La recherche est injoignable pour le moment.|La recherche n’est pas disponible.|Recherches récentes|Effacer|Suggestions|Tous les résultats|Fermer",
-  es: "Buscar|Resultados|1 resultado|{n} resultados|Nada coincide con «{q}».|Buscando…|La búsqueda está desactivada por ahora.|La búsqueda está ocupada. Inténtelo más tarde.|No se puede acceder a la búsqueda por ahora.|La búsqueda no está disponible.|Búsquedas recientes|Borrar|Sugerencias|Todos los resultados|Cerrar",
-  it: "Cerca|Risultati|1 risultato|{n} risultati|Nessun risultato per «{q}».|Ricerca…|La ricerca è disattivata al momento.|La ricerca è occupata. Riprovare più tardi.|La ricerca non è raggiungibile al momento.|La ricerca non è disponibile.|Ricerche recenti|Cancella|Suggerimenti|Tutti i risultati|Chiudi",
-  pt: "Pesquisar|Resultados|1 resultado|{n} resultados|Nada corresponde a “{q}”.|A pesquisar…|A pesquisa está desligada de momento.|A pesquisa está ocupada. Tente mais tarde.|A pesquisa não está acessível de momento.|A pesquisa não está disponível.|Pesquisas recentes|Limpar|Sugestões|Todos os resultados|Fechar",
-  nl: "Zoeken|Resultaten|1 resultaat|{n} resultaten|Niets gevonden voor “{q}”.|Zoeken…|Zoeken staat op dit moment uit.|Zoeken is nu te druk. Probeer het later opnieuw.|Zoeken is nu niet bereikbaar.|Zoeken is niet beschikbaar.|Recente zoekopdrachten|Wissen|Suggesties|Alle resultaten|Sluiten",
-  sv: "Sök|Resultat|1 resultat|{n} resultat|Inget matchar ”{q}”.|Söker…|Sökningen är avstängd just nu.|Sökningen är upptagen just nu. Försök igen senare.|Sökningen kan inte nås just nu.|Sökningen är inte tillgänglig.|Senaste sökningar|Rensa|Förslag|Alla resultat|Stäng",
-  da: "Søg|Resultater|1 resultat|{n} resultater|Intet matcher “{q}”.|Søger…|Søgningen er slået fra i øjeblikket.|Søgningen er optaget. Prøv igen senere.|Søgningen kan ikke nås i øjeblikket.|Søgningen er ikke tilgængelig.|Seneste søgninger|Ryd|Forslag|Alle resultater|Luk",
-  no: "Søk|Treff|1 treff|{n} treff|Ingen treff for «{q}».|Søker…|Søket er slått av for øyeblikket.|Søket er opptatt. Prøv igjen senere.|Søket kan ikke nås for øyeblikket.|Søket er ikke tilgjengelig.|Siste søk|Tøm|Forslag|Alle treff|Lukk",
-  fi: "Haku|Tulokset|1 tulos|{n} tulosta|Ei tuloksia haulle ”{q}”.|Haetaan…|Haku on tällä hetkellä pois käytöstä.|Haku on ruuhkautunut. Yritä myöhemmin uudelleen.|Hakuun ei saada yhteyttä.|Haku ei ole käytettävissä.|Viimeisimmät haut|Tyhjennä|Ehdotukset|Kaikki tulokset|Sulje",
-  hu: "Keresés|Találatok|1 találat|{n} találat|Nincs találat erre: „{q}”.|Keresés…|A keresés jelenleg ki van kapcsolva.|A keresés jelenleg túlterhelt. Próbálja újra később.|A keresés jelenleg nem érhető el.|A keresés nem áll rendelkezésre.|Legutóbbi keresések|Törlés|Javaslatok|Minden találat|Bezárás",
-  ro: "Căutare|Rezultate|1 rezultat|Rezultate: {n}|Niciun rezultat pentru „{q}”.|Se caută…|Căutarea este dezactivată momentan.|Căutarea este ocupată. Încercați din nou mai târziu.|Căutarea nu poate fi accesată momentan.|Căutarea nu este disponibilă.|Căutări recente|Șterge|Sugestii|Toate rezultatele|Închide",
-  pl: "Szukaj|Wyniki|1 wynik|Wyniki: {n}|Brak wyników dla „{q}”.|Szukanie…|Wyszukiwanie jest obecnie wyłączone.|Wyszukiwanie jest przeciążone. Spróbuj ponownie później.|Wyszukiwanie jest obecnie nieosiągalne.|Wyszukiwanie jest niedostępne.|Ostatnie wyszukiwania|Wyczyść|Podpowiedzi|Wszystkie wyniki|Zamknij",
-  cs: "Hledat|Výsledky|1 výsledek|Výsledky: {n}|Nic neodpovídá „{q}“.|Hledání…|Vyhledávání je momentálně vypnuté.|Vyhledávání je přetížené. Zkuste to později.|Vyhledávání je momentálně nedosažitelné.|Vyhledávání není k dispozici.|Nedávná hledání|Vymazat|Návrhy|Všechny výsledky|Zavřít",
-  tr: "Ara|Sonuçlar|1 sonuç|{n} sonuç|“{q}” için sonuç yok.|Aranıyor…|Arama şu anda kapalı.|Arama şu anda yoğun. Lütfen daha sonra yeniden deneyin.|Aramaya şu anda ulaşılamıyor.|Arama kullanılamıyor.|Son aramalar|Temizle|Öneriler|Tüm sonuçlar|Kapat",
-  id: "Cari|Hasil|1 hasil|{n} hasil|Tidak ada hasil untuk “{q}”.|Mencari…|Pencarian sedang dinonaktifkan.|Pencarian sedang sibuk. Coba lagi nanti.|Pencarian sedang tidak dapat dijangkau.|Pencarian tidak tersedia.|Pencarian terakhir|Hapus|Saran|Semua hasil|Tutup",
-  ca: "Cerca|Resultats|1 resultat|{n} resultats|Cap resultat per a «{q}».|S’està cercant…|La cerca està desactivada ara mateix.|La cerca està ocupada. Torneu-ho a provar més tard.|Ara mateix no es pot accedir a la cerca.|La cerca no està disponible.|Cerques recents|Esborra|Suggeriments|Tots els resultats|Tanca",
-  eu: "Bilatu|Emaitzak|Emaitza 1|{n} emaitza|Ez dago emaitzarik: “{q}”.|Bilatzen…|Bilaketa desgaituta dago une honetan.|Bilaketa lanpetuta dago. Saiatu berriro geroago.|Ezin da bilaketara iritsi une honetan.|Bilaketa ez dago erabilgarri.|Azken bilaketak|Garbitu|Iradokizunak|Emaitza guztiak|Itxi",
-  et: "Otsi|Tulemused|1 tulemus|{n} tulemust|Päringule „{q}“ vasteid ei leitud.|Otsin…|Otsing on hetkel välja lülitatud.|Otsing on hetkel ülekoormatud. Proovi hiljem uuesti.|Otsinguga ei saa hetkel ühendust.|Otsing pole saadaval.|Viimased otsingud|Tühjenda|Soovitused|Kõik tulemused|Sulge",
-  ga: "Cuardaigh|Torthaí|1 toradh|Torthaí: {n}|Níl aon toradh ar “{q}”.|Ag cuardach…|Tá an cuardach múchta faoi láthair.|Tá an cuardach gnóthach. Bain triail eile as ar ball.|Ní féidir teacht ar an gcuardach faoi láthair.|Níl an cuardach ar fáil.|Cuardaigh le déanaí|Glan|Moltaí|Gach toradh|Dún",
-  lt: "Ieškoti|Rezultatai|1 rezultatas|Rezultatai: {n}|Nieko nerasta pagal „{q}“.|Ieškoma…|Paieška šiuo metu išjungta.|Paieška perkrauta. Bandykite vėliau.|Paieška šiuo metu nepasiekiama.|Paieška negalima.|Paskutinės paieškos|Išvalyti|Pasiūlymai|Visi rezultatai|Uždaryti",
-  eo: "Serĉi|Rezultoj|1 rezulto|{n} rezultoj|Nenio kongruas kun “{q}”.|Serĉado…|La serĉo estas nun malŝaltita.|La serĉo estas okupata. Bonvolu reprovi poste.|La serĉo nun ne estas atingebla.|La serĉo ne disponeblas.|Lastaj serĉoj|Forviŝi|Proponoj|Ĉiuj rezultoj|Fermi",
-  el: "Αναζήτηση|Αποτελέσματα|1 αποτέλεσμα|{n} αποτελέσματα|Κανένα αποτέλεσμα για «{q}».|Αναζήτηση…|Η αναζήτηση είναι προσωρινά απενεργοποιημένη.|Η αναζήτηση είναι απασχολημένη. Δοκιμάστε ξανά αργότερα.|Η αναζήτηση δεν είναι προσβάσιμη αυτή τη στιγμή.|Η αναζήτηση δεν είναι διαθέσιμη.|Πρόσφατες αναζητήσεις|Διαγραφή|Προτάσεις|Όλα τα αποτελέσματα|Κλείσιμο",
-  ru: "Поиск|Результаты|1 результат|Результатов: {n}|Ничего не найдено по запросу «{q}».|Идёт поиск…|Поиск сейчас отключён.|Поиск перегружен. Попробуйте позже.|Нет связи с поиском.|Поиск недоступен.|Недавние запросы|Очистить|Подсказки|Все результаты|Закрыть",
-  sr: "Претрага|Резултати|1 резултат|Резултата: {n}|Нема резултата за „{q}“.|Тражење…|Претрага је тренутно искључена.|Претрага је заузета. Покушајте касније.|Нема везе са претрагом.|Претрага није доступна.|Недавне претраге|Обриши|Предлози|Сви резултати|Затвори",
-  ar: "بحث|النتائج|نتيجة واحدة|عدد النتائج: {n}|لا توجد نتائج لـ «{q}».|جارٍ البحث…|البحث متوقف حاليًا.|البحث مشغول حاليًا. يُرجى المحاولة لاحقًا.|يتعذر الوصول إلى البحث حاليًا.|البحث غير متاح.|عمليات البحث الأخيرة|مسح|اقتراحات|كل النتائج|إغلاق",
-  fa: "جستجو|نتایج|۱ نتیجه|{n} نتیجه|نتیجه‌ای برای «{q}» یافت نشد.|در حال جستجو…|جستجو در حال حاضر غیرفعال است.|جستجو مشغول است. لطفاً بعداً دوباره تلاش کنید.|در حال حاضر ارتباط با جستجو برقرار نیست.|جستجو در دسترس نیست.|جستجوهای اخیر|پاک کردن|پیشنهادها|همهٔ نتایج|بستن",
-  hi: "खोजें|परिणाम|1 परिणाम|{n} परिणाम|“{q}” के लिए कुछ नहीं मिला।|खोज जारी है…|खोज अभी बंद है।|खोज अभी व्यस्त है। कृपया बाद में फिर प्रयास करें।|खोज तक अभी पहुँचा नहीं जा सकता।|खोज उपलब्ध नहीं है।|हाल की खोजें|साफ़ करें|सुझाव|सभी परिणाम|बंद करें",
-  ne: "खोज्नुहोस्|परिणामहरू|१ परिणाम|{n} परिणाम|“{q}” का लागि केही फेला परेन।|खोज्दै…|खोज अहिले बन्द छ।|खोज अहिले व्यस्त छ। कृपया पछि फेरि प्रयास गर्नुहोस्।|खोजमा अहिले पुग्न सकिएन।|खोज उपलब्ध छैन।|हालका खोजहरू|खाली गर्नुहोस्|सुझावहरू|सबै परिणाम|बन्द गर्नुहोस्",
-  hy: "Որոնել|Արդյունքներ|1 արդյունք|{n} արդյունք|«{q}» հարցմամբ ոչինչ չի գտնվել։|Որոնում…|Որոնումն այս պահին անջատված է։|Որոնումը ծանրաբեռնված է։ Փորձեք ավելի ուշ։|Որոնումն այս պահին անհասանելի է։|Որոնումը հասանելի չէ։|Վերջին որոնումները|Մաքրել|Առաջարկներ|Բոլոր արդյունքները|Փակել",
-  ta: "தேடு|முடிவுகள்|1 முடிவு|{n} முடிவுகள்|“{q}” என்பதற்கு எதுவும் கிடைக்கவில்லை.|தேடுகிறது…|தேடல் தற்போது நிறுத்தப்பட்டுள்ளது.|தேடல் தற்போது நெரிசலாக உள்ளது. பிறகு மீண்டும் முயலவும்.|தேடலை தற்போது அணுக முடியவில்லை.|தேடல் கிடைக்கவில்லை.|சமீபத்திய தேடல்கள்|அழி|பரிந்துரைகள்|அனைத்து முடிவுகள்|மூடு",
-  yi: "זוכן|רעזולטאַטן|1 רעזולטאַט|{n} רעזולטאַטן|גאָרנישט געפֿונען פֿאַר „{q}“.|מען זוכט…|דאָס זוכן איז איצט אויסגעלאָשן.|דאָס זוכן איז איצט פֿאַרנומען. פּרוּווט שפּעטער נאָך אַ מאָל.|מען קען איצט נישט דערגרייכן דאָס זוכן.|דאָס זוכן איז נישט צוטריטלעך.|לעצטע זוכונגען|אָפּמעקן|פֿאָרשלאָגן|אַלע רעזולטאַטן|פֿאַרמאַכן",
-  ja: "検索|検索結果|1 件|{n} 件|「{q}」に一致する結果はありません。|検索中…|検索は現在停止しています。|検索が混み合っています。しばらくしてからもう一度お試しください。|現在、検索に接続できません。|検索を利用できません。|最近の検索|消去|候補|すべての結果|閉じる",
-  zh: "搜索|结果|1 个结果|{n} 个结果|没有与“{q}”匹配的内容。|正在搜索…|搜索功能目前已关闭。|搜索繁忙，请稍后再试。|目前无法连接搜索服务。|搜索不可用。|最近搜索|清除|建议|全部结果|关闭",
-  ko: "검색|검색 결과|결과 1개|결과 {n}개|“{q}”에 대한 결과가 없습니다.|검색 중…|현재 검색이 꺼져 있습니다.|검색이 혼잡합니다. 나중에 다시 시도하세요.|현재 검색에 연결할 수 없습니다.|검색을 사용할 수 없습니다.|최근 검색|지우기|추천 검색어|모든 결과|닫기",
-  th: "ค้นหา|ผลการค้นหา|1 รายการ|{n} รายการ|ไม่พบผลลัพธ์สำหรับ “{q}”|กำลังค้นหา…|ขณะนี้ปิดการค้นหาอยู่|ขณะนี้มีการค้นหามาก โปรดลองใหม่ภายหลัง|ขณะนี้เชื่อมต่อการค้นหาไม่ได้|ใช้การค้นหาไม่ได้|การค้นหาล่าสุด|ล้าง|คำแนะนำ|ผลลัพธ์ทั้งหมด|ปิด",
-  vi: "Tìm kiếm|Kết quả|1 kết quả|{n} kết quả|Không có kết quả nào cho “{q}”.|Đang tìm…|Tìm kiếm hiện đang tắt.|Tìm kiếm đang bận. Vui lòng thử lại sau.|Hiện không kết nối được với tìm kiếm.|Tìm kiếm không khả dụng.|Tìm kiếm gần đây|Xóa|Gợi ý|Tất cả kết quả|Đóng",
+  en: "Search|Results|1 result|{n} results|Nothing matches “{q}”.|Searching…|Search is switched off at the moment.|Search is busy at the moment. Please try again later.|Search cannot be reached at the moment.|Search is not available.|Recent searches|Clear|Suggestions|All results|Close|Nothing in {context}, but elsewhere:",
+  de: "Suche|Treffer|1 Treffer|{n} Treffer|Nichts gefunden zu „{q}“.|Suche läuft…|Die Suche ist zurzeit abgeschaltet.|Die Suche ist zurzeit ausgelastet. Bitte später noch einmal versuchen.|Die Suche ist zurzeit nicht erreichbar.|Die Suche ist nicht verfügbar.|Letzte Suchen|Löschen|Vorschläge|Alle Treffer|Schließen|Nichts in {context}, aber anderswo:",
+  fr: "Rechercher|Résultats|1 résultat|{n} résultats|Aucun résultat pour « {q} ».|Recherche…|La recherche est désactivée pour le moment.|La recherche est saturée. Réessayez plus tard.|La recherche est injoignable pour le moment.|La recherche n’est pas disponible.|Recherches récentes|Effacer|Suggestions|Tous les résultats|Fermer|Rien dans {context}, mais ailleurs :",
+  es: "Buscar|Resultados|1 resultado|{n} resultados|Nada coincide con «{q}».|Buscando…|La búsqueda está desactivada por ahora.|La búsqueda está ocupada. Inténtelo más tarde.|No se puede acceder a la búsqueda por ahora.|La búsqueda no está disponible.|Búsquedas recientes|Borrar|Sugerencias|Todos los resultados|Cerrar|Nada en {context}, pero en otros sitios:",
+  it: "Cerca|Risultati|1 risultato|{n} risultati|Nessun risultato per «{q}».|Ricerca…|La ricerca è disattivata al momento.|La ricerca è occupata. Riprovare più tardi.|La ricerca non è raggiungibile al momento.|La ricerca non è disponibile.|Ricerche recenti|Cancella|Suggerimenti|Tutti i risultati|Chiudi|Nulla in {context}, ma altrove:",
+  pt: "Pesquisar|Resultados|1 resultado|{n} resultados|Nada corresponde a “{q}”.|A pesquisar…|A pesquisa está desligada de momento.|A pesquisa está ocupada. Tente mais tarde.|A pesquisa não está acessível de momento.|A pesquisa não está disponível.|Pesquisas recentes|Limpar|Sugestões|Todos os resultados|Fechar|Nada em {context}, mas noutros locais:",
+  nl: "Zoeken|Resultaten|1 resultaat|{n} resultaten|Niets gevonden voor “{q}”.|Zoeken…|Zoeken staat op dit moment uit.|Zoeken is nu te druk. Probeer het later opnieuw.|Zoeken is nu niet bereikbaar.|Zoeken is niet beschikbaar.|Recente zoekopdrachten|Wissen|Suggesties|Alle resultaten|Sluiten|Niets in {context}, maar wel elders:",
+  sv: "Sök|Resultat|1 resultat|{n} resultat|Inget matchar ”{q}”.|Söker…|Sökningen är avstängd just nu.|Sökningen är upptagen just nu. Försök igen senare.|Sökningen kan inte nås just nu.|Sökningen är inte tillgänglig.|Senaste sökningar|Rensa|Förslag|Alla resultat|Stäng|Inget i {context}, men på andra ställen:",
+  da: "Søg|Resultater|1 resultat|{n} resultater|Intet matcher “{q}”.|Søger…|Søgningen er slået fra i øjeblikket.|Søgningen er optaget. Prøv igen senere.|Søgningen kan ikke nås i øjeblikket.|Søgningen er ikke tilgængelig.|Seneste søgninger|Ryd|Forslag|Alle resultater|Luk|Intet i {context}, men andre steder:",
+  no: "Søk|Treff|1 treff|{n} treff|Ingen treff for «{q}».|Søker…|Søket er slått av for øyeblikket.|Søket er opptatt. Prøv igjen senere.|Søket kan ikke nås for øyeblikket.|Søket er ikke tilgjengelig.|Siste søk|Tøm|Forslag|Alle treff|Lukk|Ingenting i {context}, men andre steder:",
+  fi: "Haku|Tulokset|1 tulos|{n} tulosta|Ei tuloksia haulle ”{q}”.|Haetaan…|Haku on tällä hetkellä pois käytöstä.|Haku on ruuhkautunut. Yritä myöhemmin uudelleen.|Hakuun ei saada yhteyttä.|Haku ei ole käytettävissä.|Viimeisimmät haut|Tyhjennä|Ehdotukset|Kaikki tulokset|Sulje|Ei tuloksia: {context}. Muualla:",
+  hu: "Keresés|Találatok|1 találat|{n} találat|Nincs találat erre: „{q}”.|Keresés…|A keresés jelenleg ki van kapcsolva.|A keresés jelenleg túlterhelt. Próbálja újra később.|A keresés jelenleg nem érhető el.|A keresés nem áll rendelkezésre.|Legutóbbi keresések|Törlés|Javaslatok|Minden találat|Bezárás|Nincs találat itt: {context}. Máshol:",
+  ro: "Căutare|Rezultate|1 rezultat|Rezultate: {n}|Niciun rezultat pentru „{q}”.|Se caută…|Căutarea este dezactivată momentan.|Căutarea este ocupată. Încercați din nou mai târziu.|Căutarea nu poate fi accesată momentan.|Căutarea nu este disponibilă.|Căutări recente|Șterge|Sugestii|Toate rezultatele|Închide|Nimic în {context}, dar în altă parte:",
+  pl: "Szukaj|Wyniki|1 wynik|Wyniki: {n}|Brak wyników dla „{q}”.|Szukanie…|Wyszukiwanie jest obecnie wyłączone.|Wyszukiwanie jest przeciążone. Spróbuj ponownie później.|Wyszukiwanie jest obecnie nieosiągalne.|Wyszukiwanie jest niedostępne.|Ostatnie wyszukiwania|Wyczyść|Podpowiedzi|Wszystkie wyniki|Zamknij|Brak w {context}, ale gdzie indziej:",
+  cs: "Hledat|Výsledky|1 výsledek|Výsledky: {n}|Nic neodpovídá „{q}“.|Hledání…|Vyhledávání je momentálně vypnuté.|Vyhledávání je přetížené. Zkuste to později.|Vyhledávání je momentálně nedosažitelné.|Vyhledávání není k dispozici.|Nedávná hledání|Vymazat|Návrhy|Všechny výsledky|Zavřít|V {context} nic, ale jinde:",
+  tr: "Ara|Sonuçlar|1 sonuç|{n} sonuç|“{q}” için sonuç yok.|Aranıyor…|Arama şu anda kapalı.|Arama şu anda yoğun. Lütfen daha sonra yeniden deneyin.|Aramaya şu anda ulaşılamıyor.|Arama kullanılamıyor.|Son aramalar|Temizle|Öneriler|Tüm sonuçlar|Kapat|{context} içinde yok, başka yerde:",
+  id: "Cari|Hasil|1 hasil|{n} hasil|Tidak ada hasil untuk “{q}”.|Mencari…|Pencarian sedang dinonaktifkan.|Pencarian sedang sibuk. Coba lagi nanti.|Pencarian sedang tidak dapat dijangkau.|Pencarian tidak tersedia.|Pencarian terakhir|Hapus|Saran|Semua hasil|Tutup|Tidak ada di {context}, tetapi di tempat lain:",
+  ca: "Cerca|Resultats|1 resultat|{n} resultats|Cap resultat per a «{q}».|S’està cercant…|La cerca està desactivada ara mateix.|La cerca està ocupada. Torneu-ho a provar més tard.|Ara mateix no es pot accedir a la cerca.|La cerca no està disponible.|Cerques recents|Esborra|Suggeriments|Tots els resultats|Tanca|Res a {context}, però en altres llocs:",
+  eu: "Bilatu|Emaitzak|Emaitza 1|{n} emaitza|Ez dago emaitzarik: “{q}”.|Bilatzen…|Bilaketa desgaituta dago une honetan.|Bilaketa lanpetuta dago. Saiatu berriro geroago.|Ezin da bilaketara iritsi une honetan.|Bilaketa ez dago erabilgarri.|Azken bilaketak|Garbitu|Iradokizunak|Emaitza guztiak|Itxi|Ezer ez hemen: {context}. Beste nonbait:",
+  et: "Otsi|Tulemused|1 tulemus|{n} tulemust|Päringule „{q}“ vasteid ei leitud.|Otsin…|Otsing on hetkel välja lülitatud.|Otsing on hetkel ülekoormatud. Proovi hiljem uuesti.|Otsinguga ei saa hetkel ühendust.|Otsing pole saadaval.|Viimased otsingud|Tühjenda|Soovitused|Kõik tulemused|Sulge|Siin pole midagi: {context}. Mujal:",
+  ga: "Cuardaigh|Torthaí|1 toradh|Torthaí: {n}|Níl aon toradh ar “{q}”.|Ag cuardach…|Tá an cuardach múchta faoi láthair.|Tá an cuardach gnóthach. Bain triail eile as ar ball.|Ní féidir teacht ar an gcuardach faoi láthair.|Níl an cuardach ar fáil.|Cuardaigh le déanaí|Glan|Moltaí|Gach toradh|Dún|Faic in {context}, ach in áiteanna eile:",
+  lt: "Ieškoti|Rezultatai|1 rezultatas|Rezultatai: {n}|Nieko nerasta pagal „{q}“.|Ieškoma…|Paieška šiuo metu išjungta.|Paieška perkrauta. Bandykite vėliau.|Paieška šiuo metu nepasiekiama.|Paieška negalima.|Paskutinės paieškos|Išvalyti|Pasiūlymai|Visi rezultatai|Uždaryti|Čia nieko: {context}. Kitur:",
+  eo: "Serĉi|Rezultoj|1 rezulto|{n} rezultoj|Nenio kongruas kun “{q}”.|Serĉado…|La serĉo estas nun malŝaltita.|La serĉo estas okupata. Bonvolu reprovi poste.|La serĉo nun ne estas atingebla.|La serĉo ne disponeblas.|Lastaj serĉoj|Forviŝi|Proponoj|Ĉiuj rezultoj|Fermi|Nenio en {context}, sed aliloke:",
+  el: "Αναζήτηση|Αποτελέσματα|1 αποτέλεσμα|{n} αποτελέσματα|Κανένα αποτέλεσμα για «{q}».|Αναζήτηση…|Η αναζήτηση είναι προσωρινά απενεργοποιημένη.|Η αναζήτηση είναι απασχολημένη. Δοκιμάστε ξανά αργότερα.|Η αναζήτηση δεν είναι προσβάσιμη αυτή τη στιγμή.|Η αναζήτηση δεν είναι διαθέσιμη.|Πρόσφατες αναζητήσεις|Διαγραφή|Προτάσεις|Όλα τα αποτελέσματα|Κλείσιμο|Τίποτα σε {context}, αλλά αλλού:",
+  ru: "Поиск|Результаты|1 результат|Результатов: {n}|Ничего не найдено по запросу «{q}».|Идёт поиск…|Поиск сейчас отключён.|Поиск перегружен. Попробуйте позже.|Нет связи с поиском.|Поиск недоступен.|Недавние запросы|Очистить|Подсказки|Все результаты|Закрыть|В {context} ничего нет, в других местах:",
+  sr: "Претрага|Резултати|1 резултат|Резултата: {n}|Нема резултата за „{q}“.|Тражење…|Претрага је тренутно искључена.|Претрага је заузета. Покушајте касније.|Нема везе са претрагом.|Претрага није доступна.|Недавне претраге|Обриши|Предлози|Сви резултати|Затвори|Ништа у {context}, али другде:",
+  ar: "بحث|النتائج|نتيجة واحدة|عدد النتائج: {n}|لا توجد نتائج لـ «{q}».|جارٍ البحث…|البحث متوقف حاليًا.|البحث مشغول حاليًا. يُرجى المحاولة لاحقًا.|يتعذر الوصول إلى البحث حاليًا.|البحث غير متاح.|عمليات البحث الأخيرة|مسح|اقتراحات|كل النتائج|إغلاق|لا شيء في {context}، لكن في أماكن أخرى:",
+  fa: "جستجو|نتایج|۱ نتیجه|{n} نتیجه|نتیجه‌ای برای «{q}» یافت نشد.|در حال جستجو…|جستجو در حال حاضر غیرفعال است.|جستجو مشغول است. لطفاً بعداً دوباره تلاش کنید.|در حال حاضر ارتباط با جستجو برقرار نیست.|جستجو در دسترس نیست.|جستجوهای اخیر|پاک کردن|پیشنهادها|همهٔ نتایج|بستن|در {context} چیزی نیست، اما در جاهای دیگر:",
+  hi: "खोजें|परिणाम|1 परिणाम|{n} परिणाम|“{q}” के लिए कुछ नहीं मिला।|खोज जारी है…|खोज अभी बंद है।|खोज अभी व्यस्त है। कृपया बाद में फिर प्रयास करें।|खोज तक अभी पहुँचा नहीं जा सकता।|खोज उपलब्ध नहीं है।|हाल की खोजें|साफ़ करें|सुझाव|सभी परिणाम|बंद करें|{context} में कुछ नहीं, लेकिन अन्यत्र:",
+  ne: "खोज्नुहोस्|परिणामहरू|१ परिणाम|{n} परिणाम|“{q}” का लागि केही फेला परेन।|खोज्दै…|खोज अहिले बन्द छ।|खोज अहिले व्यस्त छ। कृपया पछि फेरि प्रयास गर्नुहोस्।|खोजमा अहिले पुग्न सकिएन।|खोज उपलब्ध छैन।|हालका खोजहरू|खाली गर्नुहोस्|सुझावहरू|सबै परिणाम|बन्द गर्नुहोस्|{context} मा केही छैन, तर अन्यत्र:",
+  hy: "Որոնել|Արդյունքներ|1 արդյունք|{n} արդյունք|«{q}» հարցմամբ ոչինչ չի գտնվել։|Որոնում…|Որոնումն այս պահին անջատված է։|Որոնումը ծանրաբեռնված է։ Փորձեք ավելի ուշ։|Որոնումն այս պահին անհասանելի է։|Որոնումը հասանելի չէ։|Վերջին որոնումները|Մաքրել|Առաջարկներ|Բոլոր արդյունքները|Փակել|{context}-ում ոչինչ չկա, բայց այլուր՝",
+  ta: "தேடு|முடிவுகள்|1 முடிவு|{n} முடிவுகள்|“{q}” என்பதற்கு எதுவும் கிடைக்கவில்லை.|தேடுகிறது…|தேடல் தற்போது நிறுத்தப்பட்டுள்ளது.|தேடல் தற்போது நெரிசலாக உள்ளது. பிறகு மீண்டும் முயலவும்.|தேடலை தற்போது அணுக முடியவில்லை.|தேடல் கிடைக்கவில்லை.|சமீபத்திய தேடல்கள்|அழி|பரிந்துரைகள்|அனைத்து முடிவுகள்|மூடு|{context} இல் எதுவும் இல்லை, ஆனால் வேறு இடங்களில்:",
+  yi: "זוכן|רעזולטאַטן|1 רעזולטאַט|{n} רעזולטאַטן|גאָרנישט געפֿונען פֿאַר „{q}“.|מען זוכט…|דאָס זוכן איז איצט אויסגעלאָשן.|דאָס זוכן איז איצט פֿאַרנומען. פּרוּווט שפּעטער נאָך אַ מאָל.|מען קען איצט נישט דערגרייכן דאָס זוכן.|דאָס זוכן איז נישט צוטריטלעך.|לעצטע זוכונגען|אָפּמעקן|פֿאָרשלאָגן|אַלע רעזולטאַטן|פֿאַרמאַכן|גאָרנישט אין {context}, אָבער אַנדערשוווּ:",
+  ja: "検索|検索結果|1 件|{n} 件|「{q}」に一致する結果はありません。|検索中…|検索は現在停止しています。|検索が混み合っています。しばらくしてからもう一度お試しください。|現在、検索に接続できません。|検索を利用できません。|最近の検索|消去|候補|すべての結果|閉じる|{context} にはありませんが、ほかにあります：",
+  zh: "搜索|结果|1 个结果|{n} 个结果|没有与“{q}”匹配的内容。|正在搜索…|搜索功能目前已关闭。|搜索繁忙，请稍后再试。|目前无法连接搜索服务。|搜索不可用。|最近搜索|清除|建议|全部结果|关闭|{context} 中没有，其他地方有：",
+  ko: "검색|검색 결과|결과 1개|결과 {n}개|“{q}”에 대한 결과가 없습니다.|검색 중…|현재 검색이 꺼져 있습니다.|검색이 혼잡합니다. 나중에 다시 시도하세요.|현재 검색에 연결할 수 없습니다.|검색을 사용할 수 없습니다.|최근 검색|지우기|추천 검색어|모든 결과|닫기|{context}에는 없지만 다른 곳에 있음:",
+  th: "ค้นหา|ผลการค้นหา|1 รายการ|{n} รายการ|ไม่พบผลลัพธ์สำหรับ “{q}”|กำลังค้นหา…|ขณะนี้ปิดการค้นหาอยู่|ขณะนี้มีการค้นหามาก โปรดลองใหม่ภายหลัง|ขณะนี้เชื่อมต่อการค้นหาไม่ได้|ใช้การค้นหาไม่ได้|การค้นหาล่าสุด|ล้าง|คำแนะนำ|ผลลัพธ์ทั้งหมด|ปิด|ไม่พบใน {context} แต่พบที่อื่น:",
+  vi: "Tìm kiếm|Kết quả|1 kết quả|{n} kết quả|Không có kết quả nào cho “{q}”.|Đang tìm…|Tìm kiếm hiện đang tắt.|Tìm kiếm đang bận. Vui lòng thử lại sau.|Hiện không kết nối được với tìm kiếm.|Tìm kiếm không khả dụng.|Tìm kiếm gần đây|Xóa|Gợi ý|Tất cả kết quả|Đóng|Không có trong {context}, nhưng có ở nơi khác:",
 };
 const ALSO = { nb: "no", nn: "no" };
 
@@ -153,6 +131,11 @@ const STYLE = `
   .snippet { display: block; font-size: 14px; color: var(--text); }
   .title, .snippet { text-align: start; }
   .query { padding: 4px 8px; text-align: start; }
+  .section { margin-inline-start: 14px; padding: 4px 10px; border-inline-start: 2px solid var(--line); border-start-start-radius: 0; border-end-start-radius: 0; }
+  .section .title { font-size: 15px; }
+  .section .snippet { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
+  .path { font-weight: 400; color: var(--text); }
+  .badge { display: inline-block; padding: 0 6px; font-size: 12px; font-weight: 400; color: var(--text); border: 1px solid var(--line); border-radius: 4px; }
   [role="group"] { padding-bottom: 4px; margin-bottom: 4px; border-bottom: 1px solid var(--line); }
   mark { background: var(--mark); color: inherit; border-radius: 2px; }
   .foot { padding: 4px 8px; }
@@ -186,6 +169,26 @@ function addressOf(url, base = location.origin) {
   } catch {
     return null;
   }
+}
+
+const quoted = (value) => `"${String(value).replace(/["\\]/g, "\\$&")}"`;
+const conditionsOf = (chosen) => Object.entries(chosen).map(([field, values]) => `${quoted(field)} IN [${values.map(quoted).join(", ")}]`);
+
+// What the page says of itself, as the crawler reads it.
+function saidBy(field) {
+  const names = [`site-search:${field}`, { version: "docsearch:version", lang: "docsearch:language" }[field]];
+  const metas = [...document.querySelectorAll("meta[name]")];
+  const said = names.map((name) => metas.filter((meta) => meta.name.toLowerCase() === name).map((meta) => meta.content.trim()).filter(Boolean));
+  return said.find((values) => values.length) ?? [field === "lang" && document.documentElement.lang].filter(Boolean);
+}
+
+// The address of the passage that a snippet is from: the sentence, or line, around its first match.
+function passageOf(address, snippet) {
+  const sentence = String(snippet).split(/[.!?]\s|[…\n\t。！？]/).find((part) => part.includes(OPEN));
+  if (!sentence || address.hash.includes(":~:")) return address;
+  const there = new URL(address);
+  there.hash += `:~:text=${encodeURIComponent(plain(sentence).trim()).replaceAll("-", "%2D")}`;
+  return there;
 }
 
 const sheets = new Map();
@@ -309,11 +312,9 @@ function makeService(BASE, KEY) {
   // The gateway and Meilisearch speak the same; Meilisearch's keys are tokens of three parts, Typesense's have no dots.
   const isTypesense = (known) => !isGateway(known) && engineKey(known).split(".").length !== 3;
 
-  const quoted = (value) => `"${String(value).replace(/["\\]/g, "\\$&")}"`;
-
-  function meilisearchRequest(known, { query, limit, offset, sort, facets, filters, chosen, isRecorded }) {
+  function meilisearchRequest(known, { query, limit, offset, sort, facets, filters, chosen, sections, isRecorded }) {
     const gateway = isGateway(known);
-    const conditions = gateway ? Object.entries(chosen).map(([field, values]) => `${quoted(field)} IN [${values.map(quoted).join(", ")}]`) : [];
+    const conditions = gateway ? conditionsOf(chosen) : [];
     if (filters) conditions.push(filters);
     const host = gateway ? `${BASE}/engine` : known.engine_host;
     return [`${host}/indexes/${encodeURIComponent(known.index)}/search`, {
@@ -324,9 +325,10 @@ function makeService(BASE, KEY) {
         ...(gateway && !isRecorded && { "X-Search-Analytics": "false" }),
       },
       body: JSON.stringify({
-        q: query, limit, offset, attributesToRetrieve: ["id", "title", "url", "excerpt", "author", "date"],
+        q: query, limit, offset, attributesToRetrieve: ["id", "title", "url", "excerpt", "author", "date", "version"],
         attributesToHighlight: ["title", "content"], attributesToCrop: ["content"], cropLength: 28, highlightPreTag: OPEN, highlightPostTag: CLOSE,
         ...(conditions.length && { filter: conditions }), ...(gateway && sort.length && { sort }), ...(gateway && facets.length && { facets }),
+        ...(gateway && sections && limit && { sections }),
       }),
     }];
   }
@@ -335,9 +337,10 @@ function makeService(BASE, KEY) {
     total: answer.estimatedTotalHits ?? answer.totalHits ?? answer.hits.length,
     facets: answer.facetDistribution ?? {},
     queryId: answer.metadata?.queryUid,
-    hits: answer.hits.map(({ _formatted: formatted = {}, ...hit }) => ({
+    hits: answer.hits.map(({ _formatted: formatted = {}, sections = [], ...hit }) => ({
       ...hit, title: formatted.title || hit.title || hit.url,
       snippet: (formatted.content || "").includes(OPEN) ? formatted.content : hit.excerpt || formatted.content || "",
+      sections: sections.map(({ _formatted: { title, content }, ...section }) => ({ ...section, title, snippet: content })),
     })),
   });
 
@@ -381,10 +384,10 @@ function makeService(BASE, KEY) {
     if (!isGateway(known) && wish.query && (status === 200 || signal?.aborted)) searched += 1;
     if (status === 200 && body) {
       const answer = (typesense ? readTypesense : readMeilisearch)(body);
-      for (const hit of answer.hits) {
-        hit.marked = { title: hit.title, snippet: hit.snippet };
-        hit.title = plain(hit.title);
-        hit.snippet = plain(hit.snippet);
+      for (const found of answer.hits.flatMap((hit) => [hit, ...(hit.sections ?? [])])) {
+        found.marked = { title: found.title, snippet: found.snippet };
+        found.title = plain(found.title);
+        found.snippet = plain(found.snippet);
       }
       return { ...answer, query: wish.query, isLogged: isGateway(known), canRefine: isGateway(known) };
     }
@@ -434,14 +437,16 @@ function makeService(BASE, KEY) {
     reportUsage().catch(() => {});
   }
 
-  function click(query, queryId, id, position) {
-    tell("/api/v1/click", { ...(queryId && { query_id: queryId }), query, id, position, session_id: session }).catch(() => {});
+  function click(query, queryId, id, position, anchor) {
+    tell("/api/v1/click", { ...(queryId && { query_id: queryId }), query, id, position, anchor, session_id: session }).catch(() => {});
   }
 
   // Where recent searches of this site are kept; the index carries the site's number.
   const place = async () => `site-search:${new URL(BASE).host}:${/^\D*\d+/.exec((await clientInfo()).index)?.[0] ?? ""}`;
 
-  return { clientInfo, search, suggest, log, click, place };
+  const isOwn = async () => isGateway(await clientInfo());
+
+  return { clientInfo, isOwn, search, suggest, log, click, place };
 }
 
 // --- What the page keeps on the device, if it wants to. Storage may be blocked, full, or hold anything.
@@ -465,7 +470,10 @@ const recent = {
 
 // --- The box.
 
-const between = (value, low, high, otherwise) => Math.min(high, Math.max(low, Number.parseInt(value, 10) || otherwise));
+function between(value, low, high, otherwise) {
+  const number = Number.parseInt(value, 10);
+  return Number.isNaN(number) ? otherwise : Math.min(high, Math.max(low, number));
+}
 
 // Names separated by commas; nothing where nothing was said.
 const listOf = (given) => (given === undefined ? undefined : String(given).split(",").map((name) => name.trim()).filter(Boolean));
@@ -475,6 +483,9 @@ const settingsOf = (given) => ({
   placeholder: given.placeholder || "",
   limit: between(given.limit, 1, 20, 8),
   min: between(given.min, 1, 200, 1),
+  sections: between(given.sections, 0, 5, 3),
+  jump: String(given.jump) === "true",
+  context: listOf(given.context) ?? [],
   lang: given.lang || "",
   theme: ["light", "dark"].includes(given.theme) ? given.theme : "auto",
   mode: given.mode === "modal" ? "modal" : "inline",
@@ -509,9 +520,31 @@ function makeCore(BASE, settings, host, selected) {
   const emit = (type, detail, cancelable = false) =>
     host.dispatchEvent(new CustomEvent(`site-search:${type}`, { detail, bubbles: true, cancelable }));
 
+  // The fields of the page that results are to have in common with it, to their values there: pages change.
+  const context = () => Object.fromEntries(settings.context.map((field) => [field, saidBy(field)]).filter(([, values]) => values.length));
+
+  const bounds = () => {
+    const conditions = conditionsOf(context());
+    return conditions.length && settings.filters ? `(${settings.filters}) AND ${conditions.join(" AND ")}` : conditions.join(" AND ") || settings.filters;
+  };
+
+  async function searchHereOrElsewhere(wish, signal) {
+    const values = Object.values(context()).flat();
+    if (!values.length || !(await service.isOwn())) return service.search(wish, signal);
+    try {
+      const found = await service.search({ ...wish, filters: bounds() }, signal);
+      if (found.total) return found;
+    } catch (error) {
+      if (error.reason !== "refused") throw error; // No document may have such a field.
+    }
+    const found = await service.search(wish, signal);
+    return found.total ? { ...found, missing: values.join(", ") } : found;
+  }
+
   async function ask(query, { offset = 0, limit = settings.limit, sort = [], facets = [], filters = {}, isRecorded = true, signal } = {}) {
-    const wish = { query, offset, limit, sort, facets, chosen: filters, filters: settings.filters, isRecorded };
-    const answer = await service.search(wish, signal);
+    const { sections } = settings;
+    const wish = { query, offset, limit, sort, facets, chosen: filters, filters: settings.filters, sections, isRecorded };
+    const answer = await searchHereOrElsewhere(wish, signal);
     if (!settings.transform) return answer;
     const hits = guarded("transform", () => {
       const changed = settings.transform(answer.hits.map((hit) => ({ ...hit })));
@@ -527,7 +560,7 @@ function makeCore(BASE, settings, host, selected) {
     const goesOn = emit("select", { query, hit, position }, true);
     const isWanted = guarded("onSelect", () => settings.onSelect?.(hit), true) !== false;
     if (!goesOn || !isWanted) event.preventDefault();
-    if (hit.id !== undefined) service.click(query, queryId, hit.id, position);
+    if (hit.id !== undefined) service.click(query, queryId, hit.id, position, hit.section?.anchor);
     remember(query);
     selected(event);
   }
@@ -538,19 +571,51 @@ function makeCore(BASE, settings, host, selected) {
     return marks !== undefined && plain(marks) === hit[field] ? marked(marks) : [plain(hit[field])];
   };
 
-  function makeHit(hit, position, asked) {
-    const address = addressOf(hit.url);
-    const made = make(address ? "a" : "div", { class: "hit", part: "hit", ...(address && { href: address.href }) },
-      make("span", { class: "title", part: "title", ...page }, ...shown(hit, "title")),
-      ...(hit.snippet ? [make("span", { class: "snippet", part: "snippet", ...page }, ...shown(hit, "snippet"))] : []));
+  // A hit, or a section of one; `hit` is what the page is told that was chosen.
+  function makePlace(looks, address, { title, snippet }, hit, position, asked) {
+    const made = make(address ? "a" : "div", { ...looks, ...(address && { href: address.href }) },
+      make("span", { class: "title", part: "title", ...page }, ...title),
+      ...(snippet.length ? [make("span", { class: "snippet", part: "snippet", ...page }, ...snippet)] : []));
     made.addEventListener("click", (event) => select(event, hit, position, asked));
     made.addEventListener("auxclick", (event) => { if (event.button === 1) select(event, hit, position, asked); });
     return made;
   }
 
+  const sectionsOf = (hit) => [hit.sections ?? []].flat().filter((section) => addressOf(section?.url));
+
+  // Of which version it is, where the page that is open is of another.
+  function badge({ version }) {
+    const own = saidBy("version").map((value) => value.toLowerCase());
+    const versions = [version ?? []].flat().map(String);
+    const isOther = own.length && versions.length && !versions.some((value) => own.includes(value.toLowerCase()));
+    return isOther ? [" ", make("span", { class: "badge", part: "badge" }, versions.join(", "))] : [];
+  }
+
+  // The snippet of a hit with sections stands where it is from.
+  function makeHit(hit, position, asked) {
+    const hasSections = sectionsOf(hit).length > 0;
+    const address = addressOf(hit.url);
+    const there = address && settings.jump && !hasSections ? passageOf(address, hit.marked?.snippet) : address;
+    const snippet = hit.snippet && !hasSections ? shown(hit, "snippet") : [];
+    return makePlace({ class: "hit", part: "hit" }, there, { title: [...shown(hit, "title"), ...badge(hit)], snippet }, hit, position, asked);
+  }
+
+  const makeSections = (hit, position, asked) => sectionsOf(hit).map((section) => {
+    const path = [section.path ?? []].flat().map((title) => `${title} › `);
+    const title = [...(path.length ? [make("span", { class: "path" }, ...path)] : []), ...shown(section, "title")];
+    const led = { ...hit, url: section.url, section };
+    const snippet = section.snippet ? shown(section, "snippet") : [];
+    return makePlace({ class: "hit section", part: "section" }, addressOf(section.url), { title, snippet }, led, position, asked);
+  });
+
+  function counted({ total, missing }) {
+    const nodes = total === 1 ? language.spoken("one") : language.spoken("many", { n: language.number(total) });
+    return missing ? [...language.spoken("elsewhere", { context: missing }), " ", ...nodes] : nodes;
+  }
+
   const log = ({ query, total, isLogged }) => { if (!isLogged) service.log(query, total); };
 
-  return { ...language, element: host, settings, service, page, make, dress, ask, hit: makeHit, remember, log, emit };
+  return { ...language, element: host, settings, service, page, make, dress, ask, bounds, counted, hit: makeHit, sections: makeSections, remember, log, emit };
 }
 
 // --- The full view.
@@ -764,9 +829,11 @@ function build(BASE, host, settings) {
       present(spoken("none", { q: query }), suggested, []);
       return;
     }
-    const made = hits.map((hit, position) => asOption(core.hit(hit, position + 1, answer), `hit-${position}`));
-    const counted = total === 1 ? spoken("one") : spoken("many", { n: core.number(total) });
-    present(counted, [...suggested, ...made], total > hits.length ? [moreElement()] : []);
+    const made = hits.flatMap((hit, position) => [
+      asOption(core.hit(hit, position + 1, answer), `hit-${position}`),
+      ...core.sections(hit, position + 1, answer).map((section, at) => asOption(section, `hit-${position}-${at}`)),
+    ]);
+    present(core.counted(answer), [...suggested, ...made], total > hits.length ? [moreElement()] : []);
   }
 
   async function showRecent() {
@@ -802,16 +869,18 @@ function build(BASE, host, settings) {
   const turn = () => { input.dir = input.value ? "auto" : label.dir; };
 
   async function find(query) {
-    const kept = answers.get(query);
+    const bounds = core.bounds();
+    const kept = answers.get(query + bounds);
     if (kept && Date.now() - kept.at < ANSWERS_MS) return kept;
     const { signal } = (running = new AbortController());
     let suggestions = [];
-    const suggested = service.suggest(query, settings.filters, signal).then((found) => { suggestions = found; });
+    const suggested = service.suggest(query, bounds, signal).then((found) => { suggestions = found; });
     const answer = await core.ask(query, { signal });
     await Promise.race([suggested, new Promise((resolve) => setTimeout(resolve, SUGGESTIONS_MS))]);
-    answers.set(query, { ...answer, suggestions, at: Date.now() });
+    const found = { ...answer, suggestions, at: Date.now() };
+    answers.set(query + bounds, found);
     if (answers.size > KEPT_ANSWERS) answers.delete(answers.keys().next().value);
-    return answers.get(query);
+    return found;
   }
 
   async function search() {

@@ -1,4 +1,4 @@
-"""When what failed is tried again: after a pause that doubles with every failure, and is partly random."""
+"""Pauses before something is tried again: they double with every failure, and are partly random."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Backoff:
             self._failures.pop(key, None)
 
     def due(self) -> list[int]:
-        """What is to be tried again now, what waited longest first."""
+        """The items to be tried again now, those that waited longest first."""
         now = self._clock()
         found = [(failure.due_at, key) for key, failure in list(self._failures.items()) if failure.due_at <= now]
         return [key for _, key in sorted(found)]

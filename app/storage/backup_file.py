@@ -44,7 +44,7 @@ class BackupError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup holds.
+    """The contents of a backup.
 
     Attributes:
         created_at: ISO 8601, UTC.
@@ -203,7 +203,7 @@ def _owned_sequences(connection: Connection) -> Sequence[tuple[str, str]]:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """What a backup holds, after reading all of it once: it is complete, and its checksums are right.
+    """The contents of a backup, after reading all of it once: it is complete, and its checksums are right.
 
     Raises:
         BackupError: It is no backup, damaged, or of a newer version of the program.
@@ -313,7 +313,7 @@ def _load_rows(connection: Connection, table: Table, columns: Sequence[str], lin
 
 
 def _readers(table: Table) -> dict[str, Callable[[str], Any]]:
-    """How the values that JSON does not know are read, by column."""
+    """Readers of values that JSON does not know, by column."""
     kinds: tuple[tuple[type, Callable[[str], Any]], ...] = (
         (LargeBinary, base64.b64decode),
         (Date, date.fromisoformat),

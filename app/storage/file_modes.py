@@ -1,4 +1,4 @@
-"""What other users of this machine may see of the service's data directory."""
+"""Access of other users of this machine to the service's data directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _READABLE = stat.S_IRGRP | stat.S_IROTH
 
 @dataclass(frozen=True, slots=True)
 class OpenPaths:
-    """What of a folder and below is open to others: to its group or to everybody.
+    """The paths of a folder that are open to others: to its group or to everybody.
 
     Attributes:
         folders: Folders that others may list or enter.

@@ -18,7 +18,7 @@ MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 
 
 class TablesState(StrEnum):
-    """How the tables of a database compare with those that this version of the program works with."""
+    """The state of a database's tables, compared with those that this version of the program works with."""
 
     CURRENT = "current"
     OLDER = "older"

@@ -23,8 +23,8 @@ from app.errors import ApiError, Detail, ErrorCode, field_error, validation_erro
 from app.importers.csv import read_csv
 from app.importers.json_lines import read_json_lines
 from app.importers.records import BadLine, Read, UnreadableFile
-from app.text_formats import html_to_marked_text, markdown_to_marked_text
-from app.text_sections import as_field, take_sections
+from app.texts.formats import html_to_marked_text, markdown_to_marked_text
+from app.texts.sections import as_field, take_sections
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
 from schemas.validation.documents import MAX_BATCH, UnreadableDocument

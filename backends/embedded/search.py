@@ -147,7 +147,7 @@ class _Search:
         return others if answer.found == 0 else _one_after_the_other(answer, others)
 
     def matched(self, answer: _Answer, page: _Page) -> tuple[Matched, str | None]:
-        """Which words were found, and the query with those replaced that were not, if there are such."""
+        """The words that were found, and the query with those replaced that were not, if there are such."""
         if answer.resolved is None:
             return Matched.ALL, None
         if not (page.total > page.pinned if answer.has_every_word is None else answer.has_every_word):
@@ -284,8 +284,17 @@ class _Search:
         assert result is not None
         hits = result.hits
         if offset < RERANKED:
-            hits = (self._reranked(hits[:RERANKED], offset + limit) + hits[RERANKED:])[offset : offset + limit]
+            first = self._reranked(self._ties_by_change(hits[:RERANKED]), offset + limit)
+            hits = (first + hits[RERANKED:])[offset : offset + limit]
         return [address for _, address in hits[:limit]], match_count(result)
+
+    def _ties_by_change(self, hits: list[tuple[float, tantivy.DocAddress]]) -> list[tuple[float, tantivy.DocAddress]]:
+        """The hits, of those with one score the longest unchanged first, wherever the index has them."""
+        if len({score for score, _ in hits}) == len(hits):
+            return hits
+        changes = self.snapshot.searcher.fast_field_values(UPDATED_AT, [address for _, address in hits])
+        ordered = sorted(zip(hits, changes, strict=True), key=lambda each: (-each[0][0], each[1] or 0))
+        return [hit for hit, _ in ordered]
 
     def _reranked(
         self, hits: list[tuple[float, tantivy.DocAddress]], wanted: int

@@ -16,7 +16,7 @@ SHARE_BYTES = 524_288
 
 
 def time_shares(size: int) -> int:
-    """How many times the time limit a server has to index a body of so many bytes, at least 1."""
+    """The number of times the time limit a server has to index a body of so many bytes, at least 1."""
     return max(1, math.ceil(size / SHARE_BYTES))
 
 

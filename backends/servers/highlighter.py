@@ -32,7 +32,7 @@ _JOINT = re.compile(r"[^\w\s<>&]?")
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Which words of a text matched a query.
+    """The words of a text that matched a query.
 
     Attributes:
         words: Folded words that match as a whole.
@@ -123,7 +123,7 @@ class Matcher:
         return self
 
     def spans(self, text: str) -> list[Span]:
-        """Where matches are in ``text``, in order."""
+        """The place where matches are in ``text``, in order."""
         spans: list[Span] = []
         for match in WORD.finditer(text):
             if UNSPACED_RUN.match(match[0]):
@@ -167,7 +167,7 @@ def matched_hit(id: str, source: str, packed: str | None, query: SearchQuery, ma
 
 
 def _unlikely(words: Sequence[str], is_open: bool, found: Set[str]) -> set[str]:
-    """What of the words that were found is unlikely to be meant by any word of the query, which is there otherwise.
+    """Those of the found words that are unlikely to be meant by any word of the query, which is there otherwise.
 
     Args:
         is_open: Whether the last word may not be finished.

@@ -1,4 +1,4 @@
-"""Which words of a query a search found, for servers that do not tell.
+"""The words of a query that a search found, for servers that do not tell.
 
 What is at hand says most of it: if the best hit has every word as typed, so it is. Otherwise the server is asked, in
 one more request, for the best document that has every word with typing errors forgiven, and which of the words that
@@ -69,7 +69,7 @@ class SoughtWord:
 
     @property
     def forgiven(self) -> int:
-        """How many typing errors it is forgiven."""
+        """The number of typing errors it is forgiven."""
         if not self.may_be_mistyped:
             return 0
         return 2 if len(self.word) >= TWO_ERRORS_FROM else 1
@@ -77,7 +77,7 @@ class SoughtWord:
 
 @dataclass(frozen=True, slots=True)
 class AskedWords:
-    """What a server was asked.
+    """The words that a server was asked for.
 
     Attributes:
         best: The best document that has every word of the query; ``None`` if there is none.
@@ -109,7 +109,7 @@ class WordSearch:
         best: Mapping[str, Any] | None,
         ask: Callable[[Sequence[SoughtWord]], AskedWords],
     ) -> tuple[Matched, str | None]:
-        """Which words were found, and the query with those replaced that were not, if there are such.
+        """The words that were found, and the query with those replaced that were not, if there are such.
 
         Args:
             total: Number of documents found.

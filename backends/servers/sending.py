@@ -41,7 +41,7 @@ class Body(bytes):
 
 
 class _TimedSending:
-    """What a connection does with a :class:`Body`."""
+    """The sending of a :class:`Body` by a connection."""
 
     sock: Any
 

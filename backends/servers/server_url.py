@@ -25,7 +25,7 @@ TIMEOUT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ServerUrl:
-    """Where a server engine is and how long to wait for it.
+    """The place where a server engine is and how long to wait for it.
 
     Attributes:
         name: The engine, which is the scheme of the URL.

@@ -46,7 +46,7 @@ class EngineHitSchema(HitSchema):
 
 
 class EngineMetadataSchema(Schema):
-    """What is told of a search if the request has the header `Meili-Include-Metadata: true`."""
+    """Metadata of a search, if the request has the header `Meili-Include-Metadata: true`."""
 
     query = fields.String(required=True)
     queryUid = fields.String(

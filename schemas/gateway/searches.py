@@ -172,7 +172,7 @@ class EngineMultiSearchSchema(BodySchema):
 
 
 class EngineSuggestSchema(BodySchema):
-    """What was typed so far."""
+    """The text that was typed so far."""
 
     q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": TYPED})
     limit = WholeNumber(low=1, high=MAX_SUGGESTIONS, load_default=DEFAULT_SUGGESTIONS, metadata={"description": WANTED})

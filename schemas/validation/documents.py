@@ -27,7 +27,8 @@ MAX_FURTHER_FIELDS = 100
 
 MAX_SECTIONS = 400
 MAX_SECTION_TITLE = 500
-ANCHOR = re.compile(r"[^\s\x00-\x1f\x7f-\x9f\ufdd0-\ufdef]{1,200}")
+MAX_ANCHOR_LENGTH = 200
+ANCHOR = re.compile(rf"[^\s\x00-\x1f\x7f-\x9f\ufdd0-\ufdef]{{1,{MAX_ANCHOR_LENGTH}}}")
 """What may follow ``#`` in an address: neither blanks nor controls, nor what is no character in any text."""
 _SECTION_MEMBERS = set(Section._fields)
 _INVALID_SECTION = "invalid_section"
@@ -81,7 +82,7 @@ class DocumentChange:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableDocument:
-    """What stands in a batch where a document should, and cannot be read."""
+    """A place in a batch where a document should stand, and cannot be read."""
 
     problem: Problem
 
@@ -214,7 +215,7 @@ def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]
 
 
 def _section_problems(sections: list[Any], content: Any) -> Iterator[tuple[str, Problem]]:
-    """What is wrong with the sections of a document, the first of each kind.
+    """The problems of the sections of a document, the first of each kind.
 
     Args:
         content: What they lie in; ``None`` if that is not known.

@@ -23,7 +23,7 @@ _FORMS = Problem("must have path and set, or name and one of selector, json_ld, 
 
 
 def name_problem(name: str) -> Problem | None:
-    """What is wrong with the name of a field that a rule gives."""
+    """The problem with the name of a field that a rule gives."""
     if not FIELD_NAME.fullmatch(name):
         return Problem("must be a letter, then letters, digits, _, and -, at most 64 characters", "invalid_name")
     if name in STANDARD_FIELDS:
@@ -32,7 +32,7 @@ def name_problem(name: str) -> Problem | None:
 
 
 def path_problem(path: str) -> Problem | None:
-    """What is wrong with the braces of a path."""
+    """The problem of a path's braces."""
     if re.search(r"[{}]", SEGMENT.sub("", path)):
         return Problem("must have a name in braces, such as {version}", "invalid")
     if any(len(SEGMENT.findall(segment)) > 1 for segment in re.split(r"[/*]", path)):
@@ -42,7 +42,7 @@ def path_problem(path: str) -> Problem | None:
 
 
 def set_problems(templates: Mapping[Any, Any]) -> dict[str, list[Problem]]:
-    """What is wrong with the fields that a rule sets, by their names."""
+    """The problems with the fields that a rule sets, by their names."""
     return {
         shown_name(str(name)): [found]
         for name, text in templates.items()
@@ -63,7 +63,7 @@ def _text_problem(text: object) -> Problem | None:
 
 
 def rule_problems(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """What is wrong with a rule whose members are valid, by their names; ``_schema`` for what is about all of it."""
+    """The problems with a rule whose members are valid, by their names; ``_schema`` for what is about all of it."""
     by_address = "path" in rule or "set" in rule
     places = [place for place in PLACES if place in rule]
     if by_address:

@@ -31,7 +31,7 @@ class Problem(str):
         return problem
 
     def __getnewargs_ex__(self) -> tuple[tuple[str, str], dict[str, Any]]:
-        """How it is made again from a pickle."""
+        """The arguments to make it again from a pickle."""
         return (str(self), self.code), dict(self.extra)
 
     def __deepcopy__(self, memo: object) -> Problem:

@@ -391,7 +391,9 @@ class TestOneQuery:
             "clicks": 1,
             "click_through_rate": 0.5,
             "average_click_position": 2.0,
-            "clicked_documents": [{"id": "page-2", "title": "Bicycle bell", "clicks": 1, "average_position": 2.0}],
+            "clicked_documents": [
+                {"id": "page-2", "title": "Bicycle bell", "clicks": 1, "average_position": 2.0, "anchors": []}
+            ],
             "finds_now": 2,
         }
         assert len(series) == 7

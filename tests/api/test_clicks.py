@@ -116,6 +116,19 @@ def test_an_unknown_document_is_taken_and_a_number_is_its_text(owner: Tenant) ->
     ]
 
 
+def test_sections_that_were_clicked_are_told_most_clicked_first(owner: Tenant) -> None:
+    for session, anchor in (("s", "prices"), ("t", "hours"), ("u", "hours"), ("v", None)):
+        assert_ok(click(owner.public, query="bicycle", session_id=session, anchor=anchor))
+
+    owner.app.extensions["runtime"].events.flush()
+    answer = assert_ok(owner.private.get(f"/api/analytics/query?site_id={owner.site_id}&q=bicycle"))
+    (document,) = answer["clicked_documents"]
+    assert (document["clicks"], document["anchors"]) == (
+        4,
+        [{"anchor": "hours", "clicks": 2}, {"anchor": "prices", "clicks": 1}],
+    )
+
+
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
@@ -132,6 +145,10 @@ def test_an_unknown_document_is_taken_and_a_number_is_its_text(owner: Tenant) ->
         ({"query": "x", "position": 0}, "position"),
         ({"query": "x", "position": "first"}, "position"),
         ({"query": "x", "session_id": "s" * 65}, "session_id"),
+        ({"query": "x", "anchor": ""}, "anchor"),
+        ({"query": "x", "anchor": "a" * 201}, "anchor"),
+        ({"query": "x", "anchor": "a\x00b"}, "anchor"),
+        ({"query": "x", "anchor": 1}, "anchor"),
     ],
 )
 def test_what_cannot_be_a_click_is_refused(owner: Tenant, fields: dict[str, Any], field: str) -> None:
@@ -140,7 +157,8 @@ def test_what_cannot_be_a_click_is_refused(owner: Tenant, fields: dict[str, Any]
 
 
 def test_the_rest_may_be_null_and_more_is_ignored(owner: Tenant) -> None:
-    assert_ok(click(owner.public, query="x", query_id=None, position=None, session_id=None, device="phone"))
+    nothing = dict.fromkeys(("query_id", "position", "anchor", "session_id"))
+    assert_ok(click(owner.public, query="x", **nothing, device="phone"))
 
     assert told(owner) == (1, 0)
 

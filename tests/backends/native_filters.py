@@ -39,7 +39,7 @@ class NativeFilters:
         """Ids found by an expression in the engine's own syntax."""
         from backends.base import SearchQuery
 
-        query = SearchQuery("reading", filters=filters, kinds=case.kinds, **options)  # type: ignore[arg-type]
+        query = SearchQuery("reading", filters=filters, kinds=case.kinds, **options)
         return sorted(hit.id for hit in case.backend.search(case.index, query).hits)
 
     def test_a_search_in_fields_that_hold_no_text_finds_nothing(self, case: Case) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from tests.browser.people import Person
+from tests.browser.stub import CLOSE as MARK_END
+from tests.browser.stub import OPEN as MARK
 from tests.browser.stub import SCRIPT_ELEMENT, page_with, running_stub
 from tests.browser.test_widget import Customer, Visitor
 from tests.browser.test_widget_engines import MEILISEARCH
@@ -68,6 +70,25 @@ MINE = [
     "/docs/reference/keys",
     "/nope",
 ]
+
+VERSION = '<meta name="site-search:version" content="2.1">'
+HIT = {
+    "id": "hours",
+    "title": "Opening hours",
+    "url": "/",
+    "version": "2.0",
+    "sections": [
+        {
+            "anchor": anchor,
+            "title": "Open at nine",
+            "path": ["Summer"],
+            "url": f"/#{anchor}",
+            "_formatted": {"title": f"{MARK}Open{MARK_END} at nine", "content": f"We {MARK}open{MARK_END} at nine"},
+        }
+        for anchor in ("weekdays", "sundays")
+    ],
+}
+"""A result with sections, of another version than the page with ``VERSION``."""
 
 
 @pytest.fixture(scope="session")
@@ -171,10 +192,10 @@ def test_the_search_box_passes(browser: Any, look: Look, tmp_path: Path, mode: s
         stub.policy = ""  # axe is not the page's own.
         visitor = Visitor(browser, stub.base_url, tmp_path)
         stub.info = {"engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
-        stub.answers["/engine/indexes/site_7/search"] = [(200, MEILISEARCH)]
+        stub.answers["/engine/indexes/site_7/search"] = [(200, {**MEILISEARCH, "hits": [HIT, *MEILISEARCH["hits"]]})]
         stub.answers["/engine/suggest"] = [(200, {"suggestions": [{"text": "opening hours", "kind": "query"}]})]
         script = SCRIPT_ELEMENT.replace("async", f'data-mode="{mode}" data-recent="true" async')
-        stub.page = page_with(script, attributes=attributes)
+        stub.page = page_with(script, attributes=attributes, body=VERSION)
         visitor.go("/")
         visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
         wrong = {"before": look("#site-search")}
@@ -194,9 +215,9 @@ def test_the_search_box_passes(browser: Any, look: Look, tmp_path: Path, mode: s
 def test_the_full_view_passes(browser: Any, look: Look, tmp_path: Path, place: str) -> None:
     with running_stub() as stub:
         stub.info = {"engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
-        stub.answers[SEARCH] = [(200, FOUND)]
+        stub.answers[SEARCH] = [(200, {**FOUND, "hits": [HIT, *FOUND["hits"]]})]
         stub.policy = ""  # What looks at the page is a script that it does not know.
-        stub.page = page_with(SCRIPT_ELEMENT, body=f"<main><h1>Museum</h1>{place}</main>")
+        stub.page = page_with(SCRIPT_ELEMENT, body=f"{VERSION}<main><h1>Museum</h1>{place}</main>")
         visitor = Searcher(browser, stub.base_url, tmp_path)
         visitor.go("/?q=page&f.section=help")
         visitor.finds("30 results (20 of 30)")

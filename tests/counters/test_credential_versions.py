@@ -43,7 +43,7 @@ def test_accounts_change_apart(counters: CounterStore) -> None:
     assert credential_version(counters, 2) == other
 
 
-def test_a_refused_request_still_learns_the_epoch(counters: CounterStore) -> None:
+def test_a_refused_request_still_learns_the_credential_version(counters: CounterStore) -> None:
     settled = credential_version(counters)
     refused = counters.consume([WindowRequest("full", 0, 60)], credentials_of=1, now=NOW)
     assert not refused.allowed

@@ -48,6 +48,15 @@ def test_a_search_the_quota_refuses_still_counts_as_a_request(counters: CounterS
     assert outcome.windows[0].hits == 5
 
 
+def test_refused_searches_count_on_their_day_to_its_last_second(counters: CounterStore) -> None:
+    for moment in (NOW, MIDNIGHT - 1, MIDNIGHT):
+        counters.count_refusal(1, now=moment)
+
+    days = counters.usage_between(1, TODAY, TODAY + timedelta(days=1))
+
+    assert [day.refused for day in days] == [2, 1]
+
+
 def test_a_request_a_window_refuses_is_charged_nothing(counters: CounterStore) -> None:
     full = WindowRequest("full", 0, 60)
     outcome = counters.consume([MINUTE, full], reserve=SEARCH, now=NOW)

@@ -41,11 +41,11 @@ class Proxy:
     def call(self, method: str, path: str, token: str = "", **kwargs: object) -> requests.Response:
         """One request, over a new connection."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        headers.update(kwargs.pop("headers", {}))  # type: ignore[call-overload]
+        headers.update(kwargs.pop("headers", {}))
         return requests.request(
             method, self.base_url + path, headers=headers, verify=str(self.certificates), timeout=PATIENCE_SECONDS,
             allow_redirects=False, **kwargs,
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip
 
 
 @contextmanager

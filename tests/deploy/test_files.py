@@ -170,7 +170,7 @@ def test_the_servers_are_found_by_their_names_in_the_compose_file() -> None:
     services = compose(DEPLOY / "compose.yaml")["services"]
     environment = services["service"]["environment"]
     urls = [environment["DATABASE_URL"], environment["LIMITS_URL"], *re.findall(r"SEARCH_URL=.*", text(".env.example"))]
-    hosts = [re.search(r"@([a-z]+)[:/]", url)[1] for url in urls]  # type: ignore[index]
+    hosts = [re.search(r"@([a-z]+)[:/]", url)[1] for url in urls]
     assert hosts == ["postgresql", "redis", "typesense", "meilisearch"]
     assert set(hosts) <= services.keys()
     assert all("ports" not in services[host] for host in hosts)

@@ -305,7 +305,7 @@ def test_a_key_known_already_is_not_read_from_the_database_again(tenant: Tenant)
     database = tenant.app.extensions["runtime"].database
     real, reads = database.read, []
 
-    def counted():  # type: ignore[no-untyped-def]
+    def counted():
         reads.append(1)
         return real()
 

@@ -238,4 +238,37 @@ VILLAGES = (
     page("kiln-rare", "Pottery", "The kilnzz31 is a kind that only one potter has."),
 )  # fmt: skip
 
-SHELVES = {"summaries": SUMMARIES, "library": LIBRARY, "villages": VILLAGES, "languages": LANGUAGES}
+# --- a manual: titles of sections, and titles that begin with the query
+
+
+def manual(id: str, title: str, content: str, *headings: str) -> Page:
+    """A page with a section for each heading."""
+    sections = [
+        {"anchor": str(number), "title": heading, "level": 2, "start": 0} for number, heading in enumerate(headings)
+    ]
+    return {**page(id, title, content), "sections": sections}
+
+
+MANUAL = (
+    page("hugo-with", "Deploy with hugo", "Build the site first, then copy it over."),
+    page("hugo-begins", "Hugo deployments on a rented machine", "Build the site first, then copy it over."),
+    page("kiln-begins", "Kiln firings of a cold winter in the old pottery down by the river", "Ash and a long night."),
+    {**manual("kiln-all", "Kiln: firing a kiln", "Firing the kiln: a kiln firing. The kiln is fired, firing by firing.",
+              "Kiln firing", "Firing a kiln"), "excerpt": "Firing the kiln, kiln firings."},
+    manual("glaze-section", "Pottery one", "Ash and sand are melted on the clay.", "Bowls and their glaze", "Cups"),
+    manual("glaze-text", "Pottery two", "Ash and glaze are melted on the clay.", "Bowls and their sand", "Cups"),
+    manual("slip-title", "Pottery slip", "Ash and sand are melted on the clay.", "Bowls and their sand", "Cups"),
+    manual("slip-section", "Pottery of old", "Ash and sand are melted on the clay.", "Slip for cups"),
+    manual("wheel-section", "Pottery four", "The foot sets it going; hands do the rest of all of it here.",
+           "Throwing on the wheel", "Drying"),
+    page("wheel-words", "Throwing by hand", "Throwing, the wheel, throwing on a wheel: a wheel is for throwing."),
+    manual("tools-section", "Pottery five", "Wire and sponge and needle.", "Trimming tools", "Drying"),
+    page("tools-title", "Trimming tools", "Wire and sponge, trimming tools: tools for trimming."),
+    page("shelf-oak", "Oak shelf board", "Wood of the yard."),
+    *(manual(f"shelf-{number}", f"Shelf board number {number}", "Wood of the yard.", "Where it is from", "Price")
+      for number in range(34)),
+)  # fmt: skip
+
+SHELVES = {
+    "summaries": SUMMARIES, "library": LIBRARY, "villages": VILLAGES, "languages": LANGUAGES, "manual": MANUAL,
+}  # fmt: skip

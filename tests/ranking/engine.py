@@ -40,12 +40,12 @@ class Shelf:
     def __init__(self, documents: Sequence[Mapping[str, Any]]):
         self._backend = create_backend("memory://")
         self._backend.create_index("shelf")
-        entries = [Document(each["id"], each, changed_at) for changed_at, each in enumerate(documents)]
+        entries = [Document.of(each["id"], each, changed_at) for changed_at, each in enumerate(documents)]
         self._backend.upsert("shelf", entries, {})
 
     def search(self, query: SearchQuery, ranking: Ranking = RANKING) -> Found:
         """Run one search, which knows nothing of those before: they may have been ranked by other numbers."""
-        snapshot = copy(self._backend.store.snapshot("shelf"))  # type: ignore[attr-defined]
+        snapshot = copy(self._backend.store.snapshot("shelf"))
         snapshot._snapshot_cache = SnapshotCache(1000)
         result = run_search(snapshot, query, ranking)
         return Found(tuple(hit.id for hit in result.hits), result.total)

@@ -258,4 +258,20 @@ LANGUAGES = tuple(
     )
 )  # fmt: skip
 
-ROWS = (*FIELDS, *FORMS, *WORDS, *SPELLINGS, *NEWS, *BOUNDS, *QUERIES, *LANGUAGES)
+MANUAL = (
+    Row("glaze", "glaze-section glaze-text", "A word in the title of a section comes before one in the text.",
+        shelf="manual"),
+    Row("slip", "slip-title slip-section", "A word in the title comes before one in the title of a section.",
+        shelf="manual"),
+    Row("throwing on the wheel", "wheel-section wheel-words …",
+        "A page with a section that is called like the query comes before one that has its words everywhere.",
+        shelf="manual"),
+    Row("trimming tools", "tools-title tools-section", "A page that is called like the query comes before that.",
+        shelf="manual"),
+    Row("hugo deplo", "hugo-begins hugo-with", "A title that begins with the query comes first, while one types.",
+        shelf="manual"),
+    Row("kiln firi", "kiln-all kiln-begins", "A page that is about nothing else comes before it.", shelf="manual"),
+    Row("shelf board", "shelf-oak …", "Of a query with which many titles begin, none is meant.", shelf="manual"),
+)  # fmt: skip
+
+ROWS = (*FIELDS, *FORMS, *WORDS, *SPELLINGS, *NEWS, *BOUNDS, *QUERIES, *LANGUAGES, *MANUAL)

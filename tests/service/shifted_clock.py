@@ -18,5 +18,5 @@ class _ShiftedDatetime(datetime):
         return datetime.now(tz) + timedelta(seconds=float(_FILE.read_text()))
 
 
-clock.datetime = _ShiftedDatetime  # type: ignore[misc]
+clock.datetime = _ShiftedDatetime
 app = create_app()

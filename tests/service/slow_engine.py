@@ -18,5 +18,5 @@ def _search_slowly(self: TantivyBackend, index: str, query: SearchQuery, take: T
     return _search(self, index, query, take)
 
 
-TantivyBackend.search = _search_slowly  # type: ignore[method-assign]
+TantivyBackend.search = _search_slowly
 app = create_app()

@@ -59,11 +59,11 @@ def test_numbers_agree_after_a_mixed_concurrent_run(servers: list[Server]) -> No
     assert of_site["total_searches"] == analytics["total_searches"]
 
 
-def analytics_with(customer: Customer, total: int) -> dict:  # type: ignore[type-arg]
+def analytics_with(customer: Customer, total: int) -> dict:
     """The account's analytics when all events are in: within two seconds, and some for a busy machine."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        analytics: dict = customer.session.must("GET", "/api/analytics?period=7d")  # type: ignore[type-arg]
+        analytics: dict = customer.session.must("GET", "/api/analytics?period=7d")
         if analytics["total_searches"] >= total or time.monotonic() > deadline:
             assert analytics["total_searches"] == total
             return analytics

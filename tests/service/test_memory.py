@@ -66,7 +66,7 @@ def test_a_worker_gives_back_what_large_requests_held(machine: Server, customer:
     before = private_bytes(machine)
 
     for make, status in ((many_documents, 200), (large_documents, 200), (invalid_documents, 400)):
-        answers = together(CLIENTS, REQUESTS, lambda number, make=make: customer.private.index(*make(number)))  # type: ignore[misc]
+        answers = together(CLIENTS, REQUESTS, lambda number, make=make: customer.private.index(*make(number)))
         assert {answer.status for answer in answers} == {status}
     answers = together(CLIENTS, REQUESTS, lambda _number: customer.search.search("*", limit=15))
     assert {answer.status for answer in answers} == {200}

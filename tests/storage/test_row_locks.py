@@ -151,7 +151,7 @@ def test_keys_are_removed_in_the_order_in_which_their_use_is_written(part: Runti
 
     assert first in free
     assert len(free) == 10
-    assert deleted.result().status_code == 200  # type: ignore[attr-defined]
+    assert deleted.result().status_code == 200
     with part.database.read() as session:
         assert session.scalars(select(Key)).all() == []
 
@@ -195,7 +195,7 @@ def test_no_engine_key_is_handed_out_while_its_service_key_is_being_stopped(part
 
     with part.database.write() as session:
         toggle_key(session, tenant.account_id, key.id, active=False)
-        with doing(lambda: direct_keys(part.database, engine, key, site)) as handed_out:  # type: ignore[arg-type]
+        with doing(lambda: direct_keys(part.database, engine, key, site)) as handed_out:
             await_waiting(part, session)
             session.commit()
 

@@ -181,7 +181,7 @@ REQUESTS: Mapping[str, RequestExample] = {
         parameters={"Idempotency-Key": "2024-05-14-0001"}, body={"operation": "search", "count": 1, "index": "site_1"}
     ),
     "reportClick": RequestExample(
-        body={"query": "opening hours", "id": "hours", "position": 1, "session_id": "5f0c9d"},
+        body={"query": "opening hours", "id": "hours", "anchor": "holidays", "position": 1, "session_id": "5f0c9d"},
     ),
     # What became of the searches.
     "suggest": RequestExample(parameters={"q": "open", "limit": 8}),

@@ -1,4 +1,4 @@
-"""What the Redis store runs on the server: one script is one atomic step.
+"""Scripts that run on the Redis server: one script is one atomic step.
 
 An incarnation is named by the server's replication id, which is another one after every restart and every failover,
 and by the moment when it was begun. Its name is kept in the data: data of another server, or of another life of this

@@ -491,7 +491,7 @@ _NO_STEP = _Step("", "")
 
 
 class _Once(NamedTuple):
-    """What to remember a step by, so that it is done once."""
+    """The name under which a step is remembered, so that it is done once."""
 
     account_id: int
     name: str

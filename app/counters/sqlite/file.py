@@ -260,7 +260,7 @@ class SharedFile:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another one at its place, as long as somebody holds it open."""
+    """Marks that tell a file from another one at its place, as long as somebody holds it open."""
     try:
         found = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""What a shared SQLite file needs done beside its steps, so that no step waits for it."""
+"""Upkeep of a shared SQLite file beside its steps, so that no step waits for it."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def read_feed(fetched: Fetched) -> tuple[str, ...]:
 
 
 class _Nesting:
-    """What a parser calls: counts the elements that are open."""
+    """A parser's target: counts the elements that are open."""
 
     def __init__(self) -> None:
         self._open = 0

@@ -36,7 +36,7 @@ _TOKEN = re.compile(r"\*(?=\s|$)|[A-Za-z_-]*")
 
 
 class Rules:
-    """What one robots.txt says to us."""
+    """Rules of one robots.txt that hold for us."""
 
     def __init__(self, text: str, token: str = PRODUCT_TOKEN):
         """

@@ -160,7 +160,7 @@ def _read_xml(pieces: Iterable[bytes], fetched: Fetched) -> Sitemap:
 
 
 class _Locations:
-    """What a parser calls: gathers ``<loc>`` of ``<url>`` and of ``<sitemap>``."""
+    """A parser's target: gathers ``<loc>`` of ``<url>`` and of ``<sitemap>``."""
 
     def __init__(self) -> None:
         self.root = ""

@@ -27,7 +27,7 @@ def user_agent(about: str) -> str:
 
 
 class Reason(StrEnum):
-    """Why an address was not indexed. Other HTTP statuses are ``http_<status>``, see :func:`http_reason`."""
+    """Reasons why an address was not indexed. Other HTTP statuses are ``http_<status>``, see :func:`http_reason`."""
 
     ROBOTS = "robots"
     NOINDEX = "noindex"
@@ -83,7 +83,7 @@ class TryLater(NotIndexed):
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What a server said of the version of a body that is known, to ask whether it changed.
+    """Validators: what a server said of the version of a body that is known, to ask whether it changed.
 
     Attributes:
         etag, last_modified: The headers ``ETag`` and ``Last-Modified``; empty if there were none.
@@ -185,7 +185,7 @@ class Selectors:
 
 @dataclass(frozen=True, slots=True)
 class FieldRules:
-    """Where the further fields of a source's pages are.
+    """The place where the further fields of a source's pages are.
 
     Attributes:
         rules: As :class:`app.models.Source` has them in ``fields``.

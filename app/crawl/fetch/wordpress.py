@@ -12,8 +12,8 @@ import orjson
 
 from app.crawl.fetch.addresses import normalize_url, parse_url
 from app.crawl.fetch.values import Fetch, Fetched, NotIndexed, ReadListing, Reason, TryLater
-from app.text_formats import html_to_marked_text, html_to_text
-from app.text_sections import take_sections
+from app.texts.formats import html_to_marked_text, html_to_text
+from app.texts.sections import take_sections
 from backends.sections import Section
 
 TYPES = ("posts", "pages")

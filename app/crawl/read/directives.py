@@ -1,4 +1,4 @@
-"""What a page or its server asks of robots: ``noindex`` and ``nofollow``, for all or for ours by name."""
+"""Directives of a page or its server to robots: ``noindex`` and ``nofollow``, for all or for ours by name."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from app.crawl.fetch.values import FieldRules
 from app.crawl.read.bounds import cut_line
 from app.crawl.read.links import absolute_address
 from app.crawl.read.metadata import Metadata
-from app.text_formats import node_to_text
+from app.texts.formats import node_to_text
 from backends.values import INT64
 from schemas.validation.field_rules import SEGMENT
 
@@ -33,7 +33,7 @@ Value = str | bool | int | float | list[Any]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What of an HTML page rules look at.
+    """Parts of an HTML page that rules look at.
 
     Attributes:
         base: What its addresses are relative to.
@@ -145,7 +145,7 @@ def _selected(subject: Subject, selector: str, attribute: str | None) -> Iterato
 
 
 def _described(objects: Sequence[Mapping[str, Any]], path: Sequence[str]) -> Iterator[Any]:
-    """What stands at the end of a path into any of a page's objects, through the members of lists."""
+    """The values at the end of a path into any of a page's objects, through the members of lists."""
     waiting: list[tuple[Any, int]] = [(item, 0) for item in reversed(objects)]
     for _ in range(MAX_NODES):
         if not waiting:
@@ -163,7 +163,7 @@ def _described(objects: Sequence[Mapping[str, Any]], path: Sequence[str]) -> Ite
 
 
 def _is_kept(number: int | float) -> bool:
-    """Whether a number is one that documents can have."""
+    """Tell whether a number is one that documents can have."""
     return number in INT64 if isinstance(number, int) else math.isfinite(number) and abs(number) < INT64.stop
 
 

@@ -21,7 +21,7 @@ NO_TITLES = ("untitled", "microsoft word - ", "microsoft powerpoint - ", "slide 
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """What was read of a file.
+    """A file as it was read.
 
     Attributes:
         kind: ``pdf``, ``docx``, ``pptx``, ``xlsx``, ``odt``, ``odp``, ``ods``, or ``epub``, by what the file is.

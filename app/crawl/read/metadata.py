@@ -1,4 +1,4 @@
-"""What a page says of itself beside its text: title, description, author, date, language, further fields."""
+"""Metadata of a page beside its text: title, description, author, date, language, further fields."""
 
 from __future__ import annotations
 

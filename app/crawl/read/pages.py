@@ -15,11 +15,11 @@ from app.crawl.read.charsets import decode
 from app.crawl.read.directives import header_directives
 from app.crawl.read.field_rules import ruled_fields
 from app.crawl.read.files import PAGED_KINDS, ReadFile, join_pages
-from app.crawl.read.html_pages import read_html
+from app.crawl.read.html.html_pages import read_html
 from app.crawl.read.office.office_files import read_office_file
 from app.crawl.read.pdf import read_pdf
-from app.text_formats import markdown_to_marked_text
-from app.text_sections import take_sections
+from app.texts.formats import markdown_to_marked_text
+from app.texts.sections import take_sections
 
 HTML_TYPES = {"text/html", "application/xhtml+xml"}
 XML_TYPES = {"application/xml", "text/xml"}

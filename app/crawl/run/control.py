@@ -1,4 +1,4 @@
-"""What ends a run before its end: the process stops, somebody cancels it, or others have waited long enough."""
+"""Reasons to end a run before its end: the process stops, somebody cancels it, or others have waited long enough."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RunControl:
 
     @property
     def had_its_turn(self) -> bool:
-        """Whether the run is to give way to others that wait."""
+        """Tell whether the run is to give way to others that wait."""
         return self._clock() - self._begun >= TURN_SECONDS
 
     def check(self) -> None:
@@ -131,5 +131,5 @@ class _Insistent:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether an error says that the database, the counter store or the engine is away, so that waiting helps."""
+    """Tell whether an error says that the database, the counter store or the engine is away, so that waiting helps."""
     return is_unavailable(error) or isinstance(error, BackendUnavailable | CountersUnavailable)

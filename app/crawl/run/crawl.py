@@ -11,18 +11,18 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason, TryLater
-from app.crawl.run.admission import Admission
 from app.crawl.run.control import RunControl, RunInterrupted
 from app.crawl.run.decisions import Decisions
+from app.crawl.run.documents.source_documents import SourceDocuments
+from app.crawl.run.documents.titles import Titles
 from app.crawl.run.frontier import Address, Found, Frontier
 from app.crawl.run.outcome import Outcome
-from app.crawl.run.page_reading import PageReading, Reading
-from app.crawl.run.patience import TRIES
 from app.crawl.run.recorder import Recorder
-from app.crawl.run.source_documents import SourceDocuments
 from app.crawl.run.stored_run import StoredRun
-from app.crawl.run.titles import Titles
-from app.crawl.run.visitor import asks_again
+from app.crawl.run.visits.admission import Admission
+from app.crawl.run.visits.page_reading import PageReading, Reading
+from app.crawl.run.visits.patience import TRIES
+from app.crawl.run.visits.visitor import asks_again
 from app.models import Source
 
 FETCHERS = 2

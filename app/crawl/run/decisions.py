@@ -1,4 +1,4 @@
-"""What becomes of a page: a document, the same one as before, or none, and for which reason."""
+"""Decisions about pages: a document, the same one as before, or none, and for which reason."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import orjson
 
 from app.crawl.fetch.addresses import host_of
 from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason
-from app.crawl.run.admission import Admission
+from app.crawl.run.documents.page_documents import clean_title, document_id, make_document
+from app.crawl.run.documents.path_sections import PathSections
+from app.crawl.run.documents.source_documents import SourceDocuments
+from app.crawl.run.documents.titles import strip
 from app.crawl.run.frontier import Address, Found, Frontier, Known, pack_links
 from app.crawl.run.outcome import Outcome
-from app.crawl.run.page_documents import clean_title, document_id, make_document
-from app.crawl.run.path_sections import PathSections
 from app.crawl.run.recorder import Recorder
-from app.crawl.run.source_documents import SourceDocuments
-from app.crawl.run.titles import strip
-from app.crawl.run.visitor import is_failure
+from app.crawl.run.visits.admission import Admission
+from app.crawl.run.visits.visitor import is_failure
 from app.models import Source
 
 MAX_LINKS = 5_000
@@ -84,7 +84,7 @@ class Decisions:
         return self._no_document(address, fetched, page, Reason.CANONICAL, further=further)
 
     def is_duplicate_still(self, url: str) -> bool:
-        """Whether the text that a page had when it was last read is that of a page that is in the index."""
+        """Tell whether the text that a page had when it was last read is that of a page that is in the index."""
         known = self._frontier.known(url)
         if known is None or known.text_digest is None:
             return False
@@ -92,7 +92,7 @@ class Decisions:
         return any(status in ("indexed", "unchanged") for status in like.values())
 
     def has_document(self, url: str) -> bool:
-        """Whether a page is a document."""
+        """Tell whether a page is a document."""
         known = self._frontier.known(url)
         return known is not None and known.document_is_there
 
@@ -228,12 +228,12 @@ class Decisions:
         return tuple(Found(link, depth + 1) for link in fresh)
 
     def is_noted(self, url: str) -> bool:
-        """Whether the run may have noted an address."""
+        """Tell whether the run may have noted an address."""
         return hash(url) in self._noted
 
 
 def _kept(fetched: Fetched) -> dict[str, Any]:
-    """What is kept of an answer, to ask later whether it changed."""
+    """The parts of an answer that are kept, to ask later whether it changed."""
     etag, last_modified = fetched.headers.get("etag", ""), fetched.headers.get("last-modified", "")
     return {
         "etag": etag if 0 < len(etag) <= 512 else None,

@@ -10,18 +10,18 @@ from sqlalchemy import select
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.politeness import Turns
 from app.crawl.read.reader import PageReader
-from app.crawl.run.admission import Admission
 from app.crawl.run.control import RunCancelled, RunControl, RunInterrupted, RunLost, is_passing
 from app.crawl.run.crawl import Crawl
 from app.crawl.run.decisions import Decisions
+from app.crawl.run.documents.source_documents import SourceDocuments
+from app.crawl.run.documents.titles import Titles
 from app.crawl.run.frontier import Found, Frontier
-from app.crawl.run.page_reading import PageReading
 from app.crawl.run.recorder import Recorder
 from app.crawl.run.seeding import RunFailed, Seeding
-from app.crawl.run.source_documents import SourceDocuments
 from app.crawl.run.stored_run import StoredRun
-from app.crawl.run.titles import Titles
-from app.crawl.run.visitor import Visitor, is_failure
+from app.crawl.run.visits.admission import Admission
+from app.crawl.run.visits.page_reading import PageReading
+from app.crawl.run.visits.visitor import Visitor, is_failure
 from app.crawl.sources.runs import ENDED_RUNS, INCOMPLETE, Claim
 from app.errors import ApiError, ErrorCode
 from app.models import Sync
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CrawlParts:
-    """What all runs of a process share."""
+    """Parts that all runs of a process share."""
 
     database: Database
     writer: DocumentWriter

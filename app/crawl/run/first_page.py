@@ -13,11 +13,11 @@ from app.crawl.fetch.sitemaps import walk_sitemaps
 from app.crawl.fetch.values import NotIndexed, Reason, Selectors
 from app.crawl.fetch.wordpress import walk_posts
 from app.crawl.read.reader import PageReader
-from app.crawl.run.answering import waiting_until
-from app.crawl.run.page_documents import make_document
-from app.crawl.run.page_reading import field_rules
-from app.crawl.run.posts import page_of_post
-from app.crawl.run.visitor import Visitor
+from app.crawl.run.documents.page_documents import make_document
+from app.crawl.run.documents.posts import page_of_post
+from app.crawl.run.visits.answering import waiting_until
+from app.crawl.run.visits.page_reading import field_rules
+from app.crawl.run.visits.visitor import Visitor
 from app.models import Source
 
 MAX_SECONDS = 6.0

@@ -39,7 +39,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What earlier runs left of a page.
+    """Traces that earlier runs left of a page.
 
     Attributes:
         document_id: The document that it became, ``None`` if none.
@@ -127,12 +127,12 @@ class Frontier:
         return [Address(row.url, row.depth, deferred) for row in rows]
 
     def status_of(self, url: str) -> str | None:
-        """What became of an address in this run, as far as it is stored; ``None`` if the run does not know it."""
+        """The outcome of an address in this run, as far as it is stored; ``None`` if the run does not know it."""
         with self._database.read() as session:
             return session.scalar(select(RunPage.status).where(RunPage.run_id == self._run_id, RunPage.url == url))
 
     def known(self, url: str) -> Known | None:
-        """What earlier runs, and this one, left of a page."""
+        """Traces that earlier runs, and this one, left of a page."""
         with self._database.read() as session:
             row = session.execute(
                 select(SourcePage, StoredDocument.id)

@@ -1,4 +1,4 @@
-"""What becomes of an address."""
+"""The outcome of an address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.validation.documents import ValidDocument
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an address.
+    """The outcome of an address.
 
     Attributes:
         status: ``indexed``, ``unchanged``, ``skipped`` or ``failed``; ``waiting`` puts it last.

@@ -1,4 +1,4 @@
-"""What one page would become, before it is indexed: one bounded visit, nothing is stored."""
+"""A preview of one page, before it is indexed: one bounded visit, nothing is stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RETRY_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a page would become.
+    """A preview of a page.
 
     Attributes:
         document: As it would be indexed, but with what the titles of a site share.
@@ -116,7 +116,7 @@ class Previewer:
         url = complete_url(typed)
         if url == typed or not self._room.acquire(blocking=False):
             return CompletedUrl(_with_scheme(url, otherwise) if url != typed else typed)
-        from app.crawl.run.answering import answers
+        from app.crawl.run.visits.answering import answers
 
         try:
             for scheme in ("https", "http"):

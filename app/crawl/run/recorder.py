@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.crawl.fetch.values import Reason
+from app.crawl.run.documents.source_documents import SourceDocuments
 from app.crawl.run.frontier import Found
 from app.crawl.run.outcome import Outcome
-from app.crawl.run.source_documents import SourceDocuments
 from app.crawl.run.stored_run import StoredRun
 from app.services.syncs import Syncs
 
@@ -85,7 +85,7 @@ class Recorder:
 
     @property
     def is_full(self) -> bool:
-        """Whether the batch should be written."""
+        """Tell whether the batch should be written."""
         batch = self._batch
         return bool(batch.outcomes) and (
             len(batch.outcomes) >= MAX_PAGES

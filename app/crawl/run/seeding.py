@@ -12,13 +12,13 @@ from app.crawl.fetch.wordpress import walk_posts
 from app.crawl.read.reader import PageReader
 from app.crawl.run.control import RunControl
 from app.crawl.run.crawl import Crawl
+from app.crawl.run.documents.posts import page_of_post
 from app.crawl.run.frontier import Found
 from app.crawl.run.outcome import Outcome
-from app.crawl.run.page_reading import field_rules
-from app.crawl.run.posts import page_of_post
 from app.crawl.run.recorder import Recorder
 from app.crawl.run.stored_run import StoredRun
-from app.crawl.run.visitor import Visitor, is_failure
+from app.crawl.run.visits.page_reading import field_rules
+from app.crawl.run.visits.visitor import Visitor, is_failure
 from app.models import Source
 
 STEP = 500

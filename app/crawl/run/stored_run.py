@@ -1,4 +1,4 @@
-"""What SQL knows of a run, as whoever holds its claim reads and changes it."""
+"""The row of a run, as whoever holds its claim reads and changes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.crawl.fetch.values import Reason
 from app.crawl.run.control import RunLost
 from app.crawl.run.frontier import Found, add_found, forget_page, keep_page, settle
 from app.crawl.run.outcome import Outcome
-from app.crawl.run.visitor import is_passing_reason
+from app.crawl.run.visits.visitor import is_passing_reason
 from app.crawl.sources.runs import Claim, count_reasons, count_waiting, delete_old_runs, end_run, hand_back, held_run
 from app.models import RunPage, Site, Source, SourcePage, SourceRun
 from app.storage.database import Database
@@ -79,12 +79,12 @@ class StoredRun:
                     forget_page(session, run.source_id, outcome.url)
 
     def others_wait(self) -> bool:
-        """Whether there are other runs to work on."""
+        """Tell whether there are other runs to work on."""
         with self._database.read() as session:
             return count_waiting(session) > 0
 
     def has_quota_pages(self) -> bool:
-        """Whether pages were left out for want of room."""
+        """Tell whether pages were left out for want of room."""
         with self._database.read() as session:
             found = session.scalar(
                 select(RunPage.url).where(RunPage.run_id == self._claim.run_id, RunPage.reason == Reason.QUOTA).limit(1)

@@ -65,7 +65,7 @@ class Worker:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it was told to stop, or has nothing more to do."""
+        """Tell whether it was told to stop, or has nothing more to do."""
         return self._stopping.is_set()
 
     def run(self, *, until_idle: bool = False, idle_seconds: float = POLL_SECONDS) -> None:

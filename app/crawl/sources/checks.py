@@ -1,4 +1,4 @@
-"""What a source may have: an address of its site, and selectors that are CSS."""
+"""Bounds of a source: an address of its site, and selectors that are CSS."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Claim(NamedTuple):
 
 
 class ClaimState(Enum):
-    """What a renewal found."""
+    """The result of a renewal."""
 
     HELD = "held"
     CANCELLED = "cancelled"
@@ -150,7 +150,7 @@ def list_left_out(session: Session, run: SourceRun, *, limit: int, offset: int) 
 
 
 def count_reasons(session: Session, run: SourceRun) -> dict[str, int]:
-    """How many addresses a run left out for each reason, the most frequent first."""
+    """The number of addresses that a run left out for each reason, the most frequent first."""
     count = func.count()
     found = session.execute(
         select(RunPage.reason, count)
@@ -235,7 +235,7 @@ def is_waiting(moment: Any) -> Any:
 
 
 def count_waiting(session: Session) -> int:
-    """How many runs could be claimed now."""
+    """The number of runs that could be claimed now."""
     return session.scalar(select(func.count()).select_from(SourceRun).where(is_waiting(now()))) or 0
 
 

@@ -1,4 +1,4 @@
-"""When scheduled runs are due."""
+"""The time when scheduled runs are due."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AT_ONCE = 100
 
 
 def next_run_at(source_id: str, schedule: str, after: datetime) -> datetime | None:
-    """When a source is due next, within one period after ``after``; ``None`` without a schedule.
+    """The moment at which a source is due next, within one period after ``after``; ``None`` without a schedule.
 
     Each source has its own moment in the period, so that those of an installation are spread over it, and keeps it
     however late a run was.
@@ -47,7 +47,7 @@ def _least(schedule: str) -> timedelta:
 
 
 def count_due(session: Session, moment: datetime) -> int:
-    """How many sources are due."""
+    """The number of sources that are due."""
     return session.scalar(select(func.count()).select_from(Source).where(Source.next_run_at <= moment)) or 0
 
 

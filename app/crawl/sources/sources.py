@@ -53,7 +53,7 @@ class SourceView:
 
 
 def view(source: Source, last_run: SourceRun | None) -> SourceView:
-    """What may be shown of ``source``, whose newest run is ``last_run``."""
+    """The public view of ``source``, whose newest run is ``last_run``."""
     return SourceView(
         id=source.id,
         site_id=source.site_id,
@@ -114,7 +114,7 @@ def list_sources(
 
 
 def count_sources(session: Session, site_id: int) -> int:
-    """How many sources a site has."""
+    """The number of sources a site has."""
     return session.scalar(select(func.count()).select_from(Source).where(Source.site_id == site_id)) or 0
 
 

@@ -1,4 +1,4 @@
-"""What a run would have removed, had it not been too much."""
+"""Documents that a run would have removed, had it not been too much."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RefusedSweep:
 
 
 def find_refused_sweep(session: Session, run: SourceRun | None) -> RefusedSweep | None:
-    """What ``run`` would have removed; ``None`` if it was not refused, or nothing of it is left."""
+    """Documents that ``run`` would have removed; ``None`` if it was not refused, or nothing of it is left."""
     if run is None or run.error is None or run.error["code"] != ErrorCode.SYNC_REMOVES_TOO_MUCH:
         return None
     sync = session.scalar(select(Sync).where(Sync.id == run.sync_id))

@@ -1,7 +1,7 @@
 """further addresses of sites
 
 Revision: 0016
-Follows: 0014
+Follows: 0015
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 
 
 revision = '0016'
-down_revision = '0014'
+down_revision = '0015'
 branch_labels = None
 depends_on = None
 

@@ -40,7 +40,7 @@ class Choice:
 
 
 def choose_site() -> Choice:
-    """What the address of this request chooses.
+    """The choice that the address of this request makes.
 
     Raises:
         ApiError: 400, 403, 404.

@@ -8,8 +8,8 @@ from app.clock import today
 from app.pages.analytics.choice import choose_site
 from app.pages.analytics.lists import LONGEST
 from app.runtime import runtime
-from app.services.analytics.csv_export import encode_csv
 from app.services.analytics.reports import get_analytics
+from app.services.csv_export import encode_csv
 from app.web.request_checks import current_caller
 from schemas.analytics import PERIODS
 

@@ -60,7 +60,7 @@ def make_figures(analytics: Analytics) -> list[Figure]:
 
 
 def _click_figures(now: Totals, before: Totals) -> list[Figure]:
-    """What is told of clicks; nothing where none were reported."""
+    """Figures of clicks; nothing where none were reported."""
     if not (now.clicks or before.clicks):
         return []
     return [

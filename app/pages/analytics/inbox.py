@@ -27,7 +27,7 @@ ADDRESS = "/api/analytics/inbox"
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was just done about a query.
+    """An action on a query that was just done.
 
     Attributes:
         action: ``ignored``, ``shown``, ``synonym`` or ``pin``.
@@ -96,7 +96,7 @@ def back_to_inbox(site_id: int, action: str, query: str) -> Response:
 
 
 def _done(choice: Choice, items: Sequence[InboxItem]) -> Done | None:
-    """What the address says was done, if it was done about a query that visitors made."""
+    """The action that the address names, if it was about a query that visitors made."""
     action, query = request.args.get("done", ""), request.args.get("q", "").replace("\x00", "")
     if action not in ("ignored", "shown", "synonym", "pin") or choice.site is None:
         return None

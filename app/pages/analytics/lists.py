@@ -144,6 +144,6 @@ def _asked_sort() -> tuple[str, bool]:
 
 
 def _order(name: str, *, descending: bool) -> str:
-    """What the eye sees: counts are sorted from the largest unless the order is turned."""
+    """The order that people see: counts are sorted from the largest unless the order is turned."""
     largest_first = name in ("count", "clicks", "click_through_rate")
     return "descending" if largest_first != descending else "ascending"

@@ -1,4 +1,4 @@
-"""What was searched for, found, and clicked."""
+"""Searches, results, and clicks in a window."""
 
 from __future__ import annotations
 

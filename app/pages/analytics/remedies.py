@@ -52,7 +52,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a remedy changes.
+    """Changes that a remedy makes.
 
     Attributes:
         of_query: What the query itself finds, before and after.
@@ -102,7 +102,7 @@ def _synonym_form(site: Site, sent: Mapping[str, str], error: ApiError | None = 
 
 
 def _frequent(site: Site, query: str) -> list[str]:
-    """What was searched most in the last week, besides ``query``."""
+    """The most frequent searches of the last week, besides ``query``."""
     with runtime().database.read() as session:
         found = frequent_queries(session, site.id)
     return [text for text in found if text != query][:LOOKED_AT_TOO]
@@ -159,7 +159,7 @@ def _pin_form(site: Site, sent: Mapping[str, str], error: ApiError | None = None
 
 
 def _searchable(text: str) -> str:
-    """What of a text can be searched for."""
+    """The searchable part of a text."""
     return text.replace("\x00", "").strip().encode()[:MAX_QUERY_BYTES].decode(errors="ignore")
 
 
@@ -219,7 +219,7 @@ def _effect(site: Site, query: str, settings: Settings, others: Sequence[str] = 
 
 
 def _problem(error: ApiError | None) -> str | None:
-    """What is wrong, as a sentence."""
+    """The problem, as a sentence."""
     if error is None:
         return None
     if error.code in (ErrorCode.SITE_INACTIVE, ErrorCode.RATE_LIMIT_EXCEEDED):

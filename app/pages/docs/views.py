@@ -156,7 +156,7 @@ def _page(template: str, name: str, **values: Any) -> Response:
 
 
 def _box_options() -> dict[str, Any]:
-    """What the page with the search box offers to choose from. A session has sites to make a key for."""
+    """Choices that the page with the search box offers. A session has sites to make a key for."""
     languages = [(code, language.name) for code, language in SPOKEN.items()]
     return {"sites": _sites(), "languages": sorted(languages, key=lambda pair: pair[1]), "variables": BOX_VARIABLES}
 
@@ -216,7 +216,7 @@ def _guide(name: str) -> MarkdownPage | None:
 
 
 def _kept(key: str, make: Any) -> Any:
-    """What was made before by this process; the files it is made from do not change while it runs."""
+    """Answers that this process made before; the files they are made from do not change while it runs."""
     kept: dict[str, Reference | MarkdownPage] = current_app.extensions.setdefault("documentation", {})
     if key not in kept:
         kept[key] = make()

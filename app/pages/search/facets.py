@@ -49,7 +49,7 @@ def _quoted(text: str) -> str:
 def groups_of(
     facets: Mapping[str, Mapping[str, int]], chosen: Sequence[tuple[str, str]]
 ) -> list[tuple[str, list[FacetValue]]]:
-    """What the results can be narrowed down by: fields with the values that most of them have."""
+    """Facets to narrow down results: fields with the values that most of them have."""
     groups = []
     for field, counts in facets.items():
         values = [(value, count) for value, count in counts.items() if count]

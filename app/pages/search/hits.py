@@ -55,7 +55,7 @@ def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) ->
 
 
 def _snippet(document: dict[str, Any], formatted: dict[str, Any]) -> Marked:
-    """Where the match is: in the content, else the summary, else how the content begins."""
+    """The place where the match is: in the content, else the summary, else how the content begins."""
     for field in ("content", "excerpt"):
         if "<em>" in str(formatted.get(field, "")):
             return split_marks(str(formatted[field]))

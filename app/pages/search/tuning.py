@@ -49,7 +49,7 @@ class TunedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done to a document, and what takes it back."""
+    """A change of a document, and what takes it back."""
 
     document: TunedDocument
     words: str
@@ -59,7 +59,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What the settings say of one query.
+    """The settings for one query.
 
     Attributes:
         pinned, hidden: In the order of the settings.
@@ -77,7 +77,7 @@ class Tuning:
 
 
 def read_tuning(session: Session, site: Site, query: str) -> Tuning:
-    """What a site's settings say of a query, and what the address says was done."""
+    """The settings for a query, and the change that the address says was made."""
     named = {kind: _ids(site.search_settings.get(kind, ()), query) for kind in ("pinned", "hidden")}
     done, changed = request.args.get("done", ""), request.args.get("document", "")[:MAX_ID_LENGTH].replace("\x00", "")
     asked = [changed] if done in _OPPOSITES and changed else []
@@ -120,7 +120,7 @@ def change_tuning(site_id: int, search: str) -> Response:
 
 
 def explain_refusal(error: ApiError) -> str:
-    """Why nothing was changed, in a sentence."""
+    """The reason for a refusal, in a sentence."""
     for field, problem in field_problems(error).items():
         if field in _LABELS:
             return f"{_LABELS[field]} {problem}."

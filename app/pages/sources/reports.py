@@ -1,4 +1,4 @@
-"""What became of a run, in words for the site's owner: what was left out, why, and what to do about it."""
+"""The outcome of a run, in words for the site's owner: what was left out, why, and what to do about it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """How many addresses were left out for a reason."""
+    """The number of addresses that were left out for a reason."""
 
     reason: str
     count: int
@@ -179,7 +179,7 @@ def explain_reason(reason: str) -> Explanation:
 
 
 def explain_failure(error: Mapping[str, str] | None) -> str:
-    """Why a run failed, and what to do about it."""
+    """The reason why a run failed, and what to do about it."""
     if error is None or error["code"] == ErrorCode.INTERNAL_ERROR:
         return "Something went wrong in this service. What was read is searchable; run the source again."
     if error["code"] == ErrorCode.SYNC_REMOVES_TOO_MUCH:

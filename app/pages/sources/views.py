@@ -1,4 +1,4 @@
-"""Where a site's pages are: sources, their runs, and what became of them."""
+"""The place where a site's pages are: sources, their runs, and what became of them."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _create_form(
 
 
 def _proposed(site: Site, kind: str) -> dict[str, str]:
-    """What a new form holds."""
+    """The values of a new form."""
     address = urljoin(site.url, "/sitemap.xml") if kind == "sitemap" else "" if kind == "feed" else site.url
     return {"url": address, "schedule": "daily"}
 
@@ -364,7 +364,7 @@ def _form_fields(kind: str, values: Mapping[str, str], error: ApiError | None) -
 
 
 def _grouped(fields: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the templates take of a form: what everybody needs, and what is folded unless it says something."""
+    """The fields of a form for templates: what everybody needs, and what is folded unless it says something."""
     more = [field for field in fields if field["name"] in _MORE]
     return {
         "fields": fields,

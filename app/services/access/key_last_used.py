@@ -1,4 +1,4 @@
-"""When keys were last used: gathered in memory, written every half minute."""
+"""Times of the last use of keys: gathered in memory, written every half minute."""
 
 from __future__ import annotations
 

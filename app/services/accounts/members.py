@@ -22,7 +22,7 @@ MAX_MEMBERS = 100
 
 
 def email_key(email: str) -> str:
-    """What e-mails are compared by: trimmed, without case."""
+    """The form in which e-mails are compared: trimmed, without case."""
     return normalized("NFC", email.strip()).casefold()
 
 

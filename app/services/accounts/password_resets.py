@@ -57,7 +57,7 @@ def _has_email_of_key(session: Session, member_id: int) -> bool:
 
 
 def find_reset(session: Session, token: str, secret: str) -> PasswordReset | None:
-    """What a link's token stands for, if it still works."""
+    """The reset that a link's token stands for, if it still works."""
     if not 20 <= len(token) <= 100 or not token.isascii():
         return None
     reset = session.scalar(select(PasswordReset).where(PasswordReset.token_hash == hash_token(token, secret)))

@@ -1,4 +1,4 @@
-"""How much every account uses, for the operator: a fixed number of queries, however many accounts there are."""
+"""Usage of every account, for the operator: a fixed number of queries, however many accounts there are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.plans import PlanLimits
 
 @dataclass(frozen=True, slots=True)
 class AccountUsage:
-    """What one account uses.
+    """Usage of one account.
 
     Attributes:
         searches_today, searches_this_month: Charged in UTC days and months, as of the last copy of the counter store,
@@ -56,7 +56,7 @@ def list_account_usage(session: Session, today: date) -> Sequence[AccountUsage]:
     counted = select(Site.account_id, func.count(), func.sum(Site.document_count)).group_by(Site.account_id)
     sites = {account_id: (count, int(documents)) for account_id, count, documents in session.execute(counted)}
     of_accounts = select(Key.account_id, func.count()).group_by(Key.account_id)
-    keys = {row[0]: row[1] for row in session.execute(of_accounts)}
+    keys = dict(session.execute(of_accounts).all())
     listed = []
     for account in session.scalars(select(Account).order_by(Account.id)):
         in_month, of_day = searches.get(account.id, (0, 0))

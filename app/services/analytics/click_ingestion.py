@@ -32,8 +32,12 @@ def ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Chan
         if key in added:
             search = click.site_id, click.search_key
             day = click.occurred_at // DAY_MICROSECONDS
-            query = normal_form(click.query)
-            changes.add_click(click.site_id, day, query, click.document_id, click.position, first=search not in clicked)
+            changes.add_click(
+                (click.site_id, day, normal_form(click.query), click.document_id),
+                click.position,
+                click.anchor,
+                first=search not in clicked,
+            )
             clicked.add(search)
 
 

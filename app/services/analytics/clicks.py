@@ -24,6 +24,7 @@ def make_click(
     session_id: str | None,
     position: int | None,
     moment: datetime,
+    anchor: str | None = None,
 ) -> Click | None:
     """A click on a result; ``None`` if it is of a search without words, which is never recorded.
 
@@ -33,6 +34,7 @@ def make_click(
         query: What was searched, if there is no ``query_id``. All searches of one text by one session on one UTC day
             are one search then; without a session each click is of a search of its own.
         moment: When it was clicked, aware.
+        anchor: Of the section that it led to, if it led to one.
 
     Raises:
         ApiError: 400 for a ``query_id`` that is none of this site, or of more than 24 hours before.
@@ -47,7 +49,12 @@ def make_click(
         search_key = _digest(f"session\0{session_id}\0{text}\0{day}") if session_id else secrets.randbits(63)
     if text == MATCH_ALL:
         return None
-    return Click(site_id, search_key, text, document_id, position, moment)
+    return Click(site_id, search_key, text, document_id, position, moment, anchor)
+
+
+def document_key(document_id: str) -> int:
+    """A key that stands for a document where its id would be too long a key."""
+    return _digest(document_id)
 
 
 def _digest(text: str) -> int:

@@ -73,6 +73,7 @@ class Click:
         document_id: The document's.
         position: Its place among the results, from 1; ``None``: not told.
         occurred_at: When it was clicked, aware.
+        anchor: Of the section of the document that it led to; ``None``: to the document.
     """
 
     site_id: int
@@ -81,6 +82,7 @@ class Click:
     document_id: str
     position: int | None
     occurred_at: datetime
+    anchor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class ClickEntry:
     query: str
     document_id: str
     position: int | None
+    anchor: str | None = None
 
 
 JournalEntry = SearchEntry | ClickEntry
@@ -115,7 +118,7 @@ JournalEntry = SearchEntry | ClickEntry
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What was read from one place of a journal.
+    """A portion of a journal that was read from one place.
 
     Attributes:
         entries: The intact events.
@@ -196,10 +199,12 @@ def _click_values(click: Click) -> tuple[object, ...]:
         and 1 <= (1 if click.position is None else click.position) <= _MAX_INT64
     ):
         raise ValueError("an event's numbers must fit into 63 bits")
-    if "\x00" in click.query or "\x00" in click.document_id:
+    if "\x00" in click.query + click.document_id + (click.anchor or ""):
         raise ValueError("an event's texts must not contain NUL")
     if not 0 < len(click.document_id) <= 512:
         raise ValueError("an event's document_id has 1 to 512 characters")
+    if click.anchor is not None and not 0 < len(click.anchor) <= 200:
+        raise ValueError("an event's anchor has 1 to 200 characters")
     return (
         _CLICK,
         click.site_id,
@@ -208,6 +213,7 @@ def _click_values(click: Click) -> tuple[object, ...]:
         click.query,
         click.document_id,
         click.position,
+        click.anchor,
     )
 
 

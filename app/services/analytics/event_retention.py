@@ -11,6 +11,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app import clock
 from app.models import (
+    ClickAnchorDay,
     ClickDay,
     EventRemoval,
     QueryDay,
@@ -217,6 +218,7 @@ def _delete_rows(session: Session, site_id: int, *, before_day: int | None = Non
     return (
         _delete_chunk(session, QueryDay, site_id, QueryDay.day, before_day)
         and _delete_chunk(session, ClickDay, site_id, ClickDay.day, before_day)
+        and _delete_chunk(session, ClickAnchorDay, site_id, ClickAnchorDay.day, before_day)
         and _delete_chunk(session, QueryVisit, site_id, QueryVisit.day, before_day)
         and _delete_chunk(session, SearchEvent, site_id, SearchEvent.occurred_at, before)
         and _delete_chunk(session, SearchClick, site_id, SearchClick.occurred_at, before)
@@ -225,7 +227,7 @@ def _delete_rows(session: Session, site_id: int, *, before_day: int | None = Non
 
 def _delete_chunk(
     session: Session,
-    table: type[QueryDay | ClickDay | QueryVisit | SearchEvent | SearchClick],
+    table: type[QueryDay | ClickDay | ClickAnchorDay | QueryVisit | SearchEvent | SearchClick],
     site_id: int,
     dated: InstrumentedAttribute[Any],
     before: int | datetime | None,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -14,12 +15,13 @@ from app.errors import ApiError, ErrorCode
 from app.models import Site, StoredDocument
 from app.models.events import PERIODS
 from app.services.analytics.bulk_sql import execute_rows
+from app.services.analytics.clicks import document_key
 from app.services.analytics.rates import mean, part
 from app.services.analytics.reports import EPOCH, snapshot
 from backends.text import normal_form
 
 MAX_CLICKED_DOCUMENTS = 100
-"""Documents that are listed, the most clicked."""
+"""Documents that are listed, the most clicked; and sections of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +35,33 @@ class QueryDayCount:
 
 
 @dataclass(frozen=True, slots=True)
+class ClickedAnchor:
+    """A section of a document that clicks led to."""
+
+    anchor: str
+    clicks: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClickedDocument:
     """A document that was clicked among the results.
 
     Attributes:
         title: As it is now; ``None`` if it is gone.
         average_position: Mean of the positions that were told, from 1; ``None`` if none was.
+        anchors: Sections that clicks led to, at most 100, by clicks, then anchor.
     """
 
     id: str
     title: str | None
     clicks: int
     average_position: float | None
+    anchors: Sequence[ClickedAnchor] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class QueryAnalytics:
-    """What became of one query at one site in a window of UTC calendar days.
+    """Analytics of one query at one site in a window of UTC calendar days.
 
     Attributes:
         query: In normal form.
@@ -72,7 +84,7 @@ class QueryAnalytics:
 def get_query_analytics(
     session: Session, account_id: int, site_id: int, query: str, period_days: int, today: date
 ) -> QueryAnalytics:
-    """What became of one query, exact to the last event moved.
+    """Analytics of one query, exact to the last event moved.
 
     Args:
         account_id: The caller's account.
@@ -140,11 +152,42 @@ def _clicked_documents(session: Session, site_id: int, query: str, days: Sequenc
         query=query,
         limit=MAX_CLICKED_DOCUMENTS,
     ).all()
-    titles = _titles(session, site_id, [row[0] for row in rows])
+    ids = [row[0] for row in rows]
+    titles = _titles(session, site_id, ids)
+    anchors = _clicked_anchors(session, site_id, query, days, ids)
     return [
-        ClickedDocument(document_id, titles.get(document_id), int(clicks), mean(int(positions), int(positioned)))
+        ClickedDocument(
+            document_id,
+            titles.get(document_id),
+            int(clicks),
+            mean(int(positions), int(positioned)),
+            tuple(anchors[document_key(document_id)][:MAX_CLICKED_DOCUMENTS]),
+        )
         for document_id, clicks, positioned, positions in rows
     ]
+
+
+def _clicked_anchors(
+    session: Session, site_id: int, query: str, days: Sequence[int], ids: Sequence[str]
+) -> Mapping[int, list[ClickedAnchor]]:
+    """By the key of the document."""
+    rows = execute_rows(
+        session,
+        """
+        SELECT click_anchor_days.document_key, anchor, sum(clicks) FROM {rows} AS wanted CROSS JOIN click_anchor_days
+        WHERE site_id = :site_id AND click_anchor_days.day = wanted.day AND query = :query
+            AND click_anchor_days.document_key = wanted.document_key
+        GROUP BY click_anchor_days.document_key, anchor ORDER BY 3 DESC, anchor
+        """,
+        "day:int document_key:int",
+        [(day, document_key(document_id)) for day in days for document_id in ids],
+        site_id=site_id,
+        query=query,
+    )
+    found: dict[int, list[ClickedAnchor]] = defaultdict(list)
+    for key, anchor, clicks in rows:
+        found[key].append(ClickedAnchor(anchor, int(clicks)))
+    return found
 
 
 def _titles(session: Session, site_id: int, ids: Sequence[str]) -> dict[str, str]:

@@ -68,7 +68,7 @@ class DayCount:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What was searched and clicked in a number of days.
+    """Searches and clicks of a number of days.
 
     Attributes:
         total_searches: Searches and search-log entries, keystrokes merged.
@@ -114,7 +114,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Analytics:
-    """What was searched in a window of UTC calendar days.
+    """Searches in a window of UTC calendar days.
 
     Attributes:
         totals: Those of the window.
@@ -380,7 +380,7 @@ def _top_without(
 
 
 def _surplus_of(session: Session, queries: Sequence[str], surplus: Sequence[_Part]) -> dict[str, dict[str, int]]:
-    """What of ``_TOLD`` is surplus, by query."""
+    """The surplus of ``_TOLD``, by query."""
     rows = execute_rows(
         session,
         f"""

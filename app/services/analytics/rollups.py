@@ -2,8 +2,8 @@
 
 The tables (see ``app.models.events``):
 
-- ``scope_days``, ``query_days`` and ``click_days`` add up one UTC day each; ``query_visits`` keeps visitors apart
-  (``app.services.analytics.visits``).
+- ``scope_days``, ``query_days``, ``click_days`` and ``click_anchor_days`` add up one UTC day each; ``query_visits``
+  keeps visitors apart (``app.services.analytics.visits``).
 - ``query_windows`` adds up 7, 30 and 90 days per query, indexed by count, so that the most frequent queries of
   ten million events are ten index entries.
 - ``window_starts`` says which days a site's windows hold: all after one point in the order of (day, query). Every
@@ -26,6 +26,7 @@ from sqlalchemy.orm import Session
 from app.models import QueryWindow, ScopeWindow, WindowStart
 from app.models.events import LONGEST_PERIOD, PARTIAL, PERIODS, QUERY_KINDS, SCOPE_KINDS
 from app.services.analytics.bulk_sql import execute_rows
+from app.services.analytics.clicks import document_key
 from app.services.analytics.visits import Visit, change_visits
 from app.storage.database import Database
 
@@ -34,6 +35,8 @@ AGEING_STEP = 500
 _ADVISORY_CLASS = 0x5EA4C4
 _BUCKETS = 32
 
+ClickKey = tuple[int, int, str, str]
+"""Site, day, query, and document of clicks."""
 Point = tuple[int, str]
 """A place in the order of (day, query)."""
 
@@ -49,7 +52,7 @@ _QUERY_PLACES = {kind: place for place, kind in enumerate(QUERY_KINDS)}
 
 @dataclass(slots=True)
 class Changes:
-    """What is to be added to (or taken from) the roll-ups."""
+    """Changes to be added to (or taken from) the roll-ups."""
 
     days: dict[tuple[int, int], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * len(SCOPE_KINDS)))
     """(site, day) to a number for each of ``SCOPE_KINDS``."""
@@ -57,10 +60,10 @@ class Changes:
         default_factory=lambda: defaultdict(lambda: [0] * len(QUERY_KINDS))
     )
     """(site, day, query) to a number for each of ``QUERY_KINDS``."""
-    documents: dict[tuple[int, int, str, str], list[int]] = field(
-        default_factory=lambda: defaultdict(lambda: [0, 0, 0])
-    )
-    """(site, day, query, document) to clicks, clicks that told a position, those positions added up."""
+    documents: dict[ClickKey, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0]))
+    """To clicks, clicks that told a position, those positions added up."""
+    anchors: dict[tuple[ClickKey, str], int] = field(default_factory=lambda: defaultdict(int))
+    """Clicks that led to a section of the document, by its anchor."""
     visits: dict[Visit, int] = field(default_factory=lambda: defaultdict(int))
     """Events of visitors."""
     runs: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)
@@ -99,13 +102,13 @@ class Changes:
         if (site_id, query) not in self.runs or self.runs[site_id, query][0] <= occurred_at:
             self.runs[site_id, query] = run
 
-    def add_click(
-        self, site_id: int, day: int, query: str, document_id: str, position: int | None, *, first: bool
-    ) -> None:
+    def add_click(self, key: ClickKey, position: int | None, anchor: str | None, *, first: bool) -> None:
         """Count one click; ``first`` tells whether it is the first of its search."""
-        document = self.documents[site_id, day, query, document_id]
+        site_id, day, query, _ = key
         for place, number in enumerate((1, position is not None, position or 0)):
-            document[place] += number
+            self.documents[key][place] += number
+        if anchor is not None:
+            self.anchors[key, anchor] += 1
         counts = {"clicks": 1}
         if first:
             counts["clicked_searches"] = 1
@@ -147,6 +150,7 @@ def apply_changes(session: Session, accounts: Mapping[int, int], changes: Change
     queries = {key: counts for key, counts in changes.queries.items() if any(counts)}
     _add_to_query_days(session, queries)
     _add_to_click_days(session, changes)
+    _add_to_click_anchor_days(session, changes)
     starts = _window_starts(session, accounts, {site_id for site_id, _, _ in queries}, today)
     windows: Windows = defaultdict(lambda: [0] * len(COUNTS))
     for (site_id, day, query), counts in queries.items():
@@ -231,10 +235,21 @@ def _add_to_click_days(session: Session, changes: Changes) -> None:
         execute_rows(session, statement, columns, rows)
 
 
+def _add_to_click_anchor_days(session: Session, changes: Changes) -> None:
+    rows = [
+        (site_id, day, query, document_key(document_id), anchor, clicks)
+        for ((site_id, day, query, document_id), anchor), clicks in sorted(changes.anchors.items())
+    ]
+    if rows:
+        statement = _upsert("click_anchor_days", ("site_id", "day", "query", "document_key", "anchor"), ("clicks",))
+        columns = "site_id:int day:int query:text document_key:int anchor:text clicks:int"
+        execute_rows(session, statement, columns, rows)
+
+
 def _window_starts(
     session: Session, accounts: Mapping[int, int], site_ids: set[int], today: int
 ) -> dict[tuple[int, int], Point]:
-    """Where the windows of these sites begin, by (site, period); new ones are made."""
+    """The place where the windows of these sites begin, by (site, period); new ones are made."""
     found = session.scalars(select(WindowStart).where(WindowStart.site_id.in_(site_ids)))
     starts: dict[tuple[int, int], Point] = {(row.site_id, row.period): (row.day, row.query) for row in found}
     wanted = [(site_id, period) for site_id in sorted(site_ids) for period in PERIODS]

@@ -1,4 +1,4 @@
-"""Who searches, as analytics tell visitors apart: numbers that lead back to nobody.
+"""Visitors, as analytics tell them apart: numbers that lead back to nobody.
 
 An address is hashed with the server's secret and a random key that all machines share. Every :data:`KEY_DAYS` days
 there is another key, and the one before is deleted: from then on nobody can find out whose a number was. A visitor
@@ -47,7 +47,7 @@ class VisitorKeys:
         self._lock = threading.Lock()
 
     def address_visitor(self, site_id: int, address: str) -> int:
-        """Who searches a site from an address: a signed 64-bit number, another one at each site.
+        """A visitor who searches a site from an address: a signed 64-bit number, another one at each site.
 
         Args:
             address: An IPv4 address or an IPv6 network.
@@ -102,7 +102,7 @@ class VisitorKeys:
 
 
 def session_visitor(site_id: int, session_id: str) -> int:
-    """Who a site's own server says is searching: a signed 64-bit number."""
+    """A visitor whom a site's own server names: a signed 64-bit number."""
     return int.from_bytes(hashlib.blake2b(f"{site_id}:{session_id}".encode(), digest_size=8).digest(), signed=True)
 
 

@@ -1,4 +1,4 @@
-"""How many events of a machine are on disk and not in the tables yet."""
+"""The number of events of a machine that are on disk and not in the tables yet."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WaitingEvents:
         self._lock = threading.Lock()
 
     def count(self, *, database_away: bool = False) -> int:
-        """How many events wait.
+        """The number of events that wait.
 
         Args:
             database_away: Whether the database need not be asked. Then nothing is moved, and the places that were read

@@ -1,4 +1,4 @@
-"""Who is changing something now."""
+"""Actors: whoever changes something now."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ActorKind = Literal["member", "key", "operator", "system"]
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who changes something.
+    """An actor, who changes something.
 
     Attributes:
         id: The member's or the key's.

@@ -1,4 +1,4 @@
-"""What the audit log keeps of each kind of thing. What is not named here is not kept."""
+"""The things that the audit log keeps, and their fields. What is not named here is not kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.tokens import PREFIXES
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """How changes of one table's rows are logged.
+    """The way in which changes of one table's rows are logged.
 
     Attributes:
         kind: What the log calls such a thing.

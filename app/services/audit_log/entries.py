@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import isoformat, now
 from app.models import AuditEntry
-from app.services.analytics.csv_export import harmless
+from app.services.csv_export import harmless
 from app.storage.database import Database
 
 KEPT = timedelta(days=400)
@@ -25,7 +25,7 @@ COLUMNS = ("time", "actor", "actor_kind", "address", "action", "kind", "id", "na
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which entries are wanted; ``None`` is any.
+    """A choice of entries; ``None`` is any.
 
     Attributes:
         since: The first moment that counts.

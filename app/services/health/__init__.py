@@ -1,1 +1,1 @@
-"""What the service depends on, and whether it works."""
+"""Dependencies of the service, and whether it works."""

@@ -1,4 +1,4 @@
-"""What the service depends on, looked at every few seconds: what fails, and since when.
+"""Dependencies of the service, looked at every few seconds: what fails, and since when.
 
 Whoever wants to know reads what the last look found, and never waits for a server that hangs.
 """
@@ -37,7 +37,7 @@ class ReadOnly(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the last look at one dependency found.
+    """The result of the last look at one dependency.
 
     Attributes:
         failing_since: When it was first found failing, aware; ``None``: it works.
@@ -76,7 +76,7 @@ class HealthMonitor:
 
     @property
     def findings(self) -> Mapping[str, Finding]:
-        """What the last look found, by dependency; empty before the first one."""
+        """Results of the last look, by dependency; empty before the first one."""
         return self._findings
 
     @property
@@ -85,7 +85,7 @@ class HealthMonitor:
         return self._missing
 
     def failing_since(self, dependency: str) -> datetime | None:
-        """When a dependency was first found failing; ``None`` if it works, or nobody looked yet."""
+        """The time since which a dependency fails; ``None`` if it works, or nobody looked yet."""
         finding = self._findings.get(dependency)
         return None if finding is None else finding.failing_since
 

@@ -1,4 +1,4 @@
-"""What an account can rely on less than usual at the moment, in plain words: what works, and what does not."""
+"""Troubles of an account at the moment, in plain words: what works, and what does not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Trouble:
 
 
 def find_troubles(session: Session, health: HealthMonitor, account_id: int) -> list[Trouble]:
-    """What is wrong now with what an account depends on, the gravest first.
+    """Troubles with what an account depends on, the gravest first.
 
     Asks no server but the database: of the others it is known what the last look at them found.
     """

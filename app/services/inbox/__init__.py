@@ -1,1 +1,1 @@
-"""What to do about queries that disappoint visitors."""
+"""Remedies for queries that disappoint visitors."""

@@ -22,7 +22,7 @@ class CurrentHit:
 
 @dataclass(frozen=True, slots=True)
 class CurrentResult:
-    """What a query finds now.
+    """The result of a query now.
 
     Attributes:
         total: Number of documents.

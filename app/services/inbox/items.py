@@ -35,7 +35,7 @@ _EPOCH = date(1970, 1, 1)
 
 
 class InboxKind(StrEnum):
-    """How a query disappoints."""
+    """The kind of disappointment."""
 
     NO_RESULTS = "no_results"
     PARTIAL = "partial"
@@ -73,7 +73,7 @@ class Candidate:
     visitors: Mapping[InboxKind, int]
 
     def judge(self, result: CurrentResult, pinned: Sequence[str] = ()) -> InboxItem | None:
-        """What it is in the inbox for, given what it finds now; ``None`` if it has nothing to do there any more.
+        """The kind of item that a query is, given what it finds now; ``None`` if it is none any more.
 
         Args:
             pinned: Ids that the site pins for it. A query that shows one of them has been seen to.
@@ -196,7 +196,7 @@ def is_ignored(session: Session, site_id: int, query: str) -> bool:
 
 
 def count_ignored(session: Session, site_id: int) -> int:
-    """How many queries a site ignores."""
+    """The number of queries a site ignores."""
     return session.scalar(select(func.count()).select_from(IgnoredQuery).where(IgnoredQuery.site_id == site_id)) or 0
 
 

@@ -50,7 +50,7 @@ from schemas.validation.problems import MAX_PROBLEMS
 
 @dataclass(frozen=True, slots=True)
 class BulkOutcome:
-    """How many distinct ids were written, and which of them were new."""
+    """The number of distinct ids that were written, and which of them were new."""
 
     indexed: int
     created: int
@@ -358,7 +358,7 @@ def _problems_of(change: DocumentChange, error: DocumentProblems) -> Iterator[De
 
 
 class _Marks:
-    """What syncs see in one transaction, before it is written: each document counts once."""
+    """Marks of syncs in one transaction, before they are written: each document counts once."""
 
     def __init__(self, session: Session):
         self._session = session

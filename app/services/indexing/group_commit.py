@@ -26,7 +26,7 @@ MAX_SHARED = 64
 
 @dataclass(frozen=True, slots=True)
 class Written(Generic[Result]):
-    """What a writer did.
+    """The outcome of a writer.
 
     Attributes:
         result: For its caller.
@@ -143,7 +143,7 @@ class GroupCommit:
 
 
 def _by_key(group: Iterable[_Waiting]) -> Iterable[list[_Waiting]]:
-    """What is worked on at once; accounts in one order, in which all processes lock them without a deadlock."""
+    """The keys of works, one at a time; accounts in one order, in which all processes lock them without a deadlock."""
     found: dict[tuple[int, Hashable], list[_Waiting]] = {}
     for waiting in group:
         found.setdefault((waiting.account_id, waiting.key), []).append(waiting)

@@ -59,7 +59,7 @@ def find_lagging(session: Session) -> list[LaggingSite]:
 
 
 def lagging_since(session: Session, site: Site) -> datetime | None:
-    """When the oldest change was stored that a site's index lacks."""
+    """The time when the oldest change was stored that a site's index lacks."""
     oldest = session.scalar(
         select(func.min(StoredDocument.changed_at)).where(
             StoredDocument.site_id == site.id, StoredDocument.revision > site.applied_revision

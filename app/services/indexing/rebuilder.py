@@ -131,14 +131,14 @@ class Rebuilder:
 
 
 def count_site_documents(session: Session, site_id: int) -> int:
-    """How many rows a build of this site hands over."""
+    """The number of rows a build of this site hands over."""
     return (
         session.scalar(select(func.count()).select_from(StoredDocument).where(StoredDocument.site_id == site_id)) or 0
     )
 
 
 def kept_indexes(session: Session) -> int:
-    """How many old indexes are kept until told."""
+    """The number of old indexes that are kept until told."""
     query = select(func.count()).select_from(EngineTask).where(EngineTask.due_at == UNTIL_TOLD)
     return session.scalar(query) or 0
 

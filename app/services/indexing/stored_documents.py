@@ -39,7 +39,7 @@ SET revision = excluded.revision, changed_at = excluded.changed_at, body = exclu
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a document comes from.
+    """The place where a document comes from.
 
     Attributes:
         source: Who wrote it last.
@@ -68,24 +68,24 @@ class StoredBody:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a document stands among those of its site, in order of revision and id."""
+    """The place where a document stands among those of its site, in order of revision and id."""
 
     revision: int
     id: str
 
 
 def known_ids(session: Session, site_id: int, ids: Sequence[str]) -> set[str]:
-    """Which of ``ids`` the site has."""
+    """Those of ``ids`` that the site has."""
     return _ids_where(session, site_id, ids, StoredDocument.body.is_not(None))
 
 
 def seen_ids(session: Session, sync: Sync, ids: Sequence[str]) -> set[str]:
-    """Which of ``ids`` a sync has seen, and nobody wrote since."""
+    """Those of ``ids`` that a sync has seen, and nobody wrote since."""
     return _ids_where(session, sync.site_id, ids, StoredDocument.seen_by == sync.number)
 
 
 def ids_from(session: Session, site_id: int, source: str, ids: Sequence[str]) -> set[str]:
-    """Which of ``ids`` the site has from one source."""
+    """Those of ``ids`` that the site has from one source."""
     return _ids_where(session, site_id, ids, from_source(source))
 
 
@@ -189,7 +189,7 @@ def newest_rows(
 
 
 def count_from(session: Session, site_id: int, source: str) -> int:
-    """How many documents a site has from one source."""
+    """The number of documents a site has from one source."""
     query = select(func.count()).where(StoredDocument.site_id == site_id, from_source(source))
     return session.scalar(query) or 0
 
@@ -279,7 +279,7 @@ def sync_not_found() -> ApiError:
 
 
 def has_lapsed(sync: Sync, moment: datetime) -> bool:
-    """Whether nobody called a running sync for too long. One whose sweep has begun does not lapse."""
+    """Tell whether nobody called a running sync for too long. One whose sweep has begun does not lapse."""
     return sync.removed is None and sync.called_at + SYNC_LAPSES_AFTER <= moment
 
 
@@ -303,7 +303,7 @@ def _unseen(sync: Sync) -> ColumnElement[bool]:
 
 
 def count_of_source(session: Session, sync: Sync) -> tuple[int, int]:
-    """How many documents a sync's source has, and how many of them it has not seen."""
+    """The number of documents a sync's source has, and how many of them it has not seen."""
     row = session.execute(
         select(func.count(), func.count().filter(_unseen(sync))).where(
             StoredDocument.site_id == sync.site_id, _of_source(sync)

@@ -160,7 +160,7 @@ class Mailer:
 
 
 def count_late(session: Session, since: datetime) -> int:
-    """How many mails have waited since before ``since``."""
+    """The number of mails that have waited since before ``since``."""
     return session.scalar(select(func.count()).select_from(Mail).where(Mail.created_at < since)) or 0
 
 

@@ -48,7 +48,7 @@ class Miss:
 
 @dataclass(frozen=True, slots=True)
 class SiteMisses:
-    """What was not found on one site.
+    """Misses of one site.
 
     Attributes:
         searches: All searches of the period.
@@ -178,7 +178,7 @@ def week_of(moment: datetime) -> date:
 
 
 def write_digest(sites: Sequence[SiteMisses], public_url: str, stop_url: str) -> Letter:
-    """What was not found, and what to do about it."""
+    """A letter about what was not found, and what to do about it."""
     where = sites[0].name if len(sites) == 1 else counted(len(sites), "site")
     blocks: list[Block] = ["Last week, visitors of your sites searched for this, and it still finds nothing:"]
     for site in sites:

@@ -10,7 +10,7 @@ KIND = "invitation"
 
 
 def write_invitation(invitation: Invitation, account: str, url: str, public_url: str) -> Letter:
-    """What somebody is told who is invited to an account.
+    """A letter to somebody who is invited to an account.
 
     Args:
         account: The account's name.

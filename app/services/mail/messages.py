@@ -15,7 +15,7 @@ from ada_url import idna_to_ascii
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a mail says, and to whom."""
+    """A mail's text, and its addressee."""
 
     recipient: str
     subject: str

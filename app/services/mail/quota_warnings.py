@@ -33,7 +33,7 @@ RequestsWindow = Callable[[int, PlanLimits], WindowRequest]
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """How much of a quota an account has used.
+    """The used share of a quota.
 
     Attributes:
         quota: ``requests``, ``searches`` or ``documents``.
@@ -101,7 +101,7 @@ def _told(session: Session) -> dict[Window, set[int]]:
 
 
 def _uses(session: Session, plans: PlanTable, day: date) -> Iterator[QuotaUse]:
-    """What was used of searches and of documents."""
+    """The uses of searches and of documents."""
     searches = select(Account, UsageDay.searches).join(UsageDay).where(UsageDay.day == day, UsageDay.searches > 0)
     documents = select(Account, func.sum(Site.document_count)).join(Site).group_by(Account.id)
     for quota, period, query in ((SEARCHES, day.isoformat(), searches), (DOCUMENTS, "", documents)):
@@ -177,7 +177,7 @@ def _is_over(row: QuotaWarning, high: set[Window]) -> bool:
 
 
 def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
-    """What the owner is told, and what they can do."""
+    """A letter about a quota, and what its owner can do."""
     used, allowed, is_full = number(use.used), number(use.allowed), use.reached[-1] == PERCENTS[-1]
     match use.quota:
         case "searches":
@@ -231,7 +231,7 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What is said of one quota, when it is nearly and when it is quite used up."""
+    """Words about one quota, when it is nearly and when it is quite used up."""
 
     near_subject: str
     near: str

@@ -1,4 +1,4 @@
-"""How large an answer may become, found out while its hits are made, one by one."""
+"""Room in an answer, found out while its hits are made, one by one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AnswerRoom:
             raise self.too_small()
 
     def fits(self, size: int) -> bool:
-        """Whether there is room for so many bytes."""
+        """Tell whether there is room for so many bytes."""
         return size <= self._left
 
     def too_small(self) -> ApiError:

@@ -1,4 +1,4 @@
-"""What other search settings would make of a site's searches. Nothing is saved, charged or recorded."""
+"""Previews of a site's searches with other search settings. Nothing is saved, charged or recorded."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class PreviewedDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueryPreview:
-    """What a query finds now, and what it would find.
+    """The results of a query now, and those it would have.
 
     Attributes:
         before, after: The first documents, best first.
@@ -123,7 +123,7 @@ def _keep_saved_synonyms(part: PreviewParts, record: SiteRecord) -> None:
 
 
 def frequent_queries(session: Session, site_id: int) -> list[str]:
-    """What was searched most at a site in the last seven days, today included, most frequent first."""
+    """The most frequent searches of a site in the last seven days, today included, most frequent first."""
     last = (today() - _EPOCH).days
     return list(
         session.scalars(

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TimedResult:
-    """What a search found, and how long the service took for it.
+    """The result of a search, and how long the service took for it.
 
     Attributes:
         result: All but the hits.
@@ -59,7 +59,7 @@ class TimedResult:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who searches, as analytics know them.
+    """A visitor who searches, as analytics know them.
 
     Attributes:
         session_id: Their session, in which keystrokes merge; ``None`` or empty: none.
@@ -164,7 +164,7 @@ class Searcher:
 
 
 def _find_nothing(query: SearchQuery) -> SearchResult:
-    """What an empty index gives.
+    """The result of an empty index.
 
     Raises:
         BackendRejected: The filter, sort, facets or distinct cannot be run. The engine's own syntax of filters is not

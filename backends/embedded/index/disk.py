@@ -301,7 +301,7 @@ class DiskStore(Store):
             self.root.chmod(0o700)  # Earlier versions let everybody in.
 
     def folder(self, name: str) -> Path:
-        """Where an index is. Only names of indexes have a place."""
+        """The place where an index is. Only names of indexes have a place."""
         if not _INDEX_NAME.fullmatch(name):
             raise IndexNotFound(name)
         return self.root / name
@@ -398,7 +398,7 @@ class DiskStore(Store):
         """Write the index anew, beside the old one, with room for more fields; then point to it.
 
         Returns:
-            The slots it has given out.
+            The dynamic columns it has given out.
         """
         folder = self.folder(name)
         guard = self.try_hold_vacuum(name)

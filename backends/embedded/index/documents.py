@@ -35,6 +35,7 @@ from backends.embedded.index.schema import (
     sort_column,
     sortable_term,
     text_column,
+    title_beginning,
     toned_column,
 )
 from backends.field_rules import NUMBER_KINDS, SCALAR_KINDS, with_required_fields
@@ -79,6 +80,8 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
         UPDATED_AT: document.changed_at,
         FILTER_TERMS: filter_terms,
     }
+    if title:
+        filter_terms.append(title_beginning(title))
     if excerpt:
         columns["excerpt"] = analyze(excerpt[:LONGEST_INDEXED_TEXT])
     texts = {"title": title, "excerpt": excerpt, "content": content}
@@ -176,7 +179,7 @@ def _add_values(
 
 
 def dynamic_columns_for(kinds: FieldKinds, taken: Mapping[str, int]) -> dict[str, int]:
-    """All slots given out, those of ``taken`` unchanged, and one more for every further field that needs one."""
+    """All dynamic columns, those of ``taken`` unchanged, and one more for every further field that needs one."""
     dynamic_columns = dict(taken)
     for name in sorted(kinds):
         if name not in dynamic_columns and needs_dynamic_column(kinds[name]):

@@ -71,9 +71,9 @@ class FilterCompiler:
         if isinstance(node, Comparison):
             return self._comparison(node)
         if node.test == "exists":
-            return self._mark(exists_term(node.field))
+            return self._term(exists_term(node.field))
         if node.test == "empty":
-            return self._mark(empty_term(node.field))
+            return self._term(empty_term(node.field))
         return tantivy.Query.empty_query()
 
     def _comparison(self, node: Comparison) -> tantivy.Query:
@@ -96,10 +96,10 @@ class FilterCompiler:
         if name == DATE:
             instant = _bounded(instant_of(value, position))
             return tantivy.Query.term_query(self.schema, DATE, instant)
-        choices = [self._mark(equality_term(name, value))]
+        choices = [self._term(equality_term(name, value))]
         number = parse_number(value)
         if number is not None:
-            choices.append(self._mark(number_term(name, number)))
+            choices.append(self._term(number_term(name, number)))
         return _any(choices)
 
     def _range(
@@ -126,7 +126,7 @@ class FilterCompiler:
             with_high,
         )
 
-    def _mark(self, filter_term: str) -> tantivy.Query:
+    def _term(self, filter_term: str) -> tantivy.Query:
         return tantivy.Query.term_query(self.schema, FILTER_TERMS, filter_term)
 
 

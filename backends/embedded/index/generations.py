@@ -31,7 +31,7 @@ Signature = tuple[int, int, int]
 
 
 class Measured(NamedTuple):
-    """What a folder was found to hold.
+    """The measured contents of a folder.
 
     Attributes:
         changed_at: When a file was last made, renamed or removed in it, in nanoseconds.
@@ -133,7 +133,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def current_generation(folder: Path) -> Path:
-    """Where the documents of an index are.
+    """The place where the documents of an index are.
 
     Raises:
         OSError: The index is not there.

@@ -50,7 +50,7 @@ def changes_by_id(searcher: tantivy.Searcher) -> dict[str, int]:
 
 
 def live_slots(searcher: tantivy.Searcher, kinds: FieldKinds, taken: Mapping[str, int]) -> dict[str, int]:
-    """Slots given out anew: to the fields of ``kinds``, and to those of ``taken`` that a stored document has."""
+    """Dynamic columns given out anew: to fields of ``kinds``, and of ``taken`` if a stored document has them."""
     doubtful = {name for name in taken if not needs_dynamic_column(kinds.get(name, frozenset()))}
     found: set[str] = set()
     if doubtful:

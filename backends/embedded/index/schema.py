@@ -2,10 +2,10 @@
 
 A document's own fields have any name and any kind, and tantivy's schema is fixed when an index is made. So:
 
-* what can be compared for equality is a *mark* ``name, kind, value`` in one field of exact terms;
+* what can be compared for equality is a *filter term* ``name, kind, value`` in one field of exact terms;
 * what can be counted is a JSON field of texts;
-* what can be sorted by or compared by size takes a numbered *slot*, one text column and one number column, given
-  out when a field is first seen. An index that has given out all its slots is rebuilt with four times as many.
+* what can be sorted by or compared by size takes a numbered *dynamic column*, one for text and one for numbers, given
+  out when a field is first seen. An index that has given out all of them is rebuilt with four times as many.
 """
 
 from __future__ import annotations
@@ -40,11 +40,14 @@ must ask for its own.
 FIRST_DYNAMIC_COLUMNS: Final = 8
 """Few, since whoever opens an index reads its schema: with 32, that took half of the time."""
 
-MOST_SLOTS: Final = 8192
-"""Tantivy counts the columns of an index in 16 bits; four times as many slots would be beyond that."""
+MOST_DYNAMIC_COLUMNS: Final = 8192
+"""Tantivy counts the columns of an index in 16 bits; four times as many would be beyond that."""
 
 LONGEST_PLAIN_VALUE: Final = 32
-"""Bytes of a folded value beyond which it is marked by its digest: a term costs by its length, written or merged."""
+"""Bytes of a folded value beyond which its term holds its digest: a term costs by its length, written or merged."""
+
+LONGEST_TITLE_BEGINNING: Final = 60
+"""Bytes of a folded title by which it is found as one that begins with the query."""
 
 _DIGEST_BYTES: Final = 12
 
@@ -61,7 +64,7 @@ STORED_SECTIONS: Final = "places"
 
 
 def build_schema(dynamic_columns: int) -> tantivy.Schema:
-    """The schema of an index with so many slots."""
+    """The schema of an index with so many dynamic columns."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(ID, stored=True, tokenizer_name="raw", index_option="basic")
     for name in (*TEXT_FIELDS, SECTIONS):
@@ -84,12 +87,12 @@ def build_schema(dynamic_columns: int) -> tantivy.Schema:
 
 
 def enough_dynamic_columns(capacity: int, wanted: int) -> int:
-    """Number of slots for an index that has some and needs more: many more, so that it is rarely written anew.
+    """The number of columns for an index that has some and needs more: many more, so that it is rarely written anew.
 
     Raises:
         BackendUnavailable: No index can have so many.
     """
-    if wanted > MOST_SLOTS:
+    if wanted > MOST_DYNAMIC_COLUMNS:
         raise BackendUnavailable("The documents have more different fields than the search engine can hold.")
     while capacity < wanted:
         capacity *= 4
@@ -107,7 +110,7 @@ def toned_column(name: str) -> str:
 
 
 TONED: Final = "\x1ftoned"
-"""Marks documents that have their words in the toned columns, too."""
+"""The filter term of documents that have their words in the toned columns, too."""
 
 
 def sort_column(name: str) -> str:
@@ -137,27 +140,33 @@ def facet_path(name: str) -> str:
 
 
 def exists_term(name: str) -> str:
-    """Marks documents that have the field, whatever it holds."""
+    """The filter term of documents that have the field, whatever it holds."""
     return f"{name}\x1f+"
 
 
 def empty_term(name: str) -> str:
-    """Marks documents whose field is ``""`` or ``[]``."""
+    """The filter term of documents whose field is ``""`` or ``[]``."""
     return f"{name}\x1f-"
 
 
 def sortable_term(name: str) -> str:
-    """Marks documents whose field holds one value to sort by."""
+    """The filter term of documents whose field holds one value to sort by."""
     return f"{name}\x1f^"
 
 
+def title_beginning(text: str) -> str:
+    """The beginning of the term of a title that begins with the text. Of long titles it is the beginning only."""
+    beginning = fold_to_bytes(text)[:LONGEST_TITLE_BEGINNING].decode(errors="ignore")
+    return f"title\x1f^{beginning}"
+
+
 def section_term(title: str) -> str:
-    """Marks documents with a section of this title; no field is named like it."""
+    """The filter term of documents with a section of this title; no field is named like it."""
     return equality_term("#", title)
 
 
 def equality_term(name: str, value: str) -> str:
-    """Marks documents whose field equals, or as a list holds, the text."""
+    """The filter term of documents whose field equals, or as a list holds, the text."""
     folded = fold_to_bytes(value)
     if len(folded) <= LONGEST_PLAIN_VALUE:
         return f"{name}\x1f={folded.decode()}"
@@ -166,7 +175,7 @@ def equality_term(name: str, value: str) -> str:
 
 
 def number_term(name: str, value: int | float) -> str:
-    """Marks documents whose field equals, or as a list holds, the number; 5 and 5.0 are one number."""
+    """The filter term of documents whose field equals, or as a list holds, the number; 5 and 5.0 are one number."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return f"{name}\x1f#{value!r}"

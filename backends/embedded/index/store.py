@@ -44,7 +44,7 @@ class State:
 
     Attributes:
         generation: Name of the directory the documents are in; a rebuild makes a new one.
-        capacity: Number of slots its schema has.
+        capacity: Number of dynamic columns its schema has.
         dynamic_columns: Slots given out, by field.
         version: Version of the schema it was made with.
     """

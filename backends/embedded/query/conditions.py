@@ -1,4 +1,4 @@
-"""What documents must fulfil beside matching a text."""
+"""Conditions on documents beside matching a text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backends.filters import And, Filter, parse_filter
 
 
 def compile_condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
-    """What a search's filters match; adds nothing to scores. ``None`` without filters.
+    """The query of a search's filters; adds nothing to scores. ``None`` without filters.
 
     Raises:
         BackendRejected: The filters cannot be run.

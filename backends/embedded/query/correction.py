@@ -50,7 +50,7 @@ def corrected_text(resolved: ResolvedQuery, condition: tantivy.Query | None) -> 
 
 
 def _replacements(resolved: ResolvedQuery, term: ResolvedTerm) -> list[TermVariant]:
-    """What a term was taken for, the best first; nothing if documents have it in any form that is no error."""
+    """Replacements of a term, the best first; nothing if documents have it in any form that is no error."""
     best = term.variants[0] if term.variants else None
     if best is None or (len(best.terms) == 1 and not best.is_correction):
         return []  # What was looked up of a word is in the index, and comes before what may stand for it.

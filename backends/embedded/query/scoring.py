@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 
 import tantivy
 
-from backends.embedded.index.schema import FILTER_TERMS, equality_term, section_term
+from backends.embedded.index.schema import FILTER_TERMS, equality_term, section_term, title_beginning
 from backends.embedded.query.parser import TermKind
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.terms import ResolvedQuery
@@ -19,6 +19,8 @@ from backends.embedded.query.variants import TermVariant
 from backends.sections import SECTIONS
 
 MAX_PROXIMITY_CLAUSES = 16
+MOST_TITLES_BEGINNING = 30
+"""Of a query with which more titles begin, none is meant."""
 TITLE_SLOP, CONTENT_SLOP = 1, 3
 """Words that may stand between neighbours of the query."""
 
@@ -81,6 +83,18 @@ def exact_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
         yield _Query.const_score_query(title, boost * sum(term.idf for term in resolved.terms))
 
 
+def beginning_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
+    """The title begins with the query, as far as it is typed."""
+    boost = resolved.ranking.title_beginning_boost
+    if not boost or "title" not in resolved.queries.fields or len(resolved.terms) < 2:
+        return
+    schema, snapshot = resolved.snapshot.schema, resolved.snapshot
+    titles = snapshot.terms(FILTER_TERMS, title_beginning(resolved.text.strip()), MOST_TITLES_BEGINNING + 1)
+    if 0 < len(titles) <= MOST_TITLES_BEGINNING:
+        begins = [(tantivy.Occur.Should, _Query.term_query(schema, FILTER_TERMS, term)) for term, _ in titles]
+        yield _Query.const_score_query(_Query.boolean_query(begins), boost * sum(term.idf for term in resolved.terms))
+
+
 def exact_section(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
     """The title of a section is the query."""
     boost = resolved.ranking.exact_section_boost
@@ -108,6 +122,7 @@ SIGNALS: tuple[Signal, ...] = (
     unigrams,
     lambda resolved: islice(proximity(resolved), MAX_PROXIMITY_CLAUSES),
     exact_title,
+    beginning_title,
     exact_section,
 )
 """What adds to the score of every relaxation that ranks by words; none of it must match."""

@@ -242,7 +242,7 @@ def _expand_compound(
 
 
 def _mistyped_part(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], ranking: Ranking) -> int | None:
-    """Which part of a compound may be mistyped: the rarest, if the others are known and none has it as written."""
+    """The part of a compound that may be mistyped: the rarest, if the others are known and none has it as written."""
     if query_term.strict:
         return None
     terms = query_term.terms

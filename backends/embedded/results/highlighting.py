@@ -16,7 +16,7 @@ from backends.standard_fields import TEXT_FIELDS
 
 
 class TermMatches:
-    """Where the terms of one query match, as :class:`backends.highlighting.Matches`."""
+    """The place where the terms of one query match, as :class:`backends.highlighting.Matches`."""
 
     def __init__(self, highlight_terms: HighlightTerms):
         self._highlight_terms = highlight_terms

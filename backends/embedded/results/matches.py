@@ -1,4 +1,4 @@
-"""Where in a text the matches are.
+"""Finding the places of matches in a text.
 
 A text is folded letter by letter, so that places in the folded text are places in the text, and searched for each
 matching term with ``str.find``: far faster than cutting every text into words.
@@ -255,7 +255,7 @@ class FoldedText:
 
 
 class Places:
-    """Where the characters of a folded text stand in the text, if they are not as many."""
+    """The place where the characters of a folded text stand in the text, if they are not as many."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []

@@ -1,4 +1,4 @@
-"""Which part of a long text is shown: the one with the most different matches."""
+"""Snippets: the part of a long text that is shown, the one with the most different matches."""
 
 from __future__ import annotations
 

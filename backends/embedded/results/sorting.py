@@ -98,7 +98,7 @@ class Sorter:
                     skipped = 0
             skipped = 0
         if len(found) < limit and column.present is not None:
-            without = _Query.boolean_query([(Must, query), (MustNot, self._mark(column.present))])
+            without = _Query.boolean_query([(Must, query), (MustNot, self._term(column.present))])
             found += self._page(without, depth + 1, max(0, offset - reach.present), limit - len(found))
         return found
 
@@ -157,7 +157,7 @@ class Sorter:
         return self.snapshot.count(self._having(query, column, [(value, 0)]))
 
     def _present(self, query: tantivy.Query, column: _Column) -> int:
-        return self.snapshot.count(query if column.present is None else _both(query, self._mark(column.present)))
+        return self.snapshot.count(query if column.present is None else _both(query, self._term(column.present)))
 
     # --- ordering the documents of small groups
 
@@ -195,8 +195,8 @@ class Sorter:
         terms = [_Query.term_query(self.snapshot.schema, column.name, value) for value, _ in groups]
         return _both(query, terms[0] if len(terms) == 1 else _Query.boolean_query([(Should, term) for term in terms]))
 
-    def _mark(self, mark: str) -> tantivy.Query:
-        return _Query.term_query(self.snapshot.schema, FILTER_TERMS, mark)
+    def _term(self, filter_term: str) -> tantivy.Query:
+        return _Query.term_query(self.snapshot.schema, FILTER_TERMS, filter_term)
 
 
 def _reach(groups: _Groups, passed: int, present: int, offset: int, limit: int) -> _Reach:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.base import SearchBackend
+from backends.base import Document, SearchBackend, SearchQuery
 from backends.registry import create_backend
 from tests.backends.contract import BackendContract, MatchingContract, case_fixture  # noqa: F401
 
@@ -48,3 +48,21 @@ def test_nothing_is_opened_or_made_before_the_first_use(tmp_path: Path) -> None:
     assert not (tmp_path / "indexes").exists()
     backend.check()
     assert (tmp_path / "indexes").is_dir()
+
+
+def test_equal_documents_come_longest_unchanged_first_however_they_were_written(backend: SearchBackend) -> None:
+    documents = [
+        Document(str(at), {"id": str(at), "title": "Boats", "content": "Leave at ten.", "url": "/"}, at)
+        for at in range(1, 61)
+    ]
+    for index, size in (("whole", 60), ("parts", 7)):
+        backend.create_index(index)
+        for start in reversed(range(0, 60, size)):
+            backend.upsert(index, documents[start : start + size], {})
+
+    def ids(index: str, **page: int) -> list[str]:
+        return [hit.id for hit in backend.search(index, SearchQuery("boats", **page)).hits]
+
+    in_order = [str(at) for at in range(1, 61)]
+    assert ids("whole", limit=60) == ids("parts", limit=60) == in_order
+    assert ids("whole", limit=5, offset=20) == ids("parts", limit=5, offset=20) == in_order[20:25]

@@ -18,7 +18,7 @@ from tests.patience import PATIENCE_SECONDS
 
 def direct(backend: SearchBackend, token: str, index: str) -> requests.Response:
     """A search as a client sends it, with a token of its own."""
-    node = backend._transport.url.nodes[0]  # type: ignore[attr-defined]
+    node = backend._transport.url.nodes[0]
     headers = {"Authorization": f"Bearer {token}"}
     return requests.post(
         f"{node}/multi-search",

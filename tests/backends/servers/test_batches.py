@@ -28,7 +28,7 @@ def test_a_batch_is_bounded_by_number_and_by_bytes_and_one_document_always_fits(
 def test_documents_are_made_when_their_batch_is() -> None:
     made = []
 
-    def documents():  # type: ignore[no-untyped-def]
+    def documents():
         for number in range(9):
             made.append(number)
             yield b"x"

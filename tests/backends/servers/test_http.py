@@ -23,7 +23,7 @@ class Echo(BaseHTTPRequestHandler):
     connections: set[tuple[str, int]]
 
     def do_GET(self) -> None:
-        self.server.connections.add(self.client_address)  # type: ignore[attr-defined]
+        self.server.connections.add(self.client_address)
         body = (self.headers.get("Cookie") or self.path).encode()
         self.send_response(302 if self.path == "/away" else 200)
         self.send_header("Location", "/elsewhere")
@@ -40,7 +40,7 @@ class Echo(BaseHTTPRequestHandler):
 def server() -> Iterator[ThreadingHTTPServer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     server.daemon_threads = True
-    server.connections = set()  # type: ignore[attr-defined]
+    server.connections = set()
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server
@@ -63,10 +63,10 @@ def get(pool: HttpPool, path: str = "/x") -> bytes:
 def test_connections_are_kept_and_closed(server: ThreadingHTTPServer, pool: HttpPool) -> None:
     for _ in range(10):
         assert get(pool) == b"/x"
-    assert len(server.connections) == 1  # type: ignore[attr-defined]
+    assert len(server.connections) == 1
     pool.close()
     assert get(pool) == b"/x"
-    assert len(server.connections) == 2  # type: ignore[attr-defined]
+    assert len(server.connections) == 2
 
 
 def test_cookies_are_not_kept_and_redirects_not_followed(pool: HttpPool) -> None:
@@ -81,7 +81,7 @@ def test_proxies_of_the_environment_are_not_used(pool: HttpPool, monkeypatch: py
 
 
 def _child(pool: HttpPool, results: object) -> None:
-    results.put([get(pool, f"/child{n}") for n in range(20)])  # type: ignore[attr-defined]
+    results.put([get(pool, f"/child{n}") for n in range(20)])
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from tests.patience import PATIENCE_SECONDS
 
 def direct(backend: SearchBackend, token: str, collection: str, q: str = "*") -> requests.Response:
     """A search as a client sends it, with a key of its own."""
-    node = backend._transport.url.nodes[0]  # type: ignore[attr-defined]
+    node = backend._transport.url.nodes[0]
     body = {"searches": [{"collection": collection, "q": q, "query_by": "title,content"}]}
     return requests.post(
         f"{node}/multi_search", json=body, headers={"X-TYPESENSE-API-KEY": token}, timeout=PATIENCE_SECONDS
@@ -131,16 +131,16 @@ class TypesensePromises(NativeFilters):
         case.add(page("a", "word"))
         kinds = {"later": frozenset({FieldKind.NUMBER})}
         for wish in ({"facets": ("later",)}, {"filter": parse_filter("later > 1 OR later = 1")}):
-            result = case.backend.search(case.index, SearchQuery("word", kinds=kinds, **wish))  # type: ignore[arg-type]
+            result = case.backend.search(case.index, SearchQuery("word", kinds=kinds, **wish))
             assert result.total == (1 if "facets" in wish else 0)
 
     def test_an_index_made_anew_elsewhere_is_searched_as_it_is_now(self, case: Case) -> None:
         case.add(page("a", "word", size=1))
         assert case.search("word", facets=("size",)).facets["size"] == {"1": 1}
-        types = dict(case.backend._types[case.index])  # type: ignore[attr-defined]
+        types = dict(case.backend._types[case.index])
         case.backend.delete_index(case.index)
         case.backend.create_index(case.index)
-        case.backend._types[case.index] = types  # type: ignore[attr-defined]
+        case.backend._types[case.index] = types
         assert case.search("word", facets=("size",)).facets == {"size": {}}
         case.add(page("b", "word", size=2))
         assert case.search("word", facets=("size",)).facets["size"] == {"2": 1}
@@ -179,7 +179,7 @@ class TypesensePromises(NativeFilters):
             assert (result.hits, result.total) == ((), 1)
 
     def test_foreign_collections_are_no_indexes_of_ours(self, backend: SearchBackend) -> None:
-        transport: Any = backend._transport  # type: ignore[attr-defined]
+        transport: Any = backend._transport
         transport.post("/collections", dict, body={"name": "foreign", "fields": [{"name": "x", "type": "string"}]})
         try:
             assert "foreign" not in backend.list_indexes()
@@ -216,7 +216,7 @@ class TypesensePromises(NativeFilters):
     def test_one_parent_key_serves_all_tokens_of_a_holder_in_every_process(self, case: Case) -> None:
         from backends.registry import create_backend
 
-        transport: Any = case.backend._transport  # type: ignore[attr-defined]
+        transport: Any = case.backend._transport
         before = len(transport.get("/keys", dict)["keys"])
         token = case.backend.issue_credential(case.index, "holder", in_an_hour())
         url = f"typesense://:{transport.url.key}@{transport.url.nodes[0].removeprefix('http://')}"
@@ -231,7 +231,7 @@ class TypesensePromises(NativeFilters):
         elsewhere.close()
 
     def test_a_credential_holds_nothing_stronger_than_itself(self, case: Case) -> None:
-        transport: Any = case.backend._transport  # type: ignore[attr-defined]
+        transport: Any = case.backend._transport
         credential = case.backend.issue_credential(case.index, "holder", in_an_hour())
         text = base64.b64decode(credential.token).decode()
         embedded = json.loads(text[48:])

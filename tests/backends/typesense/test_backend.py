@@ -61,7 +61,7 @@ def test_no_text_of_a_caller_is_ever_in_a_path_or_query_string(case: Case, serve
 
 def test_a_bulk_is_imported_in_parts(case: Case, server: FakeTypesense) -> None:
     case.add(*(page(str(number)) for number in range(600)))
-    sizes = [str(r.body, "utf-8").count("\n") + 1 for r in server.requests if "import" in (r.url or "")]  # type: ignore[arg-type]
+    sizes = [str(r.body, "utf-8").count("\n") + 1 for r in server.requests if "import" in (r.url or "")]
     assert sizes == [250, 250, 100]
 
 

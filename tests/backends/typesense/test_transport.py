@@ -132,7 +132,7 @@ def test_with_a_node_killed_no_search_fails_and_no_acknowledged_document_is_miss
 
 def _wait(holds: object, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while not holds():  # type: ignore[operator]
+    while not holds():
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)

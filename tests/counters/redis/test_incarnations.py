@@ -67,7 +67,7 @@ def reloaded(server: RedisServer, forget: Callable[[], None]) -> None:
         client.config_set("appendonly", "no")
         client.save()
         forget()
-        client.execute_command("DEBUG", "RELOAD", "NOSAVE")  # type: ignore[no-untyped-call]
+        client.execute_command("DEBUG", "RELOAD", "NOSAVE")
 
 
 def put_back(server: RedisServer, forget: Callable[[], None]) -> None:

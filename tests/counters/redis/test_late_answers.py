@@ -74,16 +74,16 @@ def test_a_charge_that_arrives_after_it_was_called_off_is_not_made(
 ) -> None:
     """As a proxy may deliver it: what was sent first arrives last."""
     commands: list[tuple[object, ...]] = []
-    asked = impatient._connections.ask  # type: ignore[attr-defined]
+    asked = impatient._connections.ask
 
     def lose(*command: object) -> object:
         commands.append(command)
         if len(commands) == 2:  # The first one asks for what is known of the day.
-            impatient._connections.ask = asked  # type: ignore[attr-defined]
+            impatient._connections.ask = asked
             raise AnswerLost
         return asked(*command)
 
-    impatient._connections.ask = lose  # type: ignore[attr-defined]
+    impatient._connections.ask = lose
     with pytest.raises(CountersUnavailable):
         impatient.consume([], reserve=UsageReservation(1, 9), now=NOW)
     until_it_is_back(impatient.check)
@@ -129,8 +129,8 @@ def test_a_settlement_that_was_given_up_is_done_once_when_it_is_repeated(
 def test_a_report_that_was_given_up_does_not_count(
     counters: CounterStore, impatient: CounterStore, server: RedisServer, operation: str
 ) -> None:
-    until_it_is_back(lambda: impatient.report_usage(1, 7, operation, 2, capped=False, now=NOW))  # type: ignore[arg-type]
-    given_up(server, lambda: impatient.report_usage(1, 7, operation, 5, capped=False, now=NOW))  # type: ignore[arg-type]
+    until_it_is_back(lambda: impatient.report_usage(1, 7, operation, 2, capped=False, now=NOW))
+    given_up(server, lambda: impatient.report_usage(1, 7, operation, 5, capped=False, now=NOW))
     until_it_is_back(impatient.check)
 
     usage = counters.usage_of_day(1, TODAY)

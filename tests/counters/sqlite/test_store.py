@@ -285,8 +285,8 @@ def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None
 @pytest.mark.parametrize(
     ("broken", "error"),
     [
-        (WindowRequest("length", 5, None), TypeError),  # type: ignore[arg-type]
-        (WindowRequest(object(), 5, 60), sqlite3.ProgrammingError),  # type: ignore[arg-type]
+        (WindowRequest("length", 5, None), TypeError),
+        (WindowRequest(object(), 5, 60), sqlite3.ProgrammingError),
         (WindowRequest("cost", None, 60, cost=2**64), OverflowError),
     ],
     ids=["length", "key", "cost"],

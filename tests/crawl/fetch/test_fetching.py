@@ -219,7 +219,7 @@ class TestLimits:
 
         tracemalloc.start()
         for target in ("", "twice"):
-            assert reason(lambda target=target: fetcher.fetch(URL + target)) == Reason.TOO_LARGE  # type: ignore[misc]
+            assert reason(lambda target=target: fetcher.fetch(URL + target)) == Reason.TOO_LARGE
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
 
@@ -418,7 +418,7 @@ class TestPrivateAddresses:
         wires.connected.clear()
 
         for url in (URL, f"http:{slashes}{authority}/"):
-            assert reason(lambda url=url: fetcher.fetch(url)) == Reason.PRIVATE_ADDRESS  # type: ignore[misc]
+            assert reason(lambda url=url: fetcher.fetch(url)) == Reason.PRIVATE_ADDRESS
 
         assert {address for address, _ in wires.connected} <= {PUBLIC}
 
@@ -555,13 +555,13 @@ class TestOwnHeaders:
             safe.answers["/"] = page()
             secured = Network(private_addresses=False, resolver=Names(), sockets=Wires(safe.port), ssl_context=trusting)
             options = {"headers": {"X-Staging": "secret"}, "headers_url": URL}
-            Fetcher(secured, Scope.of(URL), "Bot", **options).fetch("https://www.example.com/")  # type: ignore[arg-type]
+            Fetcher(secured, Scope.of(URL), "Bot", **options).fetch("https://www.example.com/")
             secured.close()
         with serving() as plain:
             plain.answers["/"] = page()
             open_network = Network(private_addresses=False, resolver=Names(), sockets=Wires(plain.port))
             options["headers_url"] = "https://www.example.com/"
-            Fetcher(open_network, Scope.of(URL), "Bot", **options).fetch(URL)  # type: ignore[arg-type]
+            Fetcher(open_network, Scope.of(URL), "Bot", **options).fetch(URL)
             open_network.close()
 
         assert safe.asked[0].headers["x-staging"] == "secret"

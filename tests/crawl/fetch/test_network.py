@@ -37,7 +37,7 @@ def make() -> Iterator[Make]:
     made: list[Network] = []
 
     def make(**options: object) -> Network:
-        made.append(Network(**{"private_addresses": False, **options}))  # type: ignore[arg-type]
+        made.append(Network(**{"private_addresses": False, **options}))
         return made[-1]
 
     yield make

@@ -14,7 +14,7 @@ from app.crawl.run import control as control_module
 from app.crawl.run import decisions
 from app.crawl.run.control import RunControl
 from app.crawl.run.execution import execute
-from app.crawl.run.patience import FAILURES_IN_A_ROW, MAX_PAUSED_SECONDS, TRIES
+from app.crawl.run.visits.patience import FAILURES_IN_A_ROW, MAX_PAUSED_SECONDS, TRIES
 from app.models import Account, RunPage, Site, Source, SourceRun
 from app.services import sites
 from backends.errors import BackendUnavailable

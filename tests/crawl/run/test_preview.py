@@ -245,7 +245,7 @@ def test_the_scheme_is_the_first_one_that_answers(
     def answers(url: str, *args: Any, **kwargs: Any) -> bool:
         return url.partition(":")[0] in answering
 
-    monkeypatch.setattr("app.crawl.run.answering.answers", answers)
+    monkeypatch.setattr("app.crawl.run.visits.answering.answers", answers)
 
     assert tenant.app.extensions["runtime"].previewer.complete_url("www.example.com/a", otherwise) == completed
 
@@ -261,7 +261,7 @@ def test_a_private_address_without_a_scheme_is_not_asked(ann: Tenant, website: W
 def test_a_slow_address_is_not_waited_for_long(
     tenant: Tenant, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.crawl.run.answering.MAX_SECONDS", 0.1)
+    monkeypatch.setattr("app.crawl.run.visits.answering.MAX_SECONDS", 0.1)
     answer = threading.Event()
     website.before = lambda path: answer.wait(20)
     bare = website.url.removeprefix("http://")

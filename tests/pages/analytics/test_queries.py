@@ -59,6 +59,18 @@ def test_it_tells_searches_clicks_and_what_is_found_now(person: Person, museum: 
     assert {item.text for item in now.all("li")} == {"Opening hours", "Hours of work"}
 
 
+def test_it_tells_which_sections_clicks_led_to(person: Person, museum: Tenant) -> None:
+    for session, anchor in (("s", "<b>"), ("t", "<b>"), ("u", "prices"), ("v", None)):
+        body = {"query": "hours", "id": "page-2", "session_id": session, "anchor": anchor}
+        assert_ok(museum.public.post("/api/v1/click", json=body))
+    museum.app.extensions["runtime"].events.flush()
+
+    show(person, museum, "hours")
+
+    clicked = person.page.one("section", **{"aria-labelledby": "clicked-title"})
+    assert [item.text for item in clicked.all("li")] == ["#<b>: 2", "#prices: 1"]
+
+
 def test_its_remedies_are_those_of_the_inbox(person: Person, museum: Tenant) -> None:
     search(museum, "zeppelin")
     show(person, museum, "zeppelin")

@@ -109,10 +109,11 @@ def test_the_largest_share_of_any_quota(app: Flask) -> None:
 def test_keys_count_disabled_ones_included(app: Flask) -> None:
     browser, _ = register_browser(app, "ann@example.com")
     site = browser.post("/sites", json={"name": "Pages", "url": "https://www.example.com/"}).get_json()["site"]
+    browser.post(f"/api/sites/{site['id']}/keys", json={"name": "y", "type": "search"})
     key = browser.post(f"/api/sites/{site['id']}/keys", json={"name": "x", "type": "search"}).get_json()["key"]
     browser.post(f"/api/keys/{key['id']}/toggle")
 
     (usage,) = listed(app)
 
     with app.extensions["runtime"].database.read() as session:
-        assert usage.keys == session.query(Key).count() == 1
+        assert usage.keys == session.query(Key).count() == 2

@@ -180,7 +180,8 @@ def click(
     site_id: int = 1,
     search_key: int = 1,
     position: int | None = 1,
+    anchor: str | None = None,
     seconds: float = 0,
 ) -> Click:
     """A click ``seconds`` after the frozen moment."""
-    return Click(site_id, search_key, query, document_id, position, MOMENT + timedelta(seconds=seconds))
+    return Click(site_id, search_key, query, document_id, position, MOMENT + timedelta(seconds=seconds), anchor)

@@ -127,6 +127,9 @@ def test_a_full_journal_is_replaced_and_nothing_of_it_stays(
         click(document_id="\x00"),
         click(document_id="\ud800"),
         click(document_id="d" * 513),
+        click(anchor=""),
+        click(anchor="a\x00b"),
+        click(anchor="a" * 201),
         click(position=0),
         click(position=2**63),
         click(site_id=0),
@@ -140,7 +143,7 @@ def test_an_event_that_could_never_be_stored_is_refused_at_once(
     with pytest.raises(ValueError, match=r"event"):
         recorder.record(event)
     recorder.record(search("good", results=2**63 - 1, session_id="s" * 64))
-    recorder.record(click("good", "d" * 512, search_key=2**63 - 1, position=None))
+    recorder.record(click("good", "d" * 512, search_key=2**63 - 1, position=None, anchor="a" * 200))
     assert recorder.flush() == 2
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 
 from app.models import (
     Base,
+    ClickAnchorDay,
     ClickDay,
     EventRemoval,
     QueryDay,
@@ -36,7 +37,7 @@ from .test_reports import assert_counted
 
 DAY_SECONDS = 86_400
 RETENTION_DAYS = 400
-DATED = (SearchEvent, SearchClick, QueryDay, ClickDay, QueryVisit)
+DATED = (SearchEvent, SearchClick, QueryDay, ClickDay, ClickAnchorDay, QueryVisit)
 History = list[Event]
 
 
@@ -62,7 +63,7 @@ def history(database: Database, recorder: EventRecorder) -> History:
                     place = {"site_id": site_id, "seconds": -days * DAY_SECONDS}
                     query = f"q{number}-{days % 3}"
                     happened.append(search(query, results=number % 2, session_id=f"s{number}", **place))
-                    happened.append(click(query, search_key=10 * days + number, **place))
+                    happened.append(click(query, search_key=10 * days + number, anchor="a", **place))
                     recorder.record(happened[-2])
                     recorder.record(happened[-1])
             recorder.flush()
@@ -83,7 +84,7 @@ def test_days_beyond_the_retention_are_deleted_and_the_rest_is_kept(database: Da
     assert [rows(database, table) for table in DATED] == [8 * 3 * 4 * (1 + (table is QueryVisit)) for table in DATED]
     with database.read() as session:
         assert session.scalar(select(func.min(SearchClick.occurred_at))) == oldest
-        for table in (ClickDay, QueryVisit):
+        for table in (ClickDay, ClickAnchorDay, QueryVisit):
             assert list(session.scalars(select(table.day).distinct().order_by(table.day))) == list(days)
     assert_counted(database, history, set(SITES), TODAY)
 
@@ -94,7 +95,7 @@ def test_windows_hold_nothing_of_deleted_days_even_if_they_were_never_moved_on(
     with time_machine.travel(MOMENT - timedelta(days=500), tick=False):
         for number in range(20):
             recorder.record(search(f"old{number}", seconds=-500 * DAY_SECONDS, session_id=f"s{number}"))
-            recorder.record(click(f"old{number}", search_key=number, seconds=-500 * DAY_SECONDS))
+            recorder.record(click(f"old{number}", search_key=number, anchor="a", seconds=-500 * DAY_SECONDS))
         recorder.flush()
     assert rows(database, QueryWindow) == 2 * 20
     with time_machine.travel(MOMENT, tick=False):

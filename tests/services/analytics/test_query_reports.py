@@ -13,7 +13,12 @@ from app.errors import ApiError
 from app.models import StoredDocument
 from app.services.analytics import query_reports
 from app.services.analytics.events import Click, EventRecorder, SearchEvent
-from app.services.analytics.query_reports import ClickedDocument, QueryAnalytics, get_query_analytics
+from app.services.analytics.query_reports import (
+    ClickedAnchor,
+    ClickedDocument,
+    QueryAnalytics,
+    get_query_analytics,
+)
 from app.storage.database import Database
 
 from .conftest import TODAY, click, search
@@ -73,6 +78,41 @@ def test_searches_and_clicks_of_the_window_are_told_per_day_and_document(report:
         ClickedDocument("b", None, 2, 2.5),
         ClickedDocument("a", None, 1, 2.0),
         ClickedDocument("c", None, 1, None),
+    ]
+
+
+def test_sections_that_clicks_led_to_are_told_of_each_document(report: Report) -> None:
+    week = 6 * DAY_SECONDS
+    told = report(
+        click("docs", "a", search_key=1, anchor="install"),
+        click("docs", "a", search_key=2, anchor="setup", seconds=-week),
+        click("DOCS", "a", search_key=3, anchor="setup"),
+        click("docs", "a", search_key=4),
+        click("docs", "a", search_key=5, anchor="gone", seconds=-week - DAY_SECONDS),
+        click("docs", "a", search_key=6, anchor="elsewhere", site_id=2),
+        click("other", "a", search_key=7, anchor="other"),
+        click("docs", "b", search_key=1, anchor="größe"),
+    )
+
+    assert told.clicked_documents == [
+        ClickedDocument("a", None, 4, 1.0, (ClickedAnchor("setup", 2), ClickedAnchor("install", 1))),
+        ClickedDocument("b", None, 1, 1.0, (ClickedAnchor("größe", 1),)),
+    ]
+
+
+def test_a_second_click_on_a_page_of_one_search_is_none_whatever_section_it_leads_to(report: Report) -> None:
+    told = report(click(anchor="first", search_key=1), click(anchor="second", search_key=1), click(search_key=1))
+
+    assert (told.clicks, told.clicked_documents[0].anchors) == (1, (ClickedAnchor("first", 1),))
+
+
+def test_the_longest_texts_of_a_click_fit_into_every_database(report: Report) -> None:
+    query, document_id, anchor = "".join(chr(0x10000 + 7 * n) for n in range(128)), "é🚲" * 256, "🚲é" * 100
+
+    told = report(click(query, document_id, anchor=anchor), query=query)
+
+    assert [(document.id, document.anchors) for document in told.clicked_documents] == [
+        (document_id, (ClickedAnchor(anchor, 1),))
     ]
 
 

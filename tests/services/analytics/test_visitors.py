@@ -115,5 +115,5 @@ def test_without_the_database_the_last_key_is_used_until_the_next_can_be_read(
 def fresh_keys(database: Database, failure: OperationalError) -> VisitorKeys:
     """Those of a process that has read none yet, and cannot."""
     keys = VisitorKeys(database, SECRET)
-    keys._read = mock.Mock(side_effect=failure)  # type: ignore[method-assign]
+    keys._read = mock.Mock(side_effect=failure)
     return keys

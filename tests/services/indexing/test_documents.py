@@ -35,10 +35,7 @@ def put(app: Flask, tenant: Tenant, limits: PlanLimits, *batches: list[ValidDocu
 
 
 def created(outcomes: list[object]) -> list[int | str]:
-    return [
-        outcome.created if isinstance(outcome, _Stored) else outcome.code  # type: ignore[attr-defined]
-        for outcome in outcomes
-    ]
+    return [outcome.created if isinstance(outcome, _Stored) else outcome.code for outcome in outcomes]
 
 
 def stored_sources(app: Flask) -> dict[str, bytes]:
@@ -53,8 +50,8 @@ def test_an_id_that_two_batches_have_is_new_in_the_first_and_as_the_last_says(
     outcomes = put(app, tenant, limits, documents(1, 2), documents(2, 3, title="Another"))
 
     assert created(outcomes) == [2, 1]
-    assert {outcome.revision for outcome in outcomes} == {1}  # type: ignore[attr-defined]
-    assert [document.id for document in outcomes[0].written] == ["page-1", "page-2", "page-3"]  # type: ignore[attr-defined]
+    assert {outcome.revision for outcome in outcomes} == {1}
+    assert [document.id for document in outcomes[0].written] == ["page-1", "page-2", "page-3"]
     sources = stored_sources(app)
     assert len(sources) == 3
     assert b"Another" in sources["page-2"]

@@ -40,10 +40,10 @@ def reasons(database: Database) -> list[str]:
         return sorted(session.scalars(select(DepartureReason.reason)))
 
 
-def call_together(group: GroupCommit, calls: list) -> list:  # type: ignore[type-arg]
+def call_together(group: GroupCommit, calls: list) -> list:
     """Hold the first writer until all others wait, so that these share the next transaction."""
     gate, entered = threading.Event(), threading.Event()
-    outcomes: list = [None] * len(calls)  # type: ignore[type-arg]
+    outcomes: list = [None] * len(calls)
 
     def hold(session: Session) -> Written[None]:
         entered.set()
@@ -70,23 +70,23 @@ def call_together(group: GroupCommit, calls: list) -> list:  # type: ignore[type
     return outcomes
 
 
-def run_together(group: GroupCommit, works: list) -> list:  # type: ignore[type-arg]
+def run_together(group: GroupCommit, works: list) -> list:
     """The outcomes of works that share the next transaction."""
     return call_together(group, [partial(group.run, 1, work) for work in works])
 
 
-def run_requests(group: GroupCommit, requests: list, work) -> tuple[list, list]:  # type: ignore[type-arg, no-untyped-def]
+def run_requests(group: GroupCommit, requests: list, work) -> tuple[list, list]:
     """The same with requests as (key, request); gives the outcomes, and what ``work`` was called with."""
-    calls: list = []  # type: ignore[type-arg]
+    calls: list = []
 
-    def noted(session: Session, members):  # type: ignore[no-untyped-def]
+    def noted(session: Session, members):
         calls.append(sorted(members))
         return work(session, members)
 
     return call_together(group, [partial(group.run_together, 1, *request, noted) for request in requests]), calls
 
 
-def write(reason: str):  # type: ignore[no-untyped-def]
+def write(reason: str):
     def work(session: Session) -> Written[str]:
         session.add(DepartureReason(reason=reason, created_at=NOW))
         session.flush()
@@ -153,7 +153,7 @@ def test_a_change_of_credentials_is_announced_around_the_commit(database: Databa
     assert after != before
 
 
-def write_all(session: Session, requests):  # type: ignore[no-untyped-def]
+def write_all(session: Session, requests):
     for reason in requests:
         session.add(DepartureReason(reason=reason, created_at=NOW))
     session.flush()
@@ -171,7 +171,7 @@ def test_requests_of_one_key_are_worked_on_at_once(database: Database, counters:
 
 
 def test_of_requests_worked_on_at_once_one_can_be_refused(database: Database, counters: MemoryCounters) -> None:
-    def refuse_one(session: Session, requests):  # type: ignore[no-untyped-def]
+    def refuse_one(session: Session, requests):
         written = write_all(session, [reason for reason in requests if reason != "no"])
         assert len(written.result) == len(requests) - 1
         return Written([ValueError("refused") if reason == "no" else reason for reason in requests])
@@ -187,7 +187,7 @@ def test_of_requests_worked_on_at_once_one_can_be_refused(database: Database, co
 def test_requests_worked_on_at_once_fail_together_and_others_go_on(
     database: Database, counters: MemoryCounters
 ) -> None:
-    def fail(session: Session, requests):  # type: ignore[no-untyped-def]
+    def fail(session: Session, requests):
         written = write_all(session, requests)
         if "a" in requests:
             raise ValueError("no")

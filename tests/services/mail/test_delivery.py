@@ -38,7 +38,7 @@ def clock() -> Iterator[time_machine.Traveller]:
 
 def queue(part: Runtime, to: str = "ann@example.org", **options: object) -> None:
     with part.database.write() as session:
-        queue_mail(session, to, "Hello", "Hello\n", "<p>Hello</p>", kind="test", **options)  # type: ignore[arg-type]
+        queue_mail(session, to, "Hello", "Hello\n", "<p>Hello</p>", kind="test", **options)
 
 
 def waiting(part: Runtime) -> int:

@@ -150,7 +150,7 @@ def test_an_engine_that_is_away_delays_the_digest_of_its_sites_alone(
     clock.move_to(MONDAY)
     run = part.searcher.run
 
-    def run_unless_away(site, *args, **options):  # type: ignore[no-untyped-def]
+    def run_unless_away(site, *args, **options):
         if site.id == tenant.site_id:
             raise BackendUnavailable("away")
         return run(site, *args, **options)

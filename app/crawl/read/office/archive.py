@@ -105,7 +105,7 @@ class Archive:
 
 
 class _Events:
-    """What a parser calls: gathers elements and texts."""
+    """A parser's target: gathers elements and texts."""
 
     def __init__(self, skipped: Collection[str]):
         self._skipped = skipped
@@ -122,7 +122,7 @@ class _Events:
         self._parser.CharacterDataHandler = self._text
 
     def of(self, piece: bytes, *, is_last: bool = False) -> list[tuple[str, Any]]:
-        """What a piece of the file holds."""
+        """The content of a piece of the file."""
         self._found = []
         try:
             self._parser.Parse(piece, is_last)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from app.crawl.fetch.values import NotIndexed, Reason
 from app.crawl.read.bounds import MAX_TEXT_BYTES
 from app.crawl.read.charsets import decode
-from app.crawl.read.main_text import main_text
+from app.crawl.read.html.main_text import main_text
 from app.crawl.read.office.archive import Archive, broken_file
 from app.crawl.read.office.open_xml import resolve
-from app.text_formats import parse_html
+from app.texts.formats import parse_html
 
 MEDIA_TYPE = "application/epub+zip"
 

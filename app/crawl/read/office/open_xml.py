@@ -1,4 +1,4 @@
-"""What Microsoft's office files share (Office Open XML): parts that name others, and properties."""
+"""Parts and properties of Microsoft's office files (Office Open XML): how they name others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = {"document": "docx", "presentation": "pptx", "workbook": "xlsx"}
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
-    """How a part names another.
+    """A reference from one part to another.
 
     Attributes:
         type: The last word of its type: ``slide``, ``styles``.
@@ -32,7 +32,7 @@ class Relationship:
 
 
 def relationships(archive: Archive, part: str = "") -> dict[str, Relationship]:
-    """What a part names, or the whole file, by id."""
+    """The parts that a part, or the whole file, names, by id."""
     folder, _, name = part.rpartition("/")
     listed = join(folder, "_rels", f"{name}.rels") if part else _ROOT_RELATIONSHIPS
     return {

@@ -27,7 +27,7 @@ LAST_DAY = 2_958_465
 
 @dataclass(frozen=True, slots=True)
 class Workbook:
-    """What the cells of all sheets refer to.
+    """Texts and formats that the cells of all sheets refer to.
 
     Attributes:
         strings: The shared texts.

@@ -323,7 +323,7 @@ def test_what_is_written_during_a_vacuum_is_kept(backend: TantivyBackend, monkey
     merge = vacuum.merge_all
 
     def merge_slowly(*arguments: object) -> None:
-        merge(*arguments)  # type: ignore[arg-type]
+        merge(*arguments)
         backend.upsert(NAME, [document("1", "second", 100), document("new", "second", 101)], {})
         backend.delete(NAME, ["2"])
 

@@ -26,7 +26,7 @@ from tests.patience import PATIENCE_SECONDS
 
 
 def document(id: int, title: str = "word", **fields: object) -> Document:
-    return Document(str(id), {"id": str(id), "title": title, "content": "", "url": "/", **fields}, 7 * id)  # type: ignore[dict-item]
+    return Document(str(id), {"id": str(id), "title": title, "content": "", "url": "/", **fields}, 7 * id)
 
 
 def segments(backend: TantivyBackend) -> list[Segment]:
@@ -185,7 +185,7 @@ def test_of_two_processes_one_merges(backend: TantivyBackend, url: str, monkeypa
     def merge_slowly(*arguments: object) -> None:
         under_way.set()
         assert others_turn.wait(PATIENCE_SECONDS)
-        merge(*arguments)  # type: ignore[arg-type]
+        merge(*arguments)
 
     monkeypatch.setattr(vacuum, "merge_all", merge_slowly)
     backend.run_maintenance()
@@ -257,7 +257,7 @@ def test_an_index_that_is_removed_meanwhile_is_let_go(
     merge = vacuum.merge_all
 
     def merge_too_late(*arguments: object) -> None:
-        merge(*arguments)  # type: ignore[arg-type]
+        merge(*arguments)
         backend.delete_index(NAME)
 
     monkeypatch.setattr(vacuum, "merge_all", merge_too_late)

@@ -1,0 +1,1 @@
+"""From HTML to a page."""

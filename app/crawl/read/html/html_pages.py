@@ -1,0 +1,89 @@
+"""HTML to a page: its main text, what it says of itself, and where its links lead."""
+
+from __future__ import annotations
+
+from turbohtml import Document, Element
+
+from app.crawl.fetch.values import Fetched, FieldRules, Page, Reason, Selectors
+from app.crawl.read.bounds import cut_line, cut_text
+from app.crawl.read.directives import header_directives, meta_directives
+from app.crawl.read.field_rules import Subject, ruled_fields
+from app.crawl.read.html.found_fields import found_fields
+from app.crawl.read.html.main_text import main_text
+from app.crawl.read.html.soft_404 import is_soft_404
+from app.crawl.read.links import canonical_address, page_base, page_links
+from app.crawl.read.metadata import Metadata
+from app.texts.formats import node_to_text, parse_html
+from app.texts.sections import mark_headings, take_sections
+
+IGNORED = "[data-site-search-ignore]"
+
+
+def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRules) -> Page:
+    """Read an HTML page.
+
+    Args:
+        html: The decoded body.
+        fetched: The answer that it came in.
+        selectors: Of the source; what they do not name is found.
+        rules: Of the source, for further fields. What the page names itself goes first, what it brings unasked last.
+
+    Raises:
+        ValueError: A selector is no CSS.
+    """
+    document = parse_html(html)
+    base = page_base(document, fetched.url)
+    directives = header_directives(fetched.headers) | meta_directives(document)
+    links = () if directives.nofollow else page_links(document, base)
+    canonical = canonical_address(document, fetched.headers, base, fetched.url)
+    document.remove(f"{IGNORED}, {selectors.remove}" if selectors.remove else IGNORED)
+    metadata = Metadata(document, fetched.headers)
+    # What a text is taken from is changed on the way, so all else is read before.
+    own_title, excerpt, author, date = metadata.title(), metadata.excerpt(), metadata.author(), metadata.date()
+    fields = metadata.fields()
+    for others in (
+        ruled_fields(rules, canonical or fetched.url, Subject(document, metadata, base)),
+        found_fields(document, metadata, base, rules.start),
+    ):
+        fields |= {name: value for name, value in others.items() if name not in fields}
+    title = _selected_title(document, selectors.title) or own_title
+    marked = _selected_text(document, selectors.content) if selectors.content else main_text(document)
+    content, sections = take_sections(cut_text(marked))
+    return Page(
+        id=metadata.id(),
+        title=title,
+        content=content,
+        canonical=canonical,
+        links=links,
+        noindex=directives.noindex,
+        left_out=_left_out(directives.noindex, title, content),
+        excerpt=excerpt,
+        author=author,
+        date=date,
+        lang=metadata.language(),
+        fields=fields,
+        sections=sections,
+    )
+
+
+def _left_out(noindex: bool, title: str, content: str) -> Reason | None:
+    if noindex:
+        return Reason.NOINDEX
+    if not content:
+        return Reason.EMPTY
+    return Reason.SOFT_404 if is_soft_404(title, content) else None
+
+
+def _selected_title(document: Document, selector: str | None) -> str:
+    element = document.select_one(selector) if selector else None
+    return cut_line(node_to_text(element)) if element is not None else ""
+
+
+def _selected_text(document: Document, selector: str) -> str:
+    """The text of all elements that a selector names, each once, with their headings marked."""
+    chosen = document.select(selector)
+    known = set(chosen)
+    outermost: list[Element] = [element for element in chosen if known.isdisjoint(element.ancestors)]
+    for element in outermost:
+        mark_headings(element)
+    return "\n\n".join(text for element in outermost if (text := node_to_text(element)))

@@ -1,0 +1,1 @@
+"""From a page to its document, and writing the documents of a source."""

@@ -1,0 +1,1 @@
+"""Texts out of HTML and Markdown, and the sections under their headings."""

@@ -1,0 +1,163 @@
+"""Text out of HTML and Markdown: blocks apart, markup gone, entities decoded. Time and memory grow with the input."""
+
+from __future__ import annotations
+
+import re
+
+import pyromark
+from turbohtml import Document, Html, Minify, Node, parse
+
+from app.texts.sections import mark_headings
+
+UNREAD = frozenset(
+    {"annotation", "annotation-xml", "audio", "canvas", "datalist", "head", "iframe", "noembed", "noframes", "noscript"}
+    | {"object", "rp", "rt", "script", "style", "svg", "template", "title", "video"}
+)
+"""Elements whose text nobody reads on the page: code, fallbacks, and second renderings of the text beside them."""
+
+PREFORMATTED = frozenset(("listing", "plaintext", "pre", "textarea", "xmp"))
+RAW = ("plaintext", "xmp")
+"""Those of them whose text has no references."""
+
+NONE, WORD, CELL, LINE, BLOCK = range(5)
+"""Breaks between two pieces of text; the strongest one wins."""
+
+WRITTEN = ("", " ", "\t", "\n", "\n\n")
+WORDS = ("button", "img", "input", "label", "meter", "progress")
+CELLS = ("td", "th")
+LINES = ("br", "dd", "li", "optgroup", "option", "summary", "tr")
+BLOCKS = (
+    *("address", "article", "aside", "blockquote", "caption", "center", "details", "dialog", "dir", "div", "dl", "dt"),
+    *("fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup"),
+    *("hr", "legend", "listing", "main", "menu", "nav", "ol", "p", "plaintext", "pre", "search", "section", "select"),
+    *("table", "textarea", "ul", "xmp"),
+)
+BREAKS = (
+    dict.fromkeys(WORDS, WORD) | dict.fromkeys(CELLS, CELL) | dict.fromkeys(LINES, LINE) | dict.fromkeys(BLOCKS, BLOCK)
+)
+"""What is before and after an element. Custom elements are words apart; all others run on."""
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+MARKDOWN = (
+    pyromark.Options.ENABLE_TABLES
+    | pyromark.Options.ENABLE_FOOTNOTES
+    | pyromark.Options.ENABLE_STRIKETHROUGH
+    | pyromark.Options.ENABLE_TASKLISTS
+    | pyromark.Options.ENABLE_YAML_STYLE_METADATA_BLOCKS
+)
+
+
+MAX_ROOT_TAGS = 20_000
+"""Characters that the tags of a page's root and body may have together. Each attribute is compared with all before."""
+ROOT_TAG = re.compile(r"<(html|body)\b[^>]*", re.IGNORECASE)
+
+MAX_CONTAINERS = 100
+"""Quotes and lists within each other on a line of Markdown; a sign is written as thirty characters of HTML."""
+_CONTAINER = r"[ \t]*+(?:>|[-+*](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))"
+DEEP_LINE = re.compile(rf"^((?:{_CONTAINER}){{{MAX_CONTAINERS}}})(?:{_CONTAINER})++", re.MULTILINE)
+
+WITHOUT_COMMENTS = Html(layout=Minify(collapse_whitespace=False, omit_optional_tags=False, unquote_attributes=False))
+TAGS = re.compile("((?:<[^>]*>)++)")
+TAGS_AND_BLANKS = re.compile("( ?(?:<[^>]*> ?)++)")
+TAG_NAME = re.compile(r"</?([^\s>]++)[^>]*>")
+_PREFORMATTED_NAME = rf"(?:{'|'.join(sorted(PREFORMATTED))})[\t\n\f\r >]"
+TO_PREFORMATTED_TAG = re.compile(rf"((?:[^<]++|<(?!/?{_PREFORMATTED_NAME})[^>]*>)*+)<(/?){_PREFORMATTED_NAME}")
+"""Up to the next tag of preformatted text, tag by tag: the name of another may hold what looks like one."""
+
+
+def parse_html(html: str) -> Document:
+    """The tree of a page or a fragment of HTML, in time and memory that grow with its length."""
+    if sum(len(tag[0]) for tag in ROOT_TAG.finditer(html)) > MAX_ROOT_TAGS:
+        html = ROOT_TAG.sub(r"<\1", html)
+    return parse(html, positions=False)
+
+
+def html_to_text(html: str) -> str:
+    """The text of a page or a fragment of HTML. See :func:`node_to_text`."""
+    return node_to_text(parse_html(SURROGATE.sub("\N{REPLACEMENT CHARACTER}", html)))
+
+
+def markdown_to_text(markdown: str) -> str:
+    """The text of Markdown (CommonMark with GitHub's tables, and HTML in between), without its front matter."""
+    return node_to_text(_parse_markdown(markdown))
+
+
+def html_to_marked_text(html: str) -> str:
+    """The same as :func:`html_to_text`, with its headings marked for :func:`app.texts.sections.take_sections`."""
+    document = parse_html(SURROGATE.sub("\N{REPLACEMENT CHARACTER}", html))
+    mark_headings(document)
+    return node_to_text(document)
+
+
+def markdown_to_marked_text(markdown: str) -> str:
+    """The same of Markdown."""
+    document = _parse_markdown(markdown)
+    mark_headings(document, slugs=True)
+    return node_to_text(document)
+
+
+def _parse_markdown(markdown: str) -> Document:
+    shallow = DEEP_LINE.sub(r"\1 ", SURROGATE.sub("\N{REPLACEMENT CHARACTER}", markdown))
+    return parse_html(pyromark.html(shallow, options=MARKDOWN))
+
+
+def node_to_text(node: Node) -> str:
+    """The text of a part of a page, which loses what nobody reads.
+
+    Blocks are apart by a blank line, rows and list items by a line break, cells by a tab, words by one blank.
+    Preformatted text keeps its lines and indents.
+    """
+    # The tree is walked by the parser's own code: an object for each element would take ten times as long.
+    node.remove(", ".join(UNREAD))
+    for element in node.iter_elements(RAW, include_self=True):
+        element.tag = "pre"
+    html = node.serialize(WITHOUT_COMMENTS, inner=True).replace("&nbsp;", "\N{NO-BREAK SPACE}")
+    running, preformatted = _Breaks(BLOCK), _Breaks(LINE)
+    parts: list[str] = []
+    depth = start = end = 0
+    while (found := TO_PREFORMATTED_TAG.match(html, end)) is not None:
+        is_end = bool(found[2])
+        if depth == is_end and (part := html[start : found.end(1)]):
+            parts.append(_preformatted_text(part, preformatted) if is_end else _running_text(part, running))
+        depth += -1 if is_end else 1
+        end = html.index(">", found.end() - 1) + 1
+        if depth == (not is_end):
+            start = end
+    parts.append(_running_text(html[start:], running))
+    text = WRITTEN[BLOCK].join(filter(None, parts))
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").replace("\0", "").strip()
+
+
+def _running_text(html: str, breaks: _Breaks) -> str:
+    pieces = TAGS_AND_BLANKS.split(" ".join(html.split()))
+    pieces[1::2] = map(breaks.__getitem__, pieces[1::2])
+    return "".join(pieces).strip()
+
+
+def _preformatted_text(html: str, breaks: _Breaks) -> str:
+    pieces = TAGS.split(html)
+    pieces[1::2] = map(breaks.__getitem__, pieces[1::2])
+    if not pieces[0]:
+        del pieces[:2]
+    return trimmed_lines("".join(pieces))
+
+
+class _Breaks(dict[str, str]):
+    """The text for the tags, and perhaps blanks, between two pieces of text; each is looked at once."""
+
+    def __init__(self, most: int):
+        super().__init__()
+        self._most = most
+
+    def __missing__(self, between: str) -> str:
+        names = set(TAG_NAME.findall(between))
+        strongest = max(BREAKS.get(name) or (WORD if "-" in name else NONE) for name in names)
+        if strongest == NONE and " " in TAGS.sub("", between):
+            strongest = WORD
+        self[between] = written = WRITTEN[min(strongest, self._most)]
+        return written
+
+
+def trimmed_lines(text: str) -> str:
+    """Text without blank lines around it and without blanks at the end of lines."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")

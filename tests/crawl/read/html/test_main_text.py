@@ -1,0 +1,152 @@
+"""The main text is kept whole, with code and tables; what is around it goes."""
+
+from __future__ import annotations
+
+import pytest
+from turbohtml import parse
+
+from app.crawl.read.html.main_text import main_text
+
+PROSE = "Boats leave the harbor at ten and are back in the evening, if the weather allows it. " * 8
+LINKS = "".join(f'<li><a href="/{n}">A page about number {n}</a>' for n in range(12))
+
+
+@pytest.mark.parametrize(
+    "chrome",
+    [
+        "<nav>Chrome</nav>",
+        "<header>Chrome</header>",
+        "<footer>Chrome</footer>",
+        "<div role=navigation>Chrome</div>",
+        "<div class='cookie-banner'>Chrome</div>",
+        "<div id=page><header><p>Chrome</p></header></div>",
+        "<div id=page><div><footer><p>Chrome</p></footer></div></div>",
+        "<div role=complementary><div>Chrome</div></div>",
+        "<div class=site-header><b>Chrome</b></div>",
+        "<div id=footer><div><p>Chrome</p></div></div>",
+        "<div class='col-3 left-sidebar'><div>Chrome</div></div>",
+        "<a class=skip-link href=#main>Chrome</a>",
+        "<div class='siteBreadcrumb breadcrumbs'>Chrome</div>",
+        "<div id=comments>Chrome</div>",
+        "<div class=navheader><table><tr><td>Chrome</table></div>",
+        "<div class=sphinxsidebar><a href=/>Chrome</a></div>",
+        "<aside><a href=/>Chrome</a></aside>",
+        f"<div><ul>{LINKS}<li><a href=/>Chrome</a></ul></div>",
+        "<p class=sr-only>Chrome</p>",
+        "<div aria-hidden=true>Chrome</div>",
+    ],
+)
+def test_what_is_around_the_text_goes(chrome: str) -> None:
+    text = main_text(parse(f"<body>{chrome}<div><h1>Harbor</h1><p>{PROSE}</p></div>{chrome}"))
+
+    assert text == f"Harbor\n\n{PROSE.strip()}"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<pre class=share><code><span class=comment># Kept</span></code></pre>",
+        "<pre>Kept <a href=#1>here</a></pre>",
+        "<table class=data><tr><td>Kept<td>2</table>",
+        "<table><tr><td><a href=/x>Kept</a></table>",
+        "<h2 class=share>Kept</h2>",
+        "<aside class=sidebar>Kept, as a note beside the text with <a href=x>a link</a>.</aside>",
+        "<div class=note>Kept</div>",
+        "<div class=has-sidebar>Kept</div>",
+        "<section class=card><div class=card-header>Kept</div></section>",
+        "<blockquote><p>Words</p><footer>Kept</footer></blockquote>",
+        "<section><header>Kept</header><div>More</div></section>",
+        "<div class=header><h2 class=title>Kept</h2></div>",
+        "<div class=header><div class=headertitle>Kept</div></div>",
+        "<div class=header><h1><a href=x>Kept</a></h1></div>",
+        "<ul><li><a href=x>Kept</a></ul>",
+        "<p>Kept <a href=#kept>here</a>",
+        "<details><summary>Kept</summary></details>",
+    ],
+)
+def test_parts_of_the_text_stay(part: str) -> None:
+    assert "Kept" in main_text(parse(f"<body><div>{part}<p>{PROSE}</p></div>"))
+
+
+@pytest.mark.parametrize("element", ["main", "div role=main", "article", "div itemprop=articleBody"])
+def test_the_element_that_a_page_marks_as_its_main_one_is_taken(element: str) -> None:
+    html = f"<body><div>Around</div><{element}><p>{PROSE}</p></{element.split()[0]}><div>Around</div>"
+
+    assert main_text(parse(html)) == PROSE.strip()
+
+
+def test_a_mark_on_next_to_nothing_is_not_believed() -> None:
+    assert PROSE.strip() in main_text(parse(f"<body><main></main><div><p>{PROSE}</p></div>"))
+
+
+def test_several_articles_stay_together() -> None:
+    text = main_text(parse(f"<body>{f'<article><p>{PROSE}</p></article>' * 3}"))
+
+    assert text.count("Boats leave") == 24
+
+
+def test_a_page_of_links_keeps_them() -> None:
+    assert main_text(parse(f"<body><h1>Contents</h1><ul>{LINKS}</ul>")).count("A page about") == 12
+
+
+def test_a_text_is_not_lost_by_an_unlucky_name() -> None:
+    assert PROSE.strip() in main_text(parse(f"<body><div class=comments><p>{PROSE}</p></div>"))
+
+
+@pytest.mark.parametrize("name", ["header", "footer", "sidebar", "cookie-banner", "navbar"])
+def test_a_name_never_takes_most_of_the_text_away(name: str) -> None:
+    html = f"<body><div class={name}><p>{PROSE}</p></div><div><p>Beside it</p></div>"
+
+    assert main_text(parse(html)) == f"{PROSE.strip()}\n\nBeside it"
+
+
+def test_a_heading_of_the_site_protects_no_frame_where_the_page_has_its_own() -> None:
+    frame = "<h1>Acme</h1><p>Boats since 1901</p>"
+    text = main_text(
+        parse(f"<body><div><div id=header>{frame}</div><h1>Harbor</h1><p>{PROSE}</p><footer>{frame}</footer></div>")
+    )
+
+    assert text == f"Harbor\n\n{PROSE.strip()}"
+
+
+@pytest.mark.parametrize("name", ["header", "footer", "sidebar", "cookie-banner", "site-nav"])
+def test_a_part_of_the_frame_goes_also_where_the_text_stands_beside_it(name: str) -> None:
+    assert main_text(parse(f"<body><div id={name}>Chrome</div><p>{PROSE}</p>")) == PROSE.strip()
+
+
+def test_of_a_short_page_the_frame_goes_too() -> None:
+    html = "<body><div id=header>Acme</div><div><h1>Hours</h1><p>Nine to five.</p></div><div id=footer>Acme</div>"
+
+    assert main_text(parse(html)) == "Hours\n\nNine to five."
+
+
+@pytest.mark.parametrize("main", ["<main></main>", "<div role=main> <p></p></div>"])
+def test_a_page_whose_main_part_is_empty_is_empty(main: str) -> None:
+    html = (
+        "<body><a class=skip-link href=#m>Skip to the content</a><header><h1>Acme</h1></header>"
+        f"<div class=cookie-banner><p>{PROSE}</p></div>{main}<div id=sidebar>Newest</div><footer>Acme</footer>"
+    )
+
+    assert main_text(parse(html)) == ""
+
+
+def test_a_header_that_never_ends_is_the_page() -> None:
+    html = f"<body><header class=header><nav>Chrome</nav><div><p>{PROSE}</p></div>"
+
+    assert main_text(parse(html)) == PROSE.strip()
+
+
+def test_parts_of_the_frame_within_each_other_are_looked_at_once() -> None:
+    html = "<body>" + "<div class=sidebar>" * 20_000 + "<h1>Deep</h1>"
+
+    assert main_text(parse(html)) == "Deep"
+
+
+def test_signs_behind_headings_go() -> None:
+    html = f"<body><h1>Harbor<a class=headerlink href=#harbor>¶</a></h1><p>{PROSE} <a href=#1>1</a></p>"
+
+    assert main_text(parse(html)) == f"Harbor\n\n{PROSE}1"
+
+
+def test_nothing_remains_of_nothing() -> None:
+    assert main_text(parse("<nav>Chrome</nav><script>x()</script>")) == ""

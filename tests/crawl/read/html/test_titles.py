@@ -1,0 +1,37 @@
+"""A site's name is taken off its titles, and nothing that is a page's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.crawl.read.html.titles import own_title, shared_suffix
+
+
+@pytest.mark.parametrize(
+    ("titles", "suffix"),
+    [
+        (
+            ["os — Python documentation", "csv — Python documentation", "re — Python documentation"],
+            " — Python documentation",
+        ),
+        (["a | Docs | Acme", "b | Docs | Acme", "c | Blog | Acme"], " | Acme"),
+        (["a - b - Acme", "c - b - Acme", "d - b - Acme"], " - b - Acme"),
+        (["Eigen: Matrix", "Eigen: Array", "Eigen: Map"], ""),
+        (["Acme | a", "Acme | b", "Acme | c", "Acme"], ""),
+        (["List (Java SE 17)", "Map (Java SE 17)", "Set (Java SE 17)"], " (Java SE 17)"),
+        (["a | Acme", "b | Acme"], ""),
+        (["a | Acme", "a | Acme", "a | Acme"], ""),
+        (["Harbor", "Boats", "Islands"], ""),
+        (["well-known", "ill-known", "un-known"], ""),
+        (["a | Acme", "b | Acme", "c | Acme", "d", "e", "f", "g"], ""),
+        ([], ""),
+    ],
+)
+def test_what_most_titles_share(titles: list[str], suffix: str) -> None:
+    assert shared_suffix(titles) == suffix
+
+
+def test_a_title_is_never_all_taken_off() -> None:
+    assert own_title("Harbor | Acme", " | Acme") == "Harbor"
+    assert own_title("Acme", " | Acme") == "Acme"
+    assert own_title(" | Acme", " | Acme") == " | Acme"

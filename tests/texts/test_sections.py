@@ -1,0 +1,124 @@
+"""Sections of pages: which headings have an address, and where their text begins."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.texts.formats import html_to_marked_text, html_to_text, markdown_to_marked_text, markdown_to_text
+from app.texts.sections import take_sections
+from backends.sections import Section
+from schemas.validation.documents import MAX_SECTION_TITLE, MAX_SECTIONS
+
+
+def of_html(html: str) -> list[tuple[str, str, int]]:
+    return [section[:3] for section in take_sections(html_to_marked_text(html))[1]]
+
+
+def of_markdown(markdown: str) -> list[tuple[str, str]]:
+    return [section[:2] for section in take_sections(markdown_to_marked_text(markdown))[1]]
+
+
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        ("<h2 id=a>One</h2>", [("a", "One", 2)]),
+        ("<h2>One</h2>", []),
+        ("<h3><a name=a></a>One</h3>", [("a", "One", 3)]),
+        ("<h3><a id=a href='#a'>One</a></h3>", [("a", "One", 3)]),
+        ("<h3><span><a name=a>One</a></span></h3>", [("a", "One", 3)]),
+        ("<a name=a></a>\n<h3>One</h3>", [("a", "One", 3)]),
+        ("<a name=a>Text of its own</a><h3>One</h3>", []),
+        ("<section id=a><h2>One</h2><p>Text</p></section>", [("a", "One", 2)]),
+        ("<div id=a><div><h2>One</h2></div><h3>Two</h3></div>", [("a", "One", 2)]),
+        ("<article id=a><h2 id=b>One</h2></article>", [("b", "One", 2)]),
+        ("<ul id=a><li><h2>One</h2></ul>", []),
+        ("<h2 id=a>One</h2><h2 id=a>Two</h2>", [("a", "One", 2)]),
+        ("<h2 id='a b'>One</h2>", []),
+        ("<h2 id=a> </h2>", []),
+        ("<h2 id=a>One <a class=headerlink href='#a'>¶</a></h2>", [("a", "One", 2)]),
+        ("<h2 id=a>C#</h2>", [("a", "C#", 2)]),
+        ("<h2 id=größe>Größe</h2>", [("größe", "Größe", 2)]),
+        ("<h2 id=a>One\n  two <em>three</em></h2>", [("a", "One two three", 2)]),
+        ("<pre><h2 id=a>One</h2></pre>", [("a", "One", 2)]),
+        ("<script><h2 id=a>One</h2></script>", []),
+    ],
+)
+def test_headings_with_an_address_are_sections(html: str, found: list[tuple[str, str, int]]) -> None:
+    assert of_html(html) == found
+
+
+@pytest.mark.parametrize(
+    ("markdown", "found"),
+    [
+        ("## Getting started\n", [("getting-started", "Getting started")]),
+        ("Title\n=====\n\nTwo\n---\n", [("title", "Title"), ("two", "Two")]),
+        ("# What's new, in 2.0?\n", [("whats-new-in-20", "What's new, in 2.0?")]),
+        ("# A\n# A\n# A\n", [("a", "A"), ("a-1", "A"), ("a-2", "A")]),
+        ("# Größe & `code_name`\n", [("größe--code_name", "Größe & code_name")]),
+        ('<a name="own"></a>\n\n# A\n', [("a", "A")]),
+        ('# <a id="own"></a>A\n', [("own", "A")]),
+        ("```\n# no heading\n```\n", []),
+        ("# ?\n", []),
+    ],
+)
+def test_headings_of_markdown_have_the_address_that_github_gives_them(
+    markdown: str, found: list[tuple[str, str]]
+) -> None:
+    assert of_markdown(markdown) == found
+
+
+def test_a_section_starts_where_its_heading_stands_in_the_text() -> None:
+    html = "<p>😀 Opening.</p><h2 id=a>One <a href='#a'>¶</a></h2><p>Text.</p><div id=b><h3>Two</h3><p>More.</p></div>"
+    text, sections = take_sections(html_to_marked_text(html))
+    assert text == "😀 Opening.\n\nOne\n\nText.\n\nTwo\n\nMore."
+    assert sections == (Section("a", "One", 2, 12), Section("b", "Two", 3, 24))
+    assert [text[section.start :][:3] for section in sections] == ["One", "Two"]
+
+
+def test_a_page_has_as_many_sections_as_a_document_may_have_and_titles_are_cut() -> None:
+    html = "".join(f"<h2 id=h{number}>{'long ' * 200}</h2>" for number in range(MAX_SECTIONS + 5))
+    sections = take_sections(html_to_marked_text(html))[1]
+    assert len(sections) == MAX_SECTIONS
+    assert {len(section.title) for section in sections} <= {MAX_SECTION_TITLE, MAX_SECTION_TITLE - 1}
+
+
+def test_a_text_that_was_cut_in_a_heading_keeps_no_mark() -> None:
+    marked = html_to_marked_text("<p>Text</p><h2 id=anchor>Heading</h2>")
+    for length in range(len(marked) + 1):
+        text, sections = take_sections(marked[:length])
+        assert "Text\n\nHeading".startswith(text)
+        assert len(sections) == (length == len(marked))
+
+
+def test_characters_that_marks_are_made_of_do_no_harm() -> None:
+    own = "<p>\ufdd02b\ufdd1Fake\ufdd2 \ufdd02a b\ufdd1Blank\ufdd2</p>"
+    text, sections = take_sections(html_to_marked_text(f"{own}<h2 id=b>Real</h2><p>\ufdd2 End"))
+    assert [section.anchor for section in sections] == ["b"]
+    assert text.split() == ["Fake", "Blank", "Real", "End"]
+
+
+MARKUP = st.lists(
+    st.sampled_from(
+        ["<h1 id=a>", "<h2 id=b>", "</h2>", "<h3>", "<section id=c>", "</section>", "<a name=d>", "<pre>", "</pre>",
+         "words ", "x\n", "<p>", "<table><td>", "é😀"]
+    ),
+    max_size=20,
+)  # fmt: skip
+
+
+@given(MARKUP)
+def test_marks_change_no_text_and_sections_lie_in_it_in_order(pieces: list[str]) -> None:
+    html = "".join(pieces)
+    text, sections = take_sections(html_to_marked_text(html))
+    assert text.split() == html_to_text(html).split()
+    starts = [section.start for section in sections]
+    assert starts == sorted(starts)
+    assert all(start <= len(text) for start in starts)
+    assert len({section.anchor for section in sections}) == len(sections)
+
+
+def test_text_of_markdown_is_the_same_with_sections() -> None:
+    markdown = "# A\n\nText\n\n## B\n\n- c\n"
+    assert take_sections(markdown_to_marked_text(markdown))[0] == markdown_to_text(markdown)
