@@ -86,7 +86,7 @@ def count_shown(snapshot: Snapshot, field: str, query: tantivy.Query, total: int
     )
     first = counted["first"]
     values = len(first["buckets"])
-    documents = sum(bucket["doc_count"] for bucket in first["buckets"]) + int(first["sum_other_doc_count"])
+    documents: int = sum(bucket["doc_count"] for bucket in first["buckets"]) + first["sum_other_doc_count"]
     if values > EXACTLY_COUNTED:
         values = min(documents, max(values, round(counted["estimate"]["value"])))
     return total - documents + values
