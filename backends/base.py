@@ -125,7 +125,7 @@ class Highlight:
 
 @dataclass(frozen=True, slots=True)
 class Preferred:
-    """Which of the hits with one value of :attr:`SearchQuery.distinct` is shown.
+    """Choice of the hit that is shown of those with one value of :attr:`SearchQuery.distinct`.
 
     Attributes:
         field: The field that decides.

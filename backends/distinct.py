@@ -42,7 +42,7 @@ def distinct_field(query: SearchQuery) -> str:
 
 
 def preference(query: SearchQuery) -> Preferred | None:
-    """What comes first among the hits of one value, if documents can have it: in a field that can be a facet."""
+    """The preference among the hits of one value, if documents can have it: in a field that can be a facet."""
     preferred = query.settings.preferred
     if preferred is None or not is_known(preferred.field, query.kinds) or preferred.field in UNCOUNTED_FIELDS:
         return None

@@ -15,7 +15,7 @@ _END = (0, -1)
 
 
 def version_key(text: str) -> VersionKey:
-    """What a version is ordered by: the higher version has the greater key.
+    """Key that orders versions: the higher version has the greater one.
 
     Numbers between dots are compared as numbers, 1.10 after 1.9 and 1.0 as 1. A leading ``v`` does not count.
     Pre-releases (``dev``, ``a``, ``b``, ``rc``, ``pre``) are below their release, other additions above it. What

@@ -123,7 +123,7 @@ class FieldName(Text):
 
 
 class PreferredSchema(BodySchema):
-    """Which of the hits with one value of `distinct` is shown."""
+    """Choice of the hit that is shown of those with one value of `distinct`."""
 
     field = FieldName(required=True, metadata={"description": "The field that decides."})
     value = Text(

@@ -1,4 +1,4 @@
-"""What Meilisearch's ``distinct`` leaves to us: pinned hits, and which hit of a value is preferred."""
+"""Beside Meilisearch's own ``distinct``: pinned hits, and which hit of a value is preferred."""
 
 from __future__ import annotations
 
