@@ -33,7 +33,7 @@ class Floors:
         return self._raised.get((account_id, day), "")
 
     def unraised(self, account_id: int, day: date, incarnation: str) -> Floor:
-        """What the day may still have to be raised to; zeros if it was raised, or if nothing is known now."""
+        """The least that the day may still have to be raised to; zeros if it was raised, or if nothing is known now."""
         if self.incarnation_of(account_id, day) == incarnation != "":
             return Floor(0, 0)
         return self.read(account_id, day) or Floor(0, 0)
