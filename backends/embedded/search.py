@@ -219,7 +219,7 @@ class _Search:
         def list_hits(offset: int, limit: int) -> Sequence[tantivy.DocAddress]:
             return self._page(answer, offset, limit).addresses if offset else first.addresses
 
-        shown = first_hits(self.snapshot, field, list_hits, wanted.offset, wanted.limit)
+        shown = first_hits(self.snapshot, field, list_hits, wanted.offset, wanted.limit, total)
         preferred = preference(wanted)
         addresses = [hit.address for hit in shown]
         if preferred is not None:

@@ -1,6 +1,6 @@
 """Hits of which no two have the same value of a field.
 
-Hits are read from the best one on until the page is full; the engine counts the values.
+The engine counts the values; hits are read from the best one on until the page is full, or each value is found.
 """
 
 from __future__ import annotations
@@ -38,16 +38,19 @@ def first_hits(
     list_hits: Callable[[int, int], Sequence[tantivy.DocAddress]],
     offset: int,
     limit: int,
+    total: int,
 ) -> list[ShownHit]:
     """The first hit of each value, from ``offset`` on, at most ``limit``.
 
     Args:
         list_hits: Lists all hits, best first, from an offset on, at most so many.
+        total: What :func:`count_shown` gives: where it is exact, nothing is read once so many are found.
     """
+    end = offset + limit if total > EXACTLY_COUNTED else min(offset + limit, total)
     seen: set[str] = set()
     shown: list[ShownHit] = []
     for address in _hits(list_hits):
-        if len(shown) >= offset + limit:
+        if len(shown) >= end:
             break
         value = distinct_value(read_document(snapshot, address).get(field))
         if value is None or value not in seen:
