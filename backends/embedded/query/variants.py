@@ -16,7 +16,7 @@ from backends.embedded.analysis.languages import prefixes, sharing_stem, stem, s
 from backends.embedded.index.snapshots import Snapshot, keep_most
 from backends.embedded.query.parser import QueryTerm, TermKind
 from backends.embedded.query.ranking import Ranking
-from backends.embedded.query.typos import corrections, errors_allowed, known_start
+from backends.embedded.query.typos import corrections, errors_allowed, known_start, may_be_mistyped, swapped
 
 _MOST_LOOKED_AT = 200
 _MOST_CORRECTIONS = 8
@@ -140,8 +140,12 @@ def _expand(
             add(term, ranking.prefix, 1)
     known = sum(counts.values())
     if allow_expensive and known < ranking.typo_max_doc_freq and errors_allowed(word):
+        near = ranking.typo if known else ranking.unknown_typo
         for term, errors in corrections(snapshot, fields, word, is_last)[:_MOST_CORRECTIONS]:
-            add(term, ranking.typo if errors == 1 else ranking.far_typo, 1 + errors)
+            add(term, near if errors == 1 else ranking.far_typo, 1 + errors)
+    elif allow_expensive and not known and len(word) >= ranking.swapped_from and may_be_mistyped(word):
+        for term in swapped(snapshot, fields, word):
+            add(term, ranking.unknown_typo, 2)
     variants = list(found.values())
     expensive = not variants or variants[0].errors > 1
     split = (
