@@ -269,6 +269,10 @@ MANUAL = (
     page("wheel-words", "Throwing by hand", "Throwing, the wheel, throwing on a wheel: a wheel is for throwing."),
     manual("tools-section", "Pottery five", "Wire and sponge and needle.", "Trimming tools", "Drying"),
     page("tools-title", "Trimming tools", "Wire and sponge, trimming tools: tools for trimming."),
+    {**manual("saggar-all", "Saggar lid", "Lid, saggar, lid: the lid of a saggar, a saggar and its lid. " * 2,
+              "Saggar lid", "Lid of a saggar", "The lid"), "excerpt": "Lid saggar, saggar lid."},
+    manual("saggar-section", "Ash", "Ash and a long night in the yard down by the river.", "Lid saggar",
+           *(f"Part {number}" for number in range(20))),
     page("shelf-oak", "Oak shelf board", "Wood of the yard."),
     *(manual(f"shelf-{number}", f"Shelf board number {number}", "Wood of the yard.", "Where it is from", "Price")
       for number in range(34)),

@@ -20,6 +20,7 @@ class Ranking:
         field_idf_weight: How far a word counts as rare as in its field (1) rather than in all fields (0).
         exact_title_boost: Added, in units of the query's own weight, when the query is the title.
         exact_section_boost: The same when it is the title of a section.
+        corrected_title_boost: The same when one of these is the query with mistyped words corrected.
         title_beginning_boost: The same when the title begins with the query, of two words or more.
         character: Boost of a single character of a script without spaces.
         stop: Boost of a stop word; it never has to match.
@@ -60,6 +61,7 @@ class Ranking:
     field_idf_weight: float = 0.2
     exact_title_boost: float = 1.0
     exact_section_boost: float = 2.0
+    corrected_title_boost: float = 2.0
     title_beginning_boost: float = 2.0
     stop: float = 0.8
     character: float = 0.7

@@ -6,17 +6,20 @@ document frequencies of the terms it is about, so that it counts the same in eve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
 
 import tantivy
 
+from backends.embedded.analysis.normalization import fold
 from backends.embedded.index.schema import FILTER_TERMS, equality_term, section_term, title_beginning
 from backends.embedded.query.parser import TermKind
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.terms import ResolvedQuery
 from backends.embedded.query.variants import TermVariant
 from backends.sections import SECTIONS
+from backends.text import WORD
 
 MAX_PROXIMITY_CLAUSES = 16
 MOST_TITLES_BEGINNING = 30
@@ -83,6 +86,35 @@ def exact_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
         yield _Query.const_score_query(title, boost * sum(term.idf for term in resolved.terms))
 
 
+def corrected_titles(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
+    """The title, or that of a section, is the query with other words for those that no document has."""
+    boost, fields = resolved.ranking.corrected_title_boost, resolved.queries.fields
+    texts = _corrected_texts(resolved) if boost else []
+    marks = [equality_term("title", text) for text in texts if "title" in fields]
+    marks += [section_term(text) for text in texts if SECTIONS in fields]
+    if marks:
+        schema = resolved.snapshot.schema
+        titles = [(tantivy.Occur.Should, _Query.term_query(schema, FILTER_TERMS, mark)) for mark in marks]
+        yield _Query.const_score_query(_Query.boolean_query(titles), boost * sum(term.idf for term in resolved.terms))
+
+
+def _corrected_texts(resolved: ResolvedQuery) -> list[str]:
+    """The query as it may be meant: the first with the best words for mistyped ones, the next with the next best."""
+    meant: dict[str, list[str]] = {}
+    for term in resolved.required:
+        if term.query_term.kind is TermKind.WORD and term.variants and term.variants[0].is_correction:
+            meant[term.query_term.term] = [variant.terms[0] for variant in term.variants if len(variant.terms) == 1]
+
+    def text(rank: int) -> str:
+        def word(match: re.Match[str]) -> str:
+            words = meant.get(fold(match[0]))
+            return match[0] if words is None else words[min(rank, len(words) - 1)]
+
+        return WORD.sub(word, resolved.text)
+
+    return [text(rank) for rank in range(max(map(len, meant.values()), default=0))]
+
+
 def beginning_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
     """The title begins with the query, as far as it is typed."""
     boost = resolved.ranking.title_beginning_boost
@@ -122,6 +154,7 @@ SIGNALS: tuple[Signal, ...] = (
     unigrams,
     lambda resolved: islice(proximity(resolved), MAX_PROXIMITY_CLAUSES),
     exact_title,
+    corrected_titles,
     beginning_title,
     exact_section,
 )
