@@ -14,6 +14,7 @@ class Ranking:
         fields: Boost of a match in each field.
         stem, prefix, typo, far_typo, synonym, concatenated, parts: Boost of a variant that is not the word as typed.
         unknown_typo: That of one with a typing error, instead of ``typo``, where no document has the word as typed.
+        part_error_from: Letters from which a part of a compound is forgiven one typing error.
         swapped_from: Letters from which such a word may have two neighbours in each other's place, however short.
         other_tone: Boost of a word typed with a tone that has another one in a document with tones.
         field_tie_breaker, variant_tie_breaker: What weaker fields, and weaker variants of a word, add to the best one.
@@ -52,6 +53,7 @@ class Ranking:
     far_typo: float = 0.3
     unknown_typo: float = 0.6
     swapped_from: int = 4
+    part_error_from: int = 2
     synonym: float = 0.9
     concatenated: float = 0.8
     parts: float = 0.3

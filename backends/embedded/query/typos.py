@@ -65,6 +65,11 @@ def corrections(snapshot: Snapshot, fields: tuple[str, ...], word: str, as_prefi
     return [(term, 2) for term in _most_frequent(_two_errors(snapshot, fields, word))]
 
 
+def one_error_away(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[tuple[str, int]]:
+    """Terms one error away from a word of any length, with that distance, the most frequent first."""
+    return [(term, 1) for term in _most_frequent(_those_known(snapshot, fields, edits(word)))]
+
+
 def swapped(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[str]:
     """Terms that are the word with two neighbours in each other's place, the most frequent first."""
     candidates = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)} - {word}
