@@ -273,6 +273,12 @@ MANUAL = (
               "Saggar lid", "Lid of a saggar", "The lid"), "excerpt": "Lid saggar, saggar lid."},
     manual("saggar-section", "Ash", "Ash and a long night in the yard down by the river.", "Lid saggar",
            *(f"Part {number}" for number in range(20))),
+    manual("kettle-text", "Pottery six", "Ash and a kettle and sand are melted on the trivet.",
+           "A kettle of tin and the trivet", "Cups"),
+    manual("kettle-far", "Pottery seven", "Ash and sand are melted on the clay, and so is tin.",
+           "A kettle of tin and the trivet", "Cups"),
+    manual("kettle-near", "Pottery eight", "Ash and sand are melted on the clay, and so is tin.",
+           "Of tin and a kettle trivet the", "Cups"),
     page("shelf-oak", "Oak shelf board", "Wood of the yard."),
     *(manual(f"shelf-{number}", f"Shelf board number {number}", "Wood of the yard.", "Where it is from", "Price")
       for number in range(34)),

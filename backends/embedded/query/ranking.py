@@ -25,7 +25,8 @@ class Ranking:
         title_beginning_boost: The same when the title begins with the query, of two words or more.
         character: Boost of a single character of a script without spaces.
         stop: Boost of a stop word; it never has to match.
-        title_proximity_boost, content_proximity_boost: Boost of neighbours in the query that stand near each other.
+        title_proximity_boost, section_proximity_boost, content_proximity_boost: Boost of neighbours in the query that
+            stand near each other.
         all_terms_boost: Added, in the same units, when every required word matches; ``all_terms_boost_short`` in
             queries of at most ``short_query_terms`` words.
         exact_term_boost: Added, in the same units, for a word of such a query that matches without a typing error and
@@ -68,6 +69,7 @@ class Ranking:
     stop: float = 0.8
     character: float = 0.7
     title_proximity_boost: float = 0.4
+    section_proximity_boost: float = 0.4
     content_proximity_boost: float = 0.25
     all_terms_boost: float = 1.0
     all_terms_boost_short: float = 1.5

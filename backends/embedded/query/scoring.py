@@ -21,7 +21,7 @@ from backends.embedded.query.variants import TermVariant
 from backends.sections import SECTIONS
 from backends.text import WORD
 
-MAX_PROXIMITY_CLAUSES = 16
+MOST_NEIGHBOURS = 8
 MOST_TITLES_BEGINNING = 30
 """Of a query with which more titles begin, none is meant."""
 TITLE_SLOP, CONTENT_SLOP = 1, 3
@@ -64,14 +64,15 @@ def unigrams(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Neighbours in the query that stand near each other in the title or the content."""
+    """Neighbours in the query that stand near each other in the title, the title of a section, or the content."""
     ranking, snapshot = resolved.ranking, resolved.snapshot
     fields = (
         ("title", TITLE_SLOP, ranking.title_proximity_boost),
+        (SECTIONS, TITLE_SLOP, ranking.section_proximity_boost),
         ("content", CONTENT_SLOP, ranking.content_proximity_boost),
     )
     words = [term.query_term.term for term in resolved.required if term.query_term.kind is TermKind.WORD]
-    for pair in pairwise(words):
+    for pair in islice(pairwise(words), MOST_NEIGHBOURS):
         for name, slop, boost in fields:
             searched = name in resolved.queries.fields
             if searched and boost and all(snapshot.frequency(name, word) for word in pair):
@@ -152,7 +153,7 @@ SIGNALS: tuple[Signal, ...] = (
     stop_words,
     exact_terms,
     unigrams,
-    lambda resolved: islice(proximity(resolved), MAX_PROXIMITY_CLAUSES),
+    proximity,
     exact_title,
     corrected_titles,
     beginning_title,
