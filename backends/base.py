@@ -124,6 +124,20 @@ class Highlight:
 
 
 @dataclass(frozen=True, slots=True)
+class Preferred:
+    """Choice of the hit that is shown of those with one value of :attr:`SearchQuery.distinct`.
+
+    Attributes:
+        field: The field that decides.
+        value: What it must hold, without regard to case; ``latest`` for the highest version among these hits, in the
+            order of :func:`backends.versions.version_key`.
+    """
+
+    field: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class SearchSettings:
     """A site's own wishes, applied at query time.
 
@@ -134,6 +148,9 @@ class SearchSettings:
         pinned: Normal form of a query to the ids that come first for it, in order.
         hidden: Normal form of a query to the ids that it never finds.
         weights: Field (``title``, ``excerpt``, ``content``) to its factor, 1.0 when not named.
+        distinct: Field of whose values one hit each is shown where the query does not say; ``""`` for none, as is a
+            field that no document has.
+        preferred: Which hit that is; ``None`` for the best. Without effect where nothing is distinct.
     """
 
     language: str | None = None
@@ -142,6 +159,8 @@ class SearchSettings:
     pinned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
+    distinct: str = ""
+    preferred: Preferred | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +183,11 @@ class SearchQuery:
         fields: The text fields searched; ``()`` for title, excerpt and content.
         all_words: Whether documents must have every word (else all words first, then fewer).
         sections: How many sections a hit has at most, 0 to 5.
+        distinct: Field of whose values one hit each is shown; ``""`` for none, ``None`` for what the settings say. It
+            is a further field that holds single values, ``author`` or ``date``; what lists do in it is the engine's own
+            affair. Of the hits with one value the first is shown: a pinned one, else the settings' preferred one, at
+            the place of the best, else the best. Hits without a value are shown each. ``limit`` and ``offset`` count
+            shown hits, and an engine may end with those of the best 10,000 hits. Facets count documents.
     """
 
     text: str
@@ -180,6 +204,7 @@ class SearchQuery:
     fields: tuple[str, ...] = ()
     all_words: bool = False
     sections: int = 0
+    distinct: str | None = None
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -257,7 +282,8 @@ class SearchResult:
 
     Attributes:
         hits: One page of hits, best first.
-        total: Number of all matches, exact as far as the engine can count.
+        total: Number of all matches, exact as far as the engine can count. With ``distinct`` of those shown, exact up
+            to 1,000, beyond that an estimate.
         facets: Field to value (as text) to number of matches, at most the query's ``facet_values`` each,
             members in order of count, then value.
         facet_stats: Smallest and largest values of facets that are numbers or dates.
@@ -380,7 +406,7 @@ class SearchBackend(ABC):
                 :attr:`SearchResult.hits` is then empty. All else is done by then. What ``take`` raises ends the search.
 
         Raises:
-            BackendRejected: ``filters``, ``sort`` or ``facets`` cannot be run.
+            BackendRejected: ``filters``, ``sort``, ``facets`` or ``distinct`` cannot be run.
             IndexNotFound: There is no such index.
         """
 

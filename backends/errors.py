@@ -44,7 +44,7 @@ class BackendMisconfigured(BackendUnavailable):
     """The engine refuses our own credentials or speaks another version; an operator must act."""
 
 
-RejectedPart = Literal["filters", "sort", "facets", "q"]
+RejectedPart = Literal["filters", "sort", "facets", "distinct", "q"]
 
 
 class BackendRejected(BackendError):

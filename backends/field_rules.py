@@ -107,6 +107,11 @@ def with_required_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {**fields, **{name: "" for name in REQUIRED_HIT_FIELDS if name not in fields}}
 
 
+def is_known(name: str, kinds: FieldKinds) -> bool:
+    """Tell whether a field is a standard one, or a further one that a document has had."""
+    return name in STANDARD_FIELDS or name in kinds
+
+
 def _check_known(part: RejectedPart, name: str, kinds: FieldKinds, position: int | None = None) -> None:
-    if name not in STANDARD_FIELDS and name not in kinds:
+    if not is_known(name, kinds):
         raise BackendRejected(part, f"No document has a field {name!r}.", position=position)

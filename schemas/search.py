@@ -98,6 +98,15 @@ class SearchQuerySchema(QuerySchema):
         load_default=0,
         metadata={"description": "How many sections a hit has at most: the places on its page that show the query."},
     )
+    distinct = Text(
+        load_default=None,
+        max_length=MAX_NAMES_LENGTH,
+        trim=True,
+        metadata={
+            "description": "Field of whose values only the best hit is shown. Default: what the site's search settings "
+            "say; empty for none."
+        },
+    )
 
 
 class SearchBodySchema(BodySchema):
@@ -126,6 +135,7 @@ class SearchBodySchema(BodySchema):
     highlight = Flag(load_default=False)
     session_id = Text(load_default=None, max_length=MAX_SESSION_LENGTH, allow_none=True)
     sections = WholeNumber(high=MAX_SECTIONS_OF_HIT, load_default=0)
+    distinct = Text(load_default=None, max_length=MAX_NAMES_LENGTH, trim=True, allow_none=True)
 
     @pre_load
     def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
@@ -208,7 +218,10 @@ class SearchResultsSchema(Schema):
     """One page of hits, best first."""
 
     hits = fields.List(fields.Nested(HitSchema), required=True)
-    estimatedTotalHits = fields.Integer(required=True)
+    estimatedTotalHits = fields.Integer(
+        required=True,
+        metadata={"description": "Number of matches; with `distinct`, of those shown, exact up to 1,000."},
+    )
     processingTimeMs = fields.Integer(required=True)
     query = fields.String(required=True)
     query_id = fields.String(

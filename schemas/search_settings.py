@@ -13,6 +13,7 @@ from schemas.base import BodySchema
 from schemas.documents import WarningSchema
 from schemas.fields import Text
 from schemas.search import MAX_QUERY_BYTES
+from schemas.validation.documents import FIELD_NAME
 from schemas.validation.problems import Problem, ProblemCount
 
 MAX_GROUPS = 500
@@ -22,6 +23,8 @@ MAX_WORD_LENGTH = 100
 MAX_PINNED_QUERIES = 500
 MAX_PINNED_IDS = 50
 MAX_HIDDEN_SUGGESTIONS = 500
+MAX_FIELD_LENGTH = 64
+MAX_PREFERRED_LENGTH = 100
 MAX_WEIGHT = 10.0
 MAX_PREVIEWED_QUERIES = 50
 WEIGHTED_FIELDS = TEXT_FIELDS
@@ -106,6 +109,32 @@ class WeightsSchema(BodySchema):
     content = Weight()
 
 
+class FieldName(Text):
+    """The name of a field that documents can have."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(trim=True, min_length=1, max_length=MAX_FIELD_LENGTH, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        name = super()._deserialize(value, attr, data, **kwargs)
+        if not FIELD_NAME.fullmatch(name):
+            raise ValidationError([Problem("must be a letter, then letters, digits, _, and -", "invalid_name")])
+        return name
+
+
+class PreferredSchema(BodySchema):
+    """Choice of the hit that is shown of those with one value of `distinct`."""
+
+    field = FieldName(required=True, metadata={"description": "The field that decides."})
+    value = Text(
+        required=True,
+        trim=True,
+        min_length=1,
+        max_length=MAX_PREFERRED_LENGTH,
+        metadata={"description": "What it must hold; `latest` for the highest version among these hits."},
+    )
+
+
 class SearchSettingsSchema(BodySchema):
     """A site's search settings. PUT replaces all of them; what is absent is the default."""
 
@@ -152,6 +181,24 @@ class SearchSettingsSchema(BodySchema):
         metadata={
             "title": "Hidden suggestions",
             "description": "Texts that are never suggested; `*` stands for any text. Kept in normal form.",
+        },
+    )
+    distinct = FieldName(
+        load_default=None,
+        allow_none=True,
+        metadata={
+            "title": "One result of each",
+            "description": "Field of whose values only the best hit is shown, where a search does not say; null for "
+            "none.",
+        },
+    )
+    preferred = fields.Nested(
+        PreferredSchema,
+        load_default=None,
+        allow_none=True,
+        metadata={
+            "title": "Preferred results",
+            "description": "Which of the hits with one value of `distinct` is shown; null for the best.",
         },
     )
 

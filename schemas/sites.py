@@ -8,8 +8,11 @@ from marshmallow import Schema, ValidationError, fields
 
 from schemas.base import BodySchema, QuerySchema, UpdateSchema
 from schemas.fields import Flag, Instant, QueryWholeNumber, RowNumber, Text
+from schemas.search_settings import ItemList
 from schemas.validation.problems import Problem
 from schemas.validation.sites import domain_of
+
+MAX_DOMAINS = 10
 
 
 class SiteUrl(Text):
@@ -28,6 +31,17 @@ class SiteUrl(Text):
         return url
 
 
+class SiteUrls(ItemList):
+    """Further addresses of a site, each once."""
+
+    def __init__(self, **kwargs: Any):
+        title = {"title": "Further addresses"}
+        super().__init__(SiteUrl(), high=MAX_DOMAINS, metadata={**title, **kwargs.pop("metadata", {})}, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        return list(dict.fromkeys(super()._deserialize(value, attr, data, **kwargs)))
+
+
 class SiteSchema(Schema):
     """A site."""
 
@@ -35,6 +49,7 @@ class SiteSchema(Schema):
     name = fields.String(required=True)
     url = fields.String(required=True)
     domain = fields.String(required=True)
+    domains = fields.List(fields.String(), required=True, metadata={"description": "Its further addresses."})
     index = fields.String(required=True, metadata={"description": "Name of the site's index."})
     active = fields.Boolean(required=True)
     plan = fields.String(required=True)
@@ -48,6 +63,10 @@ class SiteCreateSchema(BodySchema):
 
     name = Text(required=True, trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
     url = SiteUrl(required=True, metadata={"title": "Address"})
+    domains = SiteUrls(
+        load_default=list,
+        metadata={"description": "Further addresses on whose hosts sources may lie; pages then have `domain`."},
+    )
 
 
 class SiteUpdateSchema(UpdateSchema):
@@ -55,6 +74,7 @@ class SiteUpdateSchema(UpdateSchema):
 
     name = Text(trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
     url = SiteUrl(metadata={"title": "Address"})
+    domains = SiteUrls()
     active = Flag(metadata={"title": "Active"})
 
 

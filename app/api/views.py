@@ -15,6 +15,7 @@ def site_answer(site: Site, caller: Caller) -> dict[str, Any]:
         "name": site.name,
         "url": site.url,
         "domain": site.domain,
+        "domains": site.domains,
         "index": site.index,
         "active": site.active,
         "plan": caller.account.plan,

@@ -49,7 +49,7 @@ from enum import StrEnum
 from math import ceil
 from typing import Literal, NamedTuple
 
-from app.counters.floors import Floors
+from app.counters.floors import Floor, Floors
 from app.counters.metering import UNLIMITED, day_number, milliseconds
 
 Operation = Literal["search", "indexing"]
@@ -297,6 +297,10 @@ class DayUsage(NamedTuple):
     indexing: int
     refused: int = 0
 
+    def at_least(self, floor: Floor) -> DayUsage:
+        """The usage, raised to what is known elsewhere."""
+        return self._replace(used=max(self.used, floor.used), indexing=max(self.indexing, floor.indexing))
+
 
 class SiteUsage(NamedTuple):
     """The records kept for one site on one UTC day, charged or not; see ``charge_of_site``."""
@@ -421,7 +425,7 @@ class CounterStore(ABC):
 
     @abstractmethod
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
-        """The account's usage on ``day``; zeros if there was none."""
+        """The account's usage on ``day``, at least what is known of it elsewhere; zeros if there was none."""
 
     @abstractmethod
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:

@@ -32,6 +32,12 @@ class Floors:
         """The incarnation under which the day was raised; empty if it was not."""
         return self._raised.get((account_id, day), "")
 
+    def unraised(self, account_id: int, day: date, incarnation: str) -> Floor:
+        """The least that the day may still have to be raised to; zeros if it was raised, or if nothing is known now."""
+        if self.incarnation_of(account_id, day) == incarnation != "":
+            return Floor(0, 0)
+        return self.read(account_id, day) or Floor(0, 0)
+
     def note(self, account_id: int, day: date, incarnation: str) -> None:
         """The day was raised."""
         if len(self._raised) >= _DAYS_REMEMBERED:

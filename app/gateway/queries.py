@@ -17,6 +17,7 @@ from app.services.analytics.query_ids import make_query_id
 from app.services.search.search import MAX_SORT_KEYS, TimedResult, rejected
 from app.web.gateway_errors import GatewayError
 from backends.base import MATCH_ALL, SearchQuery, SortKey
+from backends.distinct import distinct_field
 from backends.errors import BackendRejected
 from backends.filters import And, Filter, Or, parse_filter
 from backends.servers.tokenizer import split_words
@@ -109,7 +110,12 @@ def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> Engin
         fields=_searched(parameters["attributesToSearchOn"]),
         all_words=parameters["matchingStrategy"] == "all",
         sections=parameters["sections"],
+        distinct=parameters["distinct"],
     )
+    try:
+        distinct_field(query)
+    except BackendRejected as error:
+        raise GatewayError("invalid_search_distinct", str(error)) from error
     return EngineSearch(query, shape, parameters["q"], size, page, parameters["facets"] is not None)
 
 
@@ -132,6 +138,7 @@ def make_facet_query(parameters: Mapping[str, Any], site: SiteRecord) -> SearchQ
         settings=site.settings,
         fields=_searched(parameters["attributesToSearchOn"]),
         all_words=parameters["matchingStrategy"] == "all",
+        distinct="",
     )
 
 

@@ -23,6 +23,8 @@ class Site(Base):
     name: Mapped[str] = mapped_column(String(100))
     url: Mapped[str] = mapped_column(String(2048))
     domain: Mapped[str] = mapped_column(String(255))
+    domains: Mapped[list[str]] = mapped_column(JSON, default=list, server_default=text("'[]'"))
+    """Further addresses on whose hosts sources may lie; pages then have the field ``domain``."""
     active: Mapped[bool] = mapped_column(default=True)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]

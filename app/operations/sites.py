@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.crawl.sources import removal
+from app.crawl.sources.sources import forget_contents_of_site
 from app.models import Site
 from app.operations.changes import changing
 from app.runtime import Runtime
@@ -25,13 +26,16 @@ def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any]) -> Sit
 
 
 def update_site(runtime: Runtime, caller: Caller, site_id: int, changes: dict[str, Any]) -> Site:
-    """Change a site, or pause it.
+    """Change a site, or pause it. With its first further address, or without its last, pages are read anew.
 
     Raises:
         ApiError: 404.
     """
     with changing(runtime, caller) as session:
+        named_domains = bool(sites.get_site(session, caller.account.id, site_id, lock=True).domains)
         site = sites.update_site(session, caller.account.id, site_id, changes)
+        if bool(site.domains) != named_domains:
+            forget_contents_of_site(session, site)
     runtime.run_engine_tasks()
     return site
 

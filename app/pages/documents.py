@@ -164,7 +164,7 @@ def _look_up(site: Site, query: str) -> tuple[list[str], ApiError | BackendUnava
     record = site_record(site)
     try:
         query_of_site = for_site(wanted, record)
-        settings = replace(query_of_site.settings, pinned={}, hidden={})
+        settings = replace(query_of_site.settings, pinned={}, hidden={}, distinct="")
         part.searcher.run(record, replace(query_of_site, settings=settings), note, part.searcher.new_room())
     except (ApiError, BackendUnavailable) as error:
         return found, error

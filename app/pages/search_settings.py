@@ -58,6 +58,24 @@ _FIELDS = (
         "Hidden suggestions",
         "Texts that the search box never suggests, one per line; * stands for any text: *casino*.",
     ),
+    (
+        "distinct",
+        "text",
+        "One result of each",
+        "A field, such as page: of the pages with one value of it, only the best is found. Default: every page.",
+    ),
+    (
+        "preferred_field",
+        "text",
+        "Field that decides which",
+        "A field, such as version. Default: the page that fits the query best.",
+    ),
+    (
+        "preferred_value",
+        "text",
+        "Its preferred value",
+        "Such as 2.1; latest for the highest version.",
+    ),
     *((f"weight_{name}", "text", f"Weight of the {name}", "From 0 to 10. Default: 1.") for name in WEIGHTED_FIELDS),
     (
         "queries",

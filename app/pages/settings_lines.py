@@ -57,12 +57,15 @@ def write_settings(settings: Mapping[str, Any]) -> dict[str, str]:
         "pinned": _write_entries(settings["pinned"]),
         "hidden": _write_entries(settings["hidden"]),
         "suggestions_hidden": "\n".join(settings["suggestions_hidden"]),
+        "distinct": settings["distinct"] or "",
+        **{f"preferred_{name}": text for name, text in (settings["preferred"] or {}).items()},
         **{f"weight_{name}": f"{weight:g}" for name, weight in settings["weights"].items()},
     }
 
 
 def read_settings(form: Form) -> dict[str, Any]:
     """The form's texts as settings, to be validated."""
+    preferred = {name: form.get(f"preferred_{name}", "").strip() for name in ("field", "value")}
     weights = {name: form.get(f"weight_{name}", "").strip() for name in WEIGHTED_FIELDS}
     return {
         "language": form.get("language", "").strip() or None,
@@ -71,6 +74,8 @@ def read_settings(form: Form) -> dict[str, Any]:
         "pinned": [_entry(line.text) for line in lines_of(form.get("pinned", ""))],
         "hidden": [_entry(line.text) for line in lines_of(form.get("hidden", ""))],
         "suggestions_hidden": [line.text for line in lines_of(form.get("suggestions_hidden", ""))],
+        "distinct": form.get("distinct", "").strip() or None,
+        "preferred": preferred if any(preferred.values()) else None,
         "weights": {name: _number(text) for name, text in weights.items() if text},
     }
 
@@ -89,6 +94,8 @@ def _place(path: str) -> tuple[str, int | None]:
     name, _, rest = path.removeprefix("settings.").partition("[")
     if name.startswith("weights."):
         return f"weight_{name.removeprefix('weights.')}", None
+    if name.startswith("preferred."):
+        return f"preferred_{name.removeprefix('preferred.')}", None
     position = rest.partition("]")[0]
     return name, int(position) if position else None
 
@@ -105,6 +112,10 @@ def _explain(name: str, position: int | None, detail: Detail, form: Form) -> str
             return f"Line {line.number} is invalid: it {_predicate(detail)}."
         explain = _explain_group if name == "synonyms" else _explain_entry
         return f"Line {line.number} {explain(line.text, detail)}"
+    if name == "preferred_value":
+        return f"This {_predicate(detail)}."
+    if name in ("distinct", "preferred_field"):
+        return "This must be the name of a field: a letter, then letters, digits, _ and -."
     if name == "language":
         return "This language is not supported; choose one from the list."
     return f"This must be a number from 0 to {MAX_WEIGHT:g}, such as 0.5."

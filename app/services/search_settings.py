@@ -11,14 +11,14 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.models import Site
 from app.services.sites import get_site
-from backends.base import SearchSettings
+from backends.base import Preferred, SearchSettings
 
 
 def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
     """The stored JSON as a value."""
     if not stored:
         return SearchSettings()
-    stop_words = stored.get("stop_words")
+    stop_words, preferred = stored.get("stop_words"), stored.get("preferred")
     return SearchSettings(
         language=stored.get("language"),
         synonyms=tuple(tuple(group) for group in stored.get("synonyms", ())),
@@ -26,6 +26,8 @@ def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
         pinned=_by_query(stored.get("pinned", ())),
         hidden=_by_query(stored.get("hidden", ())),
         weights=dict(stored.get("weights", {})),
+        distinct=stored.get("distinct") or "",
+        preferred=Preferred(**preferred) if preferred else None,
     )
 
 
@@ -43,6 +45,8 @@ def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
         "hidden": stored.get("hidden", []),
         "weights": stored.get("weights", {}),
         "suggestions_hidden": stored.get("suggestions_hidden", []),
+        "distinct": stored.get("distinct"),
+        "preferred": stored.get("preferred"),
     }
 
 

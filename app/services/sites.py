@@ -100,7 +100,16 @@ def count_documents(session: Session, account_id: int) -> int:
     return int(session.scalar(select(func.sum(Site.document_count)).where(Site.account_id == account_id)) or 0)
 
 
-def create_site(session: Session, account_id: int, limits: PlanLimits, engine: str, *, name: str, url: str) -> Site:
+def create_site(
+    session: Session,
+    account_id: int,
+    limits: PlanLimits,
+    engine: str,
+    *,
+    name: str,
+    url: str,
+    domains: Sequence[str] = (),
+) -> Site:
     """Add a site.
 
     Args:
@@ -126,6 +135,8 @@ def create_site(session: Session, account_id: int, limits: PlanLimits, engine: s
         created_at=moment,
         updated_at=moment,
     )
+    if domains:
+        site.domains = list(domains)
     session.add(site)
     session.flush()
     site.engine_index = site.index_name(site.index_generation)
@@ -134,7 +145,7 @@ def create_site(session: Session, account_id: int, limits: PlanLimits, engine: s
 
 
 def update_site(session: Session, account_id: int, site_id: int, changes: dict[str, Any]) -> Site:
-    """Change a site's ``name``, ``url`` or ``active``. Pausing ends the engine keys made for it.
+    """Change a site's ``name``, ``url``, ``domains`` or ``active``. Pausing ends the engine keys made for it.
 
     Raises:
         ApiError: 404.

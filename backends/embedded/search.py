@@ -11,7 +11,8 @@ from itertools import takewhile
 import orjson
 import tantivy
 
-from backends.base import MATCH_ALL, Hit, Matched, SearchQuery, SearchResult, SortKey, TakeHit, hand_over
+from backends.base import MATCH_ALL, Hit, Matched, Preferred, SearchQuery, SearchResult, SortKey, TakeHit, hand_over
+from backends.distinct import LATEST, choose, distinct_field, distinct_value, preference, texts_of
 from backends.embedded.index.schema import DATE, ID, SOURCE, STORED_SECTIONS, UPDATED_AT
 from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query.conditions import compile_condition
@@ -21,12 +22,14 @@ from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name
 from backends.embedded.query.scoring import recency
 from backends.embedded.query.terms import ResolvedQuery, resolve_query
+from backends.embedded.results.distinct import FIRST_READ, ShownHit, count_shown, first_hits, read_document
 from backends.embedded.results.facets import count_facets
 from backends.embedded.results.highlight_terms import HighlightTerms
 from backends.embedded.results.highlighting import TermMatches
 from backends.embedded.results.sorting import Sorter
 from backends.embedded.results.turns import turn
 from backends.field_rules import check_sort, facet_fields, searched_fields
+from backends.filters import And, Comparison, Filter, OneOf
 from backends.highlighting import Highlighter, find_sections
 from backends.sections import unpack
 
@@ -35,6 +38,9 @@ _Query = tantivy.Query
 
 RERANKED = 100
 """How many of the best hits are ordered again by what the engine does not know."""
+
+MOST_VERSIONS = 1000
+"""Hits among which the preferred ones of a page are looked for."""
 
 _NEWEST_FIRST = (SortKey(DATE, descending=True),)
 _MICROSECONDS_A_DAY = 86_400_000_000
@@ -79,8 +85,8 @@ class _Page:
     """The documents wished for.
 
     Attributes:
-        total: Number of all documents found.
-        everything: Matches them.
+        total: Number of all documents found; of those shown, if only one of each value is.
+        everything: Matches all that are found.
         pinned: How many of them are pinned.
     """
 
@@ -101,17 +107,20 @@ def run_search(
     condition = compile_condition(snapshot, query)
     check_sort(query.sort, query.kinds)
     fields = facet_fields(query.facets, query.kinds)
-    search = _Search(snapshot, query, ranking, condition)
+    distinct = distinct_field(query)
+    read = replace(query, offset=0, limit=min(query.limit, 1) * FIRST_READ) if distinct else query
+    search = _Search(snapshot, read, ranking, condition)
     answer = search.answer()
     if answer is None:
         return SearchResult((), 0, {name: {} for name in fields}, {}, matched=Matched.SOME)
     page = search.page(answer)
+    shown = search.distinct_page(answer, page, distinct, query) if distinct else page
     counted = count_facets(snapshot, page.everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
     matches = TermMatches(answer.highlights()) if query.highlight or query.sections else None
     matched, corrected = search.matched(answer, page)
     with turn():
-        hits = hand_over(_hits(snapshot, page.addresses, query, matches), take)
-    return SearchResult(hits, page.total, *counted, answer.relaxation, matched, corrected)
+        hits = hand_over(_hits(snapshot, shown.addresses, query, matches), take)
+    return SearchResult(hits, shown.total, *counted, answer.relaxation, matched, corrected)
 
 
 class _Search:
@@ -194,7 +203,50 @@ class _Search:
 
     def page(self, answer: _Answer) -> _Page:
         """The page wished for."""
-        offset, limit = self.query.offset, self.query.limit
+        return self._page(answer, self.query.offset, self.query.limit)
+
+    def distinct_page(self, answer: _Answer, first: _Page, field: str, wanted: SearchQuery) -> _Page:
+        """The page of hits with different values of a field.
+
+        Args:
+            first: The first hits, of any values.
+            wanted: The query with the page wished for.
+        """
+        total = count_shown(self.snapshot, field, first.everything, first.total)
+        if not wanted.limit or wanted.offset >= total:
+            return replace(first, addresses=[], total=total)
+
+        def list_hits(offset: int, limit: int) -> Sequence[tantivy.DocAddress]:
+            return self._page(answer, offset, limit).addresses if offset else first.addresses
+
+        shown = first_hits(self.snapshot, field, list_hits, wanted.offset, wanted.limit)
+        preferred = preference(wanted)
+        addresses = [hit.address for hit in shown]
+        if preferred is not None:
+            addresses = self._prefer(preferred, field, shown, answer, first)
+        return replace(first, addresses=addresses, total=total)
+
+    def _prefer(
+        self, preferred: Preferred, field: str, shown: Sequence[ShownHit], answer: _Answer, first: _Page
+    ) -> list[tantivy.DocAddress]:
+        """The hits to show for the same values; pinned ones stay."""
+        pinned = {_place(address) for address in first.addresses[: first.pinned]}
+        values = {hit.value: None for hit in shown if hit.value is not None and _place(hit.address) not in pinned}
+        wanted: Filter = OneOf(field, tuple(values))
+        if preferred.value != LATEST and preferred.field != DATE:
+            wanted = And((wanted, Comparison(preferred.field, "=", preferred.value)))
+        rivals = _Answer(_with(answer.query, _Query.const_score_query(self.snapshot.filters.compile(wanted), 0.0)))
+        addresses, _ = self._listed(rivals, 0, MOST_VERSIONS) if values else ([], 0)
+        hits = []
+        for address in addresses:
+            document = read_document(self.snapshot, address)
+            value = distinct_value(document.get(field))
+            if value in values:
+                hits.append((value, texts_of(document.get(preferred.field)), address))
+        chosen = choose(preferred, hits)
+        return [chosen.get(hit.value, hit.address) if hit.value in values else hit.address for hit in shown]
+
+    def _page(self, answer: _Answer, offset: int, limit: int) -> _Page:
         pinned = self._pinned()
         if not pinned:
             addresses, total = self._listed(answer, offset, limit)
@@ -289,6 +341,10 @@ class _Search:
             if hits:
                 found.append((id, hits[0][1]))
         return found
+
+
+def _place(address: tantivy.DocAddress) -> tuple[int, int]:
+    return address.segment_ord, address.doc
 
 
 def _one_after_the_other(first: _Answer, others: _Answer) -> _Answer:

@@ -26,8 +26,10 @@ from backends.base import (
     distinct_titles,
     hand_over,
 )
+from backends.distinct import distinct_field
 from backends.errors import BackendRejected, BackendUnavailable
 from backends.field_rules import first_values
+from backends.meilisearch.distinct import DistinctHits
 from backends.meilisearch.keys import MeilisearchKeys
 from backends.meilisearch.query import CompiledQuery, compile_query, with_ids
 from backends.meilisearch.schema import (
@@ -213,7 +215,8 @@ class MeilisearchBackend(ServerBackend):
 
     def _filterable_of(self, name: str, query: SearchQuery) -> Set[str]:
         known = self._filterable.get(name)
-        needed = set(query.kinds) if query.facets or query.filter is not None or query.sort else set()
+        uses_fields = query.facets or query.filter is not None or query.sort or distinct_field(query)
+        needed = set(query.kinds) if uses_fields else set()
         if known is not None and needed <= known:
             return known
         self._settings(name)
@@ -236,12 +239,17 @@ class MeilisearchBackend(ServerBackend):
     def _search(self, query: SearchQuery, compiled: CompiledQuery, take: TakeHit | None) -> SearchResult:
         pins = self._pinned_hits(query, compiled)
         others = [with_ids([hit["id"] for hit in pins], without=True)] if pins else []
+        shows_each = DistinctHits(query, compiled) if compiled.distinct else None
+        if shows_each is not None:
+            with readable():
+                pins, taken = shows_each.first_of(pins)
+            others += taken
         offset, limit = max(0, query.offset - len(pins)), query.limit
         shown = pins[query.offset : query.offset + limit]
         page, rest = divmod(offset, limit) if limit else (0, 0)
-        queries = [compiled.query(page=page + 1, hits=max(1, limit), more=others)]
+        queries = [compiled.page(page=page + 1, hits=max(1, limit), more=others)]
         if rest:
-            queries.append(compiled.query(page=page + 2, hits=limit, more=others))
+            queries.append(compiled.page(page=page + 2, hits=limit, more=others))
         if query.facets and any(name is not None for name in compiled.facets.values()):
             queries.append(compiled.query(page=1, hits=0, facets=True))
         results = self._run(queries, query)
@@ -255,6 +263,8 @@ class MeilisearchBackend(ServerBackend):
             words = WordSearch(query, compiled.parts)
             ask = partial(self._ask, query, compiled, words)
             matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
+            if shows_each is not None:
+                found = shows_each.prefer(found, lambda wanted: self._run([wanted], query)[0]["hits"])
         shown_hits = hand_over(hits_of([*shown, *found], partial(_hit, query=query, compiled=compiled)), take)
         return SearchResult(shown_hits, total, facets, stats, matched=matched, corrected_query=corrected)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from backends.base import MATCH_ALL, SearchQuery
+from backends.distinct import distinct_field
 from backends.field_rules import check_filter, check_sort, facet_fields, instant_of, number_of, searched_fields
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
 from backends.meilisearch.schema import FOLDED_FIELDS, STORED_SECTIONS, id_token, seconds_of
@@ -28,12 +29,24 @@ class CompiledQuery:
         filters: Expressions that must all hold.
         facets: Asked field to the Meilisearch field with its values, ``None`` if the index does not have it yet.
         parts: The words the person typed.
+        distinct: The field of whose values one hit each is shown; ``""`` for none.
     """
 
     common: dict[str, Any]
     filters: tuple[str, ...]
     facets: dict[str, str | None]
     parts: tuple[QueryPart, ...]
+    distinct: str = ""
+
+    def page(self, *, page: int, hits: int, more: Sequence[str] = ()) -> dict[str, Any]:
+        """The query for a page of the hits that are shown; ``more`` as for :meth:`query`."""
+        shown = {"distinct": attribute(self.distinct)} if self.distinct else {}
+        return {**self.query(page=page, hits=hits, more=more), **shown}
+
+    def values_query(self, names: Sequence[str], *, hits: int, more: Sequence[str]) -> dict[str, Any]:
+        """The query for ids and some fields of the hits, nothing else of them."""
+        query = {**self.query(page=1, hits=hits, more=more), "attributesToRetrieve": ["id", *map(attribute, names)]}
+        return {name: value for name, value in query.items() if name != "showMatchesPosition"}
 
     def query(self, *, page: int, hits: int, facets: bool = False, more: Sequence[str] = ()) -> dict[str, Any]:
         """One query; ``more`` are further expressions that must hold."""
@@ -89,7 +102,19 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         common["attributesToRetrieve"] = ["id", "_doc", *searched, *([STORED_SECTIONS] if query.sections else [])]
     if query.sort:
         common["sort"] = _sorts(query)
-    return CompiledQuery(common, tuple(filters), _facets(query, filterable), parts)
+    distinct = distinct_field(query)
+    return CompiledQuery(
+        common,
+        tuple(filters),
+        _facets(query, filterable),
+        parts,
+        distinct if distinct in STANDARD_FIELDS or distinct in filterable else "",
+    )
+
+
+def attribute(name: str) -> str:
+    """The Meilisearch field that has a field's values as they were sent."""
+    return "_date" if name == "date" else name
 
 
 def with_ids(ids: Sequence[str], *, without: bool = False) -> str:
@@ -180,6 +205,6 @@ def _sorts(query: SearchQuery) -> list[str]:
 
 def _facets(query: SearchQuery, filterable: Set[str]) -> dict[str, str | None]:
     return {
-        name: "_date" if name == "date" else name if name in STANDARD_FIELDS or name in filterable else None
+        name: attribute(name) if name in STANDARD_FIELDS or name in filterable else None
         for name in facet_fields(query.facets, query.kinds)
     }

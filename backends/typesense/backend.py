@@ -38,6 +38,7 @@ from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.titles import has_beginnings, title_query
+from backends.typesense.distinct import find_shown, read_shown
 from backends.typesense.keys import TypesenseKeys
 from backends.typesense.query import (
     COUNT_FIRST_OFFSET,
@@ -252,39 +253,59 @@ class TypesenseBackend(ServerBackend):
     def _search(self, name: str, query: SearchQuery, types: Mapping[str, str], take: TakeHit | None) -> SearchResult:
         compiled = compile_query(name, query, types)
         pins = self._pins(name, query, compiled)
+        if compiled.distinct:
+            return self._search_distinct(query, compiled, pins, take)
         offset, limit = query.offset, query.limit
         if limit == 0 or offset > COUNT_FIRST_OFFSET:
             first = self._run([compiled.search(page=1, per_page=1, pins=pins, facet_values=FACET_VALUES)], query)
             if limit == 0 or offset >= int(first[0]["found"]):
-                return self._result(query, compiled, first, pins)
+                return self._result(query, compiled, first[0], pins, _hits(first))
         page, rest = divmod(offset, limit)
         searches = [compiled.search(page=page + 1, per_page=limit, pins=pins, facet_values=FACET_VALUES)]
         if rest:
             searches.append(compiled.search(page=page + 2, per_page=limit, pins=pins))
         results = self._run(searches, query)
         with readable():
-            found = [hit for result in results for hit in result["hits"]][rest : rest + limit]
-        result = self._result(query, compiled, results, pins)
-        return replace(result, hits=hand_over(hits_of(found, partial(make_hit, query=query, compiled=compiled)), take))
+            hits = _hits(results)
+        result = self._result(query, compiled, results[0], pins, hits)
+        return _with_hits(result, hits[rest : rest + limit], query, compiled, take)
+
+    def _search_distinct(
+        self, query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str], take: TakeHit | None
+    ) -> SearchResult:
+        ask = partial(self._run, query=query)
+        with readable():
+            shown = find_shown(query, compiled, pins, ask)
+            hits = read_shown(shown, compiled, ask)
+            best = [hits[shown.best]] if shown.best in hits else []
+        result = self._result(query, compiled, shown.first, pins, best)
+        found = [hits[id] for id in shown.ids if id in hits]
+        return _with_hits(replace(result, total=shown.total), found, query, compiled, take)
 
     def _result(
         self,
         query: SearchQuery,
         compiled: CompiledQuery,
-        results: Sequence[Mapping[str, Any]],
+        first: Mapping[str, Any],
         pins: Sequence[str],
+        hits: Sequence[Mapping[str, Any]],
     ) -> SearchResult:
-        """All but the hits."""
+        """All but the hits.
+
+        Args:
+            first: The result with the facets.
+            hits: Those at hand, best first.
+        """
         with readable():
-            counted = results[0].get("facet_counts", [])
+            counted = first.get("facet_counts", [])
             if facets_unsettled(counted, FACET_VALUES, query.facet_values):
                 more = self._run([compiled.search(page=1, per_page=0, facet_values=MORE_FACET_VALUES)], query)
                 counted = more[0]["facet_counts"]
             facets, stats = make_facets(counted, compiled, query.facet_values)
             if compiled.id_facet:
                 facets["id"] = self._id_facet(compiled, query)
-            total = int(results[0]["found"])
-            documents = (hit["document"] for result in results for hit in result["hits"])
+            total = int(first["found"])
+            documents = (hit["document"] for hit in hits)
             best = next((orjson.loads(each["_doc"]) for each in documents if each["_id"] not in pins), None)
             words = WordSearch(query, compiled.parts, compiled.fold)
             ask = partial(self._ask, query, compiled)
@@ -336,6 +357,20 @@ class TypesenseBackend(ServerBackend):
                         raise error
                     raise rejection_of(error, query) from error
         return results
+
+
+def _hits(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [hit for result in results for hit in result["hits"]]
+
+
+def _with_hits(
+    result: SearchResult,
+    found: Sequence[Mapping[str, Any]],
+    query: SearchQuery,
+    compiled: CompiledQuery,
+    take: TakeHit | None,
+) -> SearchResult:
+    return replace(result, hits=hand_over(hits_of(found, partial(make_hit, query=query, compiled=compiled)), take))
 
 
 def _path(name: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backends.base import MATCH_ALL, SearchQuery, SortKey
+from backends.distinct import distinct_field, preference
 from backends.errors import BackendRejected
 from backends.field_rules import (
     ONE_ERROR_FROM,
@@ -15,6 +16,7 @@ from backends.field_rules import (
     facet_fields,
     searched_fields,
 )
+from backends.filters import Not, Presence
 from backends.servers.document_ids import encode_id
 from backends.servers.matched_words import FORGIVEN_WORDS, SoughtWord
 from backends.servers.tokenizer import (
@@ -60,6 +62,9 @@ class CompiledQuery:
         id_facet: Whether values of ``id`` were asked for.
         parts: The words the person typed.
         fold: How they are folded.
+        distinct: The Typesense field of whose values one hit each is shown; ``""`` for none.
+        preferred: The Typesense field that decides which; ``""`` for none.
+        alone: The filter of documents without a value to be distinct by.
     """
 
     common: Mapping[str, str]
@@ -67,6 +72,9 @@ class CompiledQuery:
     id_facet: bool
     parts: tuple[QueryPart, ...]
     fold: Fold
+    distinct: str = ""
+    preferred: str = ""
+    alone: str = ""
 
     def search(self, *, page: int, per_page: int, pins: Sequence[str] = (), facet_values: int = 0) -> dict[str, str]:
         """One search of the ``/multi_search``: a page, with facets if ``facet_values`` is not 0."""
@@ -77,6 +85,18 @@ class CompiledQuery:
         if facet_values and names:
             search |= {"facet_by": ",".join(dict.fromkeys(names)), "max_facet_values": str(facet_values)}
         return search
+
+    def value_search(self, *, page: int, per_page: int, pins: Sequence[str], facet_values: int) -> dict[str, str]:
+        """The search for ids and values of hits, nothing else of them."""
+        search = self.search(page=page, per_page=per_page, pins=pins, facet_values=facet_values)
+        fields = ",".join(name for name in ("_id", self.distinct, self.preferred) if name)
+        return {**search, "include_fields": fields, "highlight_fields": "none"}
+
+    def count_searches(self) -> list[dict[str, str]]:
+        """The searches for the number of values, in which documents without one are another, and of these documents."""
+        search = self.search(page=1, per_page=0)
+        alone = " && ".join(each for each in (search.get("filter_by"), self.alone) if each)
+        return [{**search, "group_by": self.distinct, "group_limit": "1"}, {**search, "filter_by": alone}]
 
     def whole_search(self) -> dict[str, str]:
         """The search for the best document that has every word."""
@@ -128,14 +148,22 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
             "snippet_threshold": "1",
         }
     facets = _facets(query, types)
-    return CompiledQuery(common, facets, "id" in facets, parts, fold)
+    compiled = CompiledQuery(common, facets, "id" in facets, parts, fold)
+    distinct, preferred = distinct_field(query), preference(query)
+    # A field that no document of the collection has yet is none.
+    if not distinct or f"_v_{distinct}" not in types:
+        return compiled
+    decides = "" if preferred is None or f"_v_{preferred.field}" not in types else f"_v_{preferred.field}"
+    alone = FilterCompiler(query.kinds, types).compile(Not(Presence(distinct, "exists")))
+    return replace(compiled, distinct=f"_v_{distinct}", preferred=decides, alone=alone)
 
 
 def needs_types(query: SearchQuery) -> bool:
     """Tell whether compiling needs to know which further fields the collection has."""
     if not query.kinds:
         return False
-    return bool(query.sort or query.facets or query.filter is not None or has_long_numbers(query.filters))
+    wanted = query.sort or query.facets or query.filter is not None or has_long_numbers(query.filters)
+    return bool(wanted or distinct_field(query))
 
 
 def _matching(parts: Sequence[QueryPart], query: SearchQuery, types: Mapping[str, str]) -> dict[str, str]:

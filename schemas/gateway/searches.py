@@ -119,6 +119,15 @@ class EngineSearchSchema(BodySchema):
         load_default=0,
         metadata={"description": "Most sections of a hit: places on its page that show the query. Not of Meilisearch."},
     )
+    distinct = Text(
+        load_default=None,
+        max_length=_NAME_LENGTH,
+        trim=True,
+        metadata={
+            "description": "Field of whose values only the best hit is shown. Default: what the site's search settings "
+            "say; empty for none."
+        },
+    )
     showMatchesPosition = Flag(load_default=False)
     showRankingScore = Flag(
         load_default=False,

@@ -92,6 +92,13 @@ class TestWhat:
             {"field": "url", "before": None, "after": "https://www.example.com/"},
         ]
 
+    def test_further_addresses_of_a_site(self, tenant: Tenant) -> None:
+        blog, shop = "https://blog.example.org/", "https://shop.example.net/"
+        path = f"/sites/{tenant.site_id}"
+        assert_ok(tenant.browser.put(path, json={"domains": [blog]}))
+        assert_ok(tenant.browser.put(path, json={"domains": [shop]}))
+        assert last(tenant)["changes"] == [{"field": "domains", "added": [shop], "removed": [blog]}]
+
     def test_what_stays_as_it_was_is_no_change(self, tenant: Tenant) -> None:
         before = read_log(tenant)
         assert_ok(tenant.browser.put(f"/sites/{tenant.site_id}", json={"name": "Pages", "active": True}))
@@ -149,6 +156,17 @@ class TestWhat:
             {"field": "synonyms", "added": [["boat", "ship"]], "removed": []},
         ]
         assert first["object"]["site_id"] == tenant.site_id
+
+    def test_what_is_distinct_and_preferred(self, tenant: Tenant) -> None:
+        preferred = {"field": "version", "value": "latest"}
+        settings = {"distinct": "page", "preferred": preferred}
+        assert_ok(tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings))
+
+        (entry,) = read_log(tenant, kind="search_settings")
+        assert {change["field"]: change.get("after", change.get("added")) for change in entry["changes"]} == {
+            "distinct": "page",
+            "preferred": preferred,
+        }
 
     def test_a_remedy_of_the_inbox_is_a_change_of_settings(self, tenant: Tenant) -> None:
         tenant.index(page(1))

@@ -23,7 +23,7 @@ def test_a_new_site_has_the_defaults(tenant: Tenant) -> None:
     assert answer == {
         "settings": {
             "language": None, "synonyms": [], "stop_words": None, "pinned": [], "hidden": [], "weights": {},
-            "suggestions_hidden": [],
+            "suggestions_hidden": [], "distinct": None, "preferred": None,
         }
     }  # fmt: skip
 

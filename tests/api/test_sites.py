@@ -13,7 +13,19 @@ from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_browser, register_tenant
 
 NEW = {"name": "Shop", "url": "https://shop.example/"}
-RECORD = {"id", "name", "url", "domain", "index", "active", "plan", "indexed_pages", "created_at", "updated_at"}
+RECORD = {
+    "id",
+    "name",
+    "url",
+    "domain",
+    "domains",
+    "index",
+    "active",
+    "plan",
+    "indexed_pages",
+    "created_at",
+    "updated_at",
+}
 
 
 def create(tenant: Tenant, **fields: Any) -> dict[str, Any]:
@@ -32,8 +44,8 @@ def test_a_new_site(app: Flask) -> None:
     assert set(site) == RECORD
     assert response.headers["Location"] == f"/sites/{site['id']}"
     assert site == {
-        **site, "name": "Shop", "url": "HTTPS://Shop.Example:8443/a?b", "domain": "shop.example", "active": True,
-        "plan": "pro", "indexed_pages": 0,
+        **site, "name": "Shop", "url": "HTTPS://Shop.Example:8443/a?b", "domain": "shop.example", "domains": [],
+        "active": True, "plan": "pro", "indexed_pages": 0,
         "created_at": "2031-05-14T12:30:15.250Z", "updated_at": "2031-05-14T12:30:15.250Z",
     }  # fmt: skip
     with time_machine.travel(datetime(2031, 5, 14, 12, 31, tzinfo=UTC)):
@@ -69,6 +81,9 @@ def test_the_domain_is_the_urls_host(ann: Tenant, url: str, domain: str) -> None
         ({"url": "https://" + "a" * 64 + ".example"}, "url"), ({"url": "https://x.example:99999"}, "url"),
         ({"url": "https://[::1"}, "url"), ({"url": "https://example.com/" + "x" * 2029}, "url"),
         ({"url": "https://<b>/"}, "url"), ({"active": True}, "active"), ({"id": 5}, "id"),
+        ({"domains": "https://blog.example/"}, "domains"), ({"domains": None}, "domains"),
+        ({"domains": ["https://blog.example/", "blog.example"]}, "domains[1]"), ({"domains": [5]}, "domains[0]"),
+        ({"domains": [f"https://{number}.example/" for number in range(11)]}, "domains"),
     ],
 )  # fmt: skip
 def test_a_site_that_cannot_be(ann: Tenant, fields: dict[str, Any], field: str) -> None:
@@ -194,8 +209,9 @@ def test_the_form_that_creates(ann: Tenant) -> None:
     assert [(field["name"], field["type"], field["required"], field["value"]) for field in form["fields"]] == [
         ("name", "text", True, None),
         ("url", "url", True, None),
+        ("domains", "list", False, None),
     ]
-    assert [field["max_length"] for field in form["fields"]] == [100, 2048]
+    assert [field["max_length"] for field in form["fields"]] == [100, 2048, None]
     assert "csrf_token" not in form
 
 
@@ -208,8 +224,24 @@ def test_the_form_that_edits(ann: Tenant) -> None:
     form = answer["form"]
     assert (form["method"], form["action"]) == ("PUT", f"/sites/{site['id']}")
     assert {field["name"]: field["value"] for field in form["fields"]} == {
-        "name": "Edited", "url": site["url"], "active": True,
+        "name": "Edited", "url": site["url"], "domains": [], "active": True,
     }  # fmt: skip
     assert form["csrf_token"] == ann.browser.csrf_token
     sent = {field["name"]: field["value"] for field in form["fields"]}
     assert_ok(ann.browser.call(form["method"], form["action"], json=sent))
+
+
+def test_further_addresses_of_a_site_are_kept_each_once_until_they_are_replaced(ann: Tenant) -> None:
+    blog, shop = "https://blog.example.org/", "HTTP://Shop.Example.net:8080"
+    site = create(ann, domains=[blog, shop, blog])
+    path = f"/sites/{site['id']}"
+    assert site["domains"] == [blog, shop]
+    assert assert_ok(ann.private.put(path, json={"name": "Other"}))["site"]["domains"] == [blog, shop]
+    assert assert_ok(ann.private.get(path))["site"]["domains"] == [blog, shop]
+    (field,) = [
+        each for each in assert_ok(ann.browser.get(f"{path}/edit"))["form"]["fields"] if each["name"] == "domains"
+    ]
+    assert (field["type"], field["value"]) == ("list", [blog, shop])
+    assert assert_ok(ann.private.put(path, json={"domains": []}))["site"]["domains"] == []
+    ten = [f"https://{number}.example/" for number in range(10)]
+    assert assert_ok(ann.private.put(path, json={"domains": ten}))["site"]["domains"] == ten

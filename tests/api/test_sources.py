@@ -591,3 +591,25 @@ def test_deleting_a_source_forgets_all_its_pages_in_steps(tenant: Tenant, monkey
     with database.read() as session:
         assert {row.source_id for row in session.scalars(select(SourcePage))} == {other["id"]}
         assert {row.run_id for row in session.scalars(select(RunPage))} == {other["last_run"]["id"]}
+
+
+def test_a_source_may_lie_on_a_further_address_of_the_site(tenant: Tenant) -> None:
+    wanted = {"kind": "website", "url": "https://docs.blog.example.org/"}
+    refused = tenant.private.post(sources_of(tenant), json=wanted)
+    assert_error(refused, 400, "validation_failed", field="url")
+    assert_ok(
+        tenant.private.put(f"/sites/{tenant.site_id}", json={"domains": ["https://example.org/", "http://10.1.1.1"]})
+    )
+
+    source = create(tenant, **wanted)
+    create(tenant, url=URL)
+    elsewhere = tenant.private.post(sources_of(tenant), json={**wanted, "url": "https://example.net/"})
+    assert_error(elsewhere, 400, "validation_failed", field="url")
+    message = elsewhere.get_json()["details"][0]["message"]
+    assert "on example.org or a host below it, or on the site’s host, 10.1.1.1" in message
+
+    # What lies there stays when the address goes; what is new is refused again.
+    assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"domains": []}))
+    assert assert_ok(tenant.private.get(path_of(source)))["source"]["url"] == wanted["url"]
+    refused = tenant.private.post(sources_of(tenant), json={**wanted, "url": "https://example.org/"})
+    assert_error(refused, 400, "validation_failed", field="url")

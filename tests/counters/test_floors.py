@@ -75,6 +75,27 @@ def test_a_report_counts_on_from_what_is_known(shared_url: str) -> None:
     store.close()
 
 
+def test_a_day_is_never_shown_below_what_is_known(shared_url: str) -> None:
+    store, known = knowing(shared_url, Floor(50, 8))
+    assert store.usage_of_day(1, TODAY)[1:3] == (50, 8)
+    search(store)
+    store.close()
+    store.clear()
+    store.check()
+    assert store.usage_of_day(1, TODAY)[1:3] == (50, 8)
+    known.floor = None
+    assert store.usage_of_day(1, TODAY).used == 0
+    store.close()
+
+
+def test_a_day_that_was_raised_is_shown_without_asking(shared_url: str) -> None:
+    store, known = knowing(shared_url, Floor(50, 8))
+    search(store)
+    assert store.usage_of_day(1, TODAY).used == 51
+    assert known.asked == [(1, TODAY)]
+    store.close()
+
+
 def test_while_nothing_can_be_known_searches_go_on_and_the_next_one_asks_again(shared_url: str) -> None:
     store, known = knowing(shared_url, None)
     assert search(store) is not None

@@ -22,6 +22,9 @@ def test_settings_are_saved_and_the_next_search_follows_them(person: Person, ten
         pinned="hello => page-2",
         hidden="repair => page-1",
         suggestions_hidden="Evil corp\n\n*casino*",
+        distinct="page",
+        preferred_field="version",
+        preferred_value="latest",
         weight_title="2",
     )
 
@@ -35,6 +38,8 @@ def test_settings_are_saved_and_the_next_search_follows_them(person: Person, ten
         "hidden": [{"query": "repair", "ids": ["page-1"]}],
         "weights": {"title": 2.0},
         "suggestions_hidden": ["evil corp", "*casino*"],
+        "distinct": "page",
+        "preferred": {"field": "version", "value": "latest"},
     }
     assert tenant.found_ids("car") == ["page-1"]
     assert tenant.found_ids("repair") == []
@@ -50,6 +55,8 @@ def test_saved_settings_stand_in_the_form_and_saving_it_again_changes_nothing(pe
         "hidden": [{"query": "jobs", "ids": ["3"]}],
         "weights": {"content": 0.5},
         "suggestions_hidden": ["a, b", "c*"],
+        "distinct": "page",
+        "preferred": {"field": "version", "value": "2.1"},
     }
     tenant.private.put(path, json=written)
     person.go(path)
@@ -85,6 +92,9 @@ MISTAKES = {
     "stop_words": (f"the, {LONG}", [f"The word “{'x' * 30}…” is invalid: it must have at most 100 characters."]),
     "weight_title": ("eleven", ["This must be a number from 0 to 10, such as 0.5."]),
     "weight_content": ("11", ["This must be a number from 0 to 10, such as 0.5."]),
+    "distinct": ("no field", ["This must be the name of a field: a letter, then letters, digits, _ and -."]),
+    "preferred_field": ("", ["This must be the name of a field: a letter, then letters, digits, _ and -."]),
+    "preferred_value": ("x" * 101, ["This must have at most 100 characters."]),
     "language": ("xx", ["This language is not supported; choose one from the list."]),
 }
 

@@ -196,3 +196,23 @@ def test_public_url_stands_in_what_is_pasted(tmp_path: Path) -> None:
         assert "http://localhost" not in ann.page.text
     finally:
         close_app(app)
+
+
+def test_further_addresses_are_written_one_per_line(person: Person, tenant: Tenant) -> None:
+    path = f"/sites/{tenant.site_id}"
+    person.go(f"{path}/edit")
+    person.press("Save", domains="https://blog.example.org/\n\n https://shop.example.net/ \n")
+    assert tenant.private.get(path).get_json()["site"]["domains"] == [
+        "https://blog.example.org/",
+        "https://shop.example.net/",
+    ]
+    assert "https://blog.example.org/" in person.page.text
+
+    person.go(f"{path}/edit")
+    response = person.send("Save", domains="https://blog.example.org/\nshop.example.net")
+    assert response.status_code == 400
+    assert person.problem_of("domains") == "“shop.example.net” must be an absolute http or https URL."
+
+    person.go(f"{path}/edit")
+    person.press("Save", domains="")
+    assert tenant.private.get(path).get_json()["site"]["domains"] == []

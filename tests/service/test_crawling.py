@@ -41,8 +41,8 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 def crawling_pids(server: Server) -> list[int]:
-    """Processes that crawl for a service."""
-    found = []
+    """Processes that crawl for a service, without what they start: that has their command line for a moment."""
+    found = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -51,8 +51,8 @@ def crawling_pids(server: Server) -> list[int]:
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
             if f"DATA_DIR={server.folder}".encode() in environment.split(b"\0"):
-                found.append(int(entry.name))
-    return found
+                found.add(int(entry.name))
+    return [pid for pid, parent in processes() if pid in found and parent not in found]
 
 
 @pytest.fixture

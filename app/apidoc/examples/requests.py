@@ -92,6 +92,8 @@ SETTINGS: dict[str, Any] = {
     "synonyms": [["tickets", "admission"]],
     "pinned": [{"query": "museum", "ids": ["tickets"]}],
     "weights": {"title": 2},
+    "distinct": "page",
+    "preferred": {"field": "version", "value": "latest"},
 }
 
 REQUESTS: Mapping[str, RequestExample] = {
@@ -107,7 +109,13 @@ REQUESTS: Mapping[str, RequestExample] = {
     "listSites": RequestExample(parameters={"limit": 20}),
     "showSite": RequestExample(),
     "showSiteEditForm": RequestExample(),
-    "updateSite": RequestExample(body={"name": "Harbour Museum", "url": "https://museum.example/"}),
+    "updateSite": RequestExample(
+        body={
+            "name": "Harbour Museum",
+            "url": "https://museum.example/",
+            "domains": ["https://blog.museum-friends.example/"],
+        }
+    ),
     "patchSite": RequestExample(body={"name": "Harbour Museum"}),
     "createKey": RequestExample(
         body={"name": "Search box", "type": "public", "allowed_origins": ["https://*.museum.example"]}

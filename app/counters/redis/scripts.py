@@ -315,10 +315,10 @@ return {0, used, id}
 
 CALL_OFF = """
 -- KEYS: slot     ARGV: number of the step, how long slots are kept
--- returns: the answer of the step if it was done
-local last, answer = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+) ?(.*)$')
+-- returns: the answer of the step if it was done; what was done has a blank behind its number, what was called off none
+local last, done, answer = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+)( ?)(.*)$')
 if last == ARGV[1] then
-  return answer
+  return done ~= '' and answer
 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return false

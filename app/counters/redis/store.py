@@ -174,7 +174,8 @@ class RedisCounters(CounterStore):
 
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
         found = self.usage_between(account_id, day, day)
-        return found[0] if found else DayUsage(day, 0, 0)
+        usage = found[0] if found else DayUsage(day, 0, 0)
+        return usage.at_least(self.floors.unraised(account_id, day, self._seen[0]))
 
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
         if (last_day - first_day).days > 400:

@@ -21,13 +21,17 @@ MAX_GUESS = 0.5
 GOOD_PER_BAD = 4
 """Characters beyond ASCII that must come out right for each that does not, for an encoding to be believed."""
 
+_WIDE = ("utf-16", "utf16", "utf-32", "utf32", "ucs-2", "iso-10646-ucs-2", "csunicode", "unicode")
+"""How the labels begin of encodings with several bytes a character."""
+
 
 def decode(body: bytes, content_type: str = "") -> str:
     """The text of a body.
 
     A byte order mark decides; then UTF-8, if the body is UTF-8, since hardly a text in another encoding is so by
     chance; then what the header and the page itself say, unless hardly anything comes out right; then what the bytes
-    look like. What cannot be decoded becomes U+FFFD.
+    look like. Two bytes a character are only believed where there are NUL bytes, which any such page has, and never of
+    a page that says so in one byte a character. What cannot be decoded becomes U+FFFD.
 
     Args:
         body: The bytes.
@@ -36,8 +40,11 @@ def decode(body: bytes, content_type: str = "") -> str:
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if body.startswith(mark):
             return body[len(mark) :].decode(encoding, "replace")
-    told = [label for label in (_header_label(content_type), _meta_label(body)) if label]
-    if b"\x1b" not in body and not any(_is_wide(label) for label in told):
+    header, meta = _header_label(content_type), _meta_label(body)
+    told = [label for label in (header, meta) if label and not _is_wide(label)]
+    if header and _is_wide(header) and b"\0" in body:
+        told.insert(0, header)
+    elif b"\x1b" not in body:
         try:
             return body.decode()
         except UnicodeDecodeError:
@@ -63,7 +70,7 @@ def _meta_label(body: bytes) -> str | None:
 
 
 def _is_wide(label: str) -> bool:
-    return label.lower().startswith(("utf-16", "utf16", "ucs-2", "utf-32"))
+    return label.lower().startswith(_WIDE)
 
 
 def _is_credible(text: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from app.crawl.fetch.addresses import host_of
 from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason
 from app.crawl.run.documents.page_documents import clean_title, document_id, make_document
 from app.crawl.run.documents.path_sections import PathSections
@@ -33,6 +34,7 @@ class Decisions:
     Args:
         sections: Those of the pages that are documents already.
         follow: Whether pages lead to further ones.
+        names_domains: Whether pages have their host as a field.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Decisions:
         sections: PathSections,
         *,
         follow: bool,
+        names_domains: bool,
     ):
         self._source = source
         self._frontier = frontier
@@ -53,6 +56,7 @@ class Decisions:
         self._admission = admission
         self._sections = sections
         self._follow = follow
+        self._names_domains = names_domains
         self._noted: set[int] = set()
         self.suffix = source.title_suffix
         """What titles share at their end."""
@@ -150,10 +154,11 @@ class Decisions:
         known = self._frontier.known(address.url)
         own_address = page.canonical or address.url
         identity = document_id(page, own_address)
+        domain = host_of(own_address) if self._names_domains else None
         text_digest = _digest([page.title, page.content])
         digest = _digest(
             [identity, own_address, page.title, page.content, page.excerpt, page.author, page.date, page.lang,
-             dict(page.fields), *([page.sections] if page.sections else [])]
+             dict(page.fields), *([page.sections] if page.sections else []), *([domain] if domain else [])]
         )  # fmt: skip
         is_document = known is not None and known.document_is_there
         same = self._find_same(address, identity, text_digest, is_document=is_document)
@@ -178,7 +183,7 @@ class Decisions:
         return Outcome(
             address.url,
             "indexed",
-            document=make_document(page, own_address, shown, section),
+            document=make_document(page, own_address, shown, section, domain),
             gone=known.document_id if known is not None and known.document_id != identity else None,
             text_digest=text_digest,
             page=kept,

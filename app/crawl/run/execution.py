@@ -175,7 +175,7 @@ class _Execution:
         self._recorder = Recorder(self._stored, self._documents, self._syncs, admission.refusal)
         self._decisions = Decisions(
             source, self._frontier, self._documents, self._recorder, admission, self._titles.sections(),
-            follow=source.kind == "website" and self._urls is None,
+            follow=source.kind == "website" and self._urls is None, names_domains=bool(self._site.domains),
         )  # fmt: skip
         self._crawl = Crawl(
             source, self._frontier, self._recorder, self._decisions, admission,

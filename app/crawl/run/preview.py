@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.crawl.fetch.addresses import host_of
 from app.crawl.fetch.politeness import Turns
 from app.crawl.fetch.values import NotIndexed, Selectors
 from app.crawl.sources.checks import check_address, check_field_rules, check_selectors
@@ -97,7 +98,8 @@ class Previewer:
                 self._user_agent,
                 private_addresses=self._private_addresses,
             )
-            return Preview(document=document)
+            domain = {"domain": host_of(str(document["url"]))} if site.domains else {}
+            return Preview(document=domain | dict(document))
         except NotIndexed as error:
             return Preview(reason=error.reason)
         finally:

@@ -14,7 +14,7 @@ from app.models import Site
 
 
 def check_address(site: Site, url: str, *, private_addresses: bool, field: str = "url") -> str:
-    """An address on a site's host or below its registrable domain, normalized.
+    """An address on a host of a site's addresses or below its registrable domain, normalized.
 
     Args:
         private_addresses: Whether it may be a literal address of a private network.
@@ -24,21 +24,23 @@ def check_address(site: Site, url: str, *, private_addresses: bool, field: str =
         ApiError: 400 for an address elsewhere, in a private network, or with a user.
     """
     try:
-        scope = Scope.of(site.url)
+        scopes = [Scope.of(address) for address in (site.url, *site.domains)]
         normalized = normalize_url(url)
         host = host_of(url)
     except ValueError as error:
         raise field_error(field, "invalid_url", "must be an absolute http or https URL") from error
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise field_error(field, "invalid_url", "must not contain a user name or password; send them in headers")
-    if not scope.contains(normalized):
-        below = scope.domain or scope.host
-        where = f"on {below} or a host below it" if scope.domain else f"on the site’s host, {below}"
-        raise field_error(field, "other_host", f"must be {where}")
+    if not any(scope.contains(normalized) for scope in scopes):
+        raise field_error(field, "other_host", f"must be {', or '.join(map(_where, scopes))}")
     address = literal_address(host)
     if address is not None and not private_addresses and not is_public(address):
         raise field_error(field, "private_address", "must not be the address of a private network")
     return normalized
+
+
+def _where(scope: Scope) -> str:
+    return f"on {scope.domain} or a host below it" if scope.domain else f"on the site’s host, {scope.host}"
 
 
 def check_selectors(selectors: Mapping[str, str]) -> None:

@@ -252,8 +252,13 @@ def _refuse_twice(session: Session, site: Site, kind: str, url: str) -> None:
         raise field_error("url", "taken", "is already a source of this kind")
 
 
+def forget_contents_of_site(session: Session, site: Site) -> None:
+    """Let the next runs of a site's sources fetch every page, also those that did not change."""
+    for source in session.scalars(select(Source).where(Source.site_id == site.id)):
+        _forget_contents(session, source)
+
+
 def _forget_contents(session: Session, source: Source) -> None:
-    """Let the next run fetch every page, also those that did not change."""
     session.execute(
         update(SourcePage).where(SourcePage.source_id == source.id).values(etag=None, last_modified=None, digest=None)
     )

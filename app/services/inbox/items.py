@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import field_error
 from app.models import IgnoredQuery, QueryWindow, ScopeDay, Site
-from app.models.events import no_clicks
+from app.models.events import SUGGESTED, no_clicks
 from app.services.access.credentials import SiteRecord
 from app.services.inbox.current_results import CurrentResult, search_now
 from app.services.search.search import Searcher
@@ -28,7 +28,9 @@ MAX_CANDIDATES = 100
 MIN_VISITORS_WITHOUT_CLICK = 5
 """A query without clicks tells nothing before so many visitors made it."""
 MOST_FREQUENT = 1_000
-"""Candidates of each kind are the queries with the most visitors among so many that were searched most."""
+MOST_VISITED = 20_000
+"""Candidates of each kind are the queries with the most visitors among so many that were searched most, and those of
+so many that most visitors searched: what one visitor makes up keeps out nothing that several missed."""
 MAX_IGNORED = 1_000
 """Most queries that a site can ignore."""
 _EPOCH = date(1970, 1, 1)
@@ -136,7 +138,7 @@ def list_candidates(session: Session, site: Site, today: date, *, ignored: bool 
             text(
                 _RANKING.format(count=count, condition=condition, visitors=visitors, ignored="" if ignored else "NOT")
             ),
-            {"site_id": site.id, "frequent": MOST_FREQUENT, "limit": MAX_CANDIDATES},
+            {"site_id": site.id, "frequent": MOST_FREQUENT, "visited": MOST_VISITED, "limit": MAX_CANDIDATES},
         ):
             known = found.get(row.query)
             others = known.visitors if known else {}
@@ -145,16 +147,24 @@ def list_candidates(session: Session, site: Site, today: date, *, ignored: bool 
     return ranked[:MAX_CANDIDATES]
 
 
-_RANKING = """
-    SELECT query, searches, counted, visitors FROM (
-        SELECT query, searches_30 AS searches, {count} AS counted, {visitors} AS visitors FROM query_windows
-        WHERE scope = :site_id AND {condition} ORDER BY {count} DESC, query LIMIT :frequent
-    ) AS frequent
-    WHERE {ignored} EXISTS (
-        SELECT 1 FROM ignored_queries WHERE site_id = :site_id AND ignored_queries.query = frequent.query
+_RANKING = f"""
+    WITH frequent AS (
+        SELECT * FROM query_windows WHERE scope = :site_id AND {{condition}}
+        ORDER BY {{count}} DESC, query LIMIT :frequent
+    ), visited AS (
+        SELECT * FROM query_windows WHERE scope = :site_id AND {SUGGESTED}
+        ORDER BY visitors_30 DESC, query LIMIT :visited
+    ), missed AS (
+        SELECT query, searches_30 AS searches, {{count}} AS counted, {{visitors}} AS visitors FROM frequent
+        UNION
+        SELECT query, searches_30, {{count}}, {{visitors}} FROM visited WHERE {{condition}}
+    )
+    SELECT query, searches, counted, visitors FROM missed
+    WHERE {{ignored}} EXISTS (
+        SELECT 1 FROM ignored_queries WHERE site_id = :site_id AND ignored_queries.query = missed.query
     )
     ORDER BY visitors DESC, counted DESC, query LIMIT :limit
-"""
+"""  # noqa: S608 - made of constants
 
 
 def reports_clicks(session: Session, site_id: int, today: date) -> bool:

@@ -20,6 +20,7 @@ from app.services.engines import Engines
 from app.services.indexing.indexer import Indexer, NothingToFind
 from app.services.search.answer_room import AnswerRoom
 from backends.base import MATCH_ALL, Highlight, Hit, Matched, SearchBackend, SearchQuery, SearchResult, SortKey
+from backends.distinct import distinct_field
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
 from backends.field_rules import check_filter, check_sort, facet_fields
 from backends.sections import SECTIONS
@@ -30,6 +31,7 @@ _REJECTED = {
     "filters": ErrorCode.INVALID_FILTER,
     "sort": ErrorCode.INVALID_SORT,
     "facets": ErrorCode.INVALID_FACET,
+    "distinct": ErrorCode.INVALID_FACET,
     "q": ErrorCode.VALIDATION_FAILED,
 }
 
@@ -165,11 +167,13 @@ def _find_nothing(query: SearchQuery) -> SearchResult:
     """The result of an empty index.
 
     Raises:
-        BackendRejected: The filter, sort or facets cannot be run. The engine's own syntax of filters is not looked at.
+        BackendRejected: The filter, sort, facets or distinct cannot be run. The engine's own syntax of filters is not
+            looked at.
     """
     if query.condition is not None:
         check_filter(query.condition, query.kinds)
     check_sort(query.sort, query.kinds)
+    distinct_field(query)
     facets = {name: dict[str, int]() for name in facet_fields(query.facets, query.kinds)}
     return SearchResult((), 0, facets, matched=Matched.ALL if query.text == MATCH_ALL else Matched.SOME)
 
@@ -209,6 +213,7 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
             Highlight(shown=parse_shown(parameters["fields"]), sentences=True) if parameters["highlight"] else None
         ),
         sections=parameters["sections"],
+        distinct=parameters["distinct"],
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tests.backends.contract.case import SHOP, Case, case_fixture, has_native_filters, page
 from tests.backends.contract.concurrency import ConcurrencyContract
+from tests.backends.contract.distinct import DistinctContract
 from tests.backends.contract.facets import FacetContract
 from tests.backends.contract.filters import FilterContract
 from tests.backends.contract.highlighting import HighlightContract
@@ -38,6 +39,7 @@ class BackendContract(
     HighlightContract,
     TitleContract,
     SectionContract,
+    DistinctContract,
     ConcurrencyContract,
 ):
     """What every engine promises."""

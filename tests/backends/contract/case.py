@@ -106,12 +106,15 @@ class Case:
             batch.append(Document.of(fields["id"], dict(fields), self.clock))
         self.backend.upsert(self.index, batch, self.kinds)
 
-    def search(self, text: str, filters: str = "", **options: Any) -> SearchResult:
+    def query(self, text: str, filters: str = "", **options: Any) -> SearchQuery:
         if filters and has_native_filters(self.backend):
             options["filter"] = parse_filter(filters)
         elif filters:
             options["filters"] = filters
-        return self.backend.search(self.index, SearchQuery(text, kinds=self.kinds, **options))
+        return SearchQuery(text, kinds=self.kinds, **options)
+
+    def search(self, text: str, filters: str = "", **options: Any) -> SearchResult:
+        return self.backend.search(self.index, self.query(text, filters, **options))
 
     def ids(self, text: str, filters: str = "", **options: Any) -> list[str]:
         return [hit.id for hit in self.search(text, filters, **options).hits]

@@ -350,6 +350,8 @@ class FakeMeilisearch:
             there = [item for item in ranked if item[0].get(name) is not None]
             there.sort(key=lambda item: _sortable(item[0][name]), reverse=direction == "desc")
             ranked = there + [item for item in ranked if item[0].get(name) is None]
+        if "distinct" in wish:
+            ranked = self.distinct(index, ranked, wish["distinct"])
         hits, page = int(wish.get("hitsPerPage", 20)), int(wish.get("page", 1))
         start = hits * (page - 1)
         result: dict[str, Any] = {
@@ -370,6 +372,20 @@ class FakeMeilisearch:
         if "facets" in wish:
             result |= self.facets(index, [item[0] for item in ranked], wish["facets"])
         return result
+
+    def distinct(self, index: Index, ranked: list[tuple[Any, Any]], name: str) -> list[tuple[Any, Any]]:
+        if name not in index.settings["filterableAttributes"]:
+            text = f"Index `{index.uid}`: Attribute `{name}` is not filterable and thus, cannot be used as distinct "
+            raise Refusal(400, "invalid_search_distinct", text + "attribute.")
+        seen: set[Any] = set()
+        shown: list[tuple[Any, Any]] = []
+        for item in ranked:
+            value = item[0].get(name, [])
+            texts = {_distinct(each) for each in (value if isinstance(value, list) else [value])}
+            if seen.isdisjoint(texts):
+                shown.append(item)
+            seen |= texts
+        return shown
 
     def passes(self, index: Index, document: Mapping[str, Any], filters: Any) -> bool:
         expressions = [filters] if isinstance(filters, str) else filters or []
@@ -460,6 +476,13 @@ def _sortable(value: Any) -> tuple[int, Any]:
     if isinstance(value, bool):
         return 1, json.dumps(value)
     return (1, value.casefold()) if isinstance(value, str) else (0, value)
+
+
+def _distinct(value: Any) -> Any:
+    """Texts are compared without case, numbers as numbers."""
+    if isinstance(value, bool):
+        return json.dumps(value)
+    return value.casefold() if isinstance(value, str) else float(value)
 
 
 def _claims(token: str, key: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -344,6 +344,8 @@ class FakeTypesense:
         found = self.pinned(collection, found, params)
         facets = [self.facet(collection, found, each, params) for each in params.get("facet_by", "").split(",") if each]
         start = (page - 1) * per_page
+        if "group_by" in params:
+            return {**self.grouped(collection, found, params), "facet_counts": facets}
         return {
             "facet_counts": facets,
             "found": len(found),
@@ -465,6 +467,14 @@ class FakeTypesense:
             "field_name": name,
             "stats": stats,
         }
+
+    def grouped(self, collection: Collection, found: list[Any], params: Mapping[str, str]) -> dict[str, Any]:
+        """As 0.24 does, which has all documents without a value in one group; only their number."""
+        name = params["group_by"]
+        if name not in collection.fields or not collection.fields[name]["facet"]:
+            raise Refusal(404, f"Could not find a facet field named `{name}` in the schema.")
+        assert params["per_page"] == "0"
+        return {"found": len({json.dumps(item[0].get(name)) for item in found}), "grouped_hits": []}
 
     def hit(self, collection: Collection, item: Any, params: Mapping[str, str]) -> dict[str, Any]:
         document, _score, words = item

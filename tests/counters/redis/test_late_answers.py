@@ -92,6 +92,42 @@ def test_a_charge_that_arrives_after_it_was_called_off_is_not_made(
     assert counters.usage_of_day(1, TODAY).used == 0
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda store: store.consume([], reserve=UsageReservation(1, 9, 7), intent=IntentRequest("a", "b"), now=NOW),
+        lambda store: store.report_usage(1, 7, "search", 2, capped=False, now=NOW),
+    ],
+)
+def test_a_step_that_never_arrived_is_called_off_though_the_answer_to_that_is_lost_too(
+    counters: CounterStore, impatient: CounterStore, step: Callable[[CounterStore], object]
+) -> None:
+    until_it_is_back(lambda: step(impatient))
+    used = counters.usage_of_day(1, TODAY).used
+    asked = impatient._connections.ask
+
+    def lose(*command: object) -> object:
+        raise AnswerLost
+
+    def lose_the_answer_of_the_second(*command: object) -> object:
+        impatient._connections.ask = lose_the_answer
+        return asked(*command)
+
+    def lose_the_answer(*command: object) -> object:
+        asked(*command)  # A script that the server does not know yet is sent again.
+        impatient._connections.ask = asked
+        raise AnswerLost
+
+    impatient._connections.ask = lose
+    with pytest.raises(CountersUnavailable):
+        step(impatient)
+    impatient._connections.ask = lose_the_answer_of_the_second
+    for _ in range(3):
+        impatient.check()
+
+    assert counters.usage_of_day(1, TODAY).used == used > 0
+
+
 def test_a_search_is_given_back_once_though_the_answer_came_late(
     counters: CounterStore, impatient: CounterStore, server: RedisServer
 ) -> None:

@@ -76,6 +76,15 @@ def test_the_one_of_two_declarations_that_can_be_is_believed() -> None:
     assert decode(body.replace(b"utf-8", b"koi8-r"), "text/html; charset=utf-8").endswith(RUSSIAN)
 
 
+@pytest.mark.parametrize("label", ["utf-16", "UTF-16LE", "ucs-2", "unicode", "utf-32"])
+@pytest.mark.parametrize("encoding", ["utf-8", "windows-1252"])
+def test_a_page_of_one_byte_a_character_is_not_taken_for_one_of_two(label: str, encoding: str) -> None:
+    declared = f"<meta charset={label}>\0<p>{GERMAN}"
+
+    assert decode(f"<p>{GERMAN}".encode(encoding), f"text/html; charset={label}") == f"<p>{GERMAN}"
+    assert decode(declared.encode(encoding), "text/html") == declared
+
+
 def test_broken_characters_do_not_change_the_encoding_of_the_rest() -> None:
     assert decode(RUSSIAN.encode()[:-2] + b"\xd0", "text/html; charset=utf-8").startswith(RUSSIAN[:-2])
 

@@ -270,3 +270,9 @@ def test_a_slow_address_is_not_waited_for_long(
     answer.set()
 
     assert completed == preview.CompletedUrl(f"https://{bare}", is_silent=True)
+
+
+def test_where_a_site_has_further_addresses_the_host_is_among_the_fields(tenant: Tenant, website: Website) -> None:
+    assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"domains": ["https://blog.example.org/"]}))
+
+    assert look(tenant, website.url)["document"]["domain"] == "127.0.0.1"

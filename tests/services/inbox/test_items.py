@@ -40,11 +40,11 @@ def count(tenant: Tenant, query: str, **counts: int) -> None:
 
 def missed(tenant: Tenant, query: str, visitors: int, searches: int | None = None) -> None:
     searches = visitors if searches is None else searches
-    count(tenant, query, searches=searches, zero_results=searches, missed_visitors=visitors)
+    count(tenant, query, searches=searches, zero_results=searches, missed_visitors=visitors, visitors=visitors)
 
 
 def unclicked(tenant: Tenant, query: str, visitors: int) -> None:
-    count(tenant, query, searches=visitors + 1, found_visitors=visitors)
+    count(tenant, query, searches=visitors + 1, found_visitors=visitors, visitors=visitors)
 
 
 def report_click(tenant: Tenant, day: date) -> None:
@@ -114,6 +114,17 @@ class TestCandidates:
             missed(tenant, f"query {number}", 1 + number)
 
         assert queries(tenant) == [f"query {number}" for number in reversed(range(3, 103))]
+
+    def test_what_one_visitor_searches_without_end_leaves_room_for_what_others_missed(
+        self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(inbox, "MOST_FREQUENT", 3)
+        for number in range(4):
+            missed(tenant, f"made up {number}", 1, searches=50 + number)
+        missed(tenant, "refund", 5)
+        missed(tenant, "opening hours", 3)
+
+        assert queries(tenant)[:2] == ["refund", "opening hours"]
 
     def test_ignored_ones_leave_room_for_others(self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(inbox, "MAX_CANDIDATES", 2)

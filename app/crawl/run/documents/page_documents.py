@@ -38,16 +38,20 @@ def document_id(page: Page, address: str) -> str:
     return f"{address[: MAX_ID_LENGTH - len(digest) - 1]}#{digest}"
 
 
-def make_document(page: Page, address: str, title: str, section: str | None = None) -> ValidDocument:
+def make_document(
+    page: Page, address: str, title: str, section: str | None = None, domain: str | None = None
+) -> ValidDocument:
     """The document of a page. What is beyond the bounds of documents is cut or left out.
 
     Args:
         address: The page's own address.
         title: Without what the titles of its site share.
         section: By its address, if it names none itself.
+        domain: The host of its address where pages tell theirs; what the page says itself goes first.
     """
     # The language is a field like those the page names itself, and those go first.
-    further = dict(page.fields) | ({"lang": page.lang} if page.lang and "lang" not in page.fields else {})
+    further: dict[str, Any] = {"domain": domain} if domain else {}
+    further |= dict(page.fields) | ({"lang": page.lang} if page.lang and "lang" not in page.fields else {})
     further |= {"section": section} if section else {}
     raw: dict[str, Any] = {
         "id": document_id(page, address),

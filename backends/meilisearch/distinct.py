@@ -1,0 +1,77 @@
+"""Beside Meilisearch's own ``distinct``: pinned hits, and which hit of a value is preferred."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from backends.base import SearchQuery
+from backends.distinct import LATEST, choose, distinct_value, preference, texts_of
+from backends.filters import And, Comparison, Filter, Not, OneOf
+from backends.meilisearch.query import CompiledQuery, attribute, compile_filter, with_ids
+
+MOST_VERSIONS = 1000
+"""Hits among which the preferred ones of a page are looked for."""
+
+Found = dict[str, Any]
+"""A hit as Meilisearch gives it."""
+
+
+class DistinctHits:
+    """The hits of a search that shows one of each value."""
+
+    def __init__(self, query: SearchQuery, compiled: CompiledQuery):
+        self.query = query
+        self.compiled = compiled
+
+    def first_of(self, pins: Sequence[Found]) -> tuple[list[Found], list[str]]:
+        """The pinned hits that are shown, and the expressions that leave out others with their values."""
+        shown: list[Found] = []
+        values: dict[str, None] = {}
+        for pin in pins:
+            value = self._value(pin)
+            if value is None or value not in values:
+                shown.append(pin)
+            if value is not None:
+                values[value] = None
+        return shown, [self._filter(Not(OneOf(self.compiled.distinct, tuple(values))))] if values else []
+
+    def prefer(self, found: list[Found], ask: Callable[[dict[str, Any]], Sequence[Found]]) -> list[Found]:
+        """The hits to show for the values of some that are shown.
+
+        Args:
+            ask: Gives the hits of a query.
+        """
+        preferred = preference(self.query)
+        values = {value: None for each in found if (value := self._value(each)) is not None}
+        if preferred is None or not values:
+            return found
+        field = self.compiled.distinct
+        wanted: Filter = OneOf(field, tuple(values))
+        if preferred.value != LATEST and preferred.field != "date":
+            wanted = And((wanted, Comparison(preferred.field, "=", preferred.value)))
+        names = (field, preferred.field)
+        rivals = ask(self.compiled.values_query(names, hits=MOST_VERSIONS, more=[self._filter(wanted)]))
+        read = [[rival.get(attribute(name)) for name in names] for rival in rivals]
+        chosen = choose(
+            preferred,
+            [
+                (value, texts_of(of_version), rival["id"])
+                for (of_value, of_version), rival in zip(read, rivals, strict=True)
+                if (value := distinct_value(of_value)) in values and value is not None
+            ],
+        )
+        ids = set(chosen.values()) - {each["id"] for each in found}
+        if not ids:
+            return found
+        fetched = ask(self.compiled.query(page=1, hits=len(ids), more=[with_ids(sorted(ids))]))
+        by_id = {each["id"]: each for each in (*found, *fetched)}
+        return [by_id[chosen.get(self._value(each) or "", each["id"])] for each in found]
+
+    def _value(self, found: Found) -> str | None:
+        return distinct_value(orjson.loads(found["_doc"]).get(self.compiled.distinct))
+
+    def _filter(self, node: Filter) -> str:
+        return compile_filter(node, self.query, frozenset(self.query.kinds))
