@@ -29,7 +29,7 @@ _ONCE = "is read once by a process, or when documents are written: the shelves a
 _SIX = "would take a site in six languages of one script"
 _ENDING = "no stemmer takes off more letters; it bounds work"
 _LAST = "any small share puts documents with stop words alone behind those with words of meaning"
-_LONG = "would take a query of more than sixteen words"
+_LONG = "would take a query of more than nine words"
 _DISTINCT = "is about searches with distinct, which the contract of the engines shows"
 _TWO_HUNDRED = "would take a site of more than two hundred pages, one in a language of its own"
 
@@ -45,7 +45,7 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("typos.LONGEST_INDEXED_TEXT", "nothing"): _WORK,
     ("typos.LONGEST_INDEXED_TEXT", "thrice"): _WORK,
     ("relaxations._STOP_WORDS_ALONE", "thrice"): _LAST,
-    ("scoring.MAX_PROXIMITY_CLAUSES", "thrice"): _LONG,
+    ("scoring.MOST_NEIGHBOURS", "thrice"): _LONG,
     ("search.FIRST_READ", "nothing"): _DISTINCT,
     ("search.FIRST_READ", "thrice"): _DISTINCT,
     ("search.MOST_VERSIONS", "nothing"): _DISTINCT,

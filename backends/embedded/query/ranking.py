@@ -13,15 +13,20 @@ class Ranking:
     Attributes:
         fields: Boost of a match in each field.
         stem, prefix, typo, far_typo, synonym, concatenated, parts: Boost of a variant that is not the word as typed.
+        unknown_typo: That of one with a typing error, instead of ``typo``, where no document has the word as typed.
+        part_error_from: Letters from which a part of a compound is forgiven one typing error.
+        swapped_from: Letters from which such a word may have two neighbours in each other's place, however short.
         other_tone: Boost of a word typed with a tone that has another one in a document with tones.
         field_tie_breaker, variant_tie_breaker: What weaker fields, and weaker variants of a word, add to the best one.
         field_idf_weight: How far a word counts as rare as in its field (1) rather than in all fields (0).
         exact_title_boost: Added, in units of the query's own weight, when the query is the title.
         exact_section_boost: The same when it is the title of a section.
+        corrected_title_boost: The same when one of these is the query with mistyped words corrected.
         title_beginning_boost: The same when the title begins with the query, of two words or more.
         character: Boost of a single character of a script without spaces.
         stop: Boost of a stop word; it never has to match.
-        title_proximity_boost, content_proximity_boost: Boost of neighbours in the query that stand near each other.
+        title_proximity_boost, section_proximity_boost, content_proximity_boost: Boost of neighbours in the query that
+            stand near each other.
         all_terms_boost: Added, in the same units, when every required word matches; ``all_terms_boost_short`` in
             queries of at most ``short_query_terms`` words.
         exact_term_boost: Added, in the same units, for a word of such a query that matches without a typing error and
@@ -47,6 +52,9 @@ class Ranking:
     prefix: float = 0.7
     typo: float = 0.4
     far_typo: float = 0.3
+    unknown_typo: float = 0.6
+    swapped_from: int = 4
+    part_error_from: int = 2
     synonym: float = 0.9
     concatenated: float = 0.8
     parts: float = 0.3
@@ -56,10 +64,12 @@ class Ranking:
     field_idf_weight: float = 0.2
     exact_title_boost: float = 1.0
     exact_section_boost: float = 2.0
+    corrected_title_boost: float = 2.0
     title_beginning_boost: float = 2.0
     stop: float = 0.8
     character: float = 0.7
     title_proximity_boost: float = 0.4
+    section_proximity_boost: float = 0.4
     content_proximity_boost: float = 0.25
     all_terms_boost: float = 1.0
     all_terms_boost_short: float = 1.5

@@ -6,19 +6,22 @@ document frequencies of the terms it is about, so that it counts the same in eve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
 
 import tantivy
 
+from backends.embedded.analysis.normalization import fold
 from backends.embedded.index.schema import FILTER_TERMS, equality_term, section_term, title_beginning
 from backends.embedded.query.parser import TermKind
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.terms import ResolvedQuery
 from backends.embedded.query.variants import TermVariant
 from backends.sections import SECTIONS
+from backends.text import WORD
 
-MAX_PROXIMITY_CLAUSES = 16
+MOST_NEIGHBOURS = 8
 MOST_TITLES_BEGINNING = 30
 """Of a query with which more titles begin, none is meant."""
 TITLE_SLOP, CONTENT_SLOP = 1, 3
@@ -61,14 +64,15 @@ def unigrams(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Neighbours in the query that stand near each other in the title or the content."""
+    """Neighbours in the query that stand near each other in the title, the title of a section, or the content."""
     ranking, snapshot = resolved.ranking, resolved.snapshot
     fields = (
         ("title", TITLE_SLOP, ranking.title_proximity_boost),
+        (SECTIONS, TITLE_SLOP, ranking.section_proximity_boost),
         ("content", CONTENT_SLOP, ranking.content_proximity_boost),
     )
     words = [term.query_term.term for term in resolved.required if term.query_term.kind is TermKind.WORD]
-    for pair in pairwise(words):
+    for pair in islice(pairwise(words), MOST_NEIGHBOURS):
         for name, slop, boost in fields:
             searched = name in resolved.queries.fields
             if searched and boost and all(snapshot.frequency(name, word) for word in pair):
@@ -81,6 +85,35 @@ def exact_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
     if boost and "title" in resolved.queries.fields:
         title = _Query.term_query(resolved.snapshot.schema, FILTER_TERMS, equality_term("title", resolved.text))
         yield _Query.const_score_query(title, boost * sum(term.idf for term in resolved.terms))
+
+
+def corrected_titles(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
+    """The title, or that of a section, is the query with other words for those that no document has."""
+    boost, fields = resolved.ranking.corrected_title_boost, resolved.queries.fields
+    texts = _corrected_texts(resolved) if boost else []
+    marks = [equality_term("title", text) for text in texts if "title" in fields]
+    marks += [section_term(text) for text in texts if SECTIONS in fields]
+    if marks:
+        schema = resolved.snapshot.schema
+        titles = [(tantivy.Occur.Should, _Query.term_query(schema, FILTER_TERMS, mark)) for mark in marks]
+        yield _Query.const_score_query(_Query.boolean_query(titles), boost * sum(term.idf for term in resolved.terms))
+
+
+def _corrected_texts(resolved: ResolvedQuery) -> list[str]:
+    """The query as it may be meant: the first with the best words for mistyped ones, the next with the next best."""
+    meant: dict[str, list[str]] = {}
+    for term in resolved.required:
+        if term.query_term.kind is TermKind.WORD and term.variants and term.variants[0].is_correction:
+            meant[term.query_term.term] = [variant.terms[0] for variant in term.variants if len(variant.terms) == 1]
+
+    def text(rank: int) -> str:
+        def word(match: re.Match[str]) -> str:
+            words = meant.get(fold(match[0]))
+            return match[0] if words is None else words[min(rank, len(words) - 1)]
+
+        return WORD.sub(word, resolved.text)
+
+    return [text(rank) for rank in range(max(map(len, meant.values()), default=0))]
 
 
 def beginning_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
@@ -120,8 +153,9 @@ SIGNALS: tuple[Signal, ...] = (
     stop_words,
     exact_terms,
     unigrams,
-    lambda resolved: islice(proximity(resolved), MAX_PROXIMITY_CLAUSES),
+    proximity,
     exact_title,
+    corrected_titles,
     beginning_title,
     exact_section,
 )

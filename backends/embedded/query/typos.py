@@ -37,9 +37,14 @@ _ALPHABETS = (
 )
 
 
+def may_be_mistyped(word: str) -> bool:
+    """Tell whether a word is one that people mistype: not too long, and without digits."""
+    return len(word) <= LONGEST_CHECKED and not any(char.isdigit() for char in word)
+
+
 def errors_allowed(word: str) -> int:
     """Number of typing errors that a word of this length is forgiven; words with digits none."""
-    if len(word) < ONE_ERROR_FROM or len(word) > LONGEST_CHECKED or any(char.isdigit() for char in word):
+    if len(word) < ONE_ERROR_FROM or not may_be_mistyped(word):
         return 0
     return 2 if len(word) >= TWO_ERRORS_FROM else 1
 
@@ -58,6 +63,17 @@ def corrections(snapshot: Snapshot, fields: tuple[str, ...], word: str, as_prefi
     if found or allowed == 1:
         return [(term, 1) for term in _most_frequent(found)]
     return [(term, 2) for term in _most_frequent(_two_errors(snapshot, fields, word))]
+
+
+def one_error_away(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[tuple[str, int]]:
+    """Terms one error away from a word of any length, with that distance, the most frequent first."""
+    return [(term, 1) for term in _most_frequent(_those_known(snapshot, fields, edits(word)))]
+
+
+def swapped(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[str]:
+    """Terms that are the word with two neighbours in each other's place, the most frequent first."""
+    candidates = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)} - {word}
+    return _most_frequent(_those_known(snapshot, fields, candidates))
 
 
 def known_start(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> int:

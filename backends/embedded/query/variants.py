@@ -16,7 +16,14 @@ from backends.embedded.analysis.languages import prefixes, sharing_stem, stem, s
 from backends.embedded.index.snapshots import Snapshot, keep_most
 from backends.embedded.query.parser import QueryTerm, TermKind
 from backends.embedded.query.ranking import Ranking
-from backends.embedded.query.typos import corrections, errors_allowed, known_start
+from backends.embedded.query.typos import (
+    corrections,
+    errors_allowed,
+    known_start,
+    may_be_mistyped,
+    one_error_away,
+    swapped,
+)
 
 _MOST_LOOKED_AT = 200
 _MOST_CORRECTIONS = 8
@@ -140,8 +147,12 @@ def _expand(
             add(term, ranking.prefix, 1)
     known = sum(counts.values())
     if allow_expensive and known < ranking.typo_max_doc_freq and errors_allowed(word):
+        near = ranking.typo if known else ranking.unknown_typo
         for term, errors in corrections(snapshot, fields, word, is_last)[:_MOST_CORRECTIONS]:
-            add(term, ranking.typo if errors == 1 else ranking.far_typo, 1 + errors)
+            add(term, near if errors == 1 else ranking.far_typo, 1 + errors)
+    elif allow_expensive and not known and len(word) >= ranking.swapped_from and may_be_mistyped(word):
+        for term in swapped(snapshot, fields, word):
+            add(term, ranking.unknown_typo, 2)
     variants = list(found.values())
     expensive = not variants or variants[0].errors > 1
     split = (
@@ -247,7 +258,13 @@ def _mistyped_part(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str,
         return None
     terms = query_term.terms
     counts = [snapshot.max_doc_frequency(fields, term) for term in terms]
-    rare = [at for at, count in enumerate(counts) if count < ranking.typo_max_doc_freq and errors_allowed(terms[at])]
+    rare = [
+        at
+        for at, count in enumerate(counts)
+        if count < ranking.typo_max_doc_freq
+        and len(terms[at]) >= ranking.part_error_from
+        and may_be_mistyped(terms[at])
+    ]
     if not rare:
         return None
     rarest = min(rare, key=counts.__getitem__)
@@ -260,10 +277,14 @@ def _corrected(
 ) -> list[TermVariant]:
     """A compound with other terms for a mistyped part: those that stand between its other parts somewhere."""
     before, word, after = query_term.terms[:mistyped], query_term.terms[mistyped], query_term.terms[mistyped + 1 :]
-    candidates = corrections(snapshot, fields, word, is_last and not after)[:_MOST_LOOKED_AT]
+    candidates = (
+        corrections(snapshot, fields, word, is_last and not after)
+        if errors_allowed(word)
+        else one_error_away(snapshot, fields, word)
+    )
     found = (
         TermVariant((*before, term, *after), ranking.typo if errors == 1 else ranking.far_typo, 1 + errors)
-        for term, errors in candidates
+        for term, errors in candidates[:_MOST_LOOKED_AT]
         if _follow_each_other(snapshot, (*before, term, *after), fields)
     )
     return list(islice(found, ranking.max_completions // 3))
