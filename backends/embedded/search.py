@@ -371,9 +371,9 @@ def _hits(
             yield Hit(str(entry.get_first(ID)), source)
             continue
         document = orjson.loads(source)
-        formatted = None if highlighter is None else highlighter.format(document)
         sections = None
         if query.sections:
             stored = entry.get_first(STORED_SECTIONS)
             sections = find_sections(query, document, unpack(bytes(stored)) if stored else (), matches)
+        formatted = None if highlighter is None else highlighter.format(document)
         yield Hit(str(entry.get_first(ID)), source, formatted, sections)

@@ -8,7 +8,7 @@ from typing import Any
 
 from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.results.highlight_terms import HighlightTerms
-from backends.embedded.results.matches import MatchTerms, find_matches, first_matches
+from backends.embedded.results.matches import MatchTerms, SearchedText, find_matches
 from backends.embedded.results.snippets import SnippetGenerator
 from backends.highlighting import Span, merged
 from backends.sections import Place
@@ -25,6 +25,7 @@ class TermMatches:
         self._likelier = _likelier_terms(highlight_terms)
         self._narrowed: dict[frozenset[int], TermMatches] = {}
         self._typed: dict[str, Set[str]] = {}
+        self._last = SearchedText("")
         self.meaningful = highlight_terms.meaningful
 
     def in_document(self, document: Mapping[str, Any]) -> TermMatches:
@@ -53,7 +54,8 @@ class TermMatches:
 
     def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Place]:
         """At least the first match of some of the query's words in each part of a text."""
-        return first_matches(text, self._match_terms.only(numbers), starts, self._highlight_terms.typed)
+        only = self._match_terms.only(numbers)
+        return self._searched(text).first_matches(only, starts, self._highlight_terms.typed)
 
     def typed_as(self, number: int) -> Set[str]:
         """The words as typed that one of the query's words consists of."""
@@ -70,8 +72,14 @@ class TermMatches:
 
     def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
         """The part of a text, about ``words`` words long, with the most different matches, and the matches there."""
-        found_matches, part = self._snippets.best_part(text, words)
+        found_matches, part = self._snippets.best_part(self._searched(text), words)
         return merged(found_matches), part
+
+    def _searched(self, text: str) -> SearchedText:
+        """A text to be searched: of a page's content, sections and snippet are found one after the other."""
+        if self._last.text is not text:
+            self._last = SearchedText(text)
+        return self._last
 
 
 def _match_terms(highlight_terms: HighlightTerms) -> MatchTerms:

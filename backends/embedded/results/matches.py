@@ -182,61 +182,96 @@ def _match_terms_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> l
 
 def find_matches(text: str, match_terms: MatchTerms) -> list[Match]:
     """The places of all matches, in order; they may overlap."""
-    folded, places = fold_text(text[:LONGEST_SEARCHED])
+    return _find_everywhere(*fold_text(text[:LONGEST_SEARCHED]), match_terms)
+
+
+def _find_everywhere(folded: str, places: Places | None, match_terms: MatchTerms) -> list[Match]:
     found = _find_all(folded, match_terms, 0, len(folded))
     return found if places is None else [(places[first], places[last], number) for first, last, number in found]
 
 
-def first_matches(text: str, match_terms: MatchTerms, starts: Sequence[int], typed: Set[str]) -> list[Match]:
-    """The first match of each spelling in each part of a text, in no order; a spelling as typed rather than another.
+class SearchedText:
+    """A text that is searched more than once, and folded as a whole at most once.
 
     Args:
-        starts: Where the parts begin, in order; the first one begins with the text.
-        typed: Folded words as they were typed.
+        text: Nothing after its first :data:`LONGEST_SEARCHED` letters is looked at.
     """
-    folded, places = fold_text(text[:LONGEST_SEARCHED])
-    if places is not None or match_terms.letters or match_terms.sequences:
-        return find_matches(text, match_terms)
-    found: list[Match] = []
-    ends = [*starts[1:], len(folded)]
-    for match_term in match_terms.words:
-        # Of beginnings, a whole word may follow; of words, all are as typed, or none.
-        looks_on = match_term.last_term_is_prefix and not typed.isdisjoint(match_term.words or (match_term.text,))
-        at = folded.find(match_term.text)
-        while at >= 0:
-            end = ends[bisect_right(starts, at) - 1]
-            match = _first(folded, match_term, at, end, typed if looks_on else None)
-            if match is not None:
-                found.append(match)
-            at = folded.find(match_term.text, end)
-    return found
+
+    def __init__(self, text: str):
+        self.text = text
+        self._whole: tuple[str, Places | None] | None = None
+
+    def part(self, start: int = 0, end: int = LONGEST_SEARCHED) -> FoldedText:
+        """A part of it, folded."""
+        end = min(end, LONGEST_SEARCHED)
+        if self._whole is not None and self._whole[1] is None:
+            return FoldedText(self._whole[0][start:end], None, start)
+        return FoldedText(*fold_text(self.text[start:end]), start)
+
+    def all_matches(self, match_terms: MatchTerms) -> list[Match]:
+        """The places of all matches, in order; they may overlap."""
+        return _find_everywhere(*self._fold_whole(), match_terms)
+
+    def first_matches(self, match_terms: MatchTerms, starts: Sequence[int], typed: Set[str]) -> list[Match]:
+        """At least the first match of each spelling in each part, in no order, and one as typed if there is one.
+
+        Args:
+            starts: Where the parts begin, in order; the first one begins with the text.
+            typed: Folded words as they were typed.
+        """
+        folded, places = self._fold_whole()
+        if places is not None or match_terms.letters:
+            return self.all_matches(match_terms)
+        found: list[Match] = []
+        ends = [*starts[1:], len(folded)]
+        for match_term in match_terms.words:
+            # Of beginnings, a whole word may follow; of words, all are as typed, or none.
+            looks_on = match_term.last_term_is_prefix and not typed.isdisjoint(match_term.words or (match_term.text,))
+            at = folded.find(match_term.text)
+            while at >= 0:
+                end = ends[bisect_right(starts, at) - 1]
+                _find_first(folded, match_term, at, end, typed if looks_on else None, found)
+                at = folded.find(match_term.text, end)
+        for sequence, number in match_terms.sequences.items():
+            found += _find_sequence(folded, sequence, number, 0, len(folded))
+        return found
+
+    def _fold_whole(self) -> tuple[str, Places | None]:
+        if self._whole is None:
+            self._whole = fold_text(self.text[:LONGEST_SEARCHED])
+        return self._whole
 
 
-def _first(folded: str, match_term: MatchTerm, at: int, stop: int, typed: Set[str] | None) -> Match | None:
-    """The first match that begins before ``stop``, one that is among ``typed`` rather than another."""
-    first: Match | None = None
+def _find_first(
+    folded: str, match_term: MatchTerm, at: int, stop: int, typed: Set[str] | None, found: list[Match]
+) -> None:
+    """Add the first match that begins before ``stop``, and the first of those among ``typed``, if wanted."""
+    first = len(found)
     while at >= 0:
-        several: list[Match] = []
-        _find(folded, match_term, at, stop, several, 1)
-        if not several or typed is None or folded[several[0][0] : several[0][1]] in typed:
-            return several[0] if several else first
-        first = first or several[0]
-        at = folded.find(match_term.text, several[0][1], stop)
-    return first
+        known = len(found)
+        _find(folded, match_term, at, stop, found, 1)
+        if len(found) == known or typed is None:
+            return
+        start, end, _ = found[-1]
+        is_typed = folded[start:end] in typed
+        if known > first and not is_typed:
+            found.pop()
+        if is_typed:
+            return
+        at = folded.find(match_term.text, end, stop)
 
 
 class FoldedText:
-    """A part of a text, folded to be searched more than once; places are those of the folded text.
+    """A folded part of a text; places are those of the folded text.
 
     Args:
-        text: A text, of which nothing after :data:`LONGEST_SEARCHED` letters is looked at.
+        text: What :func:`fold_text` makes of the part.
+        places: The same.
         start: Where the part begins.
-        end: Where it ends.
     """
 
-    def __init__(self, text: str, start: int = 0, end: int = LONGEST_SEARCHED):
-        self._start = start
-        self._text, self._places = fold_text(text[start : min(end, LONGEST_SEARCHED)])
+    def __init__(self, text: str, places: Places | None, start: int):
+        self._text, self._places, self._start = text, places, start
 
     def find(self, match_terms: MatchTerms, start: int = 0, end: int = sys.maxsize) -> list[Match]:
         """The places of all matches between two places, in order; they may overlap."""
@@ -413,6 +448,8 @@ def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int
 
 def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: int, stop: int) -> list[Match]:
     found: list[Match] = []
+    if not any(spelling in folded for spelling in _spellings(sequence[-1])):
+        return found
     search = _sequence_pattern(sequence).search
     match = search(folded, start, stop)
     while match is not None and len(found) < MAX_MATCHES:

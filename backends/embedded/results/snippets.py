@@ -8,7 +8,7 @@ from collections.abc import Set
 from functools import lru_cache
 from typing import NamedTuple
 
-from backends.embedded.results.matches import FoldedText, Match, MatchTerms, find_matches
+from backends.embedded.results.matches import FoldedText, Match, MatchTerms, SearchedText
 
 _WORD = re.compile("[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e01-\u0e5b\u1000-\u109f\u1780-\u17dd]{1,2}|[^\\W_]+")
 _CHARS_PER_WORD = 40
@@ -40,24 +40,26 @@ class SnippetGenerator:
         self._match_terms = match_terms
         self._wanted = len(match_terms.numbers) if len(match_terms.numbers) <= _MANY else _PLENTY
 
-    def best_part(self, text: str, words: int) -> tuple[list[Match], tuple[int, int]]:
+    def best_part(self, searched: SearchedText, words: int) -> tuple[list[Match], tuple[int, int]]:
         """The part of a text, about ``words`` words long, with the most different matches, and the matches there.
 
         A long text is looked through from its beginning; where that is not enough to find every word of the query
         (of very many, some) near each other, only around the rarest words in the rest.
         """
+        text = searched.text
         if len(text) <= _LOOK:
-            found_matches = find_matches(text, self._match_terms)
+            found_matches = searched.all_matches(self._match_terms)
             return found_matches, crop_window(text, found_matches, words)
         reach = _word_end(text, _LOOK - _EDGE, _LOOK)
-        found_matches = find_matches(text[:reach], self._match_terms)
+        beginning = searched.part(0, reach)
+        found_matches = beginning.in_text(beginning.find(self._match_terms))
         best = _best_stretch(found_matches, words)
         if len(found_matches) <= _MOST_LOOKED_AT and not self._suffices(best):
-            best = self._better_stretch(text, reach, words, best, found_matches)
+            best = self._better_stretch(searched, reach, words, best, found_matches)
         start, end = _around(text, best, words)
         if end > reach:
             begin = max(0, start - _EDGE)
-            part = FoldedText(text, begin, end + _EDGE)
+            part = searched.part(begin, end + _EDGE)
             found_matches = part.in_text(part.find(self._match_terms))
         return found_matches, (start, end)
 
@@ -66,7 +68,7 @@ class SnippetGenerator:
         return best is not None and best.different >= self._wanted
 
     def _better_stretch(
-        self, text: str, reach: int, words: int, best: _Fragment | None, found_matches: list[Match]
+        self, searched: SearchedText, reach: int, words: int, best: _Fragment | None, found_matches: list[Match]
     ) -> _Fragment | None:
         """A stretch of the rest of a text with more different words, or with as many and more matches, if any.
 
@@ -76,15 +78,15 @@ class SnippetGenerator:
         Args:
             found_matches: Those of the beginning; what is rare there mostly is in the rest.
         """
-        width = _width(words)
+        text, width = searched.text, _width(words)
         seen = Counter(number for _, _, number in found_matches)
         rarest = sorted(self._match_terms.numbers, key=lambda number: (seen[number], number))
         anchors = rarest[: len(rarest) - (0 if best is None else best.different)]
-        near = FoldedText(text, _word_end(text, reach - width - _EDGE, reach - width), _FAR)
+        near = searched.part(_word_end(text, reach - width - _EDGE, reach - width), _FAR)
         best, found = self._best_around(frozenset(anchors), near, words, best)
         missing = self._match_terms.numbers.difference(seen, found)
         if missing and len(text) > _FAR and not self._suffices(best):
-            far = FoldedText(text, _word_end(text, _FAR - width - _EDGE, _FAR - width))
+            far = searched.part(_word_end(text, _FAR - width - _EDGE, _FAR - width))
             best, _ = self._best_around(missing, far, words, best)
         return best
 

@@ -89,6 +89,10 @@ class SectionContract:
         )
         assert anchors(case, "rotate")[0] == "b"
 
+    def test_another_form_in_the_title_counts_beside_the_word_as_typed_in_the_text(self, case: Case) -> None:
+        case.add(manual("keys", "Keys", ("a", 2, "Storage", "One token."), ("b", 2, "Tokens", "Another token.")))
+        assert anchors(case, "token")[0] == "b"
+
     def test_a_section_named_by_all_parts_of_a_word_comes_before_those_with_some(self, case: Case) -> None:
         case.add(
             manual(

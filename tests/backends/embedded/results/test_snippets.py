@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.base import Highlight
-from backends.embedded.results.matches import MatchTerms, find_matches
+from backends.embedded.results.matches import MatchTerms, SearchedText, find_matches
 from backends.embedded.results.snippets import SnippetGenerator, crop_window
 from tests.backends.embedded.results.highlighted import highlighter_of, marks_for, texts
 
@@ -67,7 +67,7 @@ def test_a_part_has_as_many_different_words_as_any_other(words: list[str], shift
     marks = marks_for(["alpha", "beta", "delta"], ["gam"], [("gamma", "ray")])
     needles = MatchTerms.of(marks.terms, marks.prefixes, marks.sequences)
     text += " delta"
-    spans, (start, end) = SnippetGenerator(needles).best_part(text, 30)
+    spans, (start, end) = SnippetGenerator(needles).best_part(SearchedText(text), 30)
     every = find_matches(text, needles)
 
     def different(first: int, last: int) -> int:
