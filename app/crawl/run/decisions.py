@@ -10,6 +10,7 @@ import orjson
 
 from app.crawl.fetch.addresses import host_of
 from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason
+from app.crawl.read.field_rules import VARIANTS
 from app.crawl.run.documents.page_documents import clean_title, document_id, make_document
 from app.crawl.run.documents.path_sections import PathSections
 from app.crawl.run.documents.source_documents import SourceDocuments
@@ -155,7 +156,9 @@ class Decisions:
         own_address = page.canonical or address.url
         identity = document_id(page, own_address)
         domain = host_of(own_address) if self._names_domains else None
-        text_digest = _digest([page.title, page.content])
+        # Versions of a page are pages of their own, also where their text is the same.
+        variant = {name: page.fields[name] for name in VARIANTS if name in page.fields}
+        text_digest = _digest([page.title, page.content, *([variant] if variant else [])])
         digest = _digest(
             [identity, own_address, page.title, page.content, page.excerpt, page.author, page.date, page.lang,
              dict(page.fields), *([page.sections] if page.sections else []), *([domain] if domain else [])]

@@ -904,3 +904,30 @@ def test_a_source_on_a_further_address_stays_on_its_own_domain(runner: Runner, w
     run = runner.run(runner.add())
     assert sorted(runner.documents()) == ["/", "/next"]
     assert runner.left_out(run) == {}
+
+
+def test_of_a_manual_in_two_versions_the_newest_of_each_page_is_shown(runner: Runner, website: Website) -> None:
+    manual = {
+        "/": html("Guide", links=["/v/1.4/install", "/v/2.0/install", "/v/1.4/license", "/v/2.0/license", "/v/1.4/gone"]),
+        "/v/1.4/install": html("Install", text="Turn the lever."),
+        "/v/2.0/install": html("Install", text="Pull the lever."),
+        # The same in both.
+        "/v/1.4/license": html("License", text="No lever is owed."),
+        "/v/2.0/license": html("License", text="No lever is owed."),
+        "/v/1.4/gone": html("Old", text="A lever of old."),
+    }
+    website.pages = dict(manual)
+    rule = {"path": "/v/{version}/*", "set": {"version": "{version}"}}
+    preferred = {"field": "version", "value": "latest"}
+    settings = f"/sites/{runner.tenant.site_id}/search-settings"
+    assert_ok(runner.tenant.private.put(settings, json={"distinct": "page", "preferred": preferred}))
+    source = runner.add(fields=[rule])
+
+    def found(**parameters: Any) -> list[str]:
+        hits = runner.tenant.find("lever", **parameters)["hits"]
+        return sorted(hit["url"].removeprefix(website.url) for hit in hits)
+
+    assert runner.left_out(runner.run(source)) == {}
+    assert found() == ["/v/1.4/gone", "/v/2.0/install", "/v/2.0/license"]
+    assert found(filters=runner.tenant.equals("version", "1.4")) == ["/v/1.4/gone", "/v/1.4/install", "/v/1.4/license"]
+    assert counts(runner.run(source)) == {"found": 6, "unchanged": 6}
