@@ -38,6 +38,7 @@ from turbohtml import Document, parse
 
 from app.crawl.read.html.main_text import main_text
 from app.texts.formats import html_to_text, node_to_text
+from app.texts.sections import take_sections
 
 GOLD = Path(__file__).with_name("extraction_pages.json")
 WORD = re.compile(r"\w+")
@@ -116,7 +117,7 @@ def articles(folder: Path) -> Iterator[Sample]:
 def extractors() -> dict[str, Extractor]:
     """Extractors by name: those that are installed."""
     found: dict[str, Extractor] = {
-        "this service": lambda html: main_text(parse(html)),
+        "this service": lambda html: take_sections(main_text(parse(html)))[0],
         "whole page": html_to_text,
         "turbohtml": lambda html: text_of_main_content(parse(html)),
     }

@@ -55,6 +55,13 @@ def mark_headings(node: Node, *, slugs: bool = False) -> None:
             heading.append(Text(_END))
 
 
+def keep_anchors(node: Node) -> None:
+    """Give headings without an ``id`` the name of the first ``a`` inside, which may be taken out."""
+    for heading, name in _named_inside(node).items():
+        if isinstance(heading, Element) and not heading.attr("id"):
+            heading.attrs["id"] = name
+
+
 def take_sections(marked: str) -> tuple[str, tuple[Section, ...]]:
     """A text without marks and without signs behind headings, and the sections that it had marks of, but for those
     without a title.

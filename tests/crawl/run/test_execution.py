@@ -907,16 +907,15 @@ def test_a_source_on_a_further_address_stays_on_its_own_domain(runner: Runner, w
 
 
 def test_of_a_manual_in_two_versions_the_newest_of_each_page_is_shown(runner: Runner, website: Website) -> None:
-    manual = {
-        "/": html("Guide", links=["/v/1.4/install", "/v/2.0/install", "/v/1.4/license", "/v/2.0/license", "/v/1.4/gone"]),
+    website.pages = {
+        "/": html("Guide", links=[f"/v/{page}" for page in ("1.4/install", "2.0/install", "1.4/license", "1.4/gone")]),
         "/v/1.4/install": html("Install", text="Turn the lever."),
-        "/v/2.0/install": html("Install", text="Pull the lever."),
+        "/v/2.0/install": html("Install", text="Pull the lever.", links=["/v/2.0/license"]),
         # The same in both.
         "/v/1.4/license": html("License", text="No lever is owed."),
         "/v/2.0/license": html("License", text="No lever is owed."),
         "/v/1.4/gone": html("Old", text="A lever of old."),
     }
-    website.pages = dict(manual)
     rule = {"path": "/v/{version}/*", "set": {"version": "{version}"}}
     preferred = {"field": "version", "value": "latest"}
     settings = f"/sites/{runner.tenant.site_id}/search-settings"

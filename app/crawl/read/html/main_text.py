@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from turbohtml import Document, Element, Node, Text
 
 from app.crawl.read.html.page_frames import CHROME, EDGES, NAMED, Roles, roles_of_names
 from app.texts.formats import UNREAD, node_to_text
-from app.texts.sections import mark_headings
+from app.texts.sections import keep_anchors, mark_headings
 
 KEPT_WHOLE = frozenset(("code", "pre", "math", "textarea"))
 HEADER_TITLE = "h2.title, .headertitle"
@@ -22,6 +23,11 @@ MARKED = "main, [role=main]"
 SECTIONS = frozenset(("article", "aside", "main", "section"))
 """Elements whose headers are theirs, rather than the page's."""
 TITLE = "h1, .title, .headertitle"
+HEADINGS = frozenset(("h2", "h3", "h4", "h5", "h6"))
+NO_WORD = re.compile(r"\W+")
+CODE = "code, kbd, samp, tt"
+DATA = "caption, colgroup, thead"
+"""Selects what tables of data have, rather than those that lay a page out."""
 
 MAX_FRAME_SHARE = 0.5
 """Share of what there is that a part of the frame may have, on a page that does not mark its main part."""
@@ -29,6 +35,8 @@ MAX_LIST_SHARE = 0.4
 """Share of a page's text that a list of links may have and still be taken for one that is beside the text."""
 MIN_REST = 300
 """Characters that are no links and must remain of a page when what is named as noise is taken off."""
+MIN_CODE_SHARE = 0.5
+"""Share of the text of links that is code, from which on they are an overview of names that the page explains."""
 MIN_LINKED_SHARE = 0.5
 """Share of an element's text that is links, from which on it is a list of links if its name says so."""
 NEARLY_ALL = 0.8
@@ -70,6 +78,7 @@ class Size:
 
 def main_text(document: Document) -> str:
     """The main text of a page, which is changed by it, with its headings marked. Empty if nothing remains."""
+    keep_anchors(document)
     document.remove(CHROME)
     sizes = _sizes(document)
     is_marked = document.select_one(MARKED) is not None
@@ -147,7 +156,7 @@ def _noise(main: Node, sizes: dict[Node, Size], *, is_marked: bool) -> Iterator[
             size = sizes[child]
             if _is_mark(child) or (
                 child.tag in NAMED
-                and _is_around_text(child, size, sizes[above], whole, rest - size.unlinked, is_marked=is_marked)
+                and _is_around_text(child, sizes, above, whole, rest - size.unlinked, is_marked=is_marked)
             ):
                 rest -= size.unlinked
                 yield child
@@ -158,21 +167,25 @@ def _noise(main: Node, sizes: dict[Node, Size], *, is_marked: bool) -> Iterator[
             elements.pop()
 
 
-def _is_around_text(element: Element, size: Size, above: Size, whole: Size, rest: int, *, is_marked: bool) -> bool:
+def _is_around_text(
+    element: Element, sizes: Mapping[Node, Size], above: Node, whole: Size, rest: int, *, is_marked: bool
+) -> bool:
     """Tell whether an element is no main text, but beside it.
 
     Args:
-        size, above, whole: Of the element, of what it is in, and of the main element.
+        above: What it is in.
+        whole: The size of the main element.
         rest: Characters that are no links and remain without it.
         is_marked: Whether another element is marked as the main one.
     """
+    size = sizes[element]
     roles = _named(element)
     most_is_left = is_marked or size.unlinked <= MAX_FRAME_SHARE * (rest + size.unlinked)
     has_title = size.headings > 0 and size.headings == whole.headings
     return (
-        (most_is_left and not has_title and _is_frame(element, size, above, roles))
+        (most_is_left and not has_title and _is_frame(element, size, sizes[above], roles))
         or (roles.noise and rest >= MIN_REST and not size.headings)
-        or _is_link_list(element, size, whole, roles)
+        or _is_link_list(element, sizes, whole, roles)
     )
 
 
@@ -188,28 +201,58 @@ def _is_frame(element: Element, size: Size, above: Size, roles: Roles) -> bool:
 
 def _is_mark(element: Element) -> bool:
     """Tell whether an element is the sign behind a heading that links to it, or a way around the page's frame."""
-    return (
-        element.tag == "a"
-        and (element.attr("href") or "").startswith("#")
-        and (not any(map(str.isalnum, element.text[:MAX_MARK_CHARACTERS])) or _named(element).noise)
-    )
+    return element.tag == "a" and (_is_sign(element) or (_leads_inside(element) and _named(element).noise))
 
 
-def _is_link_list(element: Element, size: Size, whole: Size, roles: Roles) -> bool:
+def _is_sign(link: Element) -> bool:
+    return _leads_inside(link) and not any(map(str.isalnum, link.text[:MAX_MARK_CHARACTERS]))
+
+
+def _leads_inside(link: Element) -> bool:
+    return (link.attr("href") or "").startswith("#")
+
+
+def _is_link_list(element: Element, sizes: Mapping[Node, Size], whole: Size, roles: Roles) -> bool:
     """Tell whether an element is links beside the text: by name if half of it is links, in a text if nearly all is."""
+    size = sizes[element]
     if size.text > MAX_LIST_SHARE * whole.text or size.linked < MIN_LINKED_SHARE * size.text:
         return False
-    named = element.tag in ("aside", "footer", "header") or roles.links
+    overview = element.tag == "section" and _is_code(element, sizes)
+    named = element.tag in ("aside", "footer", "header") or (roles.links and not overview)
     beside_text = (
         whole.unlinked >= whole.linked
         and size.linked >= max(MIN_LIST_CHARACTERS, NEARLY_ALL * size.text)
         and element.tag in ("div", "section", "table", "ul")
+        and not (roles.aside or _is_of_a_note(element) or element.select_one(DATA) is not None)
+        and not _is_code(element, sizes)
     )
     return (named or beside_text) and element.select_one(TITLE) is None
 
 
+def _is_of_a_note(element: Element) -> bool:
+    """Tell whether an element is right in a note or a definition."""
+    parent = element.parent
+    return isinstance(parent, Element) and (parent.tag == "dd" or _named(parent).aside)
+
+
+def _is_code(element: Element, sizes: Mapping[Node, Size]) -> bool:
+    """Tell whether the text of an element is code for the most part."""
+    code = sum(sizes[each].text for each in element.select(CODE) if each in sizes)
+    return code >= MIN_CODE_SHARE * sizes[element].text
+
+
 def _named(element: Element) -> Roles:
-    names = (
-        f"{(element.attr('class') or '')[:MAX_NAMES_CHARACTERS]} {(element.attr('id') or '')[:MAX_NAMES_CHARACTERS]}"
-    )
-    return roles_of_names(names) if names != " " else Roles()
+    """The meaning of an element's names; of its classes alone where its id is the address of a section."""
+    classes = (element.attr("class") or "")[:MAX_NAMES_CHARACTERS]
+    own_id = (element.attr("id") or "")[:MAX_NAMES_CHARACTERS]
+    roles = roles_of_names(f"{classes} {own_id}") if classes or own_id else Roles()
+    return roles_of_names(classes) if own_id and any(roles) and _is_section(element, own_id) else roles
+
+
+def _is_section(element: Element, own_id: str) -> bool:
+    """Tell whether an element is a section of a text: its heading has a sign that links to it, or is its id."""
+    heading = next((child for child in element.children if isinstance(child, Element) and child.tag in HEADINGS), None)
+    if heading is None:
+        return False
+    signed = any(link.tag == "a" and _is_sign(link) for link in heading.children if isinstance(link, Element))
+    return signed or NO_WORD.sub("-", heading.text.strip()) == own_id

@@ -37,8 +37,10 @@ NOISE = (
 )
 LINK_LISTS = (
     "aside|bottom|categories|foot|footer|head|header|index|[a-z]*lang|languages?|latest|links?|menu|meta|pager|path|"
-    "popular|prev|next|side|[a-z]*sidebar|summary|tags|teaser|toc|toolbar|top|topics|utility|widget"
+    "popular|prev|next|side|[a-z]*sidebar|tags|teaser|toc|toolbar|top|topics|utility|widget"
 )
+ASIDES = "admonition(?:-?block)?"
+"""Notes in a text, also those that only name what to see, too."""
 BEFORE = "(?!(?:has|is|js|no|not|with|without)-)[a-z0-9]+-"
 NUMBER = "-?[0-9]{0,2}"
 AFTER = (
@@ -48,7 +50,8 @@ AFTER = (
 FRAME_NAME = re.compile(rf"(?:{FRAMES})(?:{AFTER})*{NUMBER}")
 SIDEBAR_NAME = re.compile(rf"(?:{SIDEBARS})(?:{AFTER})*{NUMBER}")
 NOISE_NAME = re.compile(rf"(?:{BEFORE}(?:[a-z0-9]+-)?)?(?:{NOISE})(?:{AFTER})*")
-LINK_LIST_NAME = re.compile(rf"(?:{BEFORE})?(?:{LINK_LISTS})(?:{AFTER})*")
+LINK_LIST_NAME = re.compile(rf"(?:{BEFORE})?(?:{LINK_LISTS})(?:{AFTER})*|summary")
+ASIDE_NAME = re.compile(ASIDES)
 CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 JOINTS = re.compile(r"[_-]+")
 MAX_NAMES = 20
@@ -68,12 +71,14 @@ class Roles(NamedTuple):
         sidebar: The same, unless it stands in a text.
         noise: No text, but only if enough remains without it.
         links: Links beside a text.
+        aside: A note in a text.
     """
 
     frame: bool = False
     sidebar: bool = False
     noise: bool = False
     links: bool = False
+    aside: bool = False
 
 
 @lru_cache(maxsize=4_096)
@@ -88,5 +93,5 @@ def roles_of_names(names: str) -> Roles:
         for name in names.split()[:MAX_NAMES]
         if len(name) <= MAX_NAME_CHARACTERS
     ]
-    patterns = FRAME_NAME, SIDEBAR_NAME, NOISE_NAME, LINK_LIST_NAME
+    patterns = FRAME_NAME, SIDEBAR_NAME, NOISE_NAME, LINK_LIST_NAME, ASIDE_NAME
     return Roles(*(any(map(pattern.fullmatch, words)) for pattern in patterns))

@@ -114,6 +114,14 @@ def test_headings_with_an_address_are_the_sections_of_a_page(selectors: Selector
     assert [page.content[section.start :].split("\n")[0] for section in page.sections] == ["Manual", "Moor", "Sail"]
 
 
+@pytest.mark.parametrize(
+    "sign", ["<a id=sail href=#sail>#</a>", "<span><a id=sail href=#sail aria-hidden=true><b>#</b></a></span>"]
+)
+def test_a_heading_has_the_address_of_the_sign_that_is_taken_off_it(sign: str) -> None:
+    page = read(f"<h1>Manual</h1><h2>Sail{sign}</h2><p>Hoist it.</p>")
+    assert [section[:3] for section in page.sections] == [("sail", "Sail", 2)]
+
+
 def test_headings_that_are_left_out_are_no_sections() -> None:
     page = read(MANUAL, Selectors(remove="section"))
 

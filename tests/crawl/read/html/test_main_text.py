@@ -62,6 +62,13 @@ def test_what_is_around_the_text_goes(chrome: str) -> None:
         "<ul><li><a href=x>Kept</a></ul>",
         "<p>Kept <a href=#kept>here</a>",
         "<details><summary>Kept</summary></details>",
+        "<section id=cookies><h2>Cookies <a href=#cookies>¶</a></h2><p>Kept</section>",
+        "<section class=detail id=SKIP><h3>SKIP</h3><p>Kept</section>",
+        f"<dl><dt>See also<dd><ul>{LINKS}<li><a href=/>Kept</a></ul></dl>",
+        f"<div class='admonition seealso'><p>See also<ul>{LINKS}<li><a href=/>Kept</a></ul></div>",
+        f"<table><colgroup><col></colgroup><tr><td><ul>{LINKS}</ul><td><a href=/>Kept</a></table>",
+        f"<section class=method-summary><h3>Methods</h3><code><a href=/>{'kept, ' * 30}Kept</a></code></section>",
+        f"<section class=summary><h3>Methods</h3><code><a href=/>{'kept, ' * 30}Kept</a></code></section>",
     ],
 )
 def test_parts_of_the_text_stay(part: str) -> None:
