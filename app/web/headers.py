@@ -13,7 +13,7 @@ from app.web import hosts
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:+/=-]{1,128}", re.ASCII)
 
-BROWSER_PREFIXES = ("/v1/", "/engine/")
+BROWSER_PREFIXES = ("/v1/", "/engine/", "/customsearch/")
 BROWSER_PATHS = ("/api/v1/search-log", "/api/v1/click", "/openapi.json", "/widget.js", "/widget-results.js")
 ALLOWED_HEADERS = (
     "Authorization, Content-Type, Idempotency-Key, X-Request-Id, X-Meilisearch-Client, X-Search-Session, "

@@ -155,6 +155,7 @@ REQUESTS: Mapping[str, RequestExample] = {
         }
     ),
     "showClientInfo": RequestExample(),
+    "customSearch": RequestExample(parameters={"key": "YOUR_KEY", "q": "opening hours", "num": 2}),
     "engineHealth": RequestExample(),
     "engineSearch": RequestExample(
         parameters={"Meili-Include-Metadata": True},
