@@ -19,6 +19,7 @@ from referencing.jsonschema import DRAFT202012
 from werkzeug.test import TestResponse
 
 from app.apidoc.openapi import document
+from app.doors.algolia import views as algolia
 from app.doors.custom_search import views as custom_search
 from app.errors import STATUS, ErrorCode
 from app.web.gateway_errors import is_gateway_path
@@ -77,6 +78,8 @@ def _check_of(path: str) -> Callable[[TestResponse], dict[str, Any]]:
     """The check of the shape that errors have at this address."""
     if is_gateway_path(path):
         return check_engine_error
+    if path.startswith(algolia.PREFIX):
+        return check_algolia_error
     return check_custom_search_error if path == custom_search.PATH else check_error
 
 
@@ -152,6 +155,16 @@ def check_error(response: TestResponse) -> dict[str, Any]:
                 {"field", "code", "message"} <= set(detail) <= {"field", "code", "message", "index", "id", "position"}
             )
             assert all(isinstance(detail[name], str) and detail[name] for name in ("field", "code", "message"))
+    _check_no_secrets(response)
+    return body
+
+
+def check_algolia_error(response: TestResponse) -> dict[str, Any]:
+    """Fail unless the answer has the shape that errors of Algolia have; gives its body."""
+    body: dict[str, Any] = response.get_json()
+    assert set(body) == {"message", "status"}
+    assert body["status"] == response.status_code
+    assert response.status_code not in (429, 503) or int(response.headers["Retry-After"]) >= 1
     _check_no_secrets(response)
     return body
 
