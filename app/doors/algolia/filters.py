@@ -11,11 +11,19 @@ from typing import cast
 
 from app.errors import ApiError, field_error
 from backends.base import FieldKinds
-from backends.filters import MAX_FILTER_DEPTH, And, Between, Comparison, ComparisonOperator, Filter, Not, OneOf, Or
+from backends.filters import (
+    MAX_FILTER_DEPTH,
+    NO_DOCUMENT,
+    And,
+    Between,
+    Comparison,
+    ComparisonOperator,
+    Filter,
+    Not,
+    Or,
+)
 from backends.standard_fields import STANDARD_FIELDS
 
-_NOTHING = OneOf("id", ("",))
-"""A condition that no document meets: none has an empty id."""
 _NAMES = {"objectID": "id", "language": "lang"}
 """Algolia's and DocSearch's names of fields that are called otherwise here."""
 _QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
@@ -26,7 +34,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 def read_filters(parameters: dict[str, object], kinds: FieldKinds) -> Filter | None:
-    """What ``filters``, ``facetFilters`` and ``numericFilters`` demand together; ``None`` for nothing.
+    """The condition of ``filters``, ``facetFilters`` and ``numericFilters`` together; ``None`` for none.
 
     A field that no document has is met by none, as at Algolia.
 
@@ -67,7 +75,7 @@ def _facet(text: str, kinds: FieldKinds) -> Filter:
 def _condition(name: str, operator: str, value: str, kinds: FieldKinds) -> Filter:
     field = _NAMES.get(name, name)
     if field not in STANDARD_FIELDS and field not in kinds:
-        return _NOTHING
+        return NO_DOCUMENT
     return Comparison(field, cast(ComparisonOperator, operator), value)
 
 
