@@ -14,6 +14,8 @@ from app import api, logs, pages
 from app.apidoc import openapi
 from app.commands import cli
 from app.config import Settings, load_settings
+from app.doors.algolia import views as algolia_views
+from app.doors.custom_search import views as custom_search_views
 from app.gateway import views as gateway_views
 from app.jobs import Jobs
 from app.metrics import views as metrics
@@ -82,6 +84,8 @@ def create_app(
     smorest = openapi.create_api(app)
     api.register(smorest)
     smorest.register_blueprint(gateway_views.blp)
+    smorest.register_blueprint(custom_search_views.blp)
+    smorest.register_blueprint(algolia_views.blp)
     pages.register(app, smorest)
     cli.register(app)
     require_policies(app)

@@ -7,6 +7,7 @@ document does not describe fails the test that received it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -18,6 +19,8 @@ from referencing.jsonschema import DRAFT202012
 from werkzeug.test import TestResponse
 
 from app.apidoc.openapi import document
+from app.doors.algolia import views as algolia
+from app.doors.custom_search import views as custom_search
 from app.errors import STATUS, ErrorCode
 from app.web.gateway_errors import is_gateway_path
 from schemas.validation.problems import MAX_PROBLEMS
@@ -44,8 +47,7 @@ def check_answer(app: Flask, method: str, path: str, response: TestResponse) -> 
         return
     _check_headers(method, response)
     if response.status_code >= 400 and response.mimetype == "application/json" and method != "HEAD":
-        check = check_engine_error if is_gateway_path(path) else check_error
-        check(response)
+        _check_of(path)(response)
     described = _described(app)
     operation = find_operation(described, method, path)
     if operation is None:
@@ -70,6 +72,15 @@ def check_answer(app: Flask, method: str, path: str, response: TestResponse) -> 
     if response.mimetype == "application/json":
         errors = sorted(_validator(template, verb, status).iter_errors(response.get_json()), key=str)
         assert not errors, f"{verb.upper()} {template} {status}: {errors[0].json_path} {errors[0].message[:500]}"
+
+
+def _check_of(path: str) -> Callable[[TestResponse], dict[str, Any]]:
+    """The check of the shape that errors have at this address."""
+    if is_gateway_path(path):
+        return check_engine_error
+    if path.startswith(algolia.PREFIX):
+        return check_algolia_error
+    return check_custom_search_error if path == custom_search.PATH else check_error
 
 
 def find_operation(described: Document, method: str, path: str) -> tuple[str, str] | None:
@@ -144,6 +155,29 @@ def check_error(response: TestResponse) -> dict[str, Any]:
                 {"field", "code", "message"} <= set(detail) <= {"field", "code", "message", "index", "id", "position"}
             )
             assert all(isinstance(detail[name], str) and detail[name] for name in ("field", "code", "message"))
+    _check_no_secrets(response)
+    return body
+
+
+def check_algolia_error(response: TestResponse) -> dict[str, Any]:
+    """Fail unless the answer has the shape that errors of Algolia have; gives its body."""
+    body: dict[str, Any] = response.get_json()
+    assert set(body) == {"message", "status"}
+    assert body["status"] == response.status_code
+    assert response.status_code not in (429, 503) or int(response.headers["Retry-After"]) >= 1
+    _check_no_secrets(response)
+    return body
+
+
+def check_custom_search_error(response: TestResponse) -> dict[str, Any]:
+    """Fail unless the answer has the shape that errors of Google's APIs have; gives its body."""
+    body: dict[str, Any] = response.get_json()
+    error = body["error"]
+    assert set(body) == {"error"}
+    assert {"code", "message", "errors", "status"} <= set(error) <= {"code", "message", "errors", "status", "details"}
+    assert error["code"] == response.status_code
+    assert [problem["message"] for problem in error["errors"]] == [error["message"]]
+    assert response.status_code not in (429, 503) or int(response.headers["Retry-After"]) >= 1
     _check_no_secrets(response)
     return body
 

@@ -19,6 +19,7 @@ from marshmallow.fields import Field
 from app.apidoc.examples.document import add_examples
 from app.apidoc.examples.errors import ERRORS, GATEWAY_ERRORS
 from app.errors import STATUS, ErrorCode
+from app.web.auth import BEARER
 from app.web.parsing import StrictParser
 from app.web.policy import OperationPolicy, set_policy
 from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema, DocumentsField
@@ -125,6 +126,11 @@ class ApiBlueprint(SmorestBlueprint):
         "documents": "application/json",
     }
 
+    def __init__(self, *args: Any, error_examples: Mapping[str, Any] = MappingProxyType({}), **kwargs: Any):
+        """flask-smorest's, with bodies of the blueprint's own errors, by the names of their examples."""
+        super().__init__(*args, **kwargs)
+        self.error_examples = error_examples
+
     def arguments(self, schema: Any, **kwargs: Any) -> Callable[[View], View]:
         """flask-smorest's, with one instance of the schema for all requests: making one costs more than using it."""
         reader: Callable[[View], View] = super().arguments(schema() if isinstance(schema, type) else schema, **kwargs)
@@ -132,6 +138,8 @@ class ApiBlueprint(SmorestBlueprint):
 
     def register_views_in_doc(self, api: ServiceApi, *args: Any, **kwargs: Any) -> None:
         """Describe the operations when the document is first asked for: that takes most of the time of a start."""
+        for name, body in self.error_examples.items():
+            api.spec.components.example(name, {"value": body}, lazy=True)
         api.descriptions.append(partial(super().register_views_in_doc, api, *args, **kwargs))
 
     def operation(
@@ -189,6 +197,8 @@ class ApiBlueprint(SmorestBlueprint):
 def security_of(policy: OperationPolicy) -> list[dict[str, list[str]]]:
     """The security requirement of an operation; that of private keys names the scope."""
     access = policy.access
+    if policy.token_places is not BEARER:
+        return []  # The parameter or header is described where it is.
     schemes = [
         ("publicKey", access.public),
         ("searchKey", access.search),

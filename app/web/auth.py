@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from flask import Request
 
@@ -55,6 +56,41 @@ def bearer_token(request: Request) -> str | None:
     """The token after ``Bearer`` (in any case), if the request carries one."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     return token.strip() or None if scheme.lower() == "bearer" else None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPlace:
+    """A place in a request where a caller's key stands.
+
+    Attributes:
+        kind: ``bearer`` for the header ``Authorization``; else what holds ``name``.
+        name: Of the parameter or header.
+    """
+
+    kind: Literal["bearer", "query", "header", "path"]
+    name: str = "Authorization"
+
+    def find(self, request: Request) -> str | None:
+        """The token there, if there is one."""
+        match self.kind:
+            case "bearer":
+                return bearer_token(request)
+            case "query":
+                return request.args.get(self.name) or None
+            case "header":
+                return request.headers.get(self.name) or None
+            case "path":
+                return (request.view_args or {}).get(self.name)
+
+
+BEARER = (TokenPlace("bearer"),)
+
+
+def find_token(request: Request, places: tuple[TokenPlace, ...]) -> str | None:
+    """The token at the first of these places that has one."""
+    if places is BEARER:
+        return bearer_token(request)
+    return next((token for place in places if (token := place.find(request)) is not None), None)
 
 
 def missing_key() -> ApiError:

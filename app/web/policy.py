@@ -12,7 +12,7 @@ from flask import Flask, current_app
 from flask.sansio.app import App
 
 from app.services.access.roles import Role
-from app.web.auth import ANYONE, Access
+from app.web.auth import ANYONE, BEARER, Access, TokenPlace
 from schemas.validation.keys import Scope
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -39,6 +39,7 @@ class OperationPolicy:
             anybody.
         has_page: Whether it answers people with a page.
         role: The role that a member must have; by default, viewers may read, and editors write.
+        token_places: Where a caller's key may stand.
     """
 
     access: Access
@@ -54,6 +55,7 @@ class OperationPolicy:
     reflects_nothing: bool = False
     has_page: bool = False
     role: Role | None = None
+    token_places: tuple[TokenPlace, ...] = BEARER
 
     def __post_init__(self) -> None:
         if self.uncounted and not self.access.anyone:

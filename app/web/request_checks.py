@@ -45,7 +45,7 @@ from app.services.access.quota import (
 from app.web.auth import (
     SESSION_COOKIE,
     Access,
-    bearer_token,
+    find_token,
     identify_session,
     identify_token,
     missing_key,
@@ -99,7 +99,7 @@ def _check() -> None:
         return
     part = runtime()
     access = policy.access
-    token = bearer_token(req)
+    token = find_token(req, policy.token_places)
     caller, failure = _identify(part, req, access, token)
     if caller is not None and caller.kind == "session" and not (access.session or access.anyone):
         caller, failure = None, missing_key()

@@ -35,6 +35,7 @@ class SiteRecord:
 
     id: int
     account_id: int
+    url: str
     domain: str
     index: str
     engine: str
@@ -103,6 +104,7 @@ def site_record(site: Site) -> SiteRecord:
     return SiteRecord(
         id=site.id,
         account_id=site.account_id,
+        url=site.url,
         domain=site.domain,
         index=site.index,
         engine=site.engine,

@@ -20,6 +20,7 @@ from flask import Flask
 from sqlalchemy import insert, update
 from werkzeug.test import TestResponse
 
+from app.apidoc.code_blocks import ANY_KEY
 from app.apidoc.examples.document import JSON, path_values
 from app.apidoc.examples.requests import HOURS, REQUESTS
 from app.apidoc.openapi import document
@@ -29,7 +30,13 @@ from tests.callers import ApiClient, Browser
 
 BASE_URL = "https://search.example.com"
 NOW = datetime(2024, 5, 14, 9, 30, tzinfo=UTC)
-MEASURED = {"processingTimeMs": 2, "avg_response_time_ms": 2}
+MEASURED = {
+    "processingTimeMs": 2,
+    "avg_response_time_ms": 2,
+    "processingTimeMS": 2,
+    "searchTime": 0.002,
+    "formattedSearchTime": "0.00",
+}
 """What takes another time whenever it is measured."""
 
 TOKEN = re.compile(r"(svc_[a-z]+_\w{4})\w{20,}")
@@ -60,7 +67,7 @@ class Story:
         self._clock = clock
         self._patch = patch
         self._paths: dict[str, Any] = {}
-        self._token = ""
+        self._token = self._search_key = ""
         self._browsers: list[Browser] = []
         with app.app_context():
             described = document()["paths"]
@@ -106,6 +113,7 @@ class Story:
         method, path, operation = self._operations[name]
         known = {parameter["name"]: parameter["in"] for parameter in operation.get("parameters", ())}
         query = {key: _as_text(value) for key, value in parameters.items() if known[key] == "query"}
+        query |= {key: self._search_key for key, value in query.items() if value == ANY_KEY}
         headers |= {key: _as_text(value) for key, value in parameters.items() if known[key] == "header"}
         caller = self._caller(name, path, operation)
         options |= {"query_string": query, "headers": headers, "base_url": BASE_URL}
@@ -140,10 +148,12 @@ class Story:
 
     def _after_createSite(self) -> None:
         with fixed_chance("the key of the server"):
-            response = self._owner.post(
-                "/api/sites/1/keys", json={"name": "Server", "type": "private"}, base_url=BASE_URL
-            )
-        self._token = response.get_json()["api_key"]
+            self._token = self._make_key("Server", "private")
+            self._search_key = self._make_key("Old website", "search")
+
+    def _make_key(self, name: str, kind: str) -> str:
+        response = self._owner.post("/api/sites/1/keys", json={"name": name, "type": kind}, base_url=BASE_URL)
+        return str(response.get_json()["api_key"])
 
     def _before_suggest(self) -> None:
         """Visitors search on several days: some find what they look for, some do not."""

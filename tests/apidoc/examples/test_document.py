@@ -65,7 +65,7 @@ def test_every_error_that_an_operation_names_has_an_example(spec: Document) -> N
     for name, operation in operations(spec):
         for status, response in operation["responses"].items():
             if not status.startswith("2"):
-                codes = re.findall("`([a-z_…]+)`", response["description"].partition(": ")[2])
+                codes = re.findall("`([A-Za-z_…]+)`", response["description"].partition(": ")[2])
                 assert list(response["content"]["application/json"]["examples"]) == codes, f"{name}, {status}"
 
 

@@ -1,0 +1,1 @@
+"""Search in the words of other services, for programs that were written for them."""

@@ -1,0 +1,1 @@
+"""Google's Custom Search JSON API, over whichever engine runs."""

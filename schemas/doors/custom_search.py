@@ -1,0 +1,186 @@
+"""Google's Custom Search JSON API: requests and answers. Names are Google's.
+
+Source: https://developers.google.com/custom-search/v1/reference/rest/v1/cse/list
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields
+
+from schemas.base import QuerySchema
+from schemas.fields import QueryWholeNumber, Text
+from schemas.search import MAX_NAMES_LENGTH, MAX_QUERY_BYTES
+from schemas.validation.problems import Problem
+
+MAX_RESULTS = 100
+"""Results of a query that can be had, over all its pages."""
+_DATE_RESTRICT = re.compile(r"([dwmy])\[?([1-9][0-9]{0,3})\]?", re.ASCII)
+
+
+class DateRestrict(fields.Field[tuple[str, int]]):
+    """``d5``, ``w2``, ``m6``, or ``y1``: unit and number."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> tuple[str, int]:
+        match = _DATE_RESTRICT.fullmatch(value)
+        if match is None:
+            raise ValidationError([Problem("must be d, w, m, or y with a number, such as d5", "invalid")])
+        return match[1], int(match[2])
+
+
+class _Absent(fields.Field[None]):
+    """A parameter whose effect this service does not have, so that nobody waits for it."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> None:
+        if value:
+            raise ValidationError([Problem("is not supported", "unsupported")])
+
+
+def _words(description: str) -> Text:
+    return Text(load_default="", max_bytes=MAX_QUERY_BYTES, trim=True, metadata={"description": description})
+
+
+class CustomSearchQuerySchema(QuerySchema):
+    """Parameters of Custom Search. Others of Google's have no effect."""
+
+    key = fields.String(required=True, metadata={"description": "A public or search key of the site."})
+    q = _words("Search query.")
+    cx = Text(load_default="", max_length=200, metadata={"description": "Any text; the key names the site."})
+    num = QueryWholeNumber(low=1, high=10, load_default=10, metadata={"description": "Results per page."})
+    start = QueryWholeNumber(
+        low=1, high=MAX_RESULTS, load_default=1, metadata={"description": "Number of the first result, from 1."}
+    )
+    sort = Text(
+        load_default="",
+        max_length=MAX_NAMES_LENGTH,
+        metadata={"description": "`date`, `date:a`, or a range, such as `date:r:20240101:20240630`."},
+    )
+    dateRestrict = DateRestrict(
+        load_default=None,
+        metadata={"type": "string", "description": "Only documents of the last days, weeks, months, or years: `d5`."},
+    )
+    fileType = Text(load_default="", max_length=100, metadata={"description": "Only files of this type: `pdf`."})
+    siteSearch = Text(load_default="", max_length=255, metadata={"description": "Only pages of this host."})
+    siteSearchFilter = Text(
+        load_default="i",
+        choices=("i", "e"),
+        metadata={"description": "Whether `siteSearch` is the only host (`i`), or left out (`e`)."},
+    )
+    exactTerms = _words("A phrase that documents must have.")
+    excludeTerms = _words("A word or phrase that documents must not have.")
+    orTerms = _words("Words that are searched, too.")
+    hq = _words("Words that are searched, too.")
+    lr = Text(
+        load_default="",
+        max_length=200,
+        metadata={"description": "Only documents in this language: `lang_de`, or several: `lang_de|lang_fr`."},
+    )
+    alt = Text(load_default="json", choices=("json",))
+    callback = _Absent(metadata={"type": "string", "description": "Not supported: pages of any origin may call."})
+    searchType = _Absent(metadata={"type": "string", "description": "Not supported."})
+
+
+class _Listed(Schema):
+    class Meta:
+        unknown = "include"
+
+
+class CustomSearchResultSchema(_Listed):
+    """A found document."""
+
+    kind = fields.String(required=True, metadata={"enum": ["customsearch#result"]})
+    title = fields.String(required=True)
+    htmlTitle = fields.String(required=True, metadata={"description": "The title, HTML-escaped, matches in `<b>`."})
+    link = fields.String(required=True, metadata={"description": "The page's address, absolute."})
+    displayLink = fields.String(required=True, metadata={"description": "The page's host."})
+    snippet = fields.String(required=True)
+    htmlSnippet = fields.String(required=True, metadata={"description": "The snippet, matches in `<b>`."})
+    formattedUrl = fields.String(required=True)
+    htmlFormattedUrl = fields.String(required=True)
+    mime = fields.String()
+    fileFormat = fields.String()
+    pagemap = fields.Dict(metadata={"description": "The document's further fields as `metatags`, and its image."})
+
+
+class CustomSearchRequestSchema(_Listed):
+    """A page of results, and how it is asked for; with the parameters that were sent."""
+
+    title = fields.String(required=True)
+    totalResults = fields.String(required=True)
+    searchTerms = fields.String(required=True)
+    count = fields.Integer(required=True)
+    startIndex = fields.Integer(required=True)
+    inputEncoding = fields.String(required=True)
+    outputEncoding = fields.String(required=True)
+    safe = fields.String(required=True)
+    cx = fields.String(required=True)
+
+
+class CustomSearchPagesSchema(Schema):
+    """This page of results, and those beside it, as far as there are any."""
+
+    previousPage = fields.List(fields.Nested(CustomSearchRequestSchema))
+    request = fields.List(fields.Nested(CustomSearchRequestSchema), required=True)
+    nextPage = fields.List(fields.Nested(CustomSearchRequestSchema))
+
+
+class CustomSearchInformationSchema(Schema):
+    """Time and total."""
+
+    searchTime = fields.Float(required=True, metadata={"description": "Seconds."})
+    formattedSearchTime = fields.String(required=True)
+    totalResults = fields.String(required=True)
+    formattedTotalResults = fields.String(required=True)
+
+
+class CustomSearchTemplateSchema(Schema):
+    """Template of an address of this API, in the words of OpenSearch."""
+
+    type = fields.String(required=True)
+    template = fields.String(required=True)
+
+
+class CustomSearchSpellingSchema(Schema):
+    """The query that was searched instead."""
+
+    correctedQuery = fields.String(required=True)
+    htmlCorrectedQuery = fields.String(required=True)
+
+
+class CustomSearchAnswerSchema(Schema):
+    """A page of results, best first."""
+
+    kind = fields.String(required=True, metadata={"enum": ["customsearch#search"]})
+    url = fields.Nested(CustomSearchTemplateSchema, required=True)
+    queries = fields.Nested(CustomSearchPagesSchema, required=True)
+    context = fields.Dict(required=True)
+    searchInformation = fields.Nested(CustomSearchInformationSchema, required=True)
+    spelling = fields.Nested(CustomSearchSpellingSchema)
+    items = fields.List(
+        fields.Nested(CustomSearchResultSchema), metadata={"description": "Absent if nothing is found."}
+    )
+
+
+class CustomSearchProblemSchema(Schema):
+    """Problem of a request."""
+
+    message = fields.String(required=True)
+    domain = fields.String(required=True)
+    reason = fields.String(required=True)
+
+
+class CustomSearchErrorDetailsSchema(_Listed):
+    """An error as Google's APIs tell it."""
+
+    code = fields.Integer(required=True, metadata={"description": "The HTTP status."})
+    message = fields.String(required=True)
+    errors = fields.List(fields.Nested(CustomSearchProblemSchema), required=True)
+    status = fields.String(required=True)
+
+
+class CustomSearchErrorSchema(Schema):
+    """The body of every error of Custom Search."""
+
+    error = fields.Nested(CustomSearchErrorDetailsSchema, required=True)
