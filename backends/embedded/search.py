@@ -19,6 +19,7 @@ from backends.embedded.query.conditions import compile_condition
 from backends.embedded.query.correction import corrected_text
 from backends.embedded.query.parser import ParsedQuery, parse_query
 from backends.embedded.query.ranking import RANKING, Ranking
+from backends.embedded.query.ranks import RankedHits, Ranks, place_of
 from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name
 from backends.embedded.query.scoring import recency
 from backends.embedded.query.terms import ResolvedQuery, resolve_query
@@ -132,6 +133,8 @@ class _Search:
         self.ranking = ranking
         self.condition = condition
         self.by_relevance = query.text != MATCH_ALL and not query.sort and query.limit > 0
+        self.ranks = Ranks(snapshot, query, ranking) if self.by_relevance else None
+        self._ordered: list[tuple[_Answer, RankedHits]] = []
 
     def answer(self) -> _Answer | None:
         """Find the documents, by the first relaxation that finds enough; ``None`` if nothing is searched for."""
@@ -230,8 +233,8 @@ class _Search:
         self, preferred: Preferred, field: str, shown: Sequence[ShownHit], answer: _Answer, first: _Page
     ) -> list[tantivy.DocAddress]:
         """The hits to show for the same values; pinned ones stay."""
-        pinned = {_place(address) for address in first.addresses[: first.pinned]}
-        values = {hit.value: None for hit in shown if hit.value is not None and _place(hit.address) not in pinned}
+        pinned = {place_of(address) for address in first.addresses[: first.pinned]}
+        values = {hit.value: None for hit in shown if hit.value is not None and place_of(hit.address) not in pinned}
         wanted: Filter = OneOf(field, tuple(values))
         if preferred.value != LATEST and preferred.field != DATE:
             wanted = And((wanted, Comparison(preferred.field, "=", preferred.value)))
@@ -278,7 +281,9 @@ class _Search:
         return Sorter(self.snapshot, keys, last).page(answer.query, offset, limit), count
 
     def _by_relevance(self, answer: _Answer, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
-        """The best hits, of which the first few are ordered again by recency."""
+        """The best hits, of which the first few are ordered again by recency, or more of them by rank."""
+        if self.ranks is not None and not self.ranks.are_neutral:
+            return self._by_rank(self.ranks, answer, offset, limit)
         asked = answer.ranked is not None and answer.offset == offset
         result = answer.ranked if asked else self._ranked(answer.query, offset, limit)
         assert result is not None
@@ -287,6 +292,20 @@ class _Search:
             first = self._reranked(self._ties_by_change(hits[:RERANKED]), offset + limit)
             hits = (first + hits[RERANKED:])[offset : offset + limit]
         return [address for _, address in hits[:limit]], match_count(result)
+
+    def _by_rank(self, ranks: Ranks, answer: _Answer, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
+        """The hits that ranks put in order, and behind them the others by score."""
+        ordered = next((known for of, known in self._ordered if of is answer), None)
+        if ordered is None:
+            ordered = ranks.order(answer.query)
+            self._ordered.append((answer, ordered))
+        found = [address for _, address in ordered.hits[offset : offset + limit]]
+        if len(found) == limit or len(ordered.hits) >= ordered.total:
+            return found, ordered.total
+        known = {place_of(address) for _, address in ordered.hits}
+        best = self.snapshot.searcher.search(answer.query, limit=offset + limit, count=False).hits
+        others = [address for _, address in best if place_of(address) not in known]
+        return found + others[max(0, offset - len(known)) :][: limit - len(found)], ordered.total
 
     def _ties_by_change(self, hits: list[tuple[float, tantivy.DocAddress]]) -> list[tuple[float, tantivy.DocAddress]]:
         """The hits, of those with one score the longest unchanged first, wherever the index has them."""
@@ -341,10 +360,6 @@ class _Search:
             if hits:
                 found.append((id, hits[0][1]))
         return found
-
-
-def _place(address: tantivy.DocAddress) -> tuple[int, int]:
-    return address.segment_ord, address.doc
 
 
 def _one_after_the_other(first: _Answer, others: _Answer) -> _Answer:
