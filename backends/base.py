@@ -152,7 +152,12 @@ RECENCY_BONUS: Final = 0.5
 
 def rank_factor(rank: float) -> float:
     """Factor for the score of a document whose ranks add up to this."""
-    return float(RANK_STEP ** max(-MAX_RANK, min(MAX_RANK, rank)))
+    return float(RANK_STEP ** bounded_rank(rank))
+
+
+def bounded_rank(rank: float) -> float:
+    """A rank, or what ranks add up to, as far as it counts."""
+    return max(-MAX_RANK, min(MAX_RANK, rank))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from backends.base import MATCH_ALL, Boost, SearchQuery, rank_factor
+from backends.base import MATCH_ALL, Boost, SearchQuery, bounded_rank, rank_factor
 from backends.distinct import LATEST, distinct_field, preference
 from backends.field_rules import rank_field, usable_boosts, usable_recency
 from backends.filters import OneOf, fields_of
@@ -73,9 +73,8 @@ class Ranks:
 
     def rank(self, document: Values) -> float:
         """The ranks of a document, added."""
-        own = document.get(self._own) if self._own else None
-        total = sum(rank for rank, holds in self._boosts if holds(document))
-        return total + (max(-5.0, min(5.0, _number(own))) if own is not None else 0.0)
+        own = _number_in(document.get(self._own)) if self._own else None
+        return sum(rank for rank, holds in self._boosts if holds(document)) + bounded_rank(own or 0.0)
 
     def factor(self, document: Values) -> float:
         """Factor for the score of a document."""
@@ -85,14 +84,11 @@ class Ranks:
         if self._recency is None:
             return 1.0
         value = document.get(self._recency.field)
-        if isinstance(value, list):
-            value = value[0] if len(value) == 1 else None
-        if isinstance(value, str):
-            instant = parse_instant(value)
-            value = None if instant is None else instant / 1_000_000
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            return 1.0
-        return self._recency.factor((time.time() - value) / _DAY)
+        seconds = _number_in(value)
+        if seconds is None:
+            instants = [parse_instant(text) for text in _members(value) if isinstance(text, str)]
+            seconds = None if not instants or instants[0] is None else instants[0] / 1_000_000
+        return 1.0 if seconds is None else self._recency.factor((time.time() - seconds) / _DAY)
 
 
 def _is_ranked(query: SearchQuery) -> bool:
@@ -119,7 +115,11 @@ def _preferred(query: SearchQuery, highest: Sequence[str]) -> list[Boost]:
     return [Boost(1, OneOf(preferred.field, values))] if values else []
 
 
-def _number(value: Any) -> float:
-    if isinstance(value, list):
-        value = value[0] if len(value) == 1 else None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+def _members(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _number_in(value: Any) -> float | None:
+    """The one number that a field holds."""
+    numbers = [each for each in _members(value) if isinstance(each, int | float) and not isinstance(each, bool)]
+    return float(numbers[0]) if len(numbers) == 1 else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import orjson
 import tantivy
 
-from backends.base import MAX_RANK, Boost, FieldKind, SearchQuery, rank_factor
+from backends.base import Boost, FieldKind, SearchQuery, bounded_rank, rank_factor
 from backends.distinct import LATEST, distinct_field, preference
 from backends.embedded.index.documents import sort_text
 from backends.embedded.index.schema import (
@@ -142,10 +142,10 @@ class Ranks:
             return []
         if self._own is not None:
             own = self._snapshot.searcher.fast_field_values(self._own, addresses)
-            ranks = [rank + _bounded(value or 0.0) for rank, value in zip(ranks, own, strict=True)]
+            ranks = [rank + bounded_rank(value or 0.0) for rank, value in zip(ranks, own, strict=True)]
         now = time.time() * 1_000_000
         return [
-            Factors(_bounded(rank), 1.0 if instant is None else self._by_age((now - instant) / _DAY))
+            Factors(bounded_rank(rank), 1.0 if instant is None else self._by_age((now - instant) / _DAY))
             for rank, instant in zip(ranks, self._instants(addresses, ranks), strict=True)
         ]
 
@@ -213,7 +213,3 @@ def _by_place(hits: Iterable[_Hit]) -> dict[tuple[int, int], _Hit]:
 
 def _both(query: tantivy.Query, condition: tantivy.Query) -> tantivy.Query:
     return _Query.boolean_query([(Must, query), (Must, _Query.const_score_query(condition, 0.0))])
-
-
-def _bounded(rank: float) -> float:
-    return max(-float(MAX_RANK), min(float(MAX_RANK), rank))
