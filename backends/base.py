@@ -330,7 +330,7 @@ class SearchQuery:
         return ids.get(normal_form(self.typed), ()) if ids else ()
 
 
-VARIANT_KINDS: Final = ("exact", "stem", "prefix", "typo", "synonym", "joined", "split", "tone")
+VARIANT_KINDS: Final = ("exact", "stem", "prefix", "typo", "synonym", "joined", "split")
 """Ways in which a word of a query may be found in a document."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
+from typing import Any
 
 import orjson
 import tantivy
@@ -17,9 +18,10 @@ from backends.embedded.index.schema import DATE, ID, SOURCE, STORED_SECTIONS, UP
 from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query.conditions import compile_condition
 from backends.embedded.query.correction import corrected_text
+from backends.embedded.query.explaining import Explained
 from backends.embedded.query.parser import ParsedQuery, parse_query
 from backends.embedded.query.ranking import RANKING, Ranking
-from backends.embedded.query.ranks import RankedHits, Ranks, place_of
+from backends.embedded.query.ranks import Factors, RankedHits, Ranks, place_of
 from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name
 from backends.embedded.query.scoring import recency
 from backends.embedded.query.terms import ResolvedQuery, resolve_query
@@ -59,6 +61,7 @@ class _Answer:
         first: What comes before all else that is found, by relevance, however that scores.
         resolved: The words searched for; ``None`` for :data:`MATCH_ALL`.
         has_every_word: Whether a document has every word; ``None`` if every document found has.
+        explained: What explains a hit: the first of them that matches it.
     """
 
     query: tantivy.Query
@@ -69,6 +72,7 @@ class _Answer:
     first: _Answer | None = None
     resolved: ResolvedQuery | None = None
     has_every_word: bool | None = None
+    explained: tuple[Explained, ...] = ()
 
     def but_for(self, query: tantivy.Query) -> _Answer:
         """The same without what a query matches."""
@@ -119,8 +123,9 @@ def run_search(
     counted = count_facets(snapshot, page.everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
     matches = TermMatches(answer.highlights()) if query.highlight or query.sections else None
     matched, corrected = search.matched(answer, page)
+    explain = partial(search.explain, answer) if query.explain else None
     with turn():
-        hits = hand_over(_hits(snapshot, shown.addresses, query, matches), take)
+        hits = hand_over(_hits(snapshot, shown.addresses, query, matches, explain), take)
     return SearchResult(hits, shown.total, *counted, answer.relaxation, matched, corrected)
 
 
@@ -135,6 +140,7 @@ class _Search:
         self.by_relevance = query.text != MATCH_ALL and not query.sort and query.limit > 0
         self.ranks = Ranks(snapshot, query, ranking) if self.by_relevance else None
         self._ordered: list[tuple[_Answer, RankedHits]] = []
+        self._with_factors: set[tuple[int, int]] = set()
 
     def answer(self) -> _Answer | None:
         """Find the documents, by the first relaxation that finds enough; ``None`` if nothing is searched for."""
@@ -157,6 +163,18 @@ class _Search:
             return Matched.ALL if page.pinned else Matched.SOME, None
         corrected = corrected_text(answer.resolved, self.condition)
         return (Matched.ALL, None) if corrected is None else (Matched.CORRECTED, corrected)
+
+    def explain(self, answer: _Answer, address: tantivy.DocAddress) -> dict[str, Any]:
+        """Why a hit of the page stands where it does, as JSON."""
+        factors = Factors()
+        if self.ranks is not None and place_of(address) in self._with_factors:
+            factors = self.ranks.factors(address)
+        pinned = {"pinned": place_of(address) in {place_of(pinned) for _, pinned in self._pinned()}}
+        for explained in answer.explained:
+            explanation = explained.explain(address, factors, is_scored=self.by_relevance and not pinned["pinned"])
+            if explanation is not None:
+                return pinned | explanation
+        return {**pinned, "score": None, "relaxation": "", "words": [], "signals": [], "rank": factors.rank}
 
     @property
     def _enough(self) -> int:
@@ -195,7 +213,8 @@ class _Search:
         offset, limit = (self.query.offset, self.query.limit) if self.by_relevance else (0, 1)
         ranked = None if self.query.all_words else self._ranked(query, offset, limit)
         highlights = partial(highlight_terms, resolved, tried)
-        return _Answer(query, tried[-1].name, highlights, offset, ranked, resolved=resolved)
+        explained = (Explained(query, tried[-1].name, resolved, tried[-1].signals),)
+        return _Answer(query, tried[-1].name, highlights, offset, ranked, resolved=resolved, explained=explained)
 
     def _ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
         """The hits a page is cut from, best first: from the first one on as far as they are ordered again."""
@@ -290,6 +309,7 @@ class _Search:
         hits = result.hits
         if offset < RERANKED:
             first = self._reranked(self._ties_by_change(hits[:RERANKED]), offset + limit)
+            self._note(first)
             hits = (first + hits[RERANKED:])[offset : offset + limit]
         return [address for _, address in hits[:limit]], match_count(result)
 
@@ -299,6 +319,7 @@ class _Search:
         if ordered is None:
             ordered = ranks.order(answer.query)
             self._ordered.append((answer, ordered))
+            self._note(ordered.hits)
         found = [address for _, address in ordered.hits[offset : offset + limit]]
         if len(found) == limit or len(ordered.hits) >= ordered.total:
             return found, ordered.total
@@ -306,6 +327,11 @@ class _Search:
         best = self.snapshot.searcher.search(answer.query, limit=offset + limit, count=False).hits
         others = [address for _, address in best if place_of(address) not in known]
         return found + others[max(0, offset - len(known)) :][: limit - len(found)], ordered.total
+
+    def _note(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> None:
+        """Note whose scores were multiplied, to explain them."""
+        if self.query.explain:
+            self._with_factors.update(place_of(address) for _, address in hits)
 
     def _ties_by_change(self, hits: list[tuple[float, tantivy.DocAddress]]) -> list[tuple[float, tantivy.DocAddress]]:
         """The hits, of those with one score the longest unchanged first, wherever the index has them."""
@@ -367,7 +393,13 @@ def _one_after_the_other(first: _Answer, others: _Answer) -> _Answer:
     query = _Query.boolean_query([(Should, first.query), (Should, others.query)])
     told = first if first.has_every_word else others
     return replace(
-        others, query=query, ranked=None, first=first, resolved=told.resolved, has_every_word=told.has_every_word
+        others,
+        query=query,
+        ranked=None,
+        first=first,
+        resolved=told.resolved,
+        has_every_word=told.has_every_word,
+        explained=(*first.explained, *others.explained),
     )
 
 
@@ -376,14 +408,19 @@ def _with(query: tantivy.Query, condition: tantivy.Query | None) -> tantivy.Quer
 
 
 def _hits(
-    snapshot: Snapshot, addresses: Sequence[tantivy.DocAddress], query: SearchQuery, matches: TermMatches | None
+    snapshot: Snapshot,
+    addresses: Sequence[tantivy.DocAddress],
+    query: SearchQuery,
+    matches: TermMatches | None,
+    explain: Callable[[tantivy.DocAddress], dict[str, Any]] | None,
 ) -> Iterator[Hit]:
     highlighter = Highlighter(query.highlight, matches) if query.highlight and matches else None
     for address in addresses:
         entry = snapshot.searcher.doc(address)
         source = bytes(entry.get_first(SOURCE) or b"{}")
+        explanation = None if explain is None else explain(address)
         if matches is None:
-            yield Hit(str(entry.get_first(ID)), source)
+            yield Hit(str(entry.get_first(ID)), source, explanation=explanation)
             continue
         document = orjson.loads(source)
         formatted = None if highlighter is None else highlighter.format(document)
@@ -391,4 +428,4 @@ def _hits(
         if query.sections:
             stored = entry.get_first(STORED_SECTIONS)
             sections = find_sections(query, document, unpack(bytes(stored)) if stored else (), matches)
-        yield Hit(str(entry.get_first(ID)), source, formatted, sections)
+        yield Hit(str(entry.get_first(ID)), source, formatted, sections, explanation)

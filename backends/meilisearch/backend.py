@@ -46,13 +46,14 @@ from backends.servers.batches import batches, time_shares
 from backends.servers.document_ids import checked_index_name
 from backends.servers.highlighter import Matcher, matched_hit
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
-from backends.servers.ranks import WINDOW, HighestVersions, Ranks
+from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.titles import has_beginnings, title_query
 from backends.servers.tokenizer import split_words
 
 _PAGE = 1000
+_TOLD = ("_rankingScore", "_rankingScoreDetails")
 _PLACE = re.compile(r"^(\d+):\d+ ", re.MULTILINE)
 
 
@@ -275,7 +276,8 @@ class MeilisearchBackend(ServerBackend):
             matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
             if shows_each is not None:
                 found = shows_each.prefer(found, lambda wanted: self._run([wanted], query)[0]["hits"])
-        shown_hits = hand_over(hits_of([*shown, *found], partial(_hit, query=query, compiled=compiled)), take)
+        make = explaining(partial(_hit, query=query, compiled=compiled), query, ranks, _TOLD)
+        shown_hits = hand_over(hits_of([*shown, *found], make), take)
         return SearchResult(shown_hits, total, facets, stats, matched=matched, corrected_query=corrected)
 
     def _by_rank(

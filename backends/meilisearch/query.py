@@ -107,6 +107,8 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         common["attributesToRetrieve"] = ["id", "_doc", *searched, *([STORED_SECTIONS] if query.sections else [])]
     if query.sort:
         common["sort"] = _sorts(query)
+    if query.explain:
+        common |= {"showRankingScore": True, "showRankingScoreDetails": True}
     distinct = distinct_field(query)
     return CompiledQuery(
         common,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from backends.base import MATCH_ALL, Boost, SearchQuery, bounded_rank, rank_factor
+from backends.base import MATCH_ALL, Boost, Hit, SearchQuery, bounded_rank, rank_factor
 from backends.distinct import LATEST, distinct_field, preference
 from backends.field_rules import rank_field, usable_boosts, usable_recency
 from backends.filters import OneOf, fields_of
@@ -21,6 +22,7 @@ WINDOW = 1000
 
 _FRESH_SECONDS = 60.0
 _DAY = 86400.0
+MakeHit = Callable[[Mapping[str, Any]], Hit]
 Values = Mapping[str, Any]
 """The fields of a document, as far as they are in :attr:`Ranks.fields`."""
 
@@ -91,6 +93,28 @@ class Ranks:
         return 1.0 if seconds is None else self._recency.factor((time.time() - seconds) / _DAY)
 
 
+def explaining(make: MakeHit, query: SearchQuery, ranks: Ranks, told: Sequence[str], limits: str = "") -> MakeHit:
+    """What makes hits, with an explanation if a query asks for one.
+
+    Args:
+        told: Members of what the server gives that tell why a hit stands where it does.
+        limits: What the engine cannot do of ranks.
+    """
+    if not query.explain:
+        return make
+
+    def make_explained(found: Mapping[str, Any]) -> Hit:
+        hit = make(found)
+        explanation: dict[str, Any] = {
+            "pinned": hit.id in query.pinned,
+            "engine": {name: found[name] for name in told if name in found},
+            "rank": bounded_rank(ranks.rank(hit.document)),
+        }
+        return replace(hit, explanation=explanation | ({"limits": limits} if limits else {}))
+
+    return make_explained
+
+
 def _is_ranked(query: SearchQuery) -> bool:
     return query.text != MATCH_ALL and not query.sort and query.limit > 0
 
@@ -123,3 +147,6 @@ def _number_in(value: Any) -> float | None:
     """The one number that a field holds."""
     numbers = [each for each in _members(value) if isinstance(each, int | float) and not isinstance(each, bool)]
     return float(numbers[0]) if len(numbers) == 1 else None
+
+
+NO_RANKS = Ranks(SearchQuery(""))

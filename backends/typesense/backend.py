@@ -35,7 +35,7 @@ from backends.servers.batches import batches
 from backends.servers.document_ids import checked_index_name, encode_id
 from backends.servers.http import Answer, Budget
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
-from backends.servers.ranks import WINDOW, HighestVersions, Ranks
+from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.sort_text import facet_text
@@ -60,6 +60,7 @@ from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
 T = TypeVar("T")
 _DELETE_IDS = 50
 _READY_SECONDS = 2.0
+_TOLD = ("text_match", "text_match_info")
 _POLL_SECONDS = 0.05
 
 
@@ -257,11 +258,10 @@ class TypesenseBackend(ServerBackend):
             raise BackendUnavailable(message) from cause
 
     def _search(self, name: str, query: SearchQuery, types: Mapping[str, str], take: TakeHit | None) -> SearchResult:
-        compiled = compile_query(name, query, types)
-        pins = self._pins(name, query, compiled)
         ranks = Ranks(query, self._highest.of(name, query, partial(self._values_of, name, query, types)))
+        compiled = replace(compile_query(name, query, types), ranks=ranks, deciding=columns(ranks, types))
+        pins = self._pins(name, query, compiled)
         if compiled.distinct or not (ranks.are_neutral or query.offset >= WINDOW):
-            compiled = replace(compiled, deciding=columns(ranks, types))
             order = list if ranks.are_neutral else partial(self._in_order, ranks=ranks, types=types, pins=pins)
             return self._search_distinct(query, compiled, pins, order, take)
         offset, limit = query.offset, query.limit
@@ -304,7 +304,7 @@ class TypesenseBackend(ServerBackend):
         ask = partial(self._run, query=query)
         with readable():
             shown = find_shown(query, compiled, pins, ask, order)
-            hits = read_shown(shown, compiled, ask)
+            hits = read_shown(shown, compiled, ask, explain=query.explain)
             best = [hits[shown.best]] if shown.best in hits else []
         result = self._result(query, compiled, shown.first, pins, best)
         found = [hits[id] for id in shown.ids if id in hits]
@@ -398,7 +398,8 @@ def _with_hits(
     compiled: CompiledQuery,
     take: TakeHit | None,
 ) -> SearchResult:
-    return replace(result, hits=hand_over(hits_of(found, partial(make_hit, query=query, compiled=compiled)), take))
+    make = explaining(partial(make_hit, query=query, compiled=compiled), query, compiled.ranks, _TOLD, LIMITS)
+    return replace(result, hits=hand_over(hits_of(found, make), take))
 
 
 def _path(name: str) -> str:

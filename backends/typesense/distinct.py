@@ -82,8 +82,8 @@ def find_shown(
     )
 
 
-def read_shown(shown: ShownHits, compiled: CompiledQuery, ask: Ask) -> dict[str, Result]:
-    """Hits as Typesense gives them, by id: those of the page, and the best."""
+def read_shown(shown: ShownHits, compiled: CompiledQuery, ask: Ask, *, explain: bool = False) -> dict[str, Result]:
+    """Hits as Typesense gives them, by id: those of the page, and the best; with how they match, to explain them."""
     ids = dict.fromkeys([*shown.ids, *([] if shown.best is None else [shown.best])])
     if not ids:
         return {}
@@ -91,7 +91,7 @@ def read_shown(shown: ShownHits, compiled: CompiledQuery, ask: Ask) -> dict[str,
     whole = {**compiled.search(page=1, per_page=PER_PAGE), **by_id}
     documents, *marked = ask([
         {**whole, "q": "*", "sort_by": "_changed_at:desc", "highlight_fields": "none"},
-        *([whole] if whole["highlight_fields"] != "none" else []),
+        *([whole] if explain or whole["highlight_fields"] != "none" else []),
     ])  # fmt: skip
     highlights = {hit["document"]["_id"]: hit for result in marked for hit in result["hits"]}
     return {hit["document"]["_id"]: highlights.get(hit["document"]["_id"], hit) for hit in documents["hits"]}

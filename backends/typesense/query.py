@@ -19,7 +19,7 @@ from backends.field_rules import (
 from backends.filters import Not, Presence
 from backends.servers.document_ids import encode_id
 from backends.servers.matched_words import FORGIVEN_WORDS, SoughtWord
-from backends.servers.ranks import Ranks
+from backends.servers.ranks import NO_RANKS, Ranks
 from backends.servers.tokenizer import (
     Fold,
     QueryPart,
@@ -66,7 +66,8 @@ class CompiledQuery:
         distinct: The Typesense field of whose values one hit each is shown; ``""`` for none.
         preferred: The Typesense field that decides which; ``""`` for none.
         alone: The filter of documents without a value to be distinct by.
-        deciding: The Typesense fields that decide on ranks.
+        ranks: The ranks of hits.
+        deciding: The Typesense fields that decide on them.
     """
 
     common: Mapping[str, str]
@@ -77,6 +78,7 @@ class CompiledQuery:
     distinct: str = ""
     preferred: str = ""
     alone: str = ""
+    ranks: Ranks = NO_RANKS
     deciding: Sequence[str] = ()
 
     def search(self, *, page: int, per_page: int, pins: Sequence[str] = (), facet_values: int = 0) -> dict[str, str]:

@@ -124,18 +124,11 @@ class Ranks:
         scored.sort(key=lambda each: (-each[0], each[2]))
         return RankedHits([(score, address) for score, address, _ in scored], match_count(first))
 
-    def factors(self, addresses: list[tantivy.DocAddress], by_id: tantivy.Query) -> list[Factors]:
-        """The factors of some hits.
-
-        Args:
-            by_id: Matches these documents, and no others.
-        """
-        ranks: dict[tuple[int, int], float] = {}
-        for rank, members in self._boosts:
-            found = self._snapshot.searcher.search(_both(members, by_id), limit=max(1, len(addresses)), count=False)
-            for place in _by_place(found.hits):
-                ranks[place] = ranks.get(place, 0.0) + rank
-        return self._factors(addresses, [ranks.get(place_of(address), 0.0) for address in addresses])
+    def factors(self, address: tantivy.DocAddress) -> Factors:
+        """The factors of one hit."""
+        searcher = self._snapshot.searcher
+        ranks = [rank for rank, members in self._boosts if has(members, searcher, address)]
+        return self._factors([address], [float(sum(ranks))])[0]
 
     def _factors(self, addresses: list[tantivy.DocAddress], ranks: list[float]) -> list[Factors]:
         if not addresses:
@@ -178,6 +171,15 @@ class Ranks:
         else:
             query = _Query.regex_query(self._snapshot.schema, sort_column("url"), _expression(boost.path))
         return _Query.const_score_query(query, 0.0)
+
+
+def has(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.DocAddress) -> bool:
+    """Tell whether a query matches a document."""
+    try:
+        query.explain(searcher, address)
+    except ValueError:
+        return False
+    return True
 
 
 def _expression(path: str) -> str:

@@ -122,6 +122,25 @@ class RanksContract:
             found = case.ids("tea", settings=SearchSettings(recency=Recency(field, 100)))
             assert found == ["new", "middle", "old", "older", "undated"]
 
+    def test_a_rank_outweighs_a_slightly_better_match_where_the_engine_has_scores(self, case: Case) -> None:
+        case.add(about("title"), {**about("text", "Tea brewing"), "title": "Other"}, about("more"))
+        found = case.ids("brewing", settings=ranked(boost(5, "id = text")))
+        assert set(found) == {"title", "text", "more"}
+        assert (found[0] == "text") == (not case.backend.rank_limits)
+
+    def test_hits_tell_why_they_stand_where_they_do_if_asked(self, case: Case) -> None:
+        case.add(*PAGES)
+        settings = ranked(boost(2, "lang = en"), pinned={"tea": ("blog/d",)})
+        hits = case.search("tea", settings=settings, explain=True).hits
+        told = {hit.id: hit.explanation or {} for hit in hits}
+        assert [told[hit.id]["pinned"] for hit in hits] == [True, False, False, False]
+        assert told["docs/b"]["rank"] == 2
+        assert told["docs/a"]["rank"] == 0
+        assert bool(told["docs/a"].get("limits", "")) == bool(case.backend.rank_limits)
+        assert told["docs/a"].get("engine") or told["docs/a"]["signals"]
+        assert [hit.id for hit in hits] == case.ids("tea", settings=settings)
+        assert case.search("tea", settings=settings).hits[0].explanation is None
+
     def test_rules_pin_and_hide_beside_the_settings(self, case: Case) -> None:
         case.add(*PAGES)
         effects = Effects(pinned=("blog/d", "docs/a"), hidden=("blog/c", "docs/a"))
