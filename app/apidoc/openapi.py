@@ -24,9 +24,9 @@ from app.web.parsing import StrictParser
 from app.web.policy import OperationPolicy, set_policy
 from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema, DocumentsField
 from schemas.errors import ErrorSchema, RateLimitErrorSchema
+from schemas.fields import ItemList
 from schemas.gateway.searches import MAX_QUERIES, EngineQuerySchema, FilterField, Queries
 from schemas.search import HitSections, NamesOrList, SectionHitSchema
-from schemas.search_settings import ItemList
 from schemas.validation.documents import MAX_BATCH
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -76,6 +76,7 @@ _DESCRIPTIONS = {
     404: "Resource not found",
     405: "Method not allowed",
     408: "Request body sent too slowly",
+    412: "Changed meanwhile",
     413: "Request body too large",
     415: "Unsupported content type",
     429: "Rate limit or daily quota exceeded",

@@ -10,6 +10,7 @@ from app.crawl.sources import removal, runs, sources
 from app.crawl.sources.checks import check_address
 from app.crawl.sources.sources import SourceView
 from app.models import SourceRun
+from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.sites import get_site, site_inactive
@@ -21,7 +22,7 @@ def create_source(runtime: Runtime, caller: Caller, site_id: int, fields: Mappin
     Raises:
         ApiError: 404, 403 and 400 as :func:`sources.create_source`.
     """
-    with runtime.database.write() as session:
+    with changing(runtime, caller) as session:
         source, run = sources.create_source(
             session, caller.account.id, site_id, fields, private_addresses=runtime.settings.crawl_private_addresses
         )
