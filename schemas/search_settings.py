@@ -11,7 +11,7 @@ from backends.standard_fields import TEXT_FIELDS
 from backends.text import normal_form
 from schemas.base import BodySchema
 from schemas.documents import WarningSchema
-from schemas.fields import Text
+from schemas.fields import Flag, Text
 from schemas.search import MAX_QUERY_BYTES
 from schemas.validation.documents import FIELD_NAME
 from schemas.validation.problems import Problem, ProblemCount
@@ -199,6 +199,15 @@ class SearchSettingsSchema(BodySchema):
         metadata={
             "title": "Preferred results",
             "description": "Which of the hits with one value of `distinct` is shown; null for the best.",
+        },
+    )
+
+    learn_from_clicks = Flag(
+        load_default=False,
+        metadata={
+            "title": "Learn from clicks",
+            "description": "Whether documents that visitors click more than their places lead to expect move up, by at "
+            "most three places. The clicks of a day show the night after.",
         },
     )
 
