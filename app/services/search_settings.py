@@ -52,6 +52,11 @@ def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
         "distinct": stored.get("distinct"),
         "preferred": stored.get("preferred"),
         "learn_from_clicks": learns_from_clicks(stored),
+        "rules": stored.get("rules", []),
+        "boosts": stored.get("boosts", []),
+        "rank_field": stored.get("rank_field"),
+        "recency": stored.get("recency"),
+        "no_results_links": stored.get("no_results_links", []),
     }
 
 
