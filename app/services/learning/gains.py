@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import accumulate
 
 MOST_PLACES = 3.0
 """Most places by which a document moves up."""
@@ -20,10 +19,8 @@ VISITOR_DAYS = 30
 HALF_LIFE_DAYS = 30
 """Days after which a click counts half."""
 
-_PLACES = 20
-"""Places told apart; those behind count as the last of them."""
-_PRIOR_CLICKS = 100.0
-"""Clicks after which a site's own clicks weigh as much as the usual shares of places."""
+_STEEPNESS = 0.7
+_USUAL_PLACES = sum(place**-_STEEPNESS for place in range(1, 11))
 _SMOOTHING = 5.0
 """Clicks, added to those counted and to those expected."""
 _RATIO_OF_A_PLACE = 1.25
@@ -45,33 +42,19 @@ class VisitorClick:
     age_days: float
 
 
-class PlaceShares:
-    """Shares of the clicks that the places of a list get.
+def place_share(position: int | None) -> float:
+    """The part of the clicks that a place gets if all that is listed is equally good; the first, if none was told.
 
-    The further down, the less: where a site has it the other way round, its results are to blame rather than the place.
-
-    Args:
-        clicks: Number of the site's clicks by position, from 1.
+    It falls more slowly than most lists of results have it: so a better page must be clearly better.
     """
-
-    def __init__(self, clicks: Mapping[int, float]):
-        usual = [1 / place for place in range(1, _PLACES + 1)]
-        counted = [0.0] * _PLACES
-        for position, number in clicks.items():
-            counted[min(position, _PLACES) - 1] += number
-        total = sum(counted) + _PRIOR_CLICKS
-        shares = [(own + _PRIOR_CLICKS * share / sum(usual)) / total for own, share in zip(counted, usual, strict=True)]
-        self._shares = list(accumulate(reversed(shares), max))[::-1]
-
-    def of(self, position: int | None) -> float:
-        """The share of a place; of the first, which expects most, where none was told."""
-        return self._shares[min(position or 1, _PLACES) - 1]
+    return (position or 1) ** -_STEEPNESS / _USUAL_PLACES
 
 
-def find_gains(clicks: Iterable[VisitorClick], shares: PlaceShares) -> dict[str, float]:
+def find_gains(clicks: Iterable[VisitorClick]) -> dict[str, float]:
     """Places that documents move up for one query, from more than 0 to :data:`MOST_PLACES`, by id.
 
-    A document passes its neighbour if its gain is greater by more than 1.
+    A document passes its neighbour if its gain is greater by more than 1. Those that are not much worse than the best
+    are told apart, whatever the others are.
 
     Args:
         clicks: All of the query, each visitor and document once.
@@ -84,13 +67,12 @@ def find_gains(clicks: Iterable[VisitorClick], shares: PlaceShares) -> dict[str,
     for click in clicks:
         weight = math.exp2(-click.age_days / HALF_LIFE_DAYS)
         counted[click.document_id] += weight
-        expected[click.document_id] += weight * shares.of(click.position)
+        expected[click.document_id] += weight * place_share(click.position)
     total = sum(counted.values())
-    found: dict[str, float] = {}
+    places: dict[str, float] = {}
     for document_id, number in counted.items():
         usual = total * expected[document_id] / number
-        ratio = (number + _SMOOTHING) / (usual + _SMOOTHING)
-        gain = round(min(MOST_PLACES, math.log(ratio, _RATIO_OF_A_PLACE)), 2)
-        if gain > 0:
-            found[document_id] = gain
-    return found
+        places[document_id] = math.log((number + _SMOOTHING) / (usual + _SMOOTHING), _RATIO_OF_A_PLACE)
+    least = max(0.0, max(places.values()) - MOST_PLACES)
+    gains = {document_id: round(each - least, 2) for document_id, each in places.items()}
+    return {document_id: gain for document_id, gain in gains.items() if gain > 0}

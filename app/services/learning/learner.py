@@ -21,7 +21,7 @@ from app.models import ClickLessons, SearchClick, Site
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.access.credentials import SiteRecord, credential_change, site_record
-from app.services.learning.gains import HALF_LIFE_DAYS, PlaceShares, VisitorClick, find_gains
+from app.services.learning.gains import HALF_LIFE_DAYS, VisitorClick, find_gains
 from app.services.search.search import Searcher, for_site
 from app.services.search_settings import learns_from_clicks
 from app.storage.database import ROW_LOCK, Database
@@ -169,24 +169,19 @@ def _find_lessons(
         )
         .group_by(SearchClick.query, SearchClick.document_id, SearchClick.visitor)
     )
-    each = clicks.subquery()
-    places = session.execute(
-        select(each.c.position, func.count()).where(each.c.position.is_not(None)).group_by(each.c.position)
-    )
-    shares = PlaceShares(dict(places.tuples()))
     if queries is not None:
         clicks = clicks.where(SearchClick.query.in_(queries))
     rows = session.execute(clicks.order_by(SearchClick.query).execution_options(yield_per=1000))
-    return heapq.nlargest(MAX_QUERIES, _lessons(rows, shares, moment), key=lambda lesson: lesson.visitors)
+    return heapq.nlargest(MAX_QUERIES, _lessons(rows, moment), key=lambda lesson: lesson.visitors)
 
 
-def _lessons(rows: Iterable[Any], shares: PlaceShares, moment: datetime) -> Iterator[_Lesson]:
+def _lessons(rows: Iterable[Any], moment: datetime) -> Iterator[_Lesson]:
     for query, group in groupby(rows, key=itemgetter(0)):
         clicks = [
             VisitorClick(row.document_id, row.visitor, row.position, (moment - row.clicked_at) / timedelta(days=1))
             for row in group
         ]
-        gains = find_gains(clicks, shares)
+        gains = find_gains(clicks)
         if gains:
             best = heapq.nlargest(MAX_DOCUMENTS, gains.items(), key=itemgetter(1))
             yield _Lesson(query, len({click.visitor for click in clicks}), dict(best))

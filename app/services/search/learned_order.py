@@ -38,7 +38,7 @@ class LearnedOrder:
         """Take the next hit of the engine's."""
         heapq.heappush(self._waiting, (self._place - self._gains.get(hit.id, 0.0), self._place, hit))
         self._place += 1
-        while self._waiting[0][0] <= self._place - MOST_PLACES:  # No later hit comes before it.
+        while self._waiting and self._waiting[0][0] <= self._place - MOST_PLACES:  # No later hit comes before it.
             self._pass_on()
 
     def finish(self) -> None:
