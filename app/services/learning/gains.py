@@ -47,13 +47,13 @@ def place_share(position: int | None) -> float:
 
     It falls more slowly than most lists of results have it: so a better page must be clearly better.
     """
-    return (position or 1) ** -_STEEPNESS / _USUAL_PLACES
+    return math.pow(position or 1, -_STEEPNESS) / _USUAL_PLACES
 
 
 def find_gains(clicks: Iterable[VisitorClick]) -> dict[str, float]:
     """Places that documents move up for one query, from more than 0 to :data:`MOST_PLACES`, by id.
 
-    A document passes its neighbour if its gain is greater by more than 1. Those that are not much worse than the best
+    A document passes its neighbour if its gain is greater by 1 or more. Those that are not much worse than the best
     are told apart, whatever the others are.
 
     Args:

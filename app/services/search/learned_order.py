@@ -14,7 +14,7 @@ MOST_PLACES = 3
 class LearnedOrder:
     """Reorders the hits of one search as they come.
 
-    Each hit is ordered by its place less its gain. So one passes another only if its gain is greater by more than the
+    Each hit is ordered by its place less its gain. So one passes another only if its gain is greater by at least the
     places between, and none moves by more than :data:`MOST_PLACES`: a page depends on no hit further away.
 
     Args:
@@ -36,9 +36,9 @@ class LearnedOrder:
 
     def take(self, hit: Hit) -> None:
         """Take the next hit of the engine's."""
-        heapq.heappush(self._waiting, (self._place - self._gains.get(hit.id, 0.0), self._place, hit))
+        heapq.heappush(self._waiting, (self._place - self._gains.get(hit.id, 0.0), -self._place, hit))
         self._place += 1
-        while self._waiting and self._waiting[0][0] <= self._place - MOST_PLACES:  # No later hit comes before it.
+        while self._waiting and self._waiting[0][0] < self._place - MOST_PLACES:  # No later hit comes before it.
             self._pass_on()
 
     def finish(self) -> None:
