@@ -124,7 +124,10 @@ def test_a_search_is_counted_with_its_results_and_its_time(owner: Tenant) -> Non
     assert answer["top_queries"] == [{"query": "bicycle", "count": 3}, {"query": "nothing like it", "count": 1}]
     assert answer["zero_result_queries"] == [{"query": "nothing like it", "count": 1}]
     assert answer["avg_response_time_ms"] >= 0
-    assert answer["series"][-1] == {"date": "2031-05-14", "searches": 4, "zero_results": 1}
+    assert answer["series"][-1] == {
+        "date": "2031-05-14", "searches": 4, "zero_results": 1, "clicks": 0, "click_through_rate": 0,
+        "zero_result_rate": 0.25,
+    }  # fmt: skip
 
 
 def test_what_is_no_search_is_not_counted(owner: Tenant) -> None:

@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 from flask import request
 
-from app.clock import today
 from app.pages.analytics import lists
 from app.pages.analytics.charts import draw_chart
 from app.pages.analytics.choice import choose_site
@@ -35,9 +34,11 @@ def show_analytics() -> str:
         analytics = get_analytics(
             session,
             current_caller().account.id,
-            PERIODS[choice.period],
+            choice.days,
             site_id=None if choice.site is None else choice.site.id,
-            today=today(),
+            today=choice.last,
+            channel=choice.channel,
+            details=True,
             limit=SHORT_LIST if kind is None else lists.LONGEST,
         )
     common = {
