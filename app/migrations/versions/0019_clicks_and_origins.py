@@ -1,7 +1,7 @@
 """visitors of clicks, origins of searches, and what was learned from clicks
 
 Revision: 0019
-Follows: 0016
+Follows: 0017
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 
 
 revision = '0019'
-down_revision = '0016'
+down_revision = '0017'
 branch_labels = None
 depends_on = None
 
