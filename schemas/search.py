@@ -183,7 +183,7 @@ class ExplainedClicksSchema(Schema):
     gain = fields.Float(
         required=True,
         metadata={
-            "description": "What its own clicks are worth, in places, from 0 to 3. It passes a hit if its gain is greater by "
+            "description": "What its own clicks are worth, from 0 to 3 places: it passes a hit whose gain is less by "
             "the places between them."
         },
     )

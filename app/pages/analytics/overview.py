@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from flask import request
 
 from app.pages.analytics import lists
-from app.pages.analytics.charts import draw_chart
+from app.pages.analytics.charts import draw_chart, draw_rates
 from app.pages.analytics.choice import choose_site
 from app.pages.analytics.figures import make_figures, percent
 from app.pages.analytics.suggestions import hidden_of
@@ -19,6 +19,7 @@ from schemas.analytics import PERIODS
 
 SHORT_LIST = 10
 """Queries of each list that the page shows."""
+CHANNEL_NAMES = {"box": "Search box", "gateway": "Gateway", "api": "API", "agent": "Agents"}
 PERIOD_TEXTS = {name: f"{days} days" for name, days in PERIODS.items()}
 
 
@@ -46,6 +47,7 @@ def show_analytics() -> str:
         "site": choice.site,
         "periods": PERIOD_TEXTS,
         "percent": percent,
+        "channels": CHANNEL_NAMES,
         "query_string": urlencode(choice.query),
         "hidden": hidden_of(choice.site),
     }
@@ -57,6 +59,7 @@ def show_analytics() -> str:
         analytics=analytics,
         figures=make_figures(analytics),
         chart=draw_chart(analytics.series),
+        rates=draw_rates(analytics.series, has_clicks=bool(analytics.totals.clicks)),
         lists=[(kind, lists.items_of(analytics, kind)) for kind in lists.KINDS],
         has_clicks=bool(analytics.totals.clicks),
         short=SHORT_LIST,
