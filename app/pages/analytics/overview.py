@@ -14,6 +14,7 @@ from app.pages.analytics.suggestions import hidden_of
 from app.pages.layout import render
 from app.runtime import runtime
 from app.services.analytics.reports import get_analytics
+from app.services.search_settings import learns_from_clicks
 from app.web.request_checks import current_caller
 from schemas.analytics import PERIODS
 
@@ -59,6 +60,7 @@ def show_analytics() -> str:
         analytics=analytics,
         figures=make_figures(analytics),
         chart=draw_chart(analytics.series),
+        learns=choice.site is not None and learns_from_clicks(choice.site.search_settings),
         rates=draw_rates(analytics.series, has_clicks=bool(analytics.totals.clicks)),
         lists=[(kind, lists.items_of(analytics, kind)) for kind in lists.KINDS],
         has_clicks=bool(analytics.totals.clicks),
