@@ -9,7 +9,7 @@ from marshmallow import ValidationError
 from backends.text import normal_form
 from schemas.analytics import PERIODS
 from schemas.base import BodySchema
-from schemas.fields import QueryFlag, Text
+from schemas.fields import Flag, Text
 from schemas.search import QueryText
 from schemas.search_settings import MAX_GROUP_WORDS, MAX_WORD_LENGTH
 from schemas.validation.problems import Problem
@@ -56,7 +56,7 @@ class HideSuggestionSchema(BodySchema):
 class LearningSchema(BodySchema):
     """Whether results follow clicks."""
 
-    learn = QueryFlag(required=True)
+    learn = Flag(required=True)
 
 
 class PinRemedySchema(BodySchema):
