@@ -54,7 +54,7 @@ class HideSuggestionSchema(BodySchema):
 
 
 class LearningSchema(BodySchema):
-    """Whether results follow clicks."""
+    """The wish that results follow clicks, or do not."""
 
     learn = Flag(required=True)
 

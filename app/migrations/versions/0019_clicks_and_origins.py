@@ -42,9 +42,9 @@ def upgrade() -> None:
     op.create_table('click_lessons',
     sa.Column('site_id', _BIG, autoincrement=False, nullable=False),
     sa.Column('learned_day', sa.Integer(), nullable=True),
-    sa.Column('clicks_since', _BIG, nullable=True),
+    sa.Column('clicks_since', sa.BigInteger(), nullable=True),
     sa.Column('gains', sa.JSON(), nullable=False),
-    sa.ForeignKeyConstraint(['site_id'], ['sites.id'], name=op.f('fk_click_lessons_site_id_sites'), ondelete='CASCADE'),
+    sa.ForeignKeyConstraint(['site_id'], ['sites.id'], name=op.f('fk_click_lessons_site_id'), ondelete='CASCADE'),
     sa.PrimaryKeyConstraint('site_id', name=op.f('pk_click_lessons'))
     )
 

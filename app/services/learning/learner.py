@@ -147,7 +147,7 @@ def _store(session: Session, site_id: int, since: datetime | None, gains: Mappin
 def _find_lessons(
     session: Session, site_id: int, since: datetime | None, queries: Sequence[str] | None = None
 ) -> list[_Lesson]:
-    """What clicks teach, the queries first that most visitors clicked.
+    """Lessons that clicks teach, the queries first that most visitors clicked.
 
     Args:
         since: When the clicks begin that count.

@@ -1,4 +1,4 @@
-"""Where searches came from and where clicks led, in any days."""
+"""Origins of searches and targets of clicks, in any days."""
 
 from __future__ import annotations
 
