@@ -176,6 +176,19 @@ class HitSections(fields.List[Any]):
     """Sections; or what a document has in a further field of that name."""
 
 
+class ExplainedClicksSchema(Schema):
+    """The difference that clicks make to a hit."""
+
+    moved_up = fields.Integer(required=True, metadata={"description": "By how many places; less than 0 for down."})
+    gain = fields.Float(
+        required=True,
+        metadata={
+            "description": "What its own clicks are worth, from 0 to 3 places: it passes a hit whose gain is less by "
+            "the places between them."
+        },
+    )
+
+
 class ExplainedWordSchema(Schema):
     """A word of the query in a hit, once for each field and each form in which it is found there."""
 
@@ -201,6 +214,10 @@ class ExplanationSchema(Schema):
     )
     relaxation = fields.String(metadata={"description": "How much was demanded: `all_terms`, `any_term`, …"})
     words = fields.List(fields.Nested(ExplainedWordSchema))
+    clicks = fields.Nested(
+        ExplainedClicksSchema,
+        metadata={"description": "Where clicks moved the hit: by its own, or by those of others."},
+    )
     signals = fields.List(fields.Nested(SignalSchema))
     rank = fields.Float(metadata={"description": "The ranks that hold, added and bounded to ±5."})
     engine = fields.Dict(metadata={"description": "What a search server tells of the hit, in its own words."})

@@ -10,7 +10,7 @@ from backends.languages import LANGUAGES
 from backends.standard_fields import TEXT_FIELDS
 from schemas.base import BodySchema
 from schemas.documents import WarningSchema
-from schemas.fields import FieldName, ItemList, NormalText, Text
+from schemas.fields import FieldName, Flag, ItemList, NormalText, Text
 from schemas.search import MAX_QUERY_BYTES
 from schemas.search_rules import MAX_BOOSTS, MAX_LINKS, BoostSchema, LinkSchema, RecencySchema, Rules
 from schemas.validation.problems import Problem
@@ -175,6 +175,15 @@ class SearchSettingsSchema(BodySchema):
         high=MAX_LINKS,
         load_default=list,
         metadata={"title": "Links where nothing is found", "description": "Answered with searches without a hit."},
+    )
+
+    learn_from_clicks = Flag(
+        load_default=False,
+        metadata={
+            "title": "Learn from clicks",
+            "description": "Whether documents that visitors click more than their places lead to expect move up, by at "
+            "most three places. The clicks of a day show the night after.",
+        },
     )
 
 

@@ -28,6 +28,7 @@ from schemas.search_settings import (
     SettingsPreviewAnswerSchema,
     SettingsPreviewSchema,
 )
+from schemas.sites import SuccessSchema
 from schemas.validation.keys import Scope
 from schemas.validation.problems import MAX_PROBLEMS, shown_name
 
@@ -129,6 +130,15 @@ def _limits(engine: SearchBackend, settings: Mapping[str, Any]) -> list[dict[str
     if not engine.rank_limits or not (ranks or any("boost" in rule["do"] for rule in settings["rules"])):
         return []
     return [{"code": "engine_limit", "message": engine.rank_limits}]
+
+
+@blp.route("/sites/<int(signed=True):site_id>/learned-clicks", methods=["DELETE"])
+@blp.operation("forgetClicks", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.response(200, SuccessSchema)
+def forget_clicks(site_id: int) -> dict[str, Any]:
+    """Take back what the site learned from clicks. It learns anew, from those that come from now on."""
+    settings_operations.forget_clicks(runtime(), current_caller(), site_id)
+    return {"success": True}
 
 
 def _with_warnings(answer: dict[str, Any], warnings: Sequence[dict[str, str]]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from app.models import Account, Key, Site
 from app.plans import PlanLimits, PlanTable
 from app.services.access.rights import Rights, read_scopes, rights_of
 from app.services.search_rules import NO_RULES, RuleSet
-from app.services.search_settings import read_rules, read_settings
+from app.services.search_settings import Gains, read_gains, read_rules, read_settings
 from app.services.site_fields import kinds_of
 from app.storage.database import Database
 from backends.base import FieldKinds, SearchSettings
@@ -103,8 +103,13 @@ class Credentials:
     credential_version: CredentialVersion | None
 
 
-def site_record(site: Site) -> SiteRecord:
-    """``site`` as a value that outlives its session."""
+def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:
+    """``site`` as a value that outlives its session.
+
+    Args:
+        learned: What changes the order of its results (:func:`read_gains`), where that matters.
+    """
+    settings = read_settings(site.search_settings)
     return SiteRecord(
         id=site.id,
         account_id=site.account_id,
@@ -116,16 +121,20 @@ def site_record(site: Site) -> SiteRecord:
         active=site.active,
         public_epoch=site.public_epoch,
         kinds=kinds_of(site),
-        settings=read_settings(site.search_settings),
+        settings=replace(settings, learned=learned) if learned else settings,
         suggestions_hidden=tuple(site.search_settings.get("suggestions_hidden", ())),
         rules=read_rules(site.search_settings),
         no_results_links=tuple(site.search_settings.get("no_results_links", ())),
     )
 
 
-def with_settings(record: SiteRecord, stored: Mapping[str, Any]) -> SiteRecord:
-    """A site as it would be searched with other search settings."""
-    return replace(record, settings=read_settings(stored), rules=read_rules(stored))
+def with_settings(record: SiteRecord, stored: Mapping[str, Any], learned: Gains) -> SiteRecord:
+    """A site as it would be searched with other search settings.
+
+    Args:
+        learned: What clicks would change.
+    """
+    return replace(record, settings=replace(read_settings(stored), learned=learned), rules=read_rules(stored))
 
 
 def load_credentials(
@@ -149,7 +158,9 @@ def load_credentials(
     if was_rotated:
         limits = [moment for moment in (key.expires_at, key.previous_expires_at) if moment is not None]
         usable_until = min(limits)
-    return _credentials(plans, account, key.site, _key_record(key, usable_until, was_rotated), credential_version)
+    return _credentials(
+        session, plans, account, key.site, _key_record(key, usable_until, was_rotated), credential_version
+    )
 
 
 def load_engine_credentials(
@@ -178,7 +189,7 @@ def load_engine_credentials(
         if key is None:
             return None
         record = _key_record(key, key.expires_at, was_rotated=False)
-    return _credentials(plans, account, site, record, credential_version)
+    return _credentials(session, plans, account, site, record, credential_version)
 
 
 def _key_record(key: Key, usable_until: datetime | None, was_rotated: bool) -> KeyRecord:
@@ -198,10 +209,15 @@ def _key_record(key: Key, usable_until: datetime | None, was_rotated: bool) -> K
 
 
 def _credentials(
-    plans: PlanTable, account: Account, site: Site, key: KeyRecord | None, credential_version: CredentialVersion | None
+    session: Session,
+    plans: PlanTable,
+    account: Account,
+    site: Site,
+    key: KeyRecord | None,
+    credential_version: CredentialVersion | None,
 ) -> Credentials:
     record = AccountRecord(account.id, account.plan, plans.limits_of(account.plan, account.limit_overrides))
-    record.sites[site.id] = site_record(site)
+    record.sites[site.id] = site_record(site, read_gains(session, site))
     settled = credential_version if credential_version is not None and credential_version.is_settled else None
     return Credentials(key, record, settled)
 
