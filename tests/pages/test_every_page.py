@@ -45,6 +45,7 @@ MINE = [
     "/sites/{site}/documents?q=zeppelin",
     "/sites/{site}/documents?id=page-1",
     "/sites/{site}/import",
+    "/sites/{site}/box",
     "/sites/{site}/try",
     "/sites/{site}/try?q=page",
     "/sites/{site}/try?q=zeppelin",

@@ -12,7 +12,7 @@ from tests.pages.people import Person
 def test_settings_are_saved_and_the_next_search_follows_them(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Automobile repair"), page(2, title="Contact"))
     person.go(f"/sites/{tenant.site_id}")
-    person.follow("Search settings")
+    person.follow("Tune")
 
     person.press(
         "Save",

@@ -96,7 +96,7 @@ SCOPES = (
     (r"\w+ (/api)?/sites/\*/(sources|import|documents)\b", Scope.DOCUMENTS),
     (r"\w+ /v1/(search|suggest)$|GET /sites/\*/try$", Scope.SEARCH),
     (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
-    (r"\w+ /api/(sites/\*/)?keys\b", Scope.KEYS),
+    (r"\w+ (/api/(sites/\*/)?keys|/sites/\*/box)\b", Scope.KEYS),
     (r"\w+ /(sites|dashboard)\b", Scope.SITES),
     (r"\w+ (/profile|/api/members|/api/invitations|(/api)?/audit-log)\b", Scope.ACCOUNT),
 )

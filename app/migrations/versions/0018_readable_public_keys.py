@@ -1,0 +1,27 @@
+"""tokens of public keys, and the page that used them last
+
+Revision: 0018
+Follows: 0016
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+
+revision = '0018'
+down_revision = '0016'
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column('keys', sa.Column('token', sa.String(length=64), nullable=True))
+    op.add_column('keys', sa.Column('seen_host', sa.String(length=300), nullable=True))
+    op.add_column('keys', sa.Column('seen_at', sa.BigInteger(), nullable=True))
+
+
+def downgrade() -> None:
+    with op.batch_alter_table('keys', schema=None) as batch_op:
+        batch_op.drop_column('seen_at')
+        batch_op.drop_column('seen_host')
+        batch_op.drop_column('token')
