@@ -47,6 +47,11 @@ def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
         "suggestions_hidden": stored.get("suggestions_hidden", []),
         "distinct": stored.get("distinct"),
         "preferred": stored.get("preferred"),
+        "rules": stored.get("rules", []),
+        "boosts": stored.get("boosts", []),
+        "rank_field": stored.get("rank_field"),
+        "recency": stored.get("recency"),
+        "no_results_links": stored.get("no_results_links", []),
     }
 
 
