@@ -34,6 +34,7 @@ from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
 from app.pages.sources import views as sources
+from app.pages.sources.lookup import look_up_page
 from app.services.access.roles import Role
 from app.services.accounts import email_changes
 from app.services.mail import unsubscribing
@@ -95,6 +96,7 @@ PAGES: dict[str, View] = {
     "sources.list_runs": sources.list_runs,
     "sources.show_run": sources.show_run,
     "sources.preview_page": sources.preview_page,
+    "sources.look_up_page": look_up_page,
 }
 """Endpoint of the API to the view that answers people there."""
 

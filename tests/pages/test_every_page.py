@@ -54,6 +54,8 @@ MINE = [
     "/sites/{site}/sources/{source}/edit",
     "/api/sites/{site}/sources",
     "/api/sites/{site}/sources/{source}",
+    "/api/sites/{site}/sources/lookup?url=www.example.com/nope",
+    "/api/sites/{site}/sources/lookup?url=nope://",
     "/api/sites/{site}/sources/{source}/runs",
     "/api/sites/{site}/sources/{source}/runs/{run}",
     "/api/sites/{site}/keys",

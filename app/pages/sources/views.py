@@ -12,6 +12,7 @@ from marshmallow import Schema, ValidationError
 from sqlalchemy.orm import Session
 
 from app.clock import now
+from app.crawl.run.lookup import twins_of_run
 from app.crawl.run.preview import Preview
 from app.crawl.sources import runs, sources
 from app.crawl.sources.sweeps import find_refused_sweep
@@ -311,13 +312,14 @@ def show_run(site_id: int, source_id: str, run_id: str) -> str:
         run = runs.get_run(session, source, run_id)
         report = _report(session, run)
         pages, total = runs.list_left_out(session, run, **paging)
+        twins = twins_of_run(session, run, pages)
     return render(
         "run.html",
         site=site,
         source=source,
         kinds=CHOICES,
         report=report,
-        pages=[(page.url, explain_reason(page.reason or "")) for page in pages],
+        pages=[(page, explain_reason(page.reason or ""), twins.get(page.url)) for page in pages],
         total=total,
         paging=paging,
         refresh=_refresh([run]),
