@@ -10,15 +10,17 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.models import Site
+from app.services.search_rules import NO_RULES, RuleSet
 from app.services.sites import get_site
-from backends.base import Preferred, SearchSettings
+from backends.base import Boost, Preferred, Recency, SearchSettings
+from backends.filters import parse_filter
 
 
 def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
     """The stored JSON as a value."""
     if not stored:
         return SearchSettings()
-    stop_words, preferred = stored.get("stop_words"), stored.get("preferred")
+    stop_words, preferred, recency = (stored.get(name) for name in ("stop_words", "preferred", "recency"))
     return SearchSettings(
         language=stored.get("language"),
         synonyms=tuple(tuple(group) for group in stored.get("synonyms", ())),
@@ -28,7 +30,21 @@ def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
         weights=dict(stored.get("weights", {})),
         distinct=stored.get("distinct") or "",
         preferred=Preferred(**preferred) if preferred else None,
+        boosts=tuple(_boost(entry) for entry in stored.get("boosts", ())),
+        rank_field=stored.get("rank_field") or "",
+        recency=Recency(**recency) if recency else None,
     )
+
+
+def read_rules(stored: Mapping[str, Any]) -> RuleSet:
+    """The rules of the stored JSON, made ready."""
+    rules = stored.get("rules")
+    return RuleSet(rules, stored.get("language")) if rules else NO_RULES
+
+
+def _boost(entry: Mapping[str, Any]) -> Boost:
+    text = entry.get("filters")
+    return Boost(entry["rank"], None if text is None else parse_filter(text), entry.get("path", ""))
 
 
 def _by_query(entries: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
@@ -92,6 +108,7 @@ def edit_settings(
 
 
 def named_ids(settings: Mapping[str, Any]) -> list[str]:
-    """The ids that settings pin or hide, each once."""
-    entries = (*settings["pinned"], *settings["hidden"])
-    return list(dict.fromkeys(id for entry in entries for id in entry["ids"]))
+    """The ids that settings and their rules pin or hide, each once."""
+    lists = [entry["ids"] for entry in (*settings["pinned"], *settings["hidden"])]
+    lists += [rule["do"].get(name, ()) for rule in settings["rules"] for name in ("pin", "hide")]
+    return list(dict.fromkeys(id for ids in lists for id in ids))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.services.access.credentials import SiteRecord
-from app.services.search.search import Searcher, for_site
+from app.services.search.search import Searcher
 from backends.base import MATCH_ALL, Hit, SearchQuery
 from backends.filters import OneOf
 
@@ -23,9 +23,9 @@ def find_ids(searcher: Searcher, site: SiteRecord, wanted: SearchQuery) -> list[
         ids.append(hit.id)
         return b""
 
-    query = for_site(wanted, site)
-    settings = replace(query.settings, pinned={}, hidden={}, distinct="")
-    searcher.run(site, replace(query, settings=settings), note, searcher.new_room())
+    settings = replace(site.settings, pinned={}, hidden={}, distinct="")
+    query = replace(wanted, kinds=site.kinds, settings=settings)
+    searcher.run(site, query, note, searcher.new_room())
     return ids
 
 
