@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from copy import deepcopy
+from hashlib import sha256
 from typing import Any
 
+import orjson
 from sqlalchemy.orm import Session
 
 from app.clock import now
+from app.errors import ApiError, ErrorCode
 from app.models import Site
 from app.services.search_rules import NO_RULES, RuleSet
 from app.services.sites import get_site
@@ -71,13 +74,30 @@ def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def change_settings(session: Session, account_id: int, site_id: int, settings: Mapping[str, Any]) -> Site:
+def settings_tag(stored: Mapping[str, Any]) -> str:
+    """The name of a state of the settings, as an entity tag without its quotes; equal settings have equal ones."""
+    return sha256(orjson.dumps(shown_settings(stored), option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+
+
+def change_settings(
+    session: Session, account_id: int, site_id: int, settings: Mapping[str, Any], expected: Set[str] | None = None
+) -> Site:
     """Replace a site's search settings; the next search follows them, nothing is indexed anew.
 
+    Args:
+        expected: Names of the states that may be replaced; ``None`` for any.
+
     Raises:
-        ApiError: 404.
+        ApiError: 404; 412 if the settings are in none of these states.
     """
     site = get_site(session, account_id, site_id, lock=True)
+    tag = settings_tag(site.search_settings)
+    if expected is not None and tag not in expected:
+        raise ApiError(
+            ErrorCode.CHANGED_MEANWHILE,
+            "The search settings were changed meanwhile; get them again, and repeat your change.",
+            headers={"ETag": f'"{tag}"'},
+        )
     site.search_settings = shown_settings(settings)
     site.updated_at = now()
     session.flush()
