@@ -14,7 +14,12 @@ from app.operations.attempts import count_uncharged
 from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services.access.callers import Caller
-from app.services.access.quota import SETTINGS_PREVIEW_LIMIT, settings_preview_window
+from app.services.access.quota import (
+    PREVIEW_LIMIT,
+    SETTINGS_PREVIEW_LIMIT,
+    preview_window,
+    settings_preview_window,
+)
 from app.services.audit_log.entries import settings_states
 from app.services.indexing.stored_documents import known_ids
 from app.services.search.preview import QueryPreview, frequent_queries, preview_settings
@@ -91,7 +96,8 @@ def preview(
     """Search with settings that are not saved.
 
     Args:
-        queries: What to search for; ``None`` for what was searched most in the last week.
+        queries: What to search for; ``None`` for what was searched most in the last week. People who look at one are
+            counted as on the trial page: it is looked at as they type.
 
     Raises:
         ApiError: 404; 403 ``site_inactive``; 429 after a day's worth of previews.
@@ -103,8 +109,12 @@ def preview(
         unknown = unknown_ids(session, site, settings)
     if not site.active:
         raise site_inactive()
-    most = f"Search settings can be previewed at most {counted(SETTINGS_PREVIEW_LIMIT, 'time')} a day."
-    count_uncharged(runtime, settings_preview_window(caller), most)
+    if len(wanted) == 1 and caller.member is not None:
+        tried = f"At most {counted(PREVIEW_LIMIT, 'search')} a day can be tried."
+        count_uncharged(runtime, preview_window(caller.account.id), tried)
+    else:
+        most = f"Search settings can be previewed at most {counted(SETTINGS_PREVIEW_LIMIT, 'time')} a day."
+        count_uncharged(runtime, settings_preview_window(caller), most)
     queries_now = preview_settings(runtime, site, settings, wanted)
     return SettingsPreview(queries_now, unknown, runtime.engines.get_engine(site.engine))
 

@@ -23,7 +23,6 @@ from app.pages import (
     members,
     passwords,
     plans,
-    search_settings,
     sites,
     widget,
 )
@@ -33,6 +32,7 @@ from app.pages.email_changes import show_email_change, undo_email_change
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
+from app.pages.settings import views as search_settings
 from app.pages.sources import views as sources
 from app.pages.sources.lookup import look_up_page
 from app.services.access.roles import Role
@@ -174,6 +174,13 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         "pages.create_box_key",
         box.create_box_key,
         OperationPolicy(MANAGING, Scope.KEYS),
+    ),
+    (
+        "POST",
+        "/audit-log/<int:entry_id>/restore",
+        "pages.restore_settings",
+        audit_log.restore_settings,
+        OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
     ),
     ("POST", _INBOX + "/synonym", "pages.save_synonym", remedies.save_synonym, _SETTINGS),
     ("POST", _INBOX + "/pin", "pages.save_pin", remedies.save_pin, _SETTINGS),

@@ -28,6 +28,7 @@ NOTICES = {
     "site-updated": "Site saved.",
     "site-updated-silent": "Site saved. Its address answers neither with https nor with http now: check it.",
     "search-settings-updated": "Search settings saved. They take effect with the next search.",
+    "search-settings-restored": "The search settings are those of that time again.",
     "suggestion-hidden": "The search box never suggests this query from now on.",
     "site-paused": "Site paused. It cannot be searched or indexed until you resume it.",
     "site-resumed": "Site resumed.",

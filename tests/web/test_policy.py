@@ -76,7 +76,7 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
             "audit-log.list_entries", "invitations.create_invitation", "invitations.list_invitations",
             "invitations.renew_invitation", "invitations.revoke_invitation", "members.list_members",
             "members.patch_member", "members.remove_member", "members.show_member", "members.update_member",
-            "pages.export_audit_log", "profile.delete_account",
+            "pages.export_audit_log", "pages.restore_settings", "profile.delete_account",
         },
     ),
     "for editors, although it only reads": (

@@ -1,7 +1,7 @@
 """tokens of public keys, the page that used them last, and what led a run to an address
 
 Revision: 0018
-Follows: 0016
+Follows: 0017
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 
 
 revision = '0018'
-down_revision = '0016'
+down_revision = '0017'
 branch_labels = None
 depends_on = None
 

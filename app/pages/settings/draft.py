@@ -104,13 +104,17 @@ def _rules(root: _Node, add: Add) -> list[Draft]:
             if ids or typed:
                 action[name] = add(f"rules[{place}].do.{name}", ids, typed)
         if do.child("boost").text("filters"):
-            action["boost"] = {"filters": do.child("boost").text("filters"), "rank": _number(do.child("boost").text("rank"))}
+            action["boost"] = {
+                "filters": do.child("boost").text("filters"),
+                "rank": _number(do.child("boost").text("rank")),
+            }
         notice = _filled({name: do.child("notice").text(name) for name in ("text", "url")})
         if notice:
             action["notice"] = notice
         if condition or action:
-            match = {"match": when.text("match") or "is"}
-            rules.append({"id": row.text("id"), "when": {**condition, **match}, "do": action, "enabled": row.text("enabled") == "true"})
+            condition["match"] = when.text("match") or "is"
+            enabled = row.text("enabled") == "true"
+            rules.append({"id": row.text("id"), "when": condition, "do": action, "enabled": enabled})
     _name_new(rules)
     return rules
 

@@ -39,6 +39,7 @@ _MATCHES = {
     "contains": "contains",
     "words": "has the words, in any order and form,",
 }
+_RANKS = [(rank, f"{rank:+}" if rank else "0, as it is") for rank in range(MAX_RANK, -MAX_RANK - 1, -1)]
 assert _MATCHES.keys() == set(MATCHES)
 OFFERED_QUERIES = 8
 """Frequent queries that are offered to look at."""
@@ -208,7 +209,7 @@ def _form(sent: Sent, error: ApiError | None = None, preview: SettingsPreview | 
         unknown=unknown,
         languages=_LANGUAGES,
         matches=_MATCHES,
-        ranks=range(MAX_RANK, -MAX_RANK - 1, -1),
+        rank_options=_RANKS,
         weighted=WEIGHTED_FIELDS,
         query=sent.query,
         frequent=frequent,
