@@ -128,7 +128,7 @@ def _fill(sent: Sent) -> None:
     """Read the settings that were sent, by rows or as JSON."""
     form = read_form_body(request)
     if "json" not in form:
-        sent.draft = read_draft(form, sent.picker.add)
+        sent.draft = {**shown_settings(sent.site.search_settings), **read_draft(form, sent.picker.add)}
         return
     sent.text = form["json"]
     try:
