@@ -1,9 +1,10 @@
-// The page of search settings works without this; it adds rows, finds pages by their titles, and searches as one types.
+// Forms of rows work without this; it adds rows, and on the page of search settings it finds pages by their titles,
+// and searches as one types.
 "use strict";
 
 (() => {
-  const form = document.getElementById("settings");
-  const csrf = form.elements.csrf_token.value;
+  const form = document.querySelector("[data-rows-form]");
+  if (!form) return;
   let made = 1e6; // Numbers of rows that are made here, behind those that were there.
 
   // --- Rows
@@ -35,20 +36,18 @@
 
   /** Give a row a button that removes it, and its lists of pages a picker. */
   function prepare(row) {
-    if (row.parentElement.dataset.rows) {
-      const remove = document.createElement("button");
-      remove.type = "button";
-      remove.className = "link";
-      remove.textContent = "Remove";
-      remove.setAttribute("aria-label", `Remove row ${[...row.parentElement.children].indexOf(row) + 1}`);
-      remove.addEventListener("click", () => {
-        const add = form.querySelector(`[data-add="${row.parentElement.dataset.rows}"]`);
-        row.remove();
-        add.focus();
-        look();
-      });
-      row.append(remove);
-    }
+    const remove = document.createElement("button");
+    remove.type = "button";
+    remove.className = "link";
+    remove.textContent = "Remove";
+    remove.setAttribute("aria-label", `Remove row ${[...row.parentElement.children].indexOf(row) + 1}`);
+    remove.addEventListener("click", () => {
+      const add = form.querySelector(`[data-add="${row.parentElement.dataset.rows}"]`);
+      row.remove();
+      add.focus();
+      look();
+    });
+    row.append(remove);
     row.querySelectorAll("[data-pages]").forEach(pick);
   }
 
@@ -118,6 +117,7 @@
   const state = () => new URLSearchParams(new FormData(form)).toString();
 
   function look() {
+    if (!form.dataset.try) return;
     clearTimeout(waiting);
     waiting = setTimeout(async () => {
       const body = state();
@@ -126,7 +126,7 @@
       const turn = asked += 1;
       const answer = await fetch(`${form.action}/preview`, {
         method: "POST",
-        headers: { Accept: "text/html", "Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": csrf },
+        headers: { Accept: "text/html", "Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": form.elements.csrf_token.value },
         body,
       }).catch(() => null);
       if (turn !== asked || !answer) return;
@@ -136,8 +136,7 @@
     }, 500);
   }
 
-  form.addEventListener("input", look);
-  form.addEventListener("change", look);
-  for (const row of form.querySelectorAll(".setting-row")) prepare(row);
+  if (form.dataset.try) for (const type of ["input", "change"]) form.addEventListener(type, look);
+  for (const row of form.querySelectorAll("[data-rows] > li")) prepare(row);
   shown = state();
 })();

@@ -11,6 +11,7 @@ from typing import Any
 
 from werkzeug.datastructures import MultiDict
 
+from app.pages.form_tree import FormTree, number_of
 from schemas.search_settings import WEIGHTED_FIELDS
 
 Draft = dict[str, Any]
@@ -18,31 +19,25 @@ Draft = dict[str, Any]
 Add = Callable[[str, Sequence[str], str], list[str]]
 """Adds to a list of pages what was typed to name one: from the list's place, its ids, and the text."""
 
-MAX_DEPTH = 5
-"""Most parts of a field's name."""
-
 
 def read_draft(form: MultiDict[str, str], add: Add) -> Draft:
     """The settings that a form of rows holds."""
-    root = _Node.of(form)
+    root = FormTree.of(form)
     preferred = {name: root.text(f"preferred_{name}") for name in ("field", "value")}
-    recency = root.child("recency")
     return {
         "language": root.text("language") or None,
         "synonyms": [words for row in root.rows("synonyms") if (words := _words(row.text("words")))],
         "stop_words": _words(root.text("stop_words")) or None,
         "pinned": _entries(root, "pinned", add),
         "hidden": _entries(root, "hidden", add),
-        "weights": {name: _number(text) for name in WEIGHTED_FIELDS if (text := root.child("weights").text(name))},
+        "weights": {name: number_of(text) for name in WEIGHTED_FIELDS if (text := root.child("weights").text(name))},
         "suggestions_hidden": [text for row in root.rows("suggestions_hidden") if (text := row.text("text"))],
         "distinct": root.text("distinct") or None,
         "preferred": preferred if any(preferred.values()) else None,
         "rules": _rules(root, add),
         "boosts": [_boost(row) for row in root.rows("boosts") if row.text("value")],
         "rank_field": root.text("rank_field") or None,
-        "recency": _filled({"field": recency.text("field"), "half_life_days": _number(recency.text("half_life_days"))})
-        if recency.text("half_life_days")
-        else None,
+        "recency": _recency(root.child("recency")),
         "no_results_links": [
             {"text": row.text("text"), "url": row.text("url")}
             for row in root.rows("no_results_links")
@@ -51,40 +46,7 @@ def read_draft(form: MultiDict[str, str], add: Add) -> Draft:
     }
 
 
-class _Node:
-    """Fields of a form whose names begin alike."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, list[str]] = {}
-        self._children: dict[str, _Node] = {}
-
-    @classmethod
-    def of(cls, form: MultiDict[str, str]) -> _Node:
-        root = cls()
-        for name in form:
-            *path, leaf = name.split(".", MAX_DEPTH)
-            node = root
-            for part in path:
-                node = node._children.setdefault(part, cls())
-            node._values[leaf] = [text.replace("\r\n", "\n").strip() for text in form.getlist(name)]
-        return root
-
-    def text(self, name: str) -> str:
-        return self._values.get(name, [""])[-1]
-
-    def texts(self, name: str) -> list[str]:
-        return list(dict.fromkeys(text for text in self._values.get(name, ()) if text))
-
-    def child(self, name: str) -> _Node:
-        return self._children.get(name, _Node())
-
-    def rows(self, name: str) -> list[_Node]:
-        children = self.child(name)._children
-        numbered = [key for key in children if key.isascii() and key.isdigit() and len(key) < 16]
-        return [children[key] for key in sorted(numbered, key=int)]
-
-
-def _entries(root: _Node, name: str, add: Add) -> list[Draft]:
+def _entries(root: FormTree, name: str, add: Add) -> list[Draft]:
     entries: list[Draft] = []
     for row in root.rows(name):
         query, ids, typed = row.text("query"), row.texts("pages"), row.text("add")
@@ -93,7 +55,7 @@ def _entries(root: _Node, name: str, add: Add) -> list[Draft]:
     return entries
 
 
-def _rules(root: _Node, add: Add) -> list[Draft]:
+def _rules(root: FormTree, add: Add) -> list[Draft]:
     rules: list[Draft] = []
     for row in root.rows("rules"):
         when, do, place = row.child("when"), row.child("do"), len(rules)
@@ -106,7 +68,7 @@ def _rules(root: _Node, add: Add) -> list[Draft]:
         if do.child("boost").text("filters"):
             action["boost"] = {
                 "filters": do.child("boost").text("filters"),
-                "rank": _number(do.child("boost").text("rank")),
+                "rank": number_of(do.child("boost").text("rank")),
             }
         notice = _filled({name: do.child("notice").text(name) for name in ("text", "url")})
         if notice:
@@ -131,9 +93,14 @@ def _name_new(rules: Sequence[Draft]) -> None:
             taken.add(rule["id"])
 
 
-def _boost(row: _Node) -> Draft:
+def _recency(node: FormTree) -> Draft | None:
+    days = node.text("half_life_days")
+    return _filled({"field": node.text("field"), "half_life_days": number_of(days)}) if days else None
+
+
+def _boost(row: FormTree) -> Draft:
     kind = "filters" if row.text("kind") == "filters" else "path"
-    return {kind: row.text("value"), "rank": _number(row.text("rank"))}
+    return {kind: row.text("value"), "rank": number_of(row.text("rank"))}
 
 
 def _filled(values: Mapping[str, Any]) -> Draft:
@@ -142,12 +109,3 @@ def _filled(values: Mapping[str, Any]) -> Draft:
 
 def _words(text: str) -> list[str]:
     return [word for part in text.replace("\n", ",").split(",") if (word := part.strip())]
-
-
-def _number(text: str) -> float | str:
-    """The number that a text is; the text itself if it is none, so that validation tells."""
-    try:
-        number = float(text)
-    except ValueError:
-        return text
-    return int(number) if number.is_integer() else number
