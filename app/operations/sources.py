@@ -16,6 +16,7 @@ from app.crawl.sources.checks import check_address
 from app.crawl.sources.sources import SourceView
 from app.errors import field_error
 from app.models import Site, SourceRun
+from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import site_record
@@ -29,7 +30,7 @@ def create_source(runtime: Runtime, caller: Caller, site_id: int, fields: Mappin
     Raises:
         ApiError: 404, 403 and 400 as :func:`sources.create_source`.
     """
-    with runtime.database.write() as session:
+    with changing(runtime, caller) as session:
         source, run = sources.create_source(
             session, caller.account.id, site_id, fields, private_addresses=runtime.settings.crawl_private_addresses
         )

@@ -14,7 +14,7 @@ from sqlalchemy import select, update
 from app.crawl.sources import removal
 from app.models import EngineTask, RunPage, Source, SourcePage, SourceRun, StoredDocument
 from tests.answers import assert_error, assert_ok
-from tests.callers import Tenant, page
+from tests.callers import Tenant, page, register_tenant
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 URL = "https://www.example.com/"
@@ -108,6 +108,34 @@ def test_a_new_source_and_its_first_run(tenant: Tenant) -> None:
         "error": None,
     }
     assert assert_ok(tenant.private.get(path_of(source)))["source"] == source
+
+
+def settings_of(tenant: Tenant) -> dict[str, Any]:
+    answer = assert_ok(tenant.private.get(f"/sites/{tenant.site_id}/search-settings"))
+    settings: dict[str, Any] = answer["settings"]
+    return settings
+
+
+def test_a_new_site_with_a_source_follows_the_ranks_of_its_pages(tenant: Tenant) -> None:
+    assert settings_of(tenant)["rank_field"] is None
+    tenant.find("warm")
+
+    create(tenant)
+
+    assert settings_of(tenant)["rank_field"] == "rank"
+    tenant.index(page(1, title="Tea"), page(2, title="Tea", rank=3))
+    assert tenant.found_ids("tea") == ["page-2", "page-1"]
+
+
+def test_a_site_with_documents_or_settings_of_its_own_keeps_its_order(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    create(tenant)
+    assert settings_of(tenant)["rank_field"] is None
+
+    other = register_tenant(tenant.app, "other@example.com")
+    assert_ok(other.private.put(f"/sites/{other.site_id}/search-settings", json={"language": "de"}))
+    create(other)
+    assert settings_of(other)["rank_field"] is None
 
 
 def test_all_that_a_source_can_be(tenant: Tenant) -> None:

@@ -94,6 +94,15 @@ SETTINGS: dict[str, Any] = {
     "weights": {"title": 2},
     "distinct": "page",
     "preferred": {"field": "version", "value": "latest"},
+    "rules": [
+        {
+            "id": "summer",
+            "when": {"query": "opening hours", "match": "words", "from": "2026-06-01", "to": "2026-09-01"},
+            "do": {"pin": ["tickets"], "notice": {"text": "We are closed on 15 August.", "url": "/news"}},
+        }
+    ],
+    "boosts": [{"path": "/archive/*", "rank": -2}],
+    "no_results_links": [{"text": "Plan your visit", "url": "/visit"}],
 }
 
 REQUESTS: Mapping[str, RequestExample] = {

@@ -12,6 +12,8 @@ from backends.sections import Section
 
 PRODUCT_TOKEN = "SiteSearchBot"
 """Our name in robots.txt."""
+RANK = "rank"
+"""The further field with a page's own rank, a number."""
 MAX_PAGE_BYTES = 10 * 1_048_576
 """Bytes of an unpacked body that are read; longer ones are no pages."""
 

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.crawl.fetch.addresses import normalize_url
+from app.crawl.fetch.values import RANK
 from app.crawl.sources.checks import check_address, check_field_rules, check_selectors
 from app.crawl.sources.runs import OPEN, newest_runs, request_run, source_status
 from app.crawl.sources.schedule import next_run_at
@@ -243,6 +244,9 @@ def create_source(
         updated_at=moment,
     )
     session.add(source)
+    if not site.search_settings and not site.document_count:
+        # A new site that is filled by crawls: its settings follow the ranks that pages name.
+        site.search_settings = {"rank_field": RANK}
     session.flush()
     return source, request_run(session, source)
 

@@ -62,6 +62,7 @@ class Factors:
 
     @property
     def product(self) -> float:
+        """The factor of the score."""
         return rank_factor(self.rank) * self.recency
 
 
@@ -116,10 +117,10 @@ class Ranks:
                 hits |= found
         addresses = [address for _, address in hits.values()]
         changes = self._snapshot.searcher.fast_field_values(UPDATED_AT, addresses)
-        factors = self._factors(addresses, [ranks.get(place, 0.0) for place in hits])
+        products = self._products(addresses, [ranks.get(place, 0.0) for place in hits])
         scored = [
-            (score * factor.product, address, changed or 0)
-            for (score, address), factor, changed in zip(hits.values(), factors, changes, strict=True)
+            (score * product, address, changed or 0)
+            for (score, address), product, changed in zip(hits.values(), products, changes, strict=True)
         ]
         scored.sort(key=lambda each: (-each[0], each[2]))
         return RankedHits([(score, address) for score, address, _ in scored], match_count(first))
@@ -127,26 +128,36 @@ class Ranks:
     def factors(self, address: tantivy.DocAddress) -> Factors:
         """The factors of one hit."""
         searcher = self._snapshot.searcher
-        ranks = [rank for rank, members in self._boosts if has(members, searcher, address)]
-        return self._factors([address], [float(sum(ranks))])[0]
+        ranks = [float(sum(rank for rank, members in self._boosts if has(members, searcher, address)))]
+        (rank,), (recency_factor,) = self._with_own([address], ranks), self._recencies([address])
+        return Factors(bounded_rank(rank), recency_factor)
 
-    def _factors(self, addresses: list[tantivy.DocAddress], ranks: list[float]) -> list[Factors]:
-        if not addresses:
-            return []
-        if self._own is not None:
-            own = self._snapshot.searcher.fast_field_values(self._own, addresses)
-            ranks = [rank + bounded_rank(value or 0.0) for rank, value in zip(ranks, own, strict=True)]
+    def _products(self, addresses: list[tantivy.DocAddress], ranks: list[float]) -> list[float]:
+        """What the scores of hits are multiplied with, given the ranks that boosts give them."""
+        ranks = self._with_own(addresses, ranks)
+        by_rank = {rank: rank_factor(rank) for rank in set(ranks)}
+        return [by_rank[rank] * recent for rank, recent in zip(ranks, self._recencies(addresses), strict=True)]
+
+    def _with_own(self, addresses: list[tantivy.DocAddress], ranks: list[float]) -> list[float]:
+        """The ranks of hits with those of the documents themselves."""
+        if self._own is None or not addresses:
+            return ranks
+        own = self._snapshot.searcher.fast_field_values(self._own, addresses)
+        return [rank if value is None else rank + bounded_rank(value) for rank, value in zip(ranks, own, strict=True)]
+
+    def _recencies(self, addresses: list[tantivy.DocAddress]) -> list[float]:
         now = time.time() * 1_000_000
         return [
-            Factors(bounded_rank(rank), 1.0 if instant is None else self._by_age((now - instant) / _DAY))
-            for rank, instant in zip(ranks, self._instants(addresses, ranks), strict=True)
+            1.0 if instant is None else self._by_age((now - instant) / _DAY) for instant in self._instants(addresses)
         ]
 
     def _by_age(self, days: float) -> float:
         return recency(days, self._ranking) if self._recency is None else self._recency.factor(days)
 
-    def _instants(self, addresses: list[tantivy.DocAddress], ranks: Sequence[float]) -> Sequence[float | None]:
+    def _instants(self, addresses: list[tantivy.DocAddress]) -> Sequence[float | None]:
         """The dates of some hits, in microseconds."""
+        if not addresses:
+            return []
         values = self._snapshot.searcher.fast_field_values
         name = DATE if self._recency is None else self._recency.field
         if name == DATE:
@@ -166,11 +177,18 @@ class Ranks:
         return parse_instant(value) if isinstance(value, str) else None
 
     def _members(self, boost: Boost) -> tantivy.Query:
-        if boost.filter is not None:
-            query = self._snapshot.filters.compile(boost.filter)
-        else:
-            query = _Query.regex_query(self._snapshot.schema, sort_column("url"), _expression(boost.path))
+        filters = self._snapshot.filters
+        query = self._of_path(boost.path) if boost.filter is None else filters.compile(boost.filter)
         return _Query.const_score_query(query, 0.0)
+
+    def _of_path(self, path: str) -> tantivy.Query:
+        """The documents of a path; remembered for the life of the snapshot, as patterns take long to read."""
+        key = ("path", path)
+        query: tantivy.Query | None = self._snapshot.cached(key)
+        if query is None:
+            query = _Query.regex_query(self._snapshot.schema, sort_column("url"), _expression(path))
+            self._snapshot.cache(key, query)
+        return query
 
 
 def has(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.DocAddress) -> bool:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from turbohtml import Document, Element
 
-from app.crawl.fetch.values import Fetched, FieldRules, Page, Reason, Selectors
+from app.crawl.fetch.values import RANK, Fetched, FieldRules, Page, Reason, Selectors
 from app.crawl.read.bounds import cut_line, cut_text
 from app.crawl.read.directives import header_directives, meta_directives
 from app.crawl.read.field_rules import Subject, ruled_fields
 from app.crawl.read.html.found_fields import found_fields
-from app.crawl.read.html.main_text import main_text
+from app.crawl.read.html.main_text import main_part, only_lists
 from app.crawl.read.html.soft_404 import is_soft_404
 from app.crawl.read.links import canonical_address, page_base, page_links
 from app.crawl.read.metadata import Metadata
 from app.texts.formats import node_to_text, parse_html
 from app.texts.sections import mark_headings, take_sections
+from backends.values import parse_number
 
 IGNORED = "[data-site-search-ignore]"
+RANK_OF_LISTS = -3
+"""The rank of pages that only lead to others."""
 
 
 def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRules) -> Page:
@@ -46,8 +49,16 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         found_fields(document, metadata, base, rules.start),
     ):
         fields |= {name: value for name, value in others.items() if name not in fields}
+    if isinstance(rank := fields.get(RANK), str) and (number := parse_number(rank)) is not None:
+        fields[RANK] = number
     title = _selected_title(document, selectors.title) or own_title
-    marked = _selected_text(document, selectors.content) if selectors.content else main_text(document)
+    if selectors.content:
+        marked = _selected_text(document, selectors.content)
+    else:
+        main = main_part(document)
+        marked = node_to_text(main)
+        if RANK not in fields and only_lists(main):
+            fields[RANK] = RANK_OF_LISTS
     content, sections = take_sections(cut_text(marked))
     return Page(
         id=metadata.id(),

@@ -35,6 +35,12 @@ NEARLY_ALL = 0.8
 """The same without a name."""
 MIN_LIST_CHARACTERS = 100
 """Characters of links that a list without a name has at least; shorter ones are part of a text."""
+MIN_LISTED, MIN_LISTED_SHARE = 20, 0.8
+"""Links, and their share of the text, from which on a page does nothing but list."""
+MAX_BESIDE_SEARCH = 400
+"""Characters beside its field that a page for searching has at most."""
+LINK = "a[href]"
+SEARCH_FIELD = "input[type=search], input[name=q], input[name=query], input[name=s]"
 MAX_MARK_CHARACTERS = 20
 MAX_NAMES_CHARACTERS = 1_000
 MIN_SHARE_ALONE = 0.1
@@ -69,7 +75,23 @@ class Size:
 
 
 def main_text(document: Document) -> str:
-    """The main text of a page, which is changed by it, with its headings marked. Empty if nothing remains."""
+    """The text of :func:`main_part`."""
+    return node_to_text(main_part(document))
+
+
+def only_lists(main: Node) -> bool:
+    """Tell whether a page only leads to others, by what :func:`main_part` gives: an index, a tag cloud, a search."""
+    size = _sizes(main)[main]
+    if len(main.select(LINK)) >= MIN_LISTED and size.linked >= MIN_LISTED_SHARE * size.text:
+        return True
+    return size.unlinked <= MAX_BESIDE_SEARCH and main.select_one(SEARCH_FIELD) is not None
+
+
+def main_part(document: Document) -> Node:
+    """The part of a page with its main text, without what is no text, its headings marked; the page is changed by it.
+
+    Empty if nothing remains.
+    """
     document.remove(CHROME)
     sizes = _sizes(document)
     is_marked = document.select_one(MARKED) is not None
@@ -82,11 +104,11 @@ def main_text(document: Document) -> str:
     for element in list(_noise(main, sizes, is_marked=is_marked and main is document)):
         element.decompose()
     mark_headings(main)
-    return node_to_text(main)
+    return main
 
 
-def _sizes(document: Document) -> dict[Node, Size]:
-    """The sizes of all elements, in one walk."""
+def _sizes(document: Node) -> dict[Node, Size]:
+    """The sizes of a page, or a part of it, and of all elements in it, in one walk."""
     sizes: dict[Node, Size] = {}
     whole = Size()
     open_elements: list[tuple[Iterator[Node], Size, bool]] = [(iter(document.children), whole, False)]

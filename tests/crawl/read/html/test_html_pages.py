@@ -118,3 +118,24 @@ def test_headings_that_are_left_out_are_no_sections() -> None:
     page = read(MANUAL, Selectors(remove="section"))
 
     assert [section.anchor for section in page.sections] == ["top", "sail"]
+
+
+LISTING = "<title>Index</title><main><ul>" + "<li><a href=/a>A page about boats</a>" * 25 + "</ul></main>"
+
+
+@pytest.mark.parametrize(
+    ("head", "rank"),
+    [
+        ('<meta name="site-search:rank" content="2">', 2),
+        ('<meta name="site-search:rank" content="-1.5">', -1.5),
+        ('<meta name="site-search:rank" content="high">', "high"),
+        ("", -3),
+    ],
+)
+def test_a_page_names_its_rank_and_one_that_only_lists_has_a_low_one(head: str, rank: object) -> None:
+    assert read(head + LISTING).fields["rank"] == rank
+
+
+def test_other_pages_have_no_rank() -> None:
+    assert "rank" not in read(PAGE).fields
+    assert "rank" not in read(LISTING, Selectors(content="main")).fields

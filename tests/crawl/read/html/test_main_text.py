@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from turbohtml import parse
 
-from app.crawl.read.html.main_text import main_text
+from app.crawl.read.html.main_text import main_part, main_text, only_lists
 
 PROSE = "Boats leave the harbor at ten and are back in the evening, if the weather allows it. " * 8
 LINKS = "".join(f'<li><a href="/{n}">A page about number {n}</a>' for n in range(12))
@@ -150,3 +150,36 @@ def test_signs_behind_headings_go() -> None:
 
 def test_nothing_remains_of_nothing() -> None:
     assert main_text(parse("<nav>Chrome</nav><script>x()</script>")) == ""
+
+
+def links(count: int) -> str:
+    return "".join(f'<li><a href="/{n}">A page about number {n}</a>, ' for n in range(count))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<h1>Index</h1><ul>{links(20)}</ul>",
+        f"<h1>Tags</h1><div class=cloud>{links(40)}</div><p>All that we wrote about.</p>",
+        "<h1>Search</h1><p>Please type what you look for.</p><form><input name=q></form>",
+    ],
+)
+def test_a_page_that_only_leads_to_others_is_told(body: str) -> None:
+    page = f"<nav>{links(9)}</nav><main>{body}</main>"
+
+    assert only_lists(main_part(parse(page)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<h1>Guide</h1><p>{PROSE}</p><ul>{links(20)}</ul>",
+        f"<h1>Short</h1><ul>{links(12)}</ul>",
+        f"<h1>Form</h1><p>{PROSE}</p><form><input name=q></form>",
+        "<h1>Little</h1><p>A word.</p>",
+    ],
+)
+def test_a_page_with_text_of_its_own_does_not_only_lead_to_others(body: str) -> None:
+    page = f"<header><form><input type=search></form>{links(30)}</header><main>{body}</main>"
+
+    assert not only_lists(main_part(parse(page)))

@@ -1,0 +1,90 @@
+"""CPU time that search rules and ranks add to a search of the embedded engine.
+
+python -m benchmarks.rules
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from app.services.search_rules import RuleSet
+from backends.base import Boost, Document, FieldKind, Highlight, SearchQuery, SearchSettings
+from backends.filters import parse_filter
+from backends.registry import create_backend
+
+DOCUMENTS, QUERIES, ROUNDS, RULES = 5000, 400, 5, 200
+WORDS = [f"word{number}" for number in range(3000)]
+KINDS = {"kind": frozenset({FieldKind.STRING})}
+
+
+def cpu_microseconds(work: Callable[[SearchQuery], object], queries: list[SearchQuery]) -> float:
+    """CPU time of one query, in the best of several rounds."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        for query in queries:
+            work(query)
+        best = min(best, time.process_time() - start)
+    return best / len(queries) * 1e6
+
+
+def rules(match: str, *, hold: bool = False) -> RuleSet:
+    """As many rules as a site can have."""
+
+    def when(number: int) -> dict[str, Any]:
+        return {"match": "is"} if hold else {"query": f"boat number{number} hire", "match": match}
+
+    return RuleSet([
+        {"id": f"{number}", "when": when(number), "do": {"pin": [f"{number}"]}, "enabled": True}
+        for number in range(RULES)
+    ])  # fmt: skip
+
+
+def ranked(*boosts: Boost) -> SearchSettings:
+    return SearchSettings(boosts=boosts)
+
+
+def main() -> None:
+    """Print a table."""
+    draw = random.Random(1)
+    backend = create_backend("memory://")
+    backend.create_index("pages")
+    documents = [
+        {
+            "id": f"{at}",
+            "title": " ".join(draw.choices(WORDS, k=5)),
+            "content": " ".join(draw.choices(WORDS, k=200)),
+            "url": f"/docs/{at}",
+            "kind": f"k{at % 7}",
+        }
+        for at in range(DOCUMENTS)
+    ]
+    backend.upsert("pages", [Document(each["id"], each, at) for at, each in enumerate(documents, 1)], KINDS)
+    texts = [" ".join(draw.choices(WORDS, k=2)) for _ in range(QUERIES)]
+    queries = [SearchQuery(text, kinds=KINDS, highlight=Highlight()) for text in texts]
+    plain = cpu_microseconds(lambda query: backend.search("pages", query), queries)
+    print(f"a search: {plain:.0f} µs")
+    sets = {f"{RULES} rules that do not hold, {match}": rules(match) for match in ("is", "starts", "contains", "words")}
+    for name, chosen in (sets | {f"{RULES} rules that hold": rules("is", hold=True)}).items():
+        chosen.apply(queries[0], lambda: datetime.now(UTC))
+        added = cpu_microseconds(lambda query, chosen=chosen: chosen.apply(query, lambda: datetime.now(UTC)), queries)  # type: ignore[misc]
+        print(f"{name}: + {added:.1f} µs, {added / plain:.1%}")
+    by_filter = [Boost(1, parse_filter(f"kind = k{number % 7}")) for number in range(50)]
+    for name, settings in (
+        ("one boost by a filter", ranked(by_filter[0])),
+        ("one boost by a path", ranked(Boost(1, path="/docs/1*"))),
+        ("50 boosts by filters", ranked(*by_filter)),
+    ):
+        with_ranks = [replace(query, settings=settings) for query in queries]
+        total = cpu_microseconds(lambda query: backend.search("pages", query), with_ranks)
+        print(f"{name}: + {total - plain:.0f} µs, {total / plain - 1:.0%}")
+    backend.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Explanations: what a hit's score is made of."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from backends.base import Boost, Document, Recency, SearchQuery, SearchSettings
+from backends.filters import parse_filter
+from backends.registry import create_backend
+from tests.backends.contract.case import kinds_of
+
+WORDS = ("tea", "teas", "brew", "brewing", "pot", "the", "of", "harbor", "log", "in", "login", "harbour")
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+PAGES = st.lists(
+    st.fixed_dictionaries(
+        {"title": TEXTS, "content": TEXTS, "kind": st.sampled_from(("a", "b"))},
+        optional={"rank": st.integers(-7, 7), "date": st.sampled_from(("2020-01-01", "2031-05-01"))},
+    ),
+    min_size=1,
+    max_size=8,
+)
+SETTINGS = st.builds(
+    SearchSettings,
+    boosts=st.lists(
+        st.builds(Boost, st.integers(-5, 5), st.sampled_from(("kind = a", "kind = b")).map(parse_filter)), max_size=3
+    ).map(tuple),
+    rank_field=st.sampled_from(("", "rank")),
+    recency=st.sampled_from((None, Recency("date", 100))),
+    synonyms=st.sampled_from(((), (("pot", "harbor"),))),
+)
+QUERIES = st.one_of(TEXTS, TEXTS.map(lambda text: f'"{text}" tea'))
+
+
+def explained(pages: list[dict[str, Any]], query: SearchQuery) -> list[Any]:
+    documents = [{"id": f"{at}", "url": f"/{at}", **page} for at, page in enumerate(pages)]
+    backend = create_backend("memory://")
+    backend.create_index("pages")
+    kinds = kinds_of(documents)
+    backend.upsert("pages", [Document.of(page["id"], page, 1) for page in documents], kinds)
+    query = SearchQuery(query.text, settings=query.settings, kinds=kinds, explain=True)
+    hits = backend.search("pages", query).hits
+    backend.close()
+    return [hit.explanation for hit in hits]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(PAGES, QUERIES, SETTINGS)
+def test_shares_multiply_to_the_score_by_which_hits_are_ordered(
+    pages: list[dict[str, Any]], text: str, wanted: SearchSettings
+) -> None:
+    found = explained(pages, SearchQuery(text, settings=wanted))
+
+    scores = [explanation["score"] for explanation in found]
+    for explanation in found:
+        shares = {signal["name"]: signal["share"] for signal in explanation["signals"]}
+        assert math.isclose(math.prod(shares.values()), explanation["score"], rel_tol=1e-4)
+        assert all(share > 0 for share in shares.values())
+        assert shares["rank"] == pytest.approx(1.25 ** explanation["rank"])
+        assert all(share >= 1 for name, share in shares.items() if name not in ("words", "rank"))
+    assert all(a >= b or math.isclose(a, b, rel_tol=1e-4) for a, b in pairwise(scores))
+
+
+PAGE = {"title": "Tea", "content": "How to brew it in boats, kept dry in the log in room"}
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("tea", ("tea", "tea", "exact", "title")),
+        ("brewing", ("brewing", "brew", "stem", "content")),
+        ("boa", ("boa", "boats", "prefix", "content")),
+        ("broats", ("broats", "boats", "typo", "content")),
+        ("login", ("login", "log in", "split", "content")),
+        ("ship", ("ship", "boats", "synonym", "content")),
+        ('"to brew"', ("to brew", "to brew", "exact", "content")),
+    ],
+)
+def test_each_word_is_told_with_its_form_and_field(query: str, told: tuple[str, ...]) -> None:
+    wanted = SearchSettings(synonyms=(("ship", "boats"),))
+
+    (found,) = explained([PAGE], SearchQuery(query, settings=wanted))
+
+    assert told in [(each["word"], each["variant"], each["kind"], each["field"]) for each in found["words"]]
+
+
+def test_the_relaxation_that_answered_is_told() -> None:
+    assert explained([PAGE], SearchQuery("tea"))[0]["relaxation"] == "all_terms"
+    assert explained([PAGE], SearchQuery("tea zeppelin"))[0]["relaxation"] == "any_term"
+
+
+def test_an_exact_title_has_its_signal() -> None:
+    (found,) = explained([PAGE], SearchQuery("tea"))
+
+    assert "exact_title" in [signal["name"] for signal in found["signals"]]
+
+
+def test_lists_without_a_query_have_no_score() -> None:
+    (found,) = explained([PAGE], SearchQuery("*"))
+
+    assert (found["score"], found["words"], found["signals"]) == (None, [], [])
