@@ -147,15 +147,18 @@ class KeyAnswerSchema(Schema):
 
 
 class KeyTokenAnswerSchema(KeyAnswerSchema):
-    """A key with its token, shown this once."""
+    """A key with its new token."""
 
     api_key = fields.String(required=True)
 
 
 class KeyShowSchema(Schema):
-    """One key."""
+    """One key, with its token if it is public."""
 
     key = fields.Nested(KeySchema, required=True)
+    api_key = fields.String(
+        metadata={"description": "The token of a public key. Absent for other keys, and for public keys made earlier."}
+    )
 
 
 class KeyListSchema(Schema):

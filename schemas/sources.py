@@ -25,6 +25,7 @@ KINDS = ("website", "sitemap", "feed", "wordpress")
 SCHEDULES = ("none", "hourly", "daily", "weekly")
 SOURCE_STATUSES = ("idle", "queued", "running", "failed")
 RUN_STATUSES = ("queued", "running", "finished", "failed", "cancelled")
+LOOKUP_STATUSES = ("indexed", "left_out", "not_seen", "removed")
 SELECTORS = ("content", "title", "remove")
 
 MAX_GLOBS = 50
@@ -400,6 +401,43 @@ class RunPageSchema(Schema):
 
     url = fields.String(required=True)
     reason = fields.String(required=True)
+    found_on = fields.List(
+        fields.String(), metadata={"description": "The page, sitemap, or feed that led to it first, if any did."}
+    )
+    document = fields.String(metadata={"description": "Of a duplicate, the id of the document with the same text."})
+
+
+class PageLookupQuerySchema(QuerySchema):
+    """The address to look up."""
+
+    url = SiteUrl(required=True, metadata={"title": "Address"})
+
+
+class PageLookupSchema(Schema):
+    """What is known of an address."""
+
+    url = fields.String(required=True)
+    status = fields.String(required=True, metadata={"enum": list(LOOKUP_STATUSES)})
+    reason = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "Why it is not indexed, as far as is known; see Sources, Reasons."},
+    )
+    last_seen = Instant(
+        required=True,
+        allow_none=True,
+        metadata={"description": "When a source visited it last, or its document was written."},
+    )
+    found_on = fields.List(
+        fields.String(),
+        required=True,
+        metadata={"description": "At most 10 pages, sitemaps, and feeds that lead to it."},
+    )
+    document = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "Id of its document; of a duplicate, of the document with the same text."},
+    )
 
 
 class RunShowSchema(Schema):

@@ -56,7 +56,7 @@ def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.arguments(KeyCreateSchema)
 @blp.response(201, KeyTokenAnswerSchema)
 def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Create a key. Its token is in `api_key`, and is never shown again."""
+    """Create a key. Its token is in `api_key`, and is never shown again unless the key is public."""
     key, token = key_operations.create_key(runtime(), current_caller(), site_id, fields)
     answer = {"success": True, "key": key, "api_key": token}
     return answer, 201, {**_NO_STORE, "Location": f"/api/sites/{site_id}/keys/{key.id}"}
@@ -66,10 +66,10 @@ def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], in
 @blp.operation("showKey", OperationPolicy(MANAGING, Scope.KEYS, role=Role.EDITOR), errors=_ERRORS)
 @blp.response(200, KeyShowSchema)
 def show_key(site_id: int, key_id: str) -> dict[str, Any]:
-    """Get a key, without its token."""
+    """Get a key, with its token if it is public."""
     with runtime().database.read() as session:
         key = keys.get_key(session, current_caller().account.id, key_id, site_id=site_id)
-        return {"key": keys.view(key)}
+        return {"key": keys.view(key), **({} if key.token is None else {"api_key": key.token})}
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/edit", methods=["GET"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.apidoc.openapi import ApiBlueprint
+from app.crawl.run.lookup import PageLookup, twins_of_run
 from app.crawl.sources import runs, sources
 from app.errors import ErrorCode
 from app.operations import sources as source_operations
@@ -15,6 +16,8 @@ from app.web.request_checks import current_caller
 from schemas.base import NothingSchema
 from schemas.sites import PageQuerySchema, SuccessSchema
 from schemas.sources import (
+    PageLookupQuerySchema,
+    PageLookupSchema,
     PreviewAnswerSchema,
     PreviewSchema,
     RunAnswerSchema,
@@ -79,6 +82,15 @@ def preview_page(fields: dict[str, Any], site_id: int) -> dict[str, Any]:
     """Show the document that a page would become, or the reason why it would become none. Nothing is stored."""
     seen = source_operations.preview_page(runtime(), current_caller(), site_id, fields)
     return {"document": seen.document} if seen.document is not None else {"document": None, "reason": seen.reason}
+
+
+@blp.route(SITE_SOURCES + "/lookup", methods=["GET"])
+@blp.operation("lookUpPage", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.arguments(PageLookupQuerySchema, location="query")
+@blp.response(200, PageLookupSchema)
+def look_up_page(query: dict[str, Any], site_id: int) -> PageLookup:
+    """Find out whether an address is indexed, why not, and what leads to it."""
+    return source_operations.look_up_page(runtime(), current_caller(), site_id, query["url"])
 
 
 @blp.route(SOURCE, methods=["GET"])
@@ -173,4 +185,14 @@ def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) ->
         source = sources.get_source(session, current_caller().account.id, site_id, source_id)
         run = runs.get_run(session, source, run_id)
         pages, total = runs.list_left_out(session, run, **page)
-    return {"run": run, "pages": pages, "total": total, **page}
+        twins = twins_of_run(session, run, pages)
+    shown = [
+        {
+            "url": each.url,
+            "reason": each.reason,
+            **({"found_on": [each.found_on]} if each.found_on is not None else {}),
+            **({"document": twins[each.url]} if each.url in twins else {}),
+        }
+        for each in pages
+    ]
+    return {"run": run, "pages": shown, "total": total, **page}

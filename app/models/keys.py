@@ -12,7 +12,7 @@ from app.models.sites import Site
 
 
 class Key(Base):
-    """An API key of a site. The token itself is never stored."""
+    """An API key of a site. Of private and search keys the token itself is never stored."""
 
     __tablename__ = "keys"
     __table_args__ = (Index(None, "site_id"), Index(None, "account_id"))
@@ -24,6 +24,8 @@ class Key(Base):
     type: Mapped[str] = mapped_column(String(16))
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
     last4: Mapped[str] = mapped_column(String(4))
+    token: Mapped[str | None] = mapped_column(String(64))
+    """A public key's token, which stands in web pages anyway; ``NULL`` for other keys, and those made before."""
     previous_token_hash: Mapped[str | None] = mapped_column(String(64), unique=True)
     """The token before the last rotation, good until ``previous_expires_at``."""
     previous_expires_at: Mapped[datetime | None]
@@ -41,6 +43,9 @@ class Key(Base):
     exposed_origin: Mapped[str | None] = mapped_column(String(300))
     exposure_dismissed: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Whether its owner wants to hear no more of that."""
+    seen_host: Mapped[str | None] = mapped_column(String(300))
+    """Host of the page that used a public key last, and when."""
+    seen_at: Mapped[datetime | None]
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
     created_at: Mapped[datetime]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, LargeBinary, String, UniqueConstraint, text
+from sqlalchemy import JSON, ForeignKey, Index, LargeBinary, String, UniqueConstraint, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
@@ -103,8 +103,12 @@ class RunPage(Base):
     depth: Mapped[int]
     """Links from the start page."""
     status: Mapped[str] = mapped_column(String(16))
-    """``waiting``, ``indexed``, ``unchanged``, ``skipped`` or ``failed``."""
+    """``waiting``, ``indexed``, ``unchanged``, ``skipped`` or ``failed``; ``removed`` if nothing led to it."""
     reason: Mapped[str | None] = mapped_column(String(32))
+    found_on: Mapped[str | None] = mapped_column(String(2048))
+    """The page, sitemap, or feed that led to it first, if any did."""
+    removed: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether it was a document until then."""
 
 
 class SourcePage(Base):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from app.operations.changes import changing
@@ -11,7 +12,7 @@ from app.services.access.callers import Caller
 from app.services.access.keys import KeyView
 
 
-def create_key(runtime: Runtime, caller: Caller, site_id: int, fields: dict[str, Any]) -> tuple[KeyView, str]:
+def create_key(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> tuple[KeyView, str]:
     """Add a key; gives it and its token.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from app.crawl.sources import removal
@@ -10,19 +11,36 @@ from app.models import Site
 from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services import sites
+from app.services.access import keys
 from app.services.access.callers import Caller
 
+BOX_KEY: Mapping[str, Any] = {"name": "Search box", "type": "public", "expires_at": None}
+"""The key that is made with a site."""
 
-def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any]) -> Site:
+
+def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any], *, with_box_key: bool = False) -> Site:
     """Add a site.
+
+    Args:
+        with_box_key: Whether it gets a public key for its search box, unless the plan allows no more keys.
 
     Raises:
         ApiError: 403 at the plan's limit.
     """
+    account = caller.account
     with changing(runtime, caller) as session:
-        return sites.create_site(
-            session, caller.account.id, caller.account.limits, runtime.engines.current.identity, **fields
-        )
+        site = sites.create_site(session, account.id, account.limits, runtime.engines.current.identity, **fields)
+        if with_box_key and (account.limits.keys is None or keys.count_keys(session, account.id) < account.limits.keys):
+            keys.create_key(
+                session,
+                account.id,
+                account.limits,
+                runtime.settings.secret_key,
+                site.id,
+                **BOX_KEY,
+                held=caller.rights,
+            )
+        return site
 
 
 def update_site(runtime: Runtime, caller: Caller, site_id: int, changes: dict[str, Any]) -> Site:

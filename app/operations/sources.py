@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
+from sqlalchemy.orm import Session
+
+from app.crawl.run import lookup
+from app.crawl.run.lookup import PageLookup
 from app.crawl.run.preview import Preview
 from app.crawl.sources import removal, runs, sources
 from app.crawl.sources.checks import check_address
 from app.crawl.sources.sources import SourceView
-from app.models import SourceRun
+from app.errors import field_error
+from app.models import Site, SourceRun
 from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services.access.callers import Caller
+from app.services.access.credentials import site_record
+from app.services.search.plain_search import find_ids_at
 from app.services.sites import get_site, site_inactive
 
 
@@ -123,3 +131,33 @@ def preview_page(
     return runtime.previewer.preview(
         site, fields["url"], kind=kind, selectors=fields["selectors"], fields=rules or (), headers=headers
     )
+
+
+def look_up_page(runtime: Runtime, caller: Caller, site_id: int, url: str) -> PageLookup:
+    """What is known of an address: whether it is found, why not, and what leads to it.
+
+    Raises:
+        ApiError: 404; 400 for what is no address.
+        BackendUnavailable: Nothing but the engine could tell, and it cannot answer now.
+    """
+    with runtime.database.read() as session:
+        site = get_site(session, caller.account.id, site_id)
+        found = _look_up(session, site, url)
+    if found.status == "indexed":
+        return found
+    parts = urlsplit(url)
+    on_site = {urlsplit(address).netloc for address in (site.url, *site.domains)}
+    path = urlunsplit(("", "", parts.path or "/", parts.query, ""))
+    addresses = (url, path) if parts.netloc in on_site else (url,)
+    ids = find_ids_at(runtime.searcher, site_record(site), addresses, 1)
+    if not ids:
+        return found
+    with runtime.database.read() as session:
+        return _look_up(session, site, url, ids)
+
+
+def _look_up(session: Session, site: Site, url: str, document_ids: Sequence[str] = ()) -> PageLookup:
+    try:
+        return lookup.look_up(session, site, url, document_ids)
+    except ValueError as error:
+        raise field_error("url", "invalid_url", "must be an absolute http or https URL") from error

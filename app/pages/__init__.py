@@ -10,6 +10,7 @@ from flask_smorest import Api
 from app.pages import (
     accounts,
     audit_log,
+    box,
     dashboard,
     digests,
     documents,
@@ -22,7 +23,6 @@ from app.pages import (
     members,
     passwords,
     plans,
-    search_settings,
     sites,
     widget,
 )
@@ -32,7 +32,9 @@ from app.pages.email_changes import show_email_change, undo_email_change
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
+from app.pages.settings import views as search_settings
 from app.pages.sources import views as sources
+from app.pages.sources.lookup import look_up_page
 from app.services.access.roles import Role
 from app.services.accounts import email_changes
 from app.services.mail import unsubscribing
@@ -95,6 +97,7 @@ PAGES: dict[str, View] = {
     "sources.list_runs": sources.list_runs,
     "sources.show_run": sources.show_run,
     "sources.preview_page": sources.preview_page,
+    "sources.look_up_page": look_up_page,
 }
 """Endpoint of the API to the view that answers people there."""
 
@@ -105,6 +108,7 @@ _SCRIPT = OperationPolicy(ANYONE, uncounted=True, reflects_nothing=True)
 _DOCUMENTS = OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True)
 _ANALYTICS = OperationPolicy(MANAGING, Scope.ANALYTICS)
 _SETTINGS = OperationPolicy(MANAGING, Scope.SITES, has_page=True)
+_BOX = OperationPolicy(MANAGING, Scope.KEYS, has_page=True)
 _DOCUMENT_FORM = replace(_DOCUMENTS, role=Role.EDITOR)
 _SETTINGS_FORM = replace(_SETTINGS, role=Role.EDITOR)
 _PREVIEW = OperationPolicy(MANAGING, Scope.SEARCH, has_page=True, searches=True, charges_search=charges_search)
@@ -122,6 +126,7 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     (email_changes.PATH, "pages.show_email_change", show_email_change, _PAGE),
     (unsubscribing.PATH, "pages.show_unsubscribe", digests.show_unsubscribe, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
+    ("/sites/<int(signed=True):site_id>/box", "pages.show_box", box.show_box, _BOX),
     (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENT_FORM),
     (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENT_FORM),
     ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _DOCUMENT_FORM),
@@ -164,6 +169,20 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         _DOCUMENTS,
     ),
     ("POST", "/sites/<int(signed=True):site_id>/try", "pages.tune_search", tune_search, _SETTINGS),
+    (
+        "POST",
+        "/sites/<int(signed=True):site_id>/box",
+        "pages.create_box_key",
+        box.create_box_key,
+        OperationPolicy(MANAGING, Scope.KEYS),
+    ),
+    (
+        "POST",
+        "/audit-log/<int:entry_id>/restore",
+        "pages.restore_settings",
+        audit_log.restore_settings,
+        OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
+    ),
     ("POST", _INBOX + "/synonym", "pages.save_synonym", remedies.save_synonym, _SETTINGS),
     ("POST", _INBOX + "/pin", "pages.save_pin", remedies.save_pin, _SETTINGS),
     (

@@ -11,7 +11,9 @@ from flask import Response, request
 from marshmallow import Schema, ValidationError
 
 from app.models import AuditEntry
+from app.operations import search_settings as settings_operations
 from app.pages.layout import render
+from app.pages.redirects import see_other
 from app.runtime import runtime
 from app.services.accounts import members
 from app.services.audit_log.entries import Selection, export_csv, list_entries
@@ -80,6 +82,16 @@ def show_log() -> str:
     )
 
 
+def restore_settings(entry_id: int) -> Response:
+    """Give a site the search settings that it had before a change.
+
+    Raises:
+        ApiError: 404, also for settings that are not kept any more.
+    """
+    site, _ = settings_operations.restore_settings(runtime(), current_caller(), entry_id)
+    return see_other(f"/sites/{site.id}/search-settings", notice="search-settings-restored")
+
+
 def export_log() -> Response:
     """The log, or what of it is asked for, as CSV.
 
@@ -110,10 +122,10 @@ def _shown(entry: AuditEntry) -> ShownEntry:
     if entry.action == "logged_in":
         return ShownEntry(entry, "Logged in", [])
     what = f"{entry.action.capitalize()} {THINGS[entry.kind]} “{entry.object_name}”"
-    return ShownEntry(entry, what, [_change_text(change) for change in entry.changes])
+    return ShownEntry(entry, what, [change_text(change) for change in entry.changes])
 
 
-def _change_text(change: Mapping[str, Any]) -> str:
+def change_text(change: Mapping[str, Any]) -> str:
     field = change["field"].replace("_", " ")
     if "added" in change:
         parts = [f"{name} {_text(change[name])}" for name in ("added", "removed") if change[name]]

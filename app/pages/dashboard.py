@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from app.clock import today
+from app.crawl.sources.sources import list_open_runs
 from app.operations.dashboard import get_dashboard
 from app.pages.analytics.charts import draw_chart
 from app.pages.layout import render
-from app.pages.meters import Meter, quota_meters
+from app.pages.meters import Meter, read_meters
 from app.pages.sources.reports import explain_failure
+from app.pages.todos import candidates_of, in_order, todos_of_misses, todos_of_quotas, todos_of_runs
 from app.plans import per_month
 from app.runtime import runtime
 from app.services import sites
+from app.services.access.keys import is_box_used
 from app.services.analytics.reports import get_analytics
-from app.services.daily_usage import usage_between
 from app.services.health.health import COUNTERS
 from app.web.request_checks import current_caller
 from app.wording import counted
@@ -28,28 +30,32 @@ def show_dashboard() -> str:
     counters = None if part.health.failing_since(COUNTERS) else part.counters
     with part.database.read() as session:
         board = get_dashboard(session, counters, part.health, account.id, account.plan, account.limits, today())
-        used_today = sum(day.used for day in usage_between(session, counters, account.id, today(), today()))
+        today_meter, *others = read_meters(session)
+        running = list_open_runs(session, account.id)
         analytics = get_analytics(session, account.id, PERIODS["30d"], today=today())
         found, total = sites.list_sites(session, account.id, limit=SHOWN_SITES, offset=0)
+        candidates = candidates_of(session, found)
+        box_used = is_box_used(session, account.id)
     limits = account.limits
     refused = board.usage["refused_searches_this_month"]
-    searches_this_month, pages = board.usage["searches_this_month"], board.usage["indexed_pages"]
+    searches_this_month = board.usage["searches_this_month"]
     month = Meter(
         "Searches this month",
         searches_this_month,
         per_month(limits.searches_per_day),
         note=f"Calendar month. {counted(refused, 'search')} refused." if refused else "Calendar month.",
     )
-    today_meter, *others = quota_meters(
-        limits, searches=used_today, pages=pages, sites=board.siteCount, keys=board.apiKeyCount
-    )
     return render(
         "dashboard.html",
         board=board,
         meters=(today_meter, month, *others),
+        todos=in_order(
+            *todos_of_runs((), running), *todos_of_misses(candidates), *todos_of_quotas((today_meter, *others))
+        ),
         analytics=analytics,
         chart=draw_chart(analytics.series),
         sites=found,
+        is_box_used=box_used,
         site_total=total,
         explain_failure=explain_failure,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -32,12 +32,12 @@ from app.services.document_list import (
     walk,
 )
 from app.services.indexing.stored_documents import StoredBody
+from app.services.search.plain_search import find_ids, find_ids_at
 from app.services.sites import get_site
 from app.web.parsing import check_query_string, read_form_body
 from app.web.request_checks import current_caller
-from backends.base import MATCH_ALL, Hit, SearchQuery
+from backends.base import SearchQuery
 from backends.errors import BackendUnavailable
-from backends.filters import Comparison
 
 PER_PAGE = 20
 LONGEST_QUERY_BYTES = 512
@@ -149,22 +149,12 @@ def _look_up(site: Site, query: str) -> tuple[list[str], ApiError | BackendUnava
     found = [query]
     if len(query.encode()) > LONGEST_QUERY_BYTES:
         return found, None
-    if query.startswith(("/", "http://", "https://")):
-        wanted = SearchQuery(MATCH_ALL, limit=PER_PAGE, filter=Comparison("url", "=", query))
-    else:
-        wanted = SearchQuery(query, limit=PER_PAGE)
-    part = runtime()
-    ids: list[str] = []
-
-    def note(hit: Hit) -> bytes:
-        ids.append(hit.id)
-        return b""
-
-    record = site_record(site)
+    searcher, record = runtime().searcher, site_record(site)
     try:
-        settings = replace(record.settings, pinned={}, hidden={}, distinct="")
-        query_of_site = replace(wanted, kinds=record.kinds, settings=settings)
-        part.searcher.run(record, query_of_site, note, part.searcher.new_room())
+        if query.startswith(("/", "http://", "https://")):
+            ids = find_ids_at(searcher, record, (query,), PER_PAGE)
+        else:
+            ids = find_ids(searcher, record, SearchQuery(query, limit=PER_PAGE))
     except (ApiError, BackendUnavailable) as error:
         return found, error
     return [*found, *(identifier for identifier in ids if identifier != query)], None

@@ -10,7 +10,7 @@ from typing import Any
 from flask import Flask, g, render_template, request
 from markupsafe import Markup, escape
 
-from app.clock import isoformat
+from app.clock import isoformat, now
 from app.runtime import runtime
 from app.web.auth import ANYONE, SESSION_COOKIE
 from app.web.policy import OperationPolicy, set_policy
@@ -31,6 +31,7 @@ NOTICES = {
     "learning-on": "Results follow clicks from tomorrow on.",
     "learning-off": "Results no longer follow clicks.",
     "clicks-forgotten": "What was learned from clicks is forgotten. Clicks from now on count.",
+    "search-settings-restored": "The search settings are those of that time again.",
     "suggestion-hidden": "The search box never suggests this query from now on.",
     "site-paused": "Site paused. It cannot be searched or indexed until you resume it.",
     "site-resumed": "Site resumed.",
@@ -71,6 +72,7 @@ def register(app: Flask) -> None:
         day_text=day_text,
         day_element=day_element,
         moment_element=moment_element,
+        ago_element=ago_element,
         code_spans=code_spans,
     )
     app.jinja_env.tests["email_address"] = is_email
@@ -108,6 +110,11 @@ def day_element(value: date | None) -> Markup:
 def moment_element(value: datetime | None) -> Markup:
     """``5 May 2024, 14:03 UTC`` as a ``<time>``."""
     return _time_element(value, None if value is None else moment_text(value))
+
+
+def ago_element(value: datetime) -> Markup:
+    """``5 minutes ago`` as a ``<time>``."""
+    return _time_element(value, f"{duration(max(1, round((now() - value).total_seconds())))} ago")
 
 
 def _time_element(value: date | None, text: str | None) -> Markup:

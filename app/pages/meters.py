@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlalchemy.orm import Session
+
+from app.clock import today
 from app.plans import PlanLimits
+from app.runtime import runtime
+from app.services.access.keys import count_keys
+from app.services.daily_usage import usage_between
+from app.services.health.health import COUNTERS
+from app.services.sites import count_documents, count_sites
+from app.web.request_checks import current_caller
 
 NEARLY = 0.8
 """Part of a quota from which on it is said to run out."""
@@ -34,6 +43,19 @@ def quota_meter(label: str, used: int, most: int | None, *, full: str, note: str
     if used < most:
         return Meter(label, used, most, f"Nearly used up. {note}".rstrip(), "near")
     return Meter(label, used, most, full, "full")
+
+
+def read_meters(session: Session) -> tuple[Meter, ...]:
+    """The meters of the caller's account, as they stand; while the counter store is away, from what was copied last."""
+    account, part, day = current_caller().account, runtime(), today()
+    counters = None if part.health.failing_since(COUNTERS) else part.counters
+    return quota_meters(
+        account.limits,
+        searches=sum(each.used for each in usage_between(session, counters, account.id, day, day)),
+        pages=count_documents(session, account.id),
+        sites=count_sites(session, account.id),
+        keys=count_keys(session, account.id),
+    )
 
 
 def quota_meters(limits: PlanLimits, *, searches: int, pages: int, sites: int, keys: int) -> tuple[Meter, ...]:

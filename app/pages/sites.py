@@ -6,12 +6,14 @@ from flask import Response, request
 from marshmallow import ValidationError
 
 from app.crawl.run.preview import CompletedUrl
-from app.crawl.sources.sources import count_sources
+from app.crawl.sources.sources import count_sources, list_failed, list_open_runs
 from app.errors import ApiError
 from app.operations import sites as site_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
+from app.pages.meters import read_meters
 from app.pages.redirects import see_other
+from app.pages.todos import candidates_of, in_order, todos_of_misses, todos_of_quotas, todos_of_runs
 from app.runtime import runtime
 from app.services import sites
 from app.services.access import keys
@@ -73,7 +75,9 @@ def create_site() -> Response:
     refill_on_error(_create_form)
     completed = _completed_url()
     given = {} if completed is None else {"url": completed.url}
-    site = site_operations.create_site(runtime(), current_caller(), read_form(SiteCreateSchema(), **given))
+    site = site_operations.create_site(
+        runtime(), current_caller(), read_form(SiteCreateSchema(), **given), with_box_key=True
+    )
     notice = "site-created-silent" if completed is not None and completed.is_silent else "site-created"
     return see_other(f"/sites/{site.id}/sources/create", notice=notice)
 
@@ -85,13 +89,27 @@ def _completed_url() -> CompletedUrl | None:
 
 
 def show_site(site_id: int) -> str:
-    """One site: what it has, and what to do next."""
+    """One site: what needs doing, and what it has."""
     account_id = current_caller().account.id
     with runtime().database.read() as session:
         site = sites.get_site(session, account_id, site_id)
         _, key_count = keys.list_keys(session, account_id, site_id, limit=1, offset=0)
         source_count = count_sources(session, site.id)
-    return render("site.html", site=site, key_count=key_count, source_count=source_count, base_url=base_url())
+        box_key, seen = keys.find_box_key(session, site.id), keys.find_sighting(session, site.id)
+        failed = [source for source in list_failed(session, account_id) if source.site_id == site.id]
+        running = [run for run in list_open_runs(session, account_id) if run.site_id == site.id]
+        candidates = candidates_of(session, [site])
+        meters = read_meters(session)
+    return render(
+        "site.html",
+        site=site,
+        key_count=key_count,
+        source_count=source_count,
+        box_key=box_key,
+        seen=seen,
+        todos=in_order(*todos_of_runs(failed, running), *todos_of_misses(candidates), *todos_of_quotas(meters)),
+        base_url=base_url(),
+    )
 
 
 def show_edit_form(site_id: int) -> str:

@@ -1,4 +1,4 @@
-// The page on which every option of the search box is tried. Without it, the page is the documentation alone.
+// Pages on which every option of the search box is tried: the documentation, and each site's own.
 "use strict";
 
 (() => {
@@ -33,7 +33,7 @@
     const wished = {
       key: value("key"), placeholder: value("placeholder"), limit: value("limit"), min: value("min"), lang: value("lang"), theme: value("theme"),
       mode: value("mode"), recent: isOn("recent") ? "true" : "", shortcut: isOn("shortcut") ? "false" : "",
-      resultsUrl: value("results") === "url" ? value("url") || "/docs/widget" : "", facets: value("facets"), sort: value("sort"), filters: value("filters"),
+      resultsUrl: value("results") === "url" ? value("url") || location.pathname : "", facets: value("facets"), sort: value("sort"), filters: value("filters"),
     };
     return Object.fromEntries(Object.entries(wished).filter(([, text]) => text));
   }
@@ -129,30 +129,6 @@
       document.getElementById("try-no-events").hidden = true;
     });
   }
-
-  // --- A key to try it with
-
-  document.getElementById("try-make")?.addEventListener("click", async (event) => {
-    const told = document.getElementById("try-made");
-    const site = document.getElementById("try-site").value;
-    event.target.disabled = true;
-    try {
-      const answer = await fetch(`/api/sites/${site}/keys`, {
-        method: "POST",
-        headers: { "Content-Type": "application/json", Accept: "application/json", "X-CSRF-Token": form.elements.csrf_token.value },
-        body: JSON.stringify({ name: "Search box", type: "public" }),
-      });
-      const made = await answer.json();
-      if (!answer.ok) throw new Error(made.message);
-      form.elements.key.value = made.api_key;
-      told.textContent = "Made. Copy the code below: the key is not shown again.";
-      show();
-    } catch (error) {
-      told.textContent = error.message;
-    } finally {
-      event.target.disabled = false;
-    }
-  });
 
   section.hidden = false;
   show();

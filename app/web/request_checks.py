@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, g, request
 
@@ -51,7 +52,7 @@ from app.web.auth import (
     missing_key,
 )
 from app.web.client_ip import client_address
-from app.web.hosts import is_own_origin, refuse_foreign_form
+from app.web.hosts import is_host, is_own_origin, refuse_foreign_form
 from app.web.parsing import read_form_body
 from app.web.permissions import find_refusal, refuse_other_site
 from app.web.policy import SAFE_METHODS, OperationPolicy, policy_of
@@ -126,7 +127,7 @@ def _check() -> None:
     state.caller = caller
     part.usage_copies.note(caller.account.id)
     if caller.key is not None:
-        part.keys_last_used.note(caller.key.id)
+        part.keys_last_used.note(caller.key.id, _host_of_page(req) if caller.kind == "public" else None)
         if caller.kind == "private":
             _note_exposure(part, req, caller.key)
     if req.routing_exception is not None:
@@ -140,6 +141,18 @@ def _check() -> None:
         raise refusal
     if caller.only_site_id is not None and req.view_args and "site_id" in req.view_args:
         refuse_other_site(caller, req.view_args["site_id"])
+
+
+def _host_of_page(req: Request) -> str | None:
+    """Host of somebody else's web page that sent a request, by ``Origin`` or ``Referer``; ``None`` if none is told."""
+    origin = req.headers.get("Origin") or req.headers.get("Referer", "")
+    try:
+        page = urlsplit(origin)
+    except ValueError:
+        return None
+    if not is_host(page.netloc) or is_own_origin(req, f"{page.scheme}://{page.netloc}"):
+        return None
+    return page.netloc.lower()
 
 
 def _note_exposure(part: Runtime, req: Request, key: KeyRecord) -> None:

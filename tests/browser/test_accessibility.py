@@ -45,6 +45,7 @@ MINE = [
     "/sites/{site}/documents?q=lighthouse",
     "/sites/{site}/documents?id=page-1",
     "/sites/{site}/import",
+    "/sites/{site}/box",
     "/sites/{site}/search-settings",
     "/sites/{site}/try",
     "/sites/{site}/try?q=lighthouse",
@@ -52,6 +53,7 @@ MINE = [
     *(f"/sites/{{site}}/sources/create?kind={kind}" for kind in ("website", "wordpress", "api")),
     "/sites/{site}/sources/{source}/edit",
     "/api/sites/{site}/sources",
+    "/api/sites/{site}/sources/lookup?url=museum.example.com/nope",
     "/api/sites/{site}/sources/{source}",
     "/api/sites/{site}/sources/{source}/runs",
     "/api/sites/{site}/sources/{source}/runs/{run}",
@@ -149,7 +151,8 @@ def test_every_page_passes(server: Server, browser: Any, look: Look, tmp_path: P
     ann.sees("is hidden from the search")
     wrong["hidden"] = look()
     ann.go(f"/sites/{customer.site_id}/search-settings")
-    ann.fill(pinned="harbour => nobody", hidden="", queries="lighthouse")
+    ann.press("Pinned pages", "summary")
+    ann.fill(**{"pinned.0.query": "lighthouse", "pinned.0.add": "page-2", "query": "lighthouse"})
     ann.press("Preview")
     ann.sees("With these settings")
     wrong["settings preview"] = look()

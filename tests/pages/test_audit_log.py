@@ -68,3 +68,19 @@ def test_older_entries_are_a_link_away_and_the_choice_stays(person: Person, tena
 def test_a_mistake_in_the_address_is_told(person: Person) -> None:
     assert person.call("GET", f"{PATH}?since=yesterday").status_code == 400
     assert person.call("GET", f"{PATH}?kind=%FF").status_code == 400
+
+
+def test_search_settings_from_before_a_change_are_restored_with_a_button(person: Person, tenant: Tenant) -> None:
+    path = f"/sites/{tenant.site_id}/search-settings"
+    for word in ("car", "tv"):
+        tenant.browser.put(path, json={"synonyms": [[word, "other"]]})
+
+    person.go("/api/audit-log?kind=search_settings")
+    assert "synonyms: added (“tv”, “other”); removed (“car”, “other”)" in person.page.text
+    person.press("Restore the settings from before")
+
+    assert person.notice.startswith("The search settings are those of that time again")
+    assert person.page.one("input", name="synonyms.0.words").attributes["value"] == "car, other"
+    assert tenant.private.get(path).get_json()["settings"]["synonyms"] == [["car", "other"]]
+    person.go("/api/audit-log?kind=search_settings")
+    assert "synonyms: added (“car”, “other”); removed (“tv”, “other”)" in person.page.text

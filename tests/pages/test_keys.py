@@ -17,7 +17,8 @@ TOKEN = re.compile(r"svc_(?:pub|srch|prv)_[0-9A-Za-z]{38}")
 
 
 def _shown_tokens(person: Person) -> list[str]:
-    return sorted(set(TOKEN.findall(person.response.get_data(as_text=True))))
+    """The tokens of private and search keys on a page: those of public keys stand there whenever asked for."""
+    return sorted({found for found in TOKEN.findall(person.response.get_data(as_text=True)) if "_pub_" not in found})
 
 
 def _key(tenant: Tenant, kind: str) -> dict[str, object]:
@@ -31,7 +32,23 @@ def _path(tenant: Tenant) -> str:
     return f"/api/sites/{tenant.site_id}/keys"
 
 
-@pytest.mark.parametrize("kind", ["public", "search", "private"])
+def test_a_public_key_is_shown_whenever_asked_also_after_a_rotation(person: Person, tenant: Tenant) -> None:
+    path = f"{_path(tenant)}/{tenant.keys['public']['id']}"
+    person.go(_path(tenant))
+    assert tenant.tokens["public"] in person.page.text
+    assert (
+        person.client.get(path, headers={"Accept": "application/json"}).get_json()["api_key"] == tenant.tokens["public"]
+    )
+    person.call("POST", f"{path}/rotate", data={"csrf_token": tenant.browser.csrf_token, "overlap_seconds": "0"})
+    person.client.delete_cookie("new_token", path=_path(tenant))
+    person.go(_path(tenant))
+    token = person.client.get(path, headers={"Accept": "application/json"}).get_json()["api_key"]
+    assert token != tenant.tokens["public"]
+    assert token in person.page.text
+    assert tenant.tokens["public"] not in person.page.text
+
+
+@pytest.mark.parametrize("kind", ["search", "private"])
 def test_a_new_key_is_shown_once_with_what_to_do_with_it(app: Flask, person: Person, tenant: Tenant, kind: str) -> None:
     person.go(_path(tenant))
     response = person.send("Create key", name="Shop", type=kind)
@@ -43,7 +60,7 @@ def test_a_new_key_is_shown_once_with_what_to_do_with_it(app: Flask, person: Per
     assert person.response.headers["Cache-Control"] == "no-store"
     (token,) = _shown_tokens(person)
     assert ApiClient(app, token).get("/v1/client-info").status_code == 200
-    examples = {"public": "data-key=", "search": "/v1/search?q=", "private": "/api/v1/index/bulk"}
+    examples = {"search": "/v1/search?q=", "private": "/api/v1/index/bulk"}
     assert examples[kind] in person.page.one("section", class_="card fresh").text
     person.go(_path(tenant))
     assert _shown_tokens(person) == []

@@ -1,148 +1,226 @@
-"""A site's search settings, by a form."""
+"""Tuning a site: settings as rows and as JSON, beside what they find."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
 import pytest
 
 from backends.languages import LANGUAGES
 from tests.callers import Tenant, page
-from tests.pages.people import Person
+from tests.pages.people import Person, filled
+
+EVERYTHING: dict[str, Any] = {
+    "language": "en",
+    "synonyms": [["car", "automobile"], ["tv", "television"]],
+    "stop_words": ["foo", "bar"],
+    "pinned": [{"query": "hours", "ids": ["page-2", "page-1"]}],
+    "hidden": [{"query": "jobs", "ids": ["page-1"]}],
+    "weights": {"title": 2.0, "content": 0.5},
+    "suggestions_hidden": ["a, b", "c*"],
+    "distinct": "page",
+    "preferred": {"field": "version", "value": "2.1"},
+    "rules": [
+        {
+            "id": "tickets",
+            "when": {
+                "query": "tickets", "match": "words", "filters": "section = shop", "from": "2026-01-01",
+                "to": "2027-01-01T10:00:00Z",
+            },
+            "do": {
+                "pin": ["page-1"], "hide": ["page-2"], "boost": {"filters": "section = shop", "rank": -3},
+                "filters": "section = shop", "replace": "ticket", "redirect": "/tickets",
+                "notice": {"text": "Closed on Monday.", "url": "/hours"},
+            },
+            "enabled": False,
+        },
+        {"id": "all", "when": {"match": "is"}, "do": {"notice": {"text": "Hello."}}, "enabled": True},
+    ],
+    "boosts": [{"path": "/docs/*", "rank": 2}, {"filters": "section = news", "rank": -1}],
+    "rank_field": "rank",
+    "recency": {"field": "changed", "half_life_days": 30},
+    "no_results_links": [{"text": "All", "url": "/all"}],
+}  # fmt: skip
 
 
-def test_settings_are_saved_and_the_next_search_follows_them(person: Person, tenant: Tenant) -> None:
+def path_of(tenant: Tenant) -> str:
+    return f"/sites/{tenant.site_id}/search-settings"
+
+
+def settings_of(tenant: Tenant) -> dict[str, Any]:
+    settings: dict[str, Any] = tenant.private.get(path_of(tenant)).get_json()["settings"]
+    return settings
+
+
+def open_page(person: Person, tenant: Tenant) -> None:
+    person.go(path_of(tenant))
+
+
+def write(person: Person, button: str, **values: Any) -> int:
+    """Fill in fields, ``__`` for the points of their names, and press a button; fields may be lists, and new ones."""
+    form = next(form for form in person.page.all("form") if form.attributes.get("id") == "settings")
+    sent: dict[str, Any] = {**filled(form), **{name.replace("__", "."): value for name, value in values.items()}}
+    for box in form.all("input", type="checkbox"):
+        name = box.attributes["name"]
+        ticked = [each for each in form.all("input", name=name) if "checked" in each.attributes]
+        if name.replace(".", "__") not in values and ticked:
+            sent[name] = [each.attributes["value"] for each in ticked]
+    pressed = next(found.attributes for found in form.all("button") if found.text == button)
+    if "name" in pressed:
+        sent[pressed["name"]] = pressed["value"]
+    action = pressed.get("formaction") or form.attributes["action"]
+    status = person.call("POST", action, data=sent).status_code
+    if status == 303:
+        person.go(person.response.headers["Location"])
+    return status
+
+
+def problems(person: Person) -> list[str]:
+    return [found.text for each in person.page.all("div", class_="problem") for found in each.all("p")]
+
+
+def test_what_is_written_into_rows_is_saved_and_the_next_search_follows_it(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Automobile repair"), page(2, title="Contact"))
     person.go(f"/sites/{tenant.site_id}")
-    person.follow("Search settings")
+    person.follow("Tune")
 
-    person.press(
+    status = write(
+        person,
         "Save",
-        language="en",
-        synonyms="car, automobile",
-        stop_words="foo, bar",
-        pinned="hello => page-2",
-        hidden="repair => page-1",
-        suggestions_hidden="Evil corp\n\n*casino*",
-        distinct="page",
-        preferred_field="version",
-        preferred_value="latest",
-        weight_title="2",
+        synonyms__0__words="car, automobile",
+        pinned__0__query="Hello",
+        pinned__0__add="contact",
+        rules__0__when__query="repair",
+        rules__0__do__hide__add="page-1",
+        suggestions_hidden__0__text="*casino*",
+        recency__half_life_days="30",
     )
 
+    assert status == 303
     assert person.notice.startswith("Search settings saved")
-    settings = tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()["settings"]
-    assert settings == {
-        "language": "en",
-        "synonyms": [["car", "automobile"]],
-        "stop_words": ["foo", "bar"],
-        "pinned": [{"query": "hello", "ids": ["page-2"]}],
-        "hidden": [{"query": "repair", "ids": ["page-1"]}],
-        "weights": {"title": 2.0},
-        "suggestions_hidden": ["evil corp", "*casino*"],
-        "distinct": "page",
-        "preferred": {"field": "version", "value": "latest"},
-        "rules": [],
-        "boosts": [],
-        "rank_field": None,
-        "recency": None,
-        "no_results_links": [],
-    }
+    settings = settings_of(tenant)
+    assert settings["synonyms"] == [["car", "automobile"]]
+    assert settings["pinned"] == [{"query": "hello", "ids": ["page-2"]}]
+    rule = {"when": {"query": "repair", "match": "is"}, "do": {"hide": ["page-1"]}, "enabled": True}
+    assert settings["rules"] == [{"id": "rule-1", **rule}]
+    assert settings["suggestions_hidden"] == ["*casino*"]
+    assert settings["recency"] == {"field": "date", "half_life_days": 30}
     assert tenant.found_ids("car") == ["page-1"]
     assert tenant.found_ids("repair") == []
+    assert tenant.found_ids("hello") == ["page-2"]
 
 
-def test_saved_settings_stand_in_the_form_and_saving_it_again_changes_nothing(person: Person, tenant: Tenant) -> None:
-    path = f"/sites/{tenant.site_id}/search-settings"
-    written = {
-        "language": None,
-        "synonyms": [["car", "automobile"], ["tv", "television"]],
-        "stop_words": None,
-        "pinned": [{"query": "hours", "ids": ["1", "2"]}],
-        "hidden": [{"query": "jobs", "ids": ["3"]}],
-        "weights": {"content": 0.5},
-        "suggestions_hidden": ["a, b", "c*"],
-        "distinct": "page",
-        "preferred": {"field": "version", "value": "2.1"},
-        "rules": [{"id": "a", "when": {"match": "is"}, "do": {"replace": "b"}, "enabled": True}],
-        "boosts": [{"path": "/docs/*", "rank": 2}],
-        "rank_field": "rank",
-        "recency": {"field": "date", "half_life_days": 30},
-        "no_results_links": [{"text": "All", "url": "/all"}],
-    }
-    tenant.private.put(path, json=written)
-    person.go(path)
+@pytest.mark.parametrize("written", [EVERYTHING, {}], ids=["everything", "nothing"])
+def test_saved_settings_stand_in_the_rows_and_saving_them_again_changes_nothing(
+    person: Person, tenant: Tenant, written: dict[str, Any]
+) -> None:
+    tenant.index(page(1), page(2))
+    assert tenant.private.put(path_of(tenant), json=written).status_code == 200
+    before = settings_of(tenant)
+    open_page(person, tenant)
 
-    person.press("Save")
+    assert write(person, "Save") == 303
 
-    assert tenant.private.get(path).get_json()["settings"] == written
+    assert settings_of(tenant) == before
 
 
-LONG = "x" * 101
+def test_pages_go_by_their_titles_and_go_when_they_are_unticked(person: Person, tenant: Tenant) -> None:
+    tenant.index(page(1, title="Opening hours"), page(2, title="Tickets"))
+    tenant.private.put(path_of(tenant), json={"pinned": [{"query": "a", "ids": ["page-1", "page-2", "gone"]}]})
+    open_page(person, tenant)
+    labels = [box.text for box in person.page.one("fieldset", data_pages="pinned.0").all("label")]
+    assert labels == ["Opening hours", "Tickets", "gone no page has this id", "Add a page"]
+
+    write(person, "Save", pinned__0__pages=["page-2"])
+
+    assert settings_of(tenant)["pinned"] == [{"query": "a", "ids": ["page-2"]}]
+
+
+@pytest.mark.parametrize(
+    ("typed", "ids"),
+    [("Opening hours", ["page-1"]), ("/hours-of-shops", ["page-2"]), ("page-3", ["page-3"]), ("tickets", ["page-3"])],
+)
+def test_a_page_is_named_by_its_title_its_address_its_id_or_words(
+    person: Person, tenant: Tenant, typed: str, ids: list[str]
+) -> None:
+    documents = (page(1, title="Opening hours"), page(2, title="Opening hours of shops", url="/hours-of-shops"))
+    tenant.index(*documents, page(3, title="Buy tickets"))
+    open_page(person, tenant)
+
+    assert write(person, "Save", pinned__0__query="a", pinned__0__add=typed) == 303
+
+    assert settings_of(tenant)["pinned"] == [{"query": "a", "ids": ids}]
+
+
+def test_where_several_pages_may_be_meant_they_are_offered_and_nothing_is_saved(person: Person, tenant: Tenant) -> None:
+    tenant.index(page(1, title="Opening hours"), page(2, title="Hours of shops"))
+    open_page(person, tenant)
+
+    assert write(person, "Save", pinned__0__query="a", pinned__0__add="hours") == 400
+
+    assert problems(person) == ["Several pages may be meant by “hours”: tick the right one."]
+    offered = person.page.one("fieldset", data_pages="pinned.0").all("input", type="checkbox")
+    assert sorted(box.attributes["value"] for box in offered) == ["page-1", "page-2"]
+    assert not any("checked" in box.attributes for box in offered)
+    assert settings_of(tenant)["pinned"] == []
+    assert write(person, "Save", pinned__0__pages=["page-2"]) == 303
+    assert settings_of(tenant)["pinned"] == [{"query": "a", "ids": ["page-2"]}]
+
+
 MISTAKES = {
-    "synonyms": (
-        "\n\ncar, automobile\n \nalone\ntv, television\nlonely,\na, " + LONG + "\n" + ", ".join("abcdefghijk" * 5),
-        [
-            "Line 5 has only one word; enter at least two synonyms, separated by commas.",
-            "Line 7 has only one word; enter at least two synonyms, separated by commas.",
-            "Line 8 has an invalid word: it must have at most 100 characters.",
-            "Line 9 has 55 words; at most 50 are allowed.",
-        ],
+    "synonyms__0__words": ("alone", "This must have 2 to 50 items."),
+    "pinned__0__query": ("hours", "Pages must have 1 to 50 items."),
+    "hidden__0__add": ("zeppelin", "No page was found for “zeppelin”."),
+    "boosts__0__value": ("docs", "Path must begin with / or *, such as /blog/*."),
+    "rules__0__do__redirect": (
+        "javascript:x",
+        "Redirect must be an http or https URL, or a path that starts with one /.",
     ),
-    "pinned": (
-        "\nhours => 1\nopening hours 12, 7\n\n=> 4\nmap =>\n" + "é" * 300 + " => 1\nx => " + "y" * 513,
-        [
-            "Line 3 has no => between the query and the ids.",
-            "Line 5 has no query before =>.",
-            "Line 6 has no id after =>.",
-            "Line 7 has an invalid query: it must have at most 512 bytes.",
-            "Line 8 has an invalid id: it must have at most 512 characters.",
-        ],
-    ),
-    "hidden": ("jobs 31", ["Line 1 has no => between the query and the ids."]),
-    "suggestions_hidden": ("a\n" + "é" * 300, ["Line 2 is invalid: it must have at most 512 bytes."]),
-    "stop_words": (f"the, {LONG}", [f"The word “{'x' * 30}…” is invalid: it must have at most 100 characters."]),
-    "weight_title": ("eleven", ["This must be a number from 0 to 10, such as 0.5."]),
-    "weight_content": ("11", ["This must be a number from 0 to 10, such as 0.5."]),
-    "distinct": ("no field", ["This must be the name of a field: a letter, then letters, digits, _ and -."]),
-    "preferred_field": ("", ["This must be the name of a field: a letter, then letters, digits, _ and -."]),
-    "preferred_value": ("x" * 101, ["This must have at most 100 characters."]),
-    "language": ("xx", ["This language is not supported; choose one from the list."]),
+    "rules__0__do__filters": ("section =", "Filters is no filter"),
+    "rules__0__when__from": ("tomorrow", "From must be an ISO 8601 date or date-time."),
+    "recency__half_life_days": ("soon", "Half-life must be an integer."),
+    "weights__title": ("eleven", "Title must be a number."),
+    "distinct": ("no field", "This must be a letter, then letters, digits, _, and -."),
+    "preferred_field": ("version", "Value must not be empty."),
+    "no_results_links__0__text": ("All", "Address must not be empty."),
 }
 
 
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_every_mistake_is_told_by_its_line_in_plain_words_and_nothing_is_saved(
-    person: Person, tenant: Tenant, line_end: str
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_told_where_it_is_and_nothing_typed_is_lost(person: Person, tenant: Tenant, name: str) -> None:
+    typed, sentence = MISTAKES[name]
+    open_page(person, tenant)
+
+    assert write(person, "Save", **{name: typed}, synonyms__1__words="car, automobile") == 400
+
+    told = problems(person)
+    assert [text for text in told if text.startswith(sentence)], told
+    form = filled(next(form for form in person.page.all("form") if form.attributes.get("id") == "settings"))
+    assert "car, automobile" in form.values()
+    if not name.endswith("__add"):
+        assert form[name.replace("__", ".")] == typed
+    assert settings_of(tenant)["synonyms"] == []
+
+
+def test_what_others_saved_meanwhile_is_shown_beside_ones_own_and_neither_is_lost(
+    person: Person, tenant: Tenant
 ) -> None:
-    path = f"/sites/{tenant.site_id}/search-settings"
-    person.go(path)
+    open_page(person, tenant)
+    tenant.private.put(path_of(tenant), json={"synonyms": [["tv", "television"]]})
 
-    response = person.send("Save", **{name: text.replace("\n", line_end) for name, (text, _) in MISTAKES.items()})
+    assert write(person, "Save", synonyms__0__words="car, automobile") == 412
 
-    assert response.status_code == 400
-    for name, (_, sentences) in MISTAKES.items():
-        assert person.problem_of(name) == " ".join(sentences), name
-    told = [found.text for found in person.page.one("div", class_="banner").all("li")]
-    assert len(told) == sum(len(sentences) for _, sentences in MISTAKES.values())
-    assert "Pinned results: Line 3 has no => between the query and the ids." in told
-    assert person.page.one("textarea", name="pinned").raw_text.removeprefix("\n") == MISTAKES["pinned"][0]
-    settings = tenant.private.get(path).get_json()["settings"]
-    assert (settings["synonyms"], settings["pinned"]) == ([], [])
-
-
-def test_of_very_many_mistakes_the_first_are_told(person: Person, tenant: Tenant) -> None:
-    person.go(f"/sites/{tenant.site_id}/search-settings")
-    person.send("Save", synonyms="alone\n" * 50)
-    shown = person.problem_of("synonyms")
-    assert shown.count("has only one word") == 10
-    assert "Line 10 has" in shown
-    assert shown.endswith("There are more problems; only the first ones are listed.")
-    person.send("Save", synonyms="a, b\n" * 501)
-    assert person.problem_of("synonyms") == "There are 501 lines; at most 500 are allowed."
+    assert "Somebody saved other settings meanwhile" in person.page.text
+    assert "synonyms: added (“tv”, “television”); removed (“car”, “automobile”)" in person.page.text
+    assert settings_of(tenant)["synonyms"] == [["tv", "television"]]
+    assert write(person, "Save") == 303
+    assert settings_of(tenant)["synonyms"] == [["car", "automobile"]]
 
 
 def test_languages_are_called_by_their_names(person: Person, tenant: Tenant) -> None:
-    tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"language": "de"})
-    person.go(f"/sites/{tenant.site_id}/search-settings")
+    tenant.private.put(path_of(tenant), json={"language": "de"})
+    open_page(person, tenant)
     options = person.page.one("select", name="language").all("option")
     names = sorted(language.name for language in LANGUAGES.values())
     assert [found.text for found in options] == ["Detect automatically for each page", *names]
@@ -150,82 +228,82 @@ def test_languages_are_called_by_their_names(person: Person, tenant: Tenant) -> 
 
 
 def shown_lists(person: Person) -> list[list[str]]:
-    """What a preview lists: before and after, for each query that changes."""
-    section = person.page.one("section", class_="card")
-    return [[found.text for found in listed.all("li")] for listed in section.all("ol")]
+    """What a preview lists: with the settings and now, for each query that changes."""
+    return [[found.text for found in listed.all("li")] for listed in person.page.one("div", id="results").all("ol")]
 
 
-def test_a_preview_shows_before_and_after_with_the_form_as_it_was_filled_in_and_saves_on_request(
-    person: Person, tenant: Tenant
-) -> None:
+def test_a_preview_shows_what_a_search_would_find_and_saves_nothing(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Automobile repair"), page(2, title="Bread"), page(3, title="Bread rolls"))
-    path = f"/sites/{tenant.site_id}/search-settings"
-    person.go(path)
+    open_page(person, tenant)
 
-    person.press(
-        "Preview",
-        synonyms="car, automobile",
-        hidden="rolls => page-3",
-        pinned="bread => page-3",
-        queries="car\n\nbread",
-    )
+    assert write(person, "Preview", pinned__0__query="bread", pinned__0__add="page-3", query="bread") == 200
 
-    assert "Queries that would find other pages, or in another order: 2 of 2." in person.page.text
-    assert shown_lists(person) == [
-        ["Automobile repair new here"],
-        ["Bread", "Bread rolls"],
-        ["Bread rolls was 2", "Bread was 1"],
-    ]
-    assert "No results" in person.page.text
-    assert tenant.private.get(path).get_json()["settings"]["synonyms"] == []
-    assert person.page.one("textarea", name="queries").raw_text.removeprefix("\n") == "car\n\nbread"
-
-    person.press("Save")
-
-    assert person.notice.startswith("Search settings saved")
-    assert tenant.private.get(path).get_json()["settings"]["synonyms"] == [["car", "automobile"]]
+    assert shown_lists(person) == [["Bread rolls was 2", "Bread was 1"], ["Bread", "Bread rolls"]]
+    assert settings_of(tenant)["pinned"] == []
+    assert person.page.one("input", id="query").attributes["value"] == "bread"
+    assert write(person, "Save") == 303
     assert tenant.found_ids("bread") == ["page-3", "page-2"]
 
 
-def test_a_preview_of_what_was_searched_last_week_needs_no_queries(person: Person, tenant: Tenant) -> None:
+def test_without_a_search_the_most_frequent_of_last_week_are_compared(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Bread"))
-    person.go(f"/sites/{tenant.site_id}/search-settings")
-    person.press("Preview")
+    open_page(person, tenant)
+    write(person, "Preview")
     assert "Nothing was searched in the last seven days." in person.page.text
     tenant.find("bread")
     tenant.app.extensions["runtime"].events.flush()
 
-    person.press("Preview", hidden="bread => page-1")
+    write(person, "Preview", hidden__0__query="bread", hidden__0__add="page-1")
 
     assert shown_lists(person) == [["Bread no longer here"]]
 
 
-def test_mistakes_are_told_by_a_preview_as_when_saving(person: Person, tenant: Tenant) -> None:
-    person.go(f"/sites/{tenant.site_id}/search-settings")
-
-    response = person.send("Preview", synonyms="alone", queries="fine\n" + "é" * 257)
-
-    assert response.status_code == 400
-    assert person.problem_of("synonyms").startswith("Line 1 has only one word")
-    assert person.problem_of("queries") == "Line 2 is invalid: it must have at most 512 bytes."
+def test_enter_in_a_field_previews_and_never_saves(person: Person, tenant: Tenant) -> None:
+    open_page(person, tenant)
+    form = next(form for form in person.page.all("form") if form.attributes.get("id") == "settings")
+    first = next(button for button in form.all("button") if button.attributes.get("type", "submit") == "submit")
+    assert first.attributes["formaction"].endswith("/preview")
 
 
 def test_a_preview_of_a_paused_site_is_refused_with_the_form_kept(person: Person, tenant: Tenant) -> None:
     tenant.private.put(f"/sites/{tenant.site_id}", json={"active": False})
-    person.go(f"/sites/{tenant.site_id}/search-settings")
+    open_page(person, tenant)
 
-    response = person.send("Preview", synonyms="car, automobile", queries="car")
+    assert write(person, "Preview", synonyms__0__words="car, automobile", query="car") == 403
 
-    assert response.status_code == 403
     assert person.alerts == ["The site is paused; resume it to search or index."]
-    assert person.page.one("textarea", name="synonyms").raw_text.removeprefix("\n") == "car, automobile"
+    assert person.page.one("input", name="synonyms.0.words").attributes["value"] == "car, automobile"
 
 
-@pytest.mark.parametrize("button", ["Save", "Preview"])
-def test_ids_that_no_page_has_are_named(person: Person, tenant: Tenant, button: str) -> None:
-    tenant.index(page(1))
-    person.go(f"/sites/{tenant.site_id}/search-settings")
+class TestJson:
+    """The same settings as JSON, for those who want it."""
 
-    person.press(button, pinned="a => page-1, gone")
+    def test_it_shows_what_is_saved_and_saves_what_is_written(self, person: Person, tenant: Tenant) -> None:
+        tenant.index(page(1), page(2))
+        tenant.private.put(path_of(tenant), json=EVERYTHING)
+        open_page(person, tenant)
+        shown = orjson.loads(person.page.one("textarea", name="json").raw_text)
+        assert shown == settings_of(tenant)
 
-    assert "No page has this id, which the settings pin or hide: gone." in person.page.text
+        person.press("Save this JSON", json=orjson.dumps({**shown, "language": "de"}).decode())
+
+        assert person.notice.startswith("Search settings saved")
+        assert settings_of(tenant) == {**shown, "language": "de"}
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ("{", "json: This must be a JSON object."),
+            ("[]", "json: This must be a JSON object."),
+            ('{"rules": 7}', "rules: This must be a list."),
+            ('{"rules": [7], "nope": 1}', "nope: This is not a field."),
+        ],
+    )
+    def test_what_is_wrong_with_it_is_told_beside_it(
+        self, person: Person, tenant: Tenant, text: str, told: str
+    ) -> None:
+        open_page(person, tenant)
+        assert person.send("Save this JSON", json=text).status_code == 400
+        assert told.partition(": ")[0] in " ".join(problems(person))
+        assert person.page.one("textarea", name="json").raw_text.removeprefix("\n") == text
+        assert settings_of(tenant)["language"] is None

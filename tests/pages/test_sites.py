@@ -25,10 +25,11 @@ def test_a_new_site_says_what_to_do_next(app: Flask) -> None:
     ann.follow("Museum")
     assert ann.page.one("h1").text == "Museum Active"
     commands = [found.raw_text for found in ann.page.all("code")]
-    script = '<script src="http://localhost/widget.js" data-key="svc_pub_…" async></script>'
-    assert f'<div id="site-search"></div>\n{script}' in commands
-    ann.follow("Create a key")
-    assert "No keys yet" in ann.page.text
+    (lines,) = (text for text in commands if text.startswith('<div id="site-search"></div>\n<script src='))
+    ann.follow("See and change it")
+    assert lines in [found.raw_text for found in ann.page.all("code")], "the key is shown whenever it is asked for"
+    ann.follow("Keys")
+    assert ann.page.one("ul", class_="rows").one("h2").text == "Search box Active"
 
 
 def test_a_site_with_a_mistake_is_shown_again(person: Person) -> None:
@@ -216,3 +217,19 @@ def test_further_addresses_are_written_one_per_line(person: Person, tenant: Tena
     person.go(f"{path}/edit")
     person.press("Save", domains="")
     assert tenant.private.get(path).get_json()["site"]["domains"] == []
+
+
+def test_a_site_has_five_tabs_and_each_page_is_below_one_of_them(person: Person, tenant: Tenant) -> None:
+    site, api = f"/sites/{tenant.site_id}", f"/api/sites/{tenant.site_id}"
+    pages = {
+        "Overview": [site],
+        "Content": [f"{site}/documents", f"{api}/sources", f"{site}/import", f"{api}/sources/lookup?url=example.com"],
+        "Box": [f"{site}/box", f"{api}/keys"],
+        "Tune": [f"{site}/search-settings", f"{site}/try"],
+        "Analytics": [f"/api/analytics?site_id={tenant.site_id}", f"/api/analytics/inbox?site_id={tenant.site_id}"],
+    }
+    for tab, addresses in pages.items():
+        for address in addresses:
+            links = person.go(address).one("nav", aria_label="Site").all("a")
+            assert [link.text for link in links] == list(pages)
+            assert [link.text for link in links if "aria-current" in link.attributes] == [tab], address

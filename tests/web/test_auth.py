@@ -94,6 +94,7 @@ TABLE = [
     Row("GET", SOURCES),
     Row("POST", SOURCES, {"kind": "website", "url": SITE["url"]}, 201),
     Row("POST", SOURCES + "/preview", {"url": "https://elsewhere.test/"}, (400, "validation_failed")),
+    Row("GET", SOURCES + "/lookup?url=https://elsewhere.test/"),
     Row("GET", SOURCES + "/{source}", None, NO_SOURCE),
     Row("PUT", SOURCES + "/{source}", {"schedule": "none"}, NO_SOURCE),
     Row("PATCH", SOURCES + "/{source}", {"schedule": "none"}, NO_SOURCE),

@@ -84,7 +84,7 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
             "audit-log.list_entries", "invitations.create_invitation", "invitations.list_invitations",
             "invitations.renew_invitation", "invitations.revoke_invitation", "members.list_members",
             "members.patch_member", "members.remove_member", "members.show_member", "members.update_member",
-            "pages.export_audit_log", "profile.delete_account",
+            "pages.export_audit_log", "pages.restore_settings", "profile.delete_account",
         },
     ),
     "for editors, although it only reads": (
@@ -104,7 +104,7 @@ SCOPES = (
     (r"\w+ (/api)?/sites/\*/(sources|import|documents)\b", Scope.DOCUMENTS),
     (r"\w+ /v1/(search|suggest)$|GET /sites/\*/try$", Scope.SEARCH),
     (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
-    (r"\w+ /api/(sites/\*/)?keys\b", Scope.KEYS),
+    (r"\w+ (/api/(sites/\*/)?keys|/sites/\*/box)\b", Scope.KEYS),
     (r"\w+ /(sites|dashboard)\b", Scope.SITES),
     (r"\w+ (/profile|/api/members|/api/invitations|(/api)?/audit-log)\b", Scope.ACCOUNT),
 )

@@ -237,6 +237,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "previewPage": RequestExample(
         body={"url": "https://museum.example/visit/opening-hours", "selectors": {"content": "main"}}
     ),
+    "lookUpPage": RequestExample(parameters={"url": "https://museum.example/visit/opening-hours"}),
     "createSource": RequestExample(
         body={
             "kind": "website",

@@ -66,7 +66,7 @@ class Decisions:
 
     def unchanged(self, address: Address, known: Known) -> Outcome:
         """The outcome of a page that did not change."""
-        found = self._found(known.links, address.depth)
+        found = self._found(known.links, address)
         if known.document_id is not None:
             return Outcome(address.url, "unchanged", seen=known.document_id, text_digest=known.text_digest, found=found)
         status = "waiting" if known.reason == Reason.DUPLICATE else "skipped"
@@ -76,7 +76,7 @@ class Decisions:
         """The outcome of an address that leads to another."""
         known = self._frontier.known(address.url)
         gone = None if known is None else known.document_id
-        found = (Found(target, address.depth),)
+        found = (Found(target, address.depth, address.url),)
         return Outcome(address.url, "skipped", Reason.CANONICAL, gone=gone, forget=True, found=found)
 
     def canonical_elsewhere(self, address: Address, fetched: Fetched, page: Page, canonical: str) -> Outcome:
@@ -103,7 +103,7 @@ class Decisions:
             self.start_error = error
         known = self._frontier.known(address.url)
         if is_failure(error.reason):
-            found = () if known is None else self._found(known.links, address.depth)
+            found = () if known is None else self._found(known.links, address)
             seen = known.document_id if known is not None and known.document_is_there else None
             return Outcome(address.url, "failed", error.reason, seen=seen, found=found)
         gone = None if known is None else known.document_id
@@ -138,7 +138,7 @@ class Decisions:
                 **_kept(fetched), "document_id": None, "reason": reason, "digest": None, "text_digest": text,
                 "title": None, "document_title": None, "path_section": None, "links": pack_links(links),
             },
-            found=self._found(links, address.depth, always=further),
+            found=self._found(links, address, always=further),
         )  # fmt: skip
 
     def page(self, address: Address, fetched: Fetched | None, page: Page) -> Outcome:
@@ -179,7 +179,7 @@ class Decisions:
             **_kept(fetched), "document_id": identity, "reason": None, "digest": digest, "text_digest": text_digest,
             "title": title, "document_title": shown, "path_section": section, "links": pack_links(links),
         }  # fmt: skip
-        found = self._found(links, address.depth)
+        found = self._found(links, address)
         if known is not None and known.document_is_there and (known.document_id, known.digest) == (identity, digest):
             kept |= {"document_title": known.document_title, "path_section": known.path_section}
             return Outcome(address.url, "unchanged", seen=identity, text_digest=text_digest, page=kept, found=found)
@@ -213,8 +213,8 @@ class Decisions:
         contains = self._admission.is_in_scope
         return tuple(dict.fromkeys(link for link in links if self.is_noted(link) or contains(link)))[:MAX_LINKS]
 
-    def _found(self, links: Iterable[str], depth: int, always: tuple[str, ...] = ()) -> tuple[Found, ...]:
-        """The addresses among ``links`` that the run may not know yet.
+    def _found(self, links: Iterable[str], on: Address, always: tuple[str, ...] = ()) -> tuple[Found, ...]:
+        """The addresses among ``links`` of a page that the run may not know yet.
 
         Args:
             always: Those that are followed whatever their depth.
@@ -222,13 +222,13 @@ class Decisions:
         if not self._follow:
             return ()
         deepest = self._source.max_depth
-        if deepest is not None and depth >= deepest:
-            return tuple(Found(link, depth) for link in always)
+        if deepest is not None and on.depth >= deepest:
+            return tuple(Found(link, on.depth, on.url) for link in always)
         fresh = [link for link in links if not self.is_noted(link)]
         if len(self._noted) + len(fresh) > MAX_NOTED:
             self._noted.clear()
         self._noted.update(map(hash, fresh))
-        return tuple(Found(link, depth + 1) for link in fresh)
+        return tuple(Found(link, on.depth + 1, on.url) for link in fresh)
 
     def is_noted(self, url: str) -> bool:
         """Tell whether the run may have noted an address."""

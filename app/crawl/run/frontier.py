@@ -68,10 +68,12 @@ class Found:
 
     Attributes:
         depth: Links from the start page.
+        found_on: What led to it: a page, a sitemap, or a feed.
     """
 
     url: str
     depth: int
+    found_on: str | None = None
 
 
 def pack_links(links: Sequence[str]) -> bytes | None:
@@ -79,7 +81,8 @@ def pack_links(links: Sequence[str]) -> bytes | None:
     return zlib.compress("\n".join(links).encode(), 6) if links else None
 
 
-def _unpack_links(packed: bytes | None) -> tuple[str, ...]:
+def unpack_links(packed: bytes | None) -> tuple[str, ...]:
+    """What :func:`pack_links` made."""
     return tuple(zlib.decompress(packed).decode().split("\n")) if packed else ()
 
 
@@ -150,7 +153,7 @@ class Frontier:
         return Known(
             page.document_id, document_id is not None, page.reason, page.etag or "", page.last_modified or "",
             page.digest, page.text_digest, page.title, page.document_title, page.path_section,
-            _unpack_links(page.links),
+            unpack_links(page.links),
         )  # fmt: skip
 
     def pages_like(self, url: str, document_id: str, text_digest: bytes) -> dict[str, str | None]:
@@ -212,6 +215,7 @@ def add_found(session: Session, run: SourceRun, found: Iterable[Found], judge: C
             "depth": address.depth,
             "status": "waiting" if reason is None else "skipped",
             "reason": reason,
+            "found_on": address.found_on,
         }
         for position, address in enumerate(fresh.values(), run.found)
         if position < MAX_ADDRESSES
@@ -223,12 +227,18 @@ def add_found(session: Session, run: SourceRun, found: Iterable[Found], judge: C
         run.skipped += sum(row["status"] == "skipped" for row in rows)
 
 
-def settle(session: Session, run: SourceRun, url: str, status: str, reason: str | None) -> None:
-    """Note what became of an address that waits, and count it. The run is locked by the caller."""
+def settle(
+    session: Session, run: SourceRun, url: str, status: str, reason: str | None, *, removed: bool = False
+) -> None:
+    """Note what became of an address that waits, and count it. The run is locked by the caller.
+
+    Args:
+        removed: Whether it was a document until now.
+    """
     changed = session.execute(
         update(RunPage)
         .where(RunPage.run_id == run.id, RunPage.url == url, RunPage.status == "waiting")
-        .values(status=status, reason=reason),
+        .values(status=status, reason=reason, removed=removed),
         execution_options={"synchronize_session": False},
     )
     if status != "waiting" and changed.rowcount:  # type: ignore[attr-defined]  # An UPDATE's result has one.

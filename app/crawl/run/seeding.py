@@ -73,12 +73,14 @@ class Seeding:
             self._add(urls, depth=0)
         elif self._source.kind == "website":
             self._add([url], depth=0)
-            self._add(self._listed(self._sitemaps()), depth=1)
+            sitemaps = self._sitemaps()
+            self._add(self._listed(sitemaps), depth=1, found_on=sitemaps[0] if len(sitemaps) == 1 else None)
         elif self._source.kind == "sitemap":
-            self._add(self._listed([url]), depth=0)
+            self._add(self._listed([url]), depth=0, found_on=url)
         elif self._source.kind == "feed":
             try:
-                self._add(fetch_feed(self._visitor.fetch_listing, url, self._reader.read_feed), depth=0)
+                feed = fetch_feed(self._visitor.fetch_listing, url, self._reader.read_feed)
+                self._add(feed, depth=0, found_on=url)
             except NotIndexed as error:
                 raise RunFailed(error.reason, error.message) from error
         else:
@@ -88,10 +90,10 @@ class Seeding:
         fetch, read = self._visitor.fetch_listing, self._reader.read_sitemap
         return walk_sitemaps(fetch, sitemaps, self._note_failed_sitemap, read)
 
-    def _add(self, urls: Iterable[str], *, depth: int) -> None:
+    def _add(self, urls: Iterable[str], *, depth: int, found_on: str | None = None) -> None:
         step: list[Found] = []
         for url in urls:
-            step.append(Found(url, depth))
+            step.append(Found(url, depth, found_on))
             if len(step) == STEP:
                 self._recorder.add_found(step)
                 self._control.check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, insert, literal, select, update
 from sqlalchemy.orm import Session
 
 from app.crawl.fetch.values import Reason
@@ -72,7 +72,7 @@ class StoredRun:
             # Some were found by what was asked for them: a redirect, or an API that gives pages whole.
             add_found(session, run, [*found, *(Found(outcome.url, 0) for outcome in outcomes)], judge)
             for outcome in outcomes:
-                settle(session, run, outcome.url, outcome.status, outcome.reason)
+                settle(session, run, outcome.url, outcome.status, outcome.reason, removed=outcome.gone is not None)
                 if outcome.page is not None:
                     keep_page(session, run.source_id, outcome.url, outcome.page)
                 elif outcome.forget:
@@ -100,11 +100,18 @@ class StoredRun:
         return left_out, run.indexed + run.unchanged + left_out
 
     def forget_lost_pages(self) -> None:
-        """Forget pages of the source that the run has not found."""
+        """Forget pages of the source that the run has not found; of those that were documents, note that they went."""
         with self._database.write() as session:
             run = self._held(session)
-            found = select(RunPage.url).where(RunPage.run_id == run.id, RunPage.url == SourcePage.url)
-            session.execute(delete(SourcePage).where(SourcePage.source_id == run.source_id, ~found.exists()))
+            found = select(RunPage.url).where(
+                RunPage.run_id == run.id, RunPage.url == SourcePage.url, RunPage.status != "removed"
+            )
+            lost = (SourcePage.source_id == run.source_id) & ~found.exists()
+            row = {"run_id": run.id, "position": run.found, "depth": 0, "status": "removed", "removed": True}
+            values = select(SourcePage.url, *(literal(value) for value in row.values()))
+            documents = values.where(lost, SourcePage.document_id.is_not(None))
+            session.execute(insert(RunPage).from_select(["url", *row], documents, include_defaults=False))
+            session.execute(delete(SourcePage).where(lost))
 
     def end(self, status: str, error: dict[str, str] | None, removed: int) -> None:
         """End the run, and leave out what still waits."""

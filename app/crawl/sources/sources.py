@@ -17,7 +17,7 @@ from app.clock import now
 from app.crawl.fetch.addresses import normalize_url
 from app.crawl.fetch.values import RANK
 from app.crawl.sources.checks import check_address, check_field_rules, check_selectors
-from app.crawl.sources.runs import newest_runs, request_run, source_status
+from app.crawl.sources.runs import OPEN, newest_runs, request_run, source_status
 from app.crawl.sources.schedule import next_run_at
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site, Source, SourcePage, SourceRun
@@ -148,6 +148,44 @@ def list_failed(session: Session, account_id: int) -> list[FailedSource]:
         if (run := newest[source.id]).status == "failed"
     ]
     return sorted(failed, key=lambda source: source.failed_at or now(), reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run that waits or runs.
+
+    Attributes:
+        done: Addresses that are dealt with, of those ``found``.
+    """
+
+    source_id: str
+    site_id: int
+    url: str
+    is_started: bool
+    done: int
+    found: int
+
+
+def list_open_runs(session: Session, account_id: int) -> list[OpenRun]:
+    """Runs of the account that wait or run, the oldest first."""
+    rows = session.execute(
+        select(Source, SourceRun)
+        .join(Site, Site.id == Source.site_id)
+        .join(SourceRun, SourceRun.source_id == Source.id)
+        .where(Site.account_id == account_id, SourceRun.status.in_(OPEN))
+        .order_by(SourceRun.queued_at, SourceRun.id)
+    ).all()
+    return [
+        OpenRun(
+            source.id,
+            source.site_id,
+            source.url,
+            run.status == "running",
+            run.indexed + run.unchanged + run.skipped + run.failed,
+            run.found,
+        )
+        for source, run in rows
+    ]
 
 
 def find_site_url(session: Session, site: Site, source: Source, run: SourceRun | None) -> str | None:

@@ -17,14 +17,13 @@ from app.apidoc.reference import BASE_URL, Reference, read_reference
 from app.apidoc.samples import LANGUAGES
 from app.documentation import GROUPS, MOVED_SECTIONS, REFERENCE, documentation_files, documentation_image
 from app.errors import ApiError, ErrorCode
+from app.pages.box import allow_engine, box_options
 from app.pages.docs.markdown import MarkdownPage, render_markdown
 from app.pages.layout import code_spans, render
 from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.sites import list_sites
-from app.web.headers import policy_with_connections
 from app.web.hosts import base_url
-from backends.languages import LANGUAGES as SPOKEN
 
 IMAGE_MAX_AGE_SECONDS = 3600
 """How long a browser keeps a picture without asking."""
@@ -37,9 +36,6 @@ WIDGET = "widget"
 
 SCHEMAS = "schemas"
 """The page of the reference that has all schemas."""
-
-BOX_VARIABLES = ("ground", "text", "soft", "line", "chosen", "accent", "mark", "font")
-"""The box's CSS variables, without ``--site-search-``."""
 
 LANGUAGE_COOKIE = "docs_language"
 """Cookie in which the page's script keeps the language of samples."""
@@ -82,7 +78,7 @@ def show_docs_page(name: str) -> Response:
     sections = [(heading.anchor, heading.text) for heading in guide.headings if heading.level == 2]
     values: dict[str, Any] = {"guide": guide, "sections": sections}
     if name == WIDGET:
-        return _page("docs_widget.html", name, base_url=base_url(), **values, **_box_options())
+        return _page("docs_widget.html", name, base_url=base_url(), sites=_sites(), **values, **box_options())
     if name == START:
         return _page("docs_start.html", name, sites=_sites(), **values)
     return _page("docs_page.html", name, **values)
@@ -149,16 +145,7 @@ def _page(template: str, name: str, **values: Any) -> Response:
     )
     if name in GROUPS[_USING] or name.startswith(f"{REFERENCE}/"):
         page = page.replace(BASE_URL, str(escape(base_url())))
-    response = Response(page, content_type="text/html; charset=utf-8")
-    if settings.search_public_url:
-        response.headers["Content-Security-Policy"] = policy_with_connections(settings.search_public_url)
-    return response
-
-
-def _box_options() -> dict[str, Any]:
-    """Choices that the page with the search box offers. A session has sites to make a key for."""
-    languages = [(code, language.name) for code, language in SPOKEN.items()]
-    return {"sites": _sites(), "languages": sorted(languages, key=lambda pair: pair[1]), "variables": BOX_VARIABLES}
+    return allow_engine(Response(page, content_type="text/html; charset=utf-8"))
 
 
 def _sites() -> list[dict[str, Any]]:

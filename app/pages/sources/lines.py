@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from app.errors import Detail, field_error
-from app.pages.settings_lines import lines_of
 from app.wording import counted
 from schemas.sources import MAX_GLOBS, MAX_HEADERS, SELECTORS
 
 Form = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that says something; ``number`` counts from 1, blank ones included."""
+
+    number: int
+    text: str
+
+
+def lines_of(text: str) -> list[Line]:
+    """The lines of a field that are not blank."""
+    return [Line(at, line) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
+
 
 _GLOBS = ("include", "exclude")
 _NUMBERS = ("max_pages", "max_depth")

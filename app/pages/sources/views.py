@@ -12,6 +12,7 @@ from marshmallow import Schema, ValidationError
 from sqlalchemy.orm import Session
 
 from app.clock import now
+from app.crawl.run.lookup import twins_of_run
 from app.crawl.run.preview import Preview
 from app.crawl.sources import runs, sources
 from app.crawl.sources.sweeps import find_refused_sweep
@@ -21,6 +22,8 @@ from app.operations import sources as source_operations
 from app.pages.forms import banner_of, refill_on_error
 from app.pages.layout import render
 from app.pages.redirects import see_other
+from app.pages.settings.problems import Problems
+from app.pages.sources.field_rows import PLACES, read_rows, write_rows
 from app.pages.sources.lines import explain, read_headers, read_selectors, read_source, write_source
 from app.pages.sources.reports import Report, explain_reason, report_run
 from app.runtime import runtime
@@ -128,7 +131,8 @@ def create_source(site_id: int) -> Response:
     form = _sent()
     kind = form.get("kind", "")
     refill_on_error(lambda error: _create_form(site_id, kind if kind in KINDS else "website", error=error))
-    fields = _load(SourceCreateSchema(), {"kind": kind, **read_source(form, _url(form, site_id))})
+    values = {"kind": kind, **read_source(form, _url(form, site_id)), **_sent_rules()}
+    fields = _load(SourceCreateSchema(), values)
     source = source_operations.create_source(runtime(), current_caller(), site_id, fields)
     return see_other(f"/api/sites/{site_id}/sources/{source.id}", notice="source-created")
 
@@ -150,6 +154,7 @@ def _create_form(
         most=sources.MAX_SOURCES,
         base_url=base_url(),
         banner=banner_of(error, fields),
+        **_field_rows(_sent_rules().get("fields", ()), error),
         **_grouped(fields),
         **_shown_preview(preview),
     )
@@ -186,6 +191,7 @@ def _edit_form(
         kinds=CHOICES,
         has_headers=bool(source.headers),
         banner=banner_of(error, fields),
+        **_field_rows(_sent_rules().get("fields", source.fields), error),
         **_grouped(fields),
         **_shown_preview(preview),
     )
@@ -195,7 +201,7 @@ def update_source(site_id: int, source_id: str) -> Response:
     """Save a source."""
     refill_on_error(lambda error: _edit_form(site_id, source_id, error=error))
     form = _sent()
-    changes = _load(SourceUpdateSchema(), read_source(form, _url(form, site_id)))
+    changes = _load(SourceUpdateSchema(), {**read_source(form, _url(form, site_id)), **_sent_rules()})
     source_operations.update_source(runtime(), current_caller(), site_id, source_id, changes)
     return see_other(f"/api/sites/{site_id}/sources/{source_id}", notice="source-updated")
 
@@ -216,6 +222,7 @@ def preview_page(site_id: int) -> str:
         "url": _url(form, site_id),
         "selectors": read_selectors(form),
         "headers": read_headers(form),
+        **_sent_rules(),
     }
     fields = _load(PreviewSchema(), values)
     preview = source_operations.preview_page(
@@ -311,13 +318,14 @@ def show_run(site_id: int, source_id: str, run_id: str) -> str:
         run = runs.get_run(session, source, run_id)
         report = _report(session, run)
         pages, total = runs.list_left_out(session, run, **paging)
+        twins = twins_of_run(session, run, pages)
     return render(
         "run.html",
         site=site,
         source=source,
         kinds=CHOICES,
         report=report,
-        pages=[(page.url, explain_reason(page.reason or "")) for page in pages],
+        pages=[(page, explain_reason(page.reason or ""), twins.get(page.url)) for page in pages],
         total=total,
         paging=paging,
         refresh=_refresh([run]),
@@ -327,6 +335,17 @@ def show_run(site_id: int, source_id: str, run_id: str) -> str:
 def _sent() -> dict[str, str]:
     """The form's texts, their lines ended as Unix ends them."""
     return {name: text.replace("\r\n", "\n") for name, text in read_form_body(request).items()}
+
+
+def _sent_rules() -> dict[str, Any]:
+    """The rules for fields, if the form that was sent has them."""
+    form = read_form_body(request)
+    return {"fields": read_rows(form)} if "fields_shown" in form else {}
+
+
+def _field_rows(rules: Sequence[Mapping[str, Any]], error: ApiError | None) -> dict[str, Any]:
+    problems = Problems.of([] if error is None else error.details)
+    return {"field_rows": write_rows(rules), "places": PLACES, "rule_problems": problems}
 
 
 def _url(form: Mapping[str, str], site_id: int) -> str:

@@ -40,6 +40,7 @@ class KeyView:
     scopes: list[str] | None
     site_only: bool
     allowed_origins: list[str] | None
+    token: str | None
 
 
 def view(key: Key) -> KeyView:
@@ -61,6 +62,7 @@ def view(key: Key) -> KeyView:
         scopes=key.scopes,
         site_only=key.site_only,
         allowed_origins=key.allowed_origins,
+        token=key.token,
     )
 
 
@@ -119,6 +121,39 @@ def find_key_by_hash(session: Session, account_id: int, site_id: int, token_hash
     )
 
 
+def find_box_key(session: Session, site_id: int) -> Key | None:
+    """The public key for a site's search box: the oldest that is usable and whose token can be shown."""
+    return session.scalar(
+        select(Key)
+        .where(
+            Key.site_id == site_id,
+            Key.type == "public",
+            Key.token.is_not(None),
+            Key.active,
+            Key.expires_at.is_(None) | (Key.expires_at > now()),
+        )
+        .order_by(Key.created_at, Key.id)
+        .limit(1)
+    )
+
+
+def find_sighting(session: Session, site_id: int) -> tuple[str, datetime] | None:
+    """Host of the page that used one of a site's public keys last, and when."""
+    row = session.execute(
+        select(Key.seen_host, Key.seen_at)
+        .where(Key.site_id == site_id, Key.seen_at.is_not(None))
+        .order_by(Key.seen_at.desc())
+        .limit(1)
+    ).first()
+    return None if row is None else (row.seen_host, row.seen_at)
+
+
+def is_box_used(session: Session, account_id: int) -> bool:
+    """Tell whether a public key of the account was ever used."""
+    used = select(Key.id).where(Key.account_id == account_id, Key.type == "public", Key.last_used_at.is_not(None))
+    return session.scalar(used.limit(1)) is not None
+
+
 def count_keys(session: Session, account_id: int) -> int:
     """Number of keys the account has, disabled and expired ones included."""
     return session.scalar(select(func.count()).select_from(Key).where(Key.account_id == account_id)) or 0
@@ -139,7 +174,7 @@ def create_key(
     allowed_origins: list[str] | None = None,
     held: Rights | None = None,
 ) -> tuple[Key, str]:
-    """Add a key; gives it and its token, which is kept nowhere.
+    """Add a key; gives it and its token, which is kept nowhere unless the key is public.
 
     Args:
         held: The rights of the key that asks, or those of an editor; ``None`` for owners.
@@ -169,6 +204,7 @@ def create_key(
         type=type,
         token_hash=hash_token(token, secret),
         last4=token[-4:],
+        token=token if type == "public" else None,
         expires_at=expires_at,
         scopes=scopes,
         site_only=site_only,
@@ -292,6 +328,7 @@ def rotate_key(
     key.previous_expires_at = moment + timedelta(seconds=overlap_seconds) if overlap_seconds else None
     key.token_hash = hash_token(token, secret)
     key.last4 = token[-4:]
+    key.token = token if key.type == "public" else None
     key.exposed_at = key.exposed_origin = None
     key.exposure_dismissed = False
     key.updated_at = moment

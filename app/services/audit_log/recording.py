@@ -149,7 +149,7 @@ def _changes(audited: Audited, thing: Any, action: str) -> Iterator[tuple[str, l
             before, after = _values(thing, column)
             if before != after:
                 is_kept = len(orjson.dumps(before)) <= MAX_STATE_BYTES
-                yield kind, _setting_changes(read(before or {}), read(after or {})), before or {} if is_kept else None
+                yield kind, setting_changes(read(before or {}), read(after or {})), before or {} if is_kept else None
 
 
 def _values(thing: Any, field: str) -> tuple[Any, Any]:
@@ -161,7 +161,7 @@ def _values(thing: Any, field: str) -> tuple[Any, Any]:
     return (history.deleted[0] if history.deleted else None), after
 
 
-def _setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+def setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     return [_change(field, before[field], after[field]) for field in after if before[field] != after[field]]
 
 

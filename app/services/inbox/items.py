@@ -104,11 +104,18 @@ def list_inbox(
     Raises:
         BackendUnavailable: The engine cannot say what the queries find now.
     """
-    items = sorted(_judged(searcher, site, candidates), key=lambda item: (-item.visitors, -item.searches, item.query))
+    items = sorted(
+        judge_candidates(searcher, site, candidates), key=lambda item: (-item.visitors, -item.searches, item.query)
+    )
     return items[offset : offset + limit], len(items)
 
 
-def _judged(searcher: Searcher, site: SiteRecord, candidates: Sequence[Candidate]) -> Iterator[InboxItem]:
+def judge_candidates(searcher: Searcher, site: SiteRecord, candidates: Sequence[Candidate]) -> Iterator[InboxItem]:
+    """The items among the candidates, in their order; each is looked at when it is asked for.
+
+    Raises:
+        BackendError: The engine cannot say what a query finds now.
+    """
     for candidate in candidates:
         result = search_now(searcher, site, candidate.query)
         item = candidate.judge(result, site.settings.pinned.get(candidate.query, ()))

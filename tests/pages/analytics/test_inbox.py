@@ -21,6 +21,7 @@ def test_the_inbox_is_a_tab_of_the_site_and_opens_with_the_first_site(person: Pe
     missed(tenant, "zeppelin", 3)
 
     person.go(f"/sites/{tenant.site_id}")
+    person.go(person.page.one("nav", aria_label="Site").first("a", "Analytics").attributes["href"])
     person.follow("Inbox")
     assert queries(person) == ["zeppelin"]
     assert "3 visitors found nothing (3 searches)." in person.page.text

@@ -12,6 +12,7 @@ from app.apidoc.code_blocks import mark_own
 from app.apidoc.openapi import document
 from app.documentation import GROUPS, REFERENCE, anchor_of, documentation_files
 from app.pages.docs.markdown import render_markdown
+from tests.callers import Tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.pages.markup import Element
 from tests.pages.people import BROWSER_ACCEPT, Person
@@ -243,14 +244,13 @@ def test_the_page_of_the_box_is_documentation_that_offers_to_try_it(app: Flask, 
     assert all(not script.raw_text.strip() for script in shown.all("script"))
 
 
-def test_who_has_sites_may_choose_one_to_try_the_box_on(person: Person, passer_by: Person) -> None:
-    def sites(reader: Person) -> list[str]:
-        selects = reader.go("/docs/widget").all("select")
-        chosen = [select for select in selects if select.attributes.get("id") == "try-site"]
-        return [option.text for select in chosen for option in select.all("option")]
+def test_who_has_sites_is_led_to_their_boxes(person: Person, passer_by: Person, tenant: Tenant) -> None:
+    def addresses(reader: Person) -> list[str]:
+        links = reader.go("/docs/widget").one("p", id="try-key-help").all("a")
+        return [link.attributes["href"] for link in links]
 
-    assert len(sites(person)) == 1
-    assert sites(passer_by) == []
+    assert addresses(person) == [f"/sites/{tenant.site_id}/box"]
+    assert addresses(passer_by) == ["/login?next=/docs/widget"]
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/engines", KEYS])

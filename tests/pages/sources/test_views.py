@@ -241,7 +241,7 @@ def test_every_mistake_is_told_beside_its_field_and_nothing_typed_is_lost(
         assert person.page.one("input", name="selector_title").attributes["value"] == "h1"
         if name == "rest":
             assert person.page.one("textarea", name="include").raw_text.removeprefix("\n") == MISTAKES["include"][0]
-            assert "open" in person.page.one("form", class_="card form").one("details").attributes
+            assert "open" in person.page.one("form", class_="card form").all("details")[0].attributes
     assert tenant.private.get(f"/api/sites/{tenant.site_id}/sources").get_json()["total"] == 0
 
 
@@ -299,6 +299,24 @@ def test_rules_for_fields_are_shown_and_survive_the_form(person: Person, tenant:
 
     person.follow("Edit")
     person.press("Save")
+    assert tenant.private.get(path_of(source)).get_json()["source"]["fields"] == rules
+
+
+def test_rules_for_fields_are_written_in_rows_and_what_is_wrong_stands_beside_its_row(
+    person: Person, tenant: Tenant
+) -> None:
+    source = make_source(tenant)
+    person.go(f"/sites/{tenant.site_id}/sources/{source['id']}/edit")
+    row = {"fields.0.name": "no name", "fields.0.kind": "meta", "fields.0.place": "product-line"}
+
+    assert person.send("Save", **row).status_code == 400
+    (problem,) = person.page.all("div", class_="problem")
+    assert problem.text.startswith("Name must")
+    assert person.page.one("input", name="fields.0.place").attributes["value"] == "product-line"
+    row = {"fields.1.kind": "path", "fields.1.name": "lang", "fields.1.place": "/{lang}/*", "fields.1.value": "{lang}"}
+    person.press("Save", **row, **{"fields.0.name": "line"})
+
+    rules = [{"name": "line", "meta": "product-line"}, {"path": "/{lang}/*", "set": {"lang": "{lang}"}}]
     assert tenant.private.get(path_of(source)).get_json()["source"]["fields"] == rules
 
 

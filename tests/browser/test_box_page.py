@@ -1,7 +1,9 @@
-"""The page on which every option of the search box is tried."""
+"""The pages on which every option of the search box is tried: a site's own, and the documentation."""
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,21 +55,19 @@ def reader(server: Server, browser: Any) -> Reader:
     return Reader(browser, server.base_url)
 
 
-def test_a_customer_makes_a_key_and_tries_every_option_on_their_own_pages(server: Server, reader: Reader) -> None:
+def test_a_customer_tries_every_option_on_their_own_pages(server: Server, reader: Reader) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    Customer(server, "tries@example.com")
+    customer = Customer(server, "tries@example.com")
     reader.go("/login")
     reader.fill(email="tries@example.com", password=PASSWORD)
     reader.press("Log in")
     reader.sees("Dashboard")
-    reader.go("/docs/widget")
-    assert "Name a public key below" in reader.text
-    reader.find("#try-make").click()
+    reader.go(f"/sites/{customer.site_id}/box")
     reader.wait(lambda: reader.in_box("input"), "the box never came")
-    key = reader.find("#try-key").get_attribute("value")
-    lines = f'<div id="site-search"></div>\n<script src="{server.base_url}/widget.js" data-key="{key}" async></script>'
-    assert reader.code() == lines
+    lines = '<div id="site-search"></div>\n<script src="{}/widget.js" data-key="{}" async></script>'
+    assert reader.code() == lines.format(server.base_url, customer.public_key)
+    reader.press("Change how it looks and works", "summary")
 
     reader.set("theme", "dark")
     reader.set("lang", "de")
@@ -96,12 +96,51 @@ def test_a_customer_makes_a_key_and_tries_every_option_on_their_own_pages(server
     reader.wait(lambda: place.shadow_root.find_elements("css selector", ".hits a"), "the full view never came")
     place.shadow_root.find_elements("css selector", ".hits a")[0].click()
     reader.wait(lambda: "site-search:select" in reader.text, "the event was not shown")
-    assert reader.driver.current_url.startswith(f"{server.base_url}/docs/widget")
+    assert reader.driver.current_url.startswith(f"{server.base_url}/sites/{customer.site_id}/box")
+
+
+def test_a_newcomer_has_the_box_on_their_page_within_two_minutes(
+    server: Server, reader: Reader, other_origin: tuple[str, Path]
+) -> None:
+    """Six steps from the front page to a search on one's own page, without reading documentation."""
+    address, folder = other_origin
+    home = folder / "index.html"
+    text = "<!doctype html><title>Museum</title><main><h1>Museum</h1><p>The lighthouse opens at nine.</p></main>{}"
+    home.write_text(text.format(""))
+
+    def is_indexed() -> bool:
+        reader.press("Overview", "a")
+        return "Pages indexed\n1" in reader.text
+
+    began = time.monotonic()
+    reader.register("newcomer@example.com")
+    reader.press("Add a site", "a")
+    reader.fill(name="Museum", url=address)
+    reader.press("Add site")
+    reader.sees("Where are your pages?")
+    reader.press("Start")
+    reader.sees("Source added")
+    reader.press("Box", "a")
+    reader.wait(lambda: reader.in_box("input"), "the preview never came")
+    home.write_text(text.format(reader.code()))
+    reader.wait(is_indexed, "the page was never indexed")
+    reader.driver.get(address)
+    reader.wait(lambda: reader.in_box("input"), "the box never came")
+    reader.search("lighthouse")
+    reader.wait(lambda: [found.text for found in reader.in_box(".title")] == ["Museum"], "the page was never found")
+    assert time.monotonic() - began < 120
+
+    def is_seen() -> bool:
+        reader.go("/sites")
+        reader.press("Museum", "a")
+        return f"Seen on {address.removeprefix('http://')}" in reader.text
+
+    reader.wait(is_seen, "the overview never said where the box was seen")
 
 
 def test_a_stranger_is_told_what_is_missing(reader: Reader) -> None:
     reader.go("/docs/widget")
-    assert "Log in to make one here" in reader.text
+    assert "Log in to find yours" in reader.text
     reader.set("key", "svc_prv_secret")
     reader.sees("Only a public key (svc_pub_…) may stand in a page.")
     assert "svc_prv" not in reader.find("#site-search").get_attribute("outerHTML")

@@ -1,0 +1,1 @@
+"""Tuning a site: its search settings as rows, beside what they find."""

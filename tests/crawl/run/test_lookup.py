@@ -1,0 +1,108 @@
+"""Why an address is not found: what leads to it, and what became of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.answers import assert_error, assert_ok
+from tests.callers import page
+from tests.crawl.run.conftest import Runner
+from tests.crawl.run.websites import Answer, Website, html
+
+
+def look_up(runner: Runner, path: str, **expected: Any) -> dict[str, Any]:
+    """What the API says of an address, without the web site's own."""
+    tenant, base = runner.tenant, runner.website.url
+    url = path if "://" in path else runner.website.address(path)
+    found = assert_ok(tenant.private.get(f"/api/sites/{tenant.site_id}/sources/lookup", query_string={"url": url}))
+    found["found_on"] = [address.removeprefix(base) for address in found["found_on"]]
+    assert found.pop("url") == url
+    if found["document"]:
+        found["document"] = found["document"].removeprefix(base)
+    found["seen"] = found.pop("last_seen") is not None
+    return {name: found[name] for name in expected} if expected else found
+
+
+def report(runner: Runner, run: Any) -> dict[str, dict[str, Any]]:
+    tenant, base = runner.tenant, runner.website.url
+    path = f"/api/sites/{tenant.site_id}/sources/{run.source_id}/runs/{run.id}"
+    return {each.pop("url").removeprefix(base): each for each in assert_ok(tenant.private.get(path))["pages"]}
+
+
+@pytest.fixture
+def pages(runner: Runner, website: Website) -> dict[str, Answer]:
+    runner.tenant.browser.put(f"/sites/{runner.tenant.site_id}", json={"url": website.url})
+    website.pages = {
+        "/": html("Home", links=["/a", "/copy", "/missing"]),
+        "/a": html("A", text="The same text on two pages.", links=["/missing", "/hidden", "/"]),
+        "/copy": html("A", text="The same text on two pages."),
+        "/hidden": html("Hidden", head='<meta name="robots" content="noindex">'),
+    }
+    return website.pages
+
+
+def test_what_is_indexed_left_out_and_never_seen(runner: Runner, website: Website, pages: dict[str, Answer]) -> None:
+    run = runner.run(runner.add(exclude=["/private/*"]))
+
+    assert look_up(runner, "/a#part") == {
+        "status": "indexed", "reason": None, "found_on": ["/"], "document": "/a", "seen": True,
+    }  # fmt: skip
+    assert look_up(runner, "/missing") == {
+        "status": "left_out", "reason": "http_404", "found_on": ["/", "/a"], "document": None, "seen": True,
+    }  # fmt: skip
+    assert look_up(runner, "/hidden", status=0, reason=0, found_on=0) == {
+        "status": "left_out", "reason": "noindex", "found_on": ["/a"],
+    }  # fmt: skip
+    assert look_up(runner, "/copy", reason=0, document=0) == {"reason": "duplicate", "document": "/a"}
+    assert look_up(runner, "/nowhere") == {
+        "status": "not_seen", "reason": None, "found_on": [], "document": None, "seen": False,
+    }  # fmt: skip
+    assert look_up(runner, "/private/x", status=0, reason=0) == {"status": "not_seen", "reason": "excluded"}
+    assert look_up(runner, "https://elsewhere.example.net/", reason=0) == {"reason": "other_host"}
+    told = report(runner, run)
+    assert told["/missing"] == {"reason": "http_404", "found_on": [website.address("/")]}
+    twin = {"found_on": [website.address("/")], "document": website.address("/a")}
+    assert told["/copy"] == {"reason": "duplicate", **twin}
+
+
+@pytest.mark.parametrize("change", ["gone", "unlinked"])
+def test_what_a_run_removed_is_told_as_such_also_later(runner: Runner, pages: dict[str, Answer], change: str) -> None:
+    pages["/"] = html("Home", links=["/a", "/b"])
+    pages["/b"] = html("B")
+    source = runner.add()
+    runner.run(source)
+    del pages["/b"]
+    if change == "unlinked":
+        pages["/"] = html("Home", links=["/a"])
+
+    for _ in range(2):
+        runner.run(source, max_removed_percent=100)
+        expected = {"status": "removed", "reason": "http_404" if change == "gone" else None, "document": None}
+        assert look_up(runner, "/b", **expected) == expected
+    pages["/"], pages["/b"] = html("Home", links=["/a", "/b"]), html("B")
+    runner.run(source)
+    assert look_up(runner, "/b", status=0) == {"status": "indexed"}
+
+
+def test_a_page_that_only_a_sitemap_lists_names_the_sitemap(runner: Runner, pages: dict[str, Answer]) -> None:
+    website = runner.website
+    body = f"<urlset><url><loc>{website.address('/listed')}</loc></url></urlset>".encode()
+    pages["/sitemap.xml"] = Answer(body, headers={"Content-Type": "application/xml"})
+    runner.run(runner.add())
+    assert look_up(runner, "/listed", reason=0, found_on=0) == {"reason": "http_404", "found_on": ["/sitemap.xml"]}
+
+
+def test_documents_that_were_sent_are_found_at_their_address_whole_or_as_a_path(runner: Runner, pages: Any) -> None:
+    runner.tenant.index(page(1, id="whole", url=runner.website.address("/whole?a=b")), page(2, id="path", url="/path"))
+    for path, identifier in (("/whole?a=b", "whole"), ("/path", "path")):
+        assert look_up(runner, path, status=0, document=0) == {"status": "indexed", "document": identifier}
+    assert look_up(runner, "/whole", status=0) == {"status": "not_seen"}
+
+
+@pytest.mark.parametrize("url", ["/path", "ftp://example.com/", "", "http://"])
+def test_what_is_no_address_is_refused(runner: Runner, url: str) -> None:
+    path = f"/api/sites/{runner.tenant.site_id}/sources/lookup"
+    answer = runner.tenant.private.get(path, query_string={"url": url})
+    assert_error(answer, 400, "validation_failed", field="url")

@@ -1,0 +1,54 @@
+"""The page that says why an address is not found."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+
+from app.clock import now
+from app.models import SourcePage
+from tests.callers import Tenant, page
+from tests.pages.people import Person
+from tests.pages.sources.test_views import URL, leave_out, make_source
+
+
+def test_an_address_is_looked_up_where_the_sources_are(person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    leave_out(tenant, source, http_404=1)
+    person.go(f"/api/sites/{tenant.site_id}/sources")
+
+    person.press("Look it up", url=" www.example.com/http_404/0 ")
+
+    assert "It was left out Not found" in person.page.text
+    assert "Correct the links that lead there." in person.page.text
+    assert person.page.one("input", name="url").attributes["value"] == " www.example.com/http_404/0 "
+
+
+def test_what_is_indexed_leads_to_what_is_stored(person: Person, tenant: Tenant) -> None:
+    tenant.index(page(1, url=f"{URL}hours"))
+    person.go(f"/api/sites/{tenant.site_id}/sources/lookup?url={URL}hours")
+    person.follow("See what is stored of this page")
+    assert person.page.one("h1").text == "Page 1"
+
+
+def test_pages_and_the_twin_of_a_duplicate_are_named(app: Flask, person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    leave_out(tenant, source, duplicate=1)
+    with app.extensions["runtime"].database.write() as session:
+        for path, document_id in (("duplicate/0", None), ("twin", f"{URL}twin")):
+            reason = None if document_id else "duplicate"
+            known = {"document_id": document_id, "reason": reason, "text_digest": b"1", "fetched_at": now()}
+            session.add(SourcePage(source_id=source["id"], url=URL + path, **known))
+
+    person.go(f"/api/sites/{tenant.site_id}/sources/lookup?url={URL}duplicate/0")
+    assert f"The same text is indexed as {URL}twin" in person.page.text
+    person.go(f"/api/sites/{tenant.site_id}/sources/{source['id']}/runs/{source['last_run']['id']}")
+    assert f"duplicated: same text as {URL}twin" in person.page.text
+
+
+@pytest.mark.parametrize("asked", ["http://", "ftp://example.com"])
+def test_what_is_no_address_is_told_and_stays_in_its_field(person: Person, tenant: Tenant, asked: str) -> None:
+    person.go(f"/api/sites/{tenant.site_id}/sources/lookup?url={asked}")
+    assert person.response.status_code == 400
+    assert person.alerts == ["The address must be an absolute http or https URL."]
+    assert person.page.one("input", name="url").attributes["value"] == asked

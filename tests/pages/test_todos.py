@@ -1,0 +1,68 @@
+"""What needs doing first, on a site's overview and on the dashboard."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+
+from backends.errors import BackendUnavailable
+from tests.callers import Tenant, page
+from tests.pages.people import Person
+from tests.pages.sources.test_views import make_source
+
+
+def _todos(person: Person, path: str) -> list[str]:
+    return [found.text for each in person.go(path).all("ul", class_="todos") for found in each.all("li")]
+
+
+def _miss(app: Flask, tenant: Tenant, query: str, visitors: int) -> None:
+    for visitor in range(visitors):
+        tenant.find(query, session_id=f"visitor-{visitor}")
+    app.extensions["runtime"].events.flush()
+
+
+def test_nothing_needs_doing_where_all_is_well(person: Person, tenant: Tenant) -> None:
+    tenant.index(page(1))
+
+    assert _todos(person, f"/sites/{tenant.site_id}") == _todos(person, "/dashboard") == []
+
+
+def test_misses_come_with_the_visitors_who_made_them_until_they_find_something(
+    app: Flask, person: Person, tenant: Tenant
+) -> None:
+    tenant.index(page(1))
+    _miss(app, tenant, "zeppelin", 2)
+    told = f"Visitors of {tenant.site['name']} missed something with “zeppelin” (2 visitors). See to it"
+
+    assert told in _todos(person, f"/sites/{tenant.site_id}")
+    assert told in _todos(person, "/dashboard")
+    tenant.index(page(2, title="Zeppelin"))
+    assert _todos(person, f"/sites/{tenant.site_id}") == []
+
+
+def test_a_run_that_waits_and_a_quota_that_runs_out_are_told_the_gravest_first(person: Person, tenant: Tenant) -> None:
+    tenant.index(page(1), page(2))
+    tenant.set_plan("pro", documents=2)
+    source = make_source(tenant)
+
+    todos = _todos(person, f"/sites/{tenant.site_id}")
+
+    assert todos == _todos(person, "/dashboard")
+    assert todos == [
+        "Indexed pages: 2 of 2. Limit reached: new pages are refused. Plans",
+        f"{source['url']} is about to be read. Watch it",
+    ]
+
+
+def test_without_the_engine_the_page_says_that_misses_cannot_be_told(
+    app: Flask, person: Person, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _miss(app, tenant, "zeppelin", 1)
+
+    def away(*_: object, **__: object) -> None:
+        raise BackendUnavailable("away")
+
+    monkeypatch.setattr("app.services.inbox.items.search_now", away)
+
+    (told,) = _todos(person, f"/sites/{tenant.site_id}")
+    assert "cannot be told: the search engine does not answer" in told
