@@ -214,19 +214,9 @@ class SearchWarningSchema(Schema):
     field = fields.String(required=True, metadata={"description": "Name of the unknown parameter."})
 
 
-class SearchResultsSchema(Schema):
-    """One page of hits, best first."""
+class MatchedSchema(Schema):
+    """Which words of the query the best documents have."""
 
-    hits = fields.List(fields.Nested(HitSchema), required=True)
-    estimatedTotalHits = fields.Integer(
-        required=True,
-        metadata={"description": "Number of matches; with `distinct`, of those shown, exact up to 1,000."},
-    )
-    processingTimeMs = fields.Integer(required=True)
-    query = fields.String(required=True)
-    query_id = fields.String(
-        required=True, metadata={"description": "The search's id, by which clicks refer to it for 24 hours."}
-    )
     matched = fields.String(
         required=True,
         metadata={
@@ -239,6 +229,21 @@ class SearchResultsSchema(Schema):
         required=True,
         allow_none=True,
         metadata={"description": "The query with words replaced; null unless `matched` is `corrected`."},
+    )
+
+
+class SearchResultsSchema(MatchedSchema):
+    """One page of hits, best first."""
+
+    hits = fields.List(fields.Nested(HitSchema), required=True)
+    estimatedTotalHits = fields.Integer(
+        required=True,
+        metadata={"description": "Number of matches; with `distinct`, of those shown, exact up to 1,000."},
+    )
+    processingTimeMs = fields.Integer(required=True)
+    query = fields.String(required=True)
+    query_id = fields.String(
+        required=True, metadata={"description": "The search's id, by which clicks refer to it for 24 hours."}
     )
     limit = fields.Integer(required=True)
     offset = fields.Integer(required=True)
