@@ -129,7 +129,7 @@ const STYLE = `
   @media (min-width: 720px) { dialog { top: 8vh; max-height: 84vh; } }
   .status, .notice { margin: 0; padding: 4px 8px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
   .notice { font-size: 15px; color: var(--text); }
-  .notice a, .link { color: var(--accent); }
+  .notice a, .hit.link { color: var(--accent); }
   .hit { display: flow-root; padding: 8px; border-radius: 6px; color: inherit; text-decoration: none; overflow-wrap: anywhere; cursor: pointer; }
   .hit:hover, .hit[aria-selected="true"] { background: var(--chosen); }
   .hit[aria-selected="true"] { outline: 2px solid var(--accent); outline-offset: -2px; }
@@ -144,7 +144,7 @@ const STYLE = `
   .section .snippet { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
   .path { font-weight: 400; color: var(--text); }
   .badge { display: inline-block; padding: 0 6px; font-size: 12px; font-weight: 400; color: var(--text); border: 1px solid var(--line); border-radius: 4px; }
-  [role="group"] { padding-bottom: 4px; margin-bottom: 4px; border-bottom: 1px solid var(--line); }
+  [role="group"]:not(:last-child) { padding-bottom: 4px; margin-bottom: 4px; border-bottom: 1px solid var(--line); }
   mark { background: var(--mark); color: inherit; border-radius: 2px; }
   .foot { padding: 4px 8px; border-top: 1px solid color-mix(in srgb, var(--line) 45%, transparent); }
   .more { display: inline-block; padding: 4px 0; color: var(--accent); background: none; border: 0; text-decoration: underline; cursor: pointer; }
