@@ -612,7 +612,7 @@ function html(strings, ...values) {
       if (open.pop().localName !== name) throw new TypeError(`${whole} closes nothing.`);
     } else if (name) {
       const pairs = [...attributes.matchAll(/([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g)];
-      const made = makeHarmless(name, pairs.map(([, key, ...given]) => [key, filled(given.find((each) => each !== undefined) ?? "")]));
+      const made = makeHarmless(name, pairs.map(([, key, ...texts]) => [key, filled(texts.find((each) => each !== undefined) ?? "")]));
       open.at(-1).append(made);
       if (!VOID.test(name)) open.push(made);
     } else if (whole.startsWith("<")) {

@@ -16,8 +16,8 @@ from tests.browser.test_widget_results import PLACE, Searcher
 pytestmark = pytest.mark.browser
 
 HIT = {
-    "id": "hours", "title": "Opening hours", "url": "/#hours", "date": "2024-05-01T22:30:00Z", "price": 12, "stock": False,
-    "sale": True, "tags": ["a", "b"], "evil": EVIL, "breadcrumbs": ["Visit", EVIL, "Opening hours"],
+    "id": "hours", "title": "Opening hours", "url": "/#hours", "date": "2024-05-01T22:30:00Z", "price": 12,
+    "stock": False, "sale": True, "tags": ["a", "b"], "evil": EVIL, "breadcrumbs": ["Visit", EVIL, "Opening hours"],
     "_formatted": {"title": f"{OPEN}Open{CLOSE}ing hours", "content": f"We {OPEN}open{CLOSE} at {EVIL}"},
 }  # fmt: skip
 
@@ -118,8 +118,8 @@ class TestTemplate:
         visitor.wait(lambda: [each.text for each in visitor.seen("a.to h3")] == ["Opening hours"], "it never came")
 
     @pytest.mark.parametrize("inside", [
-        "<script>{{title}}</script>", "<style>{{title}}</style>", '<p onclick="{{title}}">x</p>', '<p style="{{evil}}">x</p>',
-        '<a href="{{url}}">x</a>', '<iframe src="{{url}}"></iframe>', '<svg><use href="#x"></use></svg>', "<input>",
+        "<script>{{title}}</script>", "<style>{{title}}</style>", '<p onclick="{{title}}">x</p>',
+        '<p style="{{evil}}">x</p>', '<a href="{{url}}">x</a>', '<iframe src="{{url}}"></iframe>', '<svg><use href="#x"></use></svg>', "<input>",
     ])  # fmt: skip
     def test_what_could_act_is_refused_and_the_box_shows_its_own(
         self, stub: Stub, visitor: Searcher, inside: str
@@ -137,8 +137,10 @@ RENDER = """SiteSearch.mount(document.querySelector("#site-search"), {{ key: "sv
 
 class TestRenderHit:
     def test_values_in_its_template_are_text_and_matches_are_marked(self, stub: Stub, visitor: Searcher) -> None:
-        made = """renderHit: (hit, html) => html`<!-- ours --><h3 title="${hit.evil} &amp; ${1}" data-n=${hit.price}>${hit.title}</h3>
-            <p>${hit.marked.snippet} &lt;${hit.evil}<br/>${null}${false}${hit.tags.map((tag) => html`<i>${tag}</i>`)}</p>
+        made = """renderHit: (hit, html) => html`<!-- ours -->
+            <h3 title="${hit.evil} &amp; ${1}" data-n=${hit.price}>${hit.title}</h3>
+            <p>${hit.marked.snippet} &lt;${hit.evil}<br/>${null}${false}${
+              hit.tags.map((tag) => html`<i>${tag}</i>`)}</p>
             <img src="${"javascript:alert(1)"}" alt="">`"""
         open_mounted(stub, visitor, RENDER.format(made))
         hit = find_hit(visitor)

@@ -62,9 +62,7 @@ class TestWords:
         visitor.wait(lambda: region.get_attribute("textContent") == told, "nobody was told aloud")
 
     @pytest.mark.parametrize(("metadata", "told"), WORDS)
-    def test_so_does_the_full_view(
-        self, stub: Stub, visitor: Searcher, metadata: dict[str, Any], told: str
-    ) -> None:
+    def test_so_does_the_full_view(self, stub: Stub, visitor: Searcher, metadata: dict[str, Any], told: str) -> None:
         stub.answers[SEARCH] = [(200, found(**metadata))]
         open_page(stub, visitor, body=PLACE)
         visitor.go("/?q=opne")
@@ -99,9 +97,7 @@ class TestNotice:
 class TestRedirect:
     @pytest.mark.parametrize("body", ["", PLACE])
     @pytest.mark.parametrize("address", ["/jobs", "https://example.invalid/jobs"])
-    def test_enter_follows_it_before_anything_else(
-        self, stub: Stub, visitor: Visitor, address: str, body: str
-    ) -> None:
+    def test_enter_follows_it_before_anything_else(self, stub: Stub, visitor: Visitor, address: str, body: str) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.answers[SEARCH] = [(200, {**HITS, "redirect": address})]

@@ -422,7 +422,11 @@ def test_a_search_has_metadata_if_the_client_asks(
 def test_metadata_tell_which_words_were_found(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="Bicycle"), page(2, title="Pump"))
 
-    for q, told in (("bicycle", ("all", None)), ("bicycel", ("corrected", "bicycle")), ("bicycle pump", ("some", None))):
+    for q, told in (
+        ("bicycle", ("all", None)),
+        ("bicycel", ("corrected", "bicycle")),
+        ("bicycle pump", ("some", None)),
+    ):
         metadata = gateway.send({"q": q}, headers={"Meili-Include-Metadata": "true"}).get_json()["metadata"]
         assert (metadata["matched"], metadata["corrected_query"]) == told
 

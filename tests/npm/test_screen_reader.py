@@ -77,9 +77,7 @@ def listener(browser: Any, stub: Stub, tmp_path: Path) -> Listener:  # noqa: F81
 
 
 @pytest.mark.parametrize("mode", ["inline", "modal"])
-def test_a_search_by_keyboard_is_heard_from_the_field_to_the_result(
-    stub: Stub, listener: Listener, mode: str
-) -> None:
+def test_a_search_by_keyboard_is_heard_from_the_field_to_the_result(stub: Stub, listener: Listener, mode: str) -> None:
     from selenium.webdriver.common.keys import Keys
 
     stub.page = page_with(SCRIPT_ELEMENT.replace(" async", f' data-mode="{mode}" async'))

@@ -115,7 +115,7 @@ class TestDocumentation:
         assert set(_rows("--site-search-([a-z]+)")) == {*re.findall(r"(\w+): \[", colours[1]), "font"}
 
     def test_parts(self) -> None:
-        made = set(re.findall(r'\bpart: "(\w+)"', TEXT + RESULTS_TEXT))
+        made = set(re.findall(r'(?:\bpart: |\bline\()"(\w+)"', TEXT + RESULTS_TEXT))
         assert set(_rows("([a-z]+)", "part")) == made
 
     def test_texts(self) -> None:
