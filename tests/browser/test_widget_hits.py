@@ -119,7 +119,8 @@ class TestTemplate:
 
     @pytest.mark.parametrize("inside", [
         "<script>{{title}}</script>", "<style>{{title}}</style>", '<p onclick="{{title}}">x</p>',
-        '<p style="{{evil}}">x</p>', '<a href="{{url}}">x</a>', '<iframe src="{{url}}"></iframe>', '<svg><use href="#x"></use></svg>', "<input>",
+        '<p style="{{evil}}">x</p>', '<a href="{{url}}">x</a>',
+        '<iframe src="{{url}}"></iframe>', '<svg><use href="#x"></use></svg>', "<input>",
     ])  # fmt: skip
     def test_what_could_act_is_refused_and_the_box_shows_its_own(
         self, stub: Stub, visitor: Searcher, inside: str
