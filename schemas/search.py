@@ -298,19 +298,9 @@ class SearchWarningSchema(Schema):
     field = fields.String(required=True, metadata={"description": "Name of the unknown parameter."})
 
 
-class SearchResultsSchema(EffectsSchema):
-    """One page of hits, best first."""
+class MatchedSchema(Schema):
+    """Words of the query that the best documents have, and what replaced them."""
 
-    hits = fields.List(fields.Nested(HitSchema), required=True)
-    estimatedTotalHits = fields.Integer(
-        required=True,
-        metadata={"description": "Number of matches; with `distinct`, of those shown, exact up to 1,000."},
-    )
-    processingTimeMs = fields.Integer(required=True)
-    query = fields.String(required=True)
-    query_id = fields.String(
-        required=True, metadata={"description": "The search's id, by which clicks refer to it for 24 hours."}
-    )
     matched = fields.String(
         required=True,
         metadata={
@@ -323,6 +313,21 @@ class SearchResultsSchema(EffectsSchema):
         required=True,
         allow_none=True,
         metadata={"description": "The query with words replaced; null unless `matched` is `corrected`."},
+    )
+
+
+class SearchResultsSchema(EffectsSchema, MatchedSchema):
+    """One page of hits, best first."""
+
+    hits = fields.List(fields.Nested(HitSchema), required=True)
+    estimatedTotalHits = fields.Integer(
+        required=True,
+        metadata={"description": "Number of matches; with `distinct`, of those shown, exact up to 1,000."},
+    )
+    processingTimeMs = fields.Integer(required=True)
+    query = fields.String(required=True)
+    query_id = fields.String(
+        required=True, metadata={"description": "The search's id, by which clicks refer to it for 24 hours."}
     )
     limit = fields.Integer(required=True)
     offset = fields.Integer(required=True)

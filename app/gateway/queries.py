@@ -83,6 +83,8 @@ def search_metadata(search: EngineSearch, timed: TimedResult, site: SiteRecord, 
         "queryUid": make_query_id(secret, site.id, search.query.typed, timed.searched_at),
         "indexUid": site.index,
         "primaryKey": "id",
+        "matched": timed.result.matched.value,
+        "corrected_query": timed.result.corrected_query,
     }
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from flask import Response, request
 
 _STATIC = Path(__file__).resolve().parent.parent / "static"
-SCRIPT = _STATIC / "widget.js"
-RESULTS_SCRIPT = _STATIC / "widget-results.js"
+SCRIPT = _STATIC / "widget.min.js"
+"""``widget.js`` as browsers get it: ``make widget`` minifies it."""
+
+RESULTS_SCRIPT = _STATIC / "widget-results.min.js"
 """The box's full view, which it loads when it is needed."""
 
 MAX_AGE_SECONDS = 300

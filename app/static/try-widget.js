@@ -23,6 +23,10 @@
       code: "(hit) => { console.log(hit.url); return false; }",
       work: (hit) => { console.log(hit.url); return false; },
     },
+    renderHit: {
+      code: "(hit, html) => html`<strong>${hit.marked.title}</strong> <em>${hit.author}</em><p>${hit.marked.snippet}</p>`",
+      work: (hit, html) => html`<strong>${hit.marked.title}</strong> <em>${hit.author}</em><p>${hit.marked.snippet}</p>`,
+    },
   };
 
   const value = (name) => form.elements[name].value.trim();
@@ -34,6 +38,7 @@
       key: value("key"), placeholder: value("placeholder"), limit: value("limit"), min: value("min"), lang: value("lang"), theme: value("theme"),
       mode: value("mode"), recent: isOn("recent") ? "true" : "", shortcut: isOn("shortcut") ? "false" : "",
       resultsUrl: value("results") === "url" ? value("url") || location.pathname : "", facets: value("facets"), sort: value("sort"), filters: value("filters"),
+      show: value("show"), fields: value("fields"),
     };
     return Object.fromEntries(Object.entries(wished).filter(([, text]) => text));
   }
@@ -90,7 +95,7 @@
     shown = wishes();
     const options = readOptions();
     const texts = readTexts();
-    const functions = [...(isOn("transform") ? ["transform"] : []), ...(isOn("select") ? ["onSelect"] : [])];
+    const functions = [...(isOn("transform") ? ["transform"] : []), ...(isOn("select") ? ["onSelect"] : []), ...(isOn("render") ? ["renderHit"] : [])];
     const css = readCss();
     writeCode(options, texts, functions, css);
     sheet.replaceSync(css);

@@ -11,13 +11,18 @@
  *   learn(names, table)                adds texts: "more less", { en: "More|Less", … }; `texts` of the page wins
  *   text(key, values)                  a text of the box's language, {name} replaced
  *   spoken(key, values)                the same as nodes, marked up where the language or the direction is another
- *   counted(answer)                    nodes that tell how many results there are, and whether the page's context has none
+ *   counted(answer)                    nodes that tell how many results there are, and what was searched instead of the query
+ *   notice(answer), links(answer)      nodes with what the owner tells; links for where nothing is found
+ *   popular()                          queries that others search for most, as a promise
+ *   follow(answer, query)              goes where the owner wants the search to lead; whether there is such a place
  *   own, page                          attributes lang and dir: of the box's own texts, of results
  *   number(n)                          a number as the language writes it
  *   make(name, attributes, …children)  an element
  *   dress(root, css)                   gives a shadow root the box's style sheet, and more
+ *   wrap(…children)                    what must surround all in such a root: the page's style ends there
+ *   showAbove(dialog)                  opens a dialog; the page behind it stands still
  *   ask(query, {offset, limit, sort, facets, filters, isRecorded, signal})
- *                                      → {query, queryId, total, hits, facets, canRefine, missing}; throws a Refusal,
+ *                                      → {query, queryId, total, hits, facets, canRefine, missing, …}; throws a Refusal,
  *                                      whose `reason` is a key of the texts. `filters` is {field: [values]}, `sort`
  *                                      ["f:asc"], `facets` names; the answer's {field: {value: count}}. What an engine
  *                                      that is reached directly cannot do, is not asked for (`canRefine` is false).
@@ -116,6 +121,8 @@ const STYLE = `
   a.to::after { content: ""; position: absolute; inset: 0; }
   .hits .title { font-size: 17px; }
   a.to .title { text-decoration: underline; text-underline-offset: 3px; text-decoration-thickness: 1px; }
+  .queries { display: flex; flex-wrap: wrap; align-items: center; gap: 8px; padding: 8px; border: 0; }
+  .queries span { color: var(--soft); }
   .where { display: block; font-size: 13px; color: var(--soft); text-align: start; }
   .hit:hover .where { color: var(--text); }
   .sections { list-style: none; margin: 6px 0 0; padding: 0; }
@@ -207,6 +214,7 @@ function makeView(core, container) {
   const close = said("button", "close", { type: "button" });
   const form = make("form", { role: "search", "aria-labelledby": "heading" }, ...(isOwn ? [input] : []), ...(container ? [] : [close]));
   const status = make("p", { class: "status", role: "status", part: "status" });
+  const notice = make("p", { class: "notice", role: "status", hidden: "" });
   const again = said("button", "again", { type: "button", hidden: "" });
   const clear = said("button", "clearFilters", { type: "button", class: "quiet", hidden: "" });
   const unfold = said("button", "filters", { type: "button", class: "unfold", "aria-expanded": "false", "aria-controls": "facets", hidden: "" });
@@ -216,17 +224,18 @@ function makeView(core, container) {
   const list = make("ol", { class: "hits", role: "list", "aria-labelledby": "heading" });
   const more = said("button", "loadMore", { type: "button", class: "load", part: "more", hidden: "" });
   const view = make("section", { class: "view", "aria-labelledby": "heading", ...(isOwn ? {} : { tabindex: "-1" }), ...core.own },
-    heading, ...(isOwn ? [form] : []), make("div", { class: "line" }, status, again, clear, unfold, ordering),
+    heading, ...(isOwn ? [form] : []), notice, make("div", { class: "line" }, status, again, clear, unfold, ordering),
     make("div", { class: "columns" }, facets, make("div", {}, list, more)));
   const rest = isOwn ? input : view; // Where the focus goes from what is gone: into the box's field it would open the box.
   const dialog = container ? null : make("dialog", { part: "dialog", class: "all", "aria-labelledby": "heading", ...core.own }, view);
-  if (dialog) root.append(dialog);
-  else root.replaceChildren(view);
+  let place = core.wrap(dialog ?? view);
+  if (dialog) root.append(place);
+  else root.replaceChildren(place);
 
   function rootOf(element) {
     const made = element.shadowRoot || element.attachShadow({ mode: "open" });
     core.dress(made, STYLE);
-    element.dataset.theme = settings.theme;
+    if (settings.theme) element.dataset.theme = settings.theme;
     return made;
   }
 
@@ -237,11 +246,11 @@ function makeView(core, container) {
   let running = null;
   let recorded = null; // The text that analytics know of.
   let total = 0;
-  let missing; // The page's context, where there are results only without it.
+  let shown = null; // The answer that is shown.
+  let isEntered = false; // Whether the answer may lead elsewhere.
   let isReturning = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
   let isWaiting = false;
   let isLeft = false;
-  let scrolling = "";
   const boxes = new Map(); // The checkboxes, kept so that the one that has the focus does not lose it.
   const unfolded = new Set(); // Facets of which all values are shown.
 
@@ -263,17 +272,14 @@ function makeView(core, container) {
     if (!dialog.isConnected || !isShown(root.host)) {
       // The box is folded away, such as in a menu, and nothing in it could be seen.
       root = rootOf(document.body.appendChild(make("div")));
-      root.append(dialog);
+      root.append(place);
     }
-    dialog.showModal();
-    scrolling = document.documentElement.style.overflow;
-    document.documentElement.style.overflow = "hidden"; // The page behind it stands still.
+    core.showAbove(dialog);
   }
 
   const isShown = (element) => (element.checkVisibility ? element.checkVisibility() : element.getClientRects().length > 0);
 
   function leave() {
-    if (!dialog.open) document.documentElement.style.overflow = scrolling;
     if (dialog.open || isLeft || !hasView()) return; // It was opened again, or closed because the address changed.
     if (depth()) history.go(-depth());
     else history.replaceState(pageState(), "", addressWith(null));
@@ -347,6 +353,7 @@ function makeView(core, container) {
       settle(0, turn);
       show({ total: 0, hits: [], facets: {} });
       say("start");
+      offer(turn);
       return;
     }
     running = new AbortController();
@@ -359,13 +366,30 @@ function makeView(core, container) {
         answer.hits.push(...hits);
       }
       if (turn !== latest) return;
+      if (isEntered && core.follow(answer, state.text)) return;
       show(answer);
+      if (!answer.total) offer(turn);
       core.emit("search", { query: state.text, total: answer.total, hits: answer.hits });
     } catch (error) {
       if (turn === latest) fail(error, false);
     } finally {
       settle(slow, turn);
+      if (turn === latest) isEntered = false;
     }
+  }
+
+  // Where nothing was typed or found, there is something else.
+  async function offer(turn) {
+    const queries = (await core.popular()).filter((query) => query !== state.text);
+    if (turn !== latest || !queries.length) return;
+    list.append(make("li", { class: "queries" }, said("span", "popular"), ...queries.map((query) => {
+      const button = make("button", { type: "button", ...core.page }, query);
+      button.addEventListener("click", () => {
+        rest.focus();
+        search(query);
+      });
+      return button;
+    })));
   }
 
   async function loadMore() {
@@ -420,7 +444,7 @@ function makeView(core, container) {
     const reason = error.reason || "away";
     if (!isKept) {
       list.replaceChildren();
-      more.hidden = true;
+      notice.hidden = more.hidden = true;
     }
     say(reason);
     again.hidden = false;
@@ -432,7 +456,7 @@ function makeView(core, container) {
       say("none", { q: state.text });
       return;
     }
-    status.replaceChildren(...core.counted({ total, missing }));
+    status.replaceChildren(...core.counted(shown));
     again.hidden = true;
     const length = Math.min(total, state.page * PAGE);
     if (length < total) status.append(" (", ...spoken("shown", { n: number(length), all: number(total) }), ")");
@@ -440,9 +464,14 @@ function makeView(core, container) {
 
   function show(answer) {
     const focused = root.activeElement;
-    ({ total, missing } = answer);
+    shown = answer;
+    ({ total } = answer);
+    const told = core.notice(answer);
+    notice.replaceChildren(...told);
+    notice.hidden = !told.length;
     list.replaceChildren();
     append(answer);
+    if (!total) list.append(...core.links(answer).map((link) => make("li", {}, link)));
     more.hidden = !hasMore();
     showFacets(answer.facets);
     showOrder();
@@ -464,13 +493,15 @@ function makeView(core, container) {
     for (const hit of answer.hits) {
       const position = list.children.length;
       const link = core.hit(hit, position + 1, answer);
-      const [title, snippet] = link.children;
-      // The title alone is the link, and covers the rest: a list of links is read by titles.
+      // The title alone is the link, and covers the rest: a list of links is read by titles. What the page makes of a
+      // hit is left as it is.
+      const parts = [...link.children];
+      const title = parts.find((part) => part.className === "title");
       link.className = "to";
       link.removeAttribute("part");
-      link.replaceChildren(title);
-      const row = make("li", { class: "hit", part: "hit" }, link, ...(snippet ? [snippet] : []));
-      if (link.href) row.append(make("span", { class: "where" }, make("bdi", { dir: "ltr" }, readable(new URL(link.href)))));
+      if (title) link.replaceChildren(title);
+      const row = make("li", { class: "hit", part: "hit" }, link, ...(title ? parts.filter((part) => part !== title) : []));
+      if (title && link.href) row.append(make("span", { class: "where" }, make("bdi", { dir: "ltr" }, readable(new URL(link.href)))));
       const sections = core.sections(hit, position + 1, answer);
       if (sections.length) row.append(make("ul", { class: "sections", role: "list" }, ...sections.map((each) => make("li", {}, each))));
       for (const each of [link, ...sections]) {
@@ -572,7 +603,10 @@ function makeView(core, container) {
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    isEntered = true;
     take();
+    if (isWaiting || (shown && core.follow(shown, state.text))) return;
+    isEntered = false;
   });
   order.addEventListener("change", () => choose({ sort: order.value }));
   clear.addEventListener("click", () => {
@@ -617,11 +651,8 @@ function makeView(core, container) {
     running?.abort();
     if (current === shownView) current = null;
     if (dialog) {
-      if (dialog.open) {
-        dialog.close();
-        document.documentElement.style.overflow = scrolling;
-      }
-      dialog.remove();
+      dialog.close();
+      place.remove();
       if (root.host !== host) root.host.remove();
       return;
     }

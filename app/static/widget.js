@@ -43,46 +43,46 @@ const NONCE = random().slice(0, 6);
 const OPEN = `\uE000${NONCE}`;
 const CLOSE = `\uE001${NONCE}`;
 
-const NAMES = "label results one many none wait paused spent away refused recent clear suggestions more close elsewhere";
+const NAMES = "label results one many none wait paused spent away refused recent clear suggestions more close elsewhere corrected some popular";
 const TEXTS = {
-  en: "Search|Results|1 result|{n} results|Nothing matches “{q}”.|Searching…|Search is switched off at the moment.|Search is busy at the moment. Please try again later.|Search cannot be reached at the moment.|Search is not available.|Recent searches|Clear|Suggestions|All results|Close|Nothing in {context}, but elsewhere:",
-  de: "Suche|Treffer|1 Treffer|{n} Treffer|Nichts gefunden zu „{q}“.|Suche läuft…|Die Suche ist zurzeit abgeschaltet.|Die Suche ist zurzeit ausgelastet. Bitte später noch einmal versuchen.|Die Suche ist zurzeit nicht erreichbar.|Die Suche ist nicht verfügbar.|Letzte Suchen|Löschen|Vorschläge|Alle Treffer|Schließen|Nichts in {context}, aber anderswo:",
-  fr: "Rechercher|Résultats|1 résultat|{n} résultats|Aucun résultat pour « {q} ».|Recherche…|La recherche est désactivée pour le moment.|La recherche est saturée. Réessayez plus tard.|La recherche est injoignable pour le moment.|La recherche n’est pas disponible.|Recherches récentes|Effacer|Suggestions|Tous les résultats|Fermer|Rien dans {context}, mais ailleurs :",
-  es: "Buscar|Resultados|1 resultado|{n} resultados|Nada coincide con «{q}».|Buscando…|La búsqueda está desactivada por ahora.|La búsqueda está ocupada. Inténtelo más tarde.|No se puede acceder a la búsqueda por ahora.|La búsqueda no está disponible.|Búsquedas recientes|Borrar|Sugerencias|Todos los resultados|Cerrar|Nada en {context}, pero en otros sitios:",
-  it: "Cerca|Risultati|1 risultato|{n} risultati|Nessun risultato per «{q}».|Ricerca…|La ricerca è disattivata al momento.|La ricerca è occupata. Riprovare più tardi.|La ricerca non è raggiungibile al momento.|La ricerca non è disponibile.|Ricerche recenti|Cancella|Suggerimenti|Tutti i risultati|Chiudi|Nulla in {context}, ma altrove:",
-  pt: "Pesquisar|Resultados|1 resultado|{n} resultados|Nada corresponde a “{q}”.|A pesquisar…|A pesquisa está desligada de momento.|A pesquisa está ocupada. Tente mais tarde.|A pesquisa não está acessível de momento.|A pesquisa não está disponível.|Pesquisas recentes|Limpar|Sugestões|Todos os resultados|Fechar|Nada em {context}, mas noutros locais:",
-  nl: "Zoeken|Resultaten|1 resultaat|{n} resultaten|Niets gevonden voor “{q}”.|Zoeken…|Zoeken staat op dit moment uit.|Zoeken is nu te druk. Probeer het later opnieuw.|Zoeken is nu niet bereikbaar.|Zoeken is niet beschikbaar.|Recente zoekopdrachten|Wissen|Suggesties|Alle resultaten|Sluiten|Niets in {context}, maar wel elders:",
-  sv: "Sök|Resultat|1 resultat|{n} resultat|Inget matchar ”{q}”.|Söker…|Sökningen är avstängd just nu.|Sökningen är upptagen just nu. Försök igen senare.|Sökningen kan inte nås just nu.|Sökningen är inte tillgänglig.|Senaste sökningar|Rensa|Förslag|Alla resultat|Stäng|Inget i {context}, men på andra ställen:",
-  da: "Søg|Resultater|1 resultat|{n} resultater|Intet matcher “{q}”.|Søger…|Søgningen er slået fra i øjeblikket.|Søgningen er optaget. Prøv igen senere.|Søgningen kan ikke nås i øjeblikket.|Søgningen er ikke tilgængelig.|Seneste søgninger|Ryd|Forslag|Alle resultater|Luk|Intet i {context}, men andre steder:",
-  no: "Søk|Treff|1 treff|{n} treff|Ingen treff for «{q}».|Søker…|Søket er slått av for øyeblikket.|Søket er opptatt. Prøv igjen senere.|Søket kan ikke nås for øyeblikket.|Søket er ikke tilgjengelig.|Siste søk|Tøm|Forslag|Alle treff|Lukk|Ingenting i {context}, men andre steder:",
-  fi: "Haku|Tulokset|1 tulos|{n} tulosta|Ei tuloksia haulle ”{q}”.|Haetaan…|Haku on tällä hetkellä pois käytöstä.|Haku on ruuhkautunut. Yritä myöhemmin uudelleen.|Hakuun ei saada yhteyttä.|Haku ei ole käytettävissä.|Viimeisimmät haut|Tyhjennä|Ehdotukset|Kaikki tulokset|Sulje|Ei tuloksia: {context}. Muualla:",
-  hu: "Keresés|Találatok|1 találat|{n} találat|Nincs találat erre: „{q}”.|Keresés…|A keresés jelenleg ki van kapcsolva.|A keresés jelenleg túlterhelt. Próbálja újra később.|A keresés jelenleg nem érhető el.|A keresés nem áll rendelkezésre.|Legutóbbi keresések|Törlés|Javaslatok|Minden találat|Bezárás|Nincs találat itt: {context}. Máshol:",
-  ro: "Căutare|Rezultate|1 rezultat|Rezultate: {n}|Niciun rezultat pentru „{q}”.|Se caută…|Căutarea este dezactivată momentan.|Căutarea este ocupată. Încercați din nou mai târziu.|Căutarea nu poate fi accesată momentan.|Căutarea nu este disponibilă.|Căutări recente|Șterge|Sugestii|Toate rezultatele|Închide|Nimic în {context}, dar în altă parte:",
-  pl: "Szukaj|Wyniki|1 wynik|Wyniki: {n}|Brak wyników dla „{q}”.|Szukanie…|Wyszukiwanie jest obecnie wyłączone.|Wyszukiwanie jest przeciążone. Spróbuj ponownie później.|Wyszukiwanie jest obecnie nieosiągalne.|Wyszukiwanie jest niedostępne.|Ostatnie wyszukiwania|Wyczyść|Podpowiedzi|Wszystkie wyniki|Zamknij|Brak w {context}, ale gdzie indziej:",
-  cs: "Hledat|Výsledky|1 výsledek|Výsledky: {n}|Nic neodpovídá „{q}“.|Hledání…|Vyhledávání je momentálně vypnuté.|Vyhledávání je přetížené. Zkuste to později.|Vyhledávání je momentálně nedosažitelné.|Vyhledávání není k dispozici.|Nedávná hledání|Vymazat|Návrhy|Všechny výsledky|Zavřít|V {context} nic, ale jinde:",
-  tr: "Ara|Sonuçlar|1 sonuç|{n} sonuç|“{q}” için sonuç yok.|Aranıyor…|Arama şu anda kapalı.|Arama şu anda yoğun. Lütfen daha sonra yeniden deneyin.|Aramaya şu anda ulaşılamıyor.|Arama kullanılamıyor.|Son aramalar|Temizle|Öneriler|Tüm sonuçlar|Kapat|{context} içinde yok, başka yerde:",
-  id: "Cari|Hasil|1 hasil|{n} hasil|Tidak ada hasil untuk “{q}”.|Mencari…|Pencarian sedang dinonaktifkan.|Pencarian sedang sibuk. Coba lagi nanti.|Pencarian sedang tidak dapat dijangkau.|Pencarian tidak tersedia.|Pencarian terakhir|Hapus|Saran|Semua hasil|Tutup|Tidak ada di {context}, tetapi di tempat lain:",
-  ca: "Cerca|Resultats|1 resultat|{n} resultats|Cap resultat per a «{q}».|S’està cercant…|La cerca està desactivada ara mateix.|La cerca està ocupada. Torneu-ho a provar més tard.|Ara mateix no es pot accedir a la cerca.|La cerca no està disponible.|Cerques recents|Esborra|Suggeriments|Tots els resultats|Tanca|Res a {context}, però en altres llocs:",
-  eu: "Bilatu|Emaitzak|Emaitza 1|{n} emaitza|Ez dago emaitzarik: “{q}”.|Bilatzen…|Bilaketa desgaituta dago une honetan.|Bilaketa lanpetuta dago. Saiatu berriro geroago.|Ezin da bilaketara iritsi une honetan.|Bilaketa ez dago erabilgarri.|Azken bilaketak|Garbitu|Iradokizunak|Emaitza guztiak|Itxi|Ezer ez hemen: {context}. Beste nonbait:",
-  et: "Otsi|Tulemused|1 tulemus|{n} tulemust|Päringule „{q}“ vasteid ei leitud.|Otsin…|Otsing on hetkel välja lülitatud.|Otsing on hetkel ülekoormatud. Proovi hiljem uuesti.|Otsinguga ei saa hetkel ühendust.|Otsing pole saadaval.|Viimased otsingud|Tühjenda|Soovitused|Kõik tulemused|Sulge|Siin pole midagi: {context}. Mujal:",
-  ga: "Cuardaigh|Torthaí|1 toradh|Torthaí: {n}|Níl aon toradh ar “{q}”.|Ag cuardach…|Tá an cuardach múchta faoi láthair.|Tá an cuardach gnóthach. Bain triail eile as ar ball.|Ní féidir teacht ar an gcuardach faoi láthair.|Níl an cuardach ar fáil.|Cuardaigh le déanaí|Glan|Moltaí|Gach toradh|Dún|Faic in {context}, ach in áiteanna eile:",
-  lt: "Ieškoti|Rezultatai|1 rezultatas|Rezultatai: {n}|Nieko nerasta pagal „{q}“.|Ieškoma…|Paieška šiuo metu išjungta.|Paieška perkrauta. Bandykite vėliau.|Paieška šiuo metu nepasiekiama.|Paieška negalima.|Paskutinės paieškos|Išvalyti|Pasiūlymai|Visi rezultatai|Uždaryti|Čia nieko: {context}. Kitur:",
-  eo: "Serĉi|Rezultoj|1 rezulto|{n} rezultoj|Nenio kongruas kun “{q}”.|Serĉado…|La serĉo estas nun malŝaltita.|La serĉo estas okupata. Bonvolu reprovi poste.|La serĉo nun ne estas atingebla.|La serĉo ne disponeblas.|Lastaj serĉoj|Forviŝi|Proponoj|Ĉiuj rezultoj|Fermi|Nenio en {context}, sed aliloke:",
-  el: "Αναζήτηση|Αποτελέσματα|1 αποτέλεσμα|{n} αποτελέσματα|Κανένα αποτέλεσμα για «{q}».|Αναζήτηση…|Η αναζήτηση είναι προσωρινά απενεργοποιημένη.|Η αναζήτηση είναι απασχολημένη. Δοκιμάστε ξανά αργότερα.|Η αναζήτηση δεν είναι προσβάσιμη αυτή τη στιγμή.|Η αναζήτηση δεν είναι διαθέσιμη.|Πρόσφατες αναζητήσεις|Διαγραφή|Προτάσεις|Όλα τα αποτελέσματα|Κλείσιμο|Τίποτα σε {context}, αλλά αλλού:",
-  ru: "Поиск|Результаты|1 результат|Результатов: {n}|Ничего не найдено по запросу «{q}».|Идёт поиск…|Поиск сейчас отключён.|Поиск перегружен. Попробуйте позже.|Нет связи с поиском.|Поиск недоступен.|Недавние запросы|Очистить|Подсказки|Все результаты|Закрыть|В {context} ничего нет, в других местах:",
-  sr: "Претрага|Резултати|1 резултат|Резултата: {n}|Нема резултата за „{q}“.|Тражење…|Претрага је тренутно искључена.|Претрага је заузета. Покушајте касније.|Нема везе са претрагом.|Претрага није доступна.|Недавне претраге|Обриши|Предлози|Сви резултати|Затвори|Ништа у {context}, али другде:",
-  ar: "بحث|النتائج|نتيجة واحدة|عدد النتائج: {n}|لا توجد نتائج لـ «{q}».|جارٍ البحث…|البحث متوقف حاليًا.|البحث مشغول حاليًا. يُرجى المحاولة لاحقًا.|يتعذر الوصول إلى البحث حاليًا.|البحث غير متاح.|عمليات البحث الأخيرة|مسح|اقتراحات|كل النتائج|إغلاق|لا شيء في {context}، لكن في أماكن أخرى:",
-  fa: "جستجو|نتایج|۱ نتیجه|{n} نتیجه|نتیجه‌ای برای «{q}» یافت نشد.|در حال جستجو…|جستجو در حال حاضر غیرفعال است.|جستجو مشغول است. لطفاً بعداً دوباره تلاش کنید.|در حال حاضر ارتباط با جستجو برقرار نیست.|جستجو در دسترس نیست.|جستجوهای اخیر|پاک کردن|پیشنهادها|همهٔ نتایج|بستن|در {context} چیزی نیست، اما در جاهای دیگر:",
-  hi: "खोजें|परिणाम|1 परिणाम|{n} परिणाम|“{q}” के लिए कुछ नहीं मिला।|खोज जारी है…|खोज अभी बंद है।|खोज अभी व्यस्त है। कृपया बाद में फिर प्रयास करें।|खोज तक अभी पहुँचा नहीं जा सकता।|खोज उपलब्ध नहीं है।|हाल की खोजें|साफ़ करें|सुझाव|सभी परिणाम|बंद करें|{context} में कुछ नहीं, लेकिन अन्यत्र:",
-  ne: "खोज्नुहोस्|परिणामहरू|१ परिणाम|{n} परिणाम|“{q}” का लागि केही फेला परेन।|खोज्दै…|खोज अहिले बन्द छ।|खोज अहिले व्यस्त छ। कृपया पछि फेरि प्रयास गर्नुहोस्।|खोजमा अहिले पुग्न सकिएन।|खोज उपलब्ध छैन।|हालका खोजहरू|खाली गर्नुहोस्|सुझावहरू|सबै परिणाम|बन्द गर्नुहोस्|{context} मा केही छैन, तर अन्यत्र:",
-  hy: "Որոնել|Արդյունքներ|1 արդյունք|{n} արդյունք|«{q}» հարցմամբ ոչինչ չի գտնվել։|Որոնում…|Որոնումն այս պահին անջատված է։|Որոնումը ծանրաբեռնված է։ Փորձեք ավելի ուշ։|Որոնումն այս պահին անհասանելի է։|Որոնումը հասանելի չէ։|Վերջին որոնումները|Մաքրել|Առաջարկներ|Բոլոր արդյունքները|Փակել|{context}-ում ոչինչ չկա, բայց այլուր՝",
-  ta: "தேடு|முடிவுகள்|1 முடிவு|{n} முடிவுகள்|“{q}” என்பதற்கு எதுவும் கிடைக்கவில்லை.|தேடுகிறது…|தேடல் தற்போது நிறுத்தப்பட்டுள்ளது.|தேடல் தற்போது நெரிசலாக உள்ளது. பிறகு மீண்டும் முயலவும்.|தேடலை தற்போது அணுக முடியவில்லை.|தேடல் கிடைக்கவில்லை.|சமீபத்திய தேடல்கள்|அழி|பரிந்துரைகள்|அனைத்து முடிவுகள்|மூடு|{context} இல் எதுவும் இல்லை, ஆனால் வேறு இடங்களில்:",
-  yi: "זוכן|רעזולטאַטן|1 רעזולטאַט|{n} רעזולטאַטן|גאָרנישט געפֿונען פֿאַר „{q}“.|מען זוכט…|דאָס זוכן איז איצט אויסגעלאָשן.|דאָס זוכן איז איצט פֿאַרנומען. פּרוּווט שפּעטער נאָך אַ מאָל.|מען קען איצט נישט דערגרייכן דאָס זוכן.|דאָס זוכן איז נישט צוטריטלעך.|לעצטע זוכונגען|אָפּמעקן|פֿאָרשלאָגן|אַלע רעזולטאַטן|פֿאַרמאַכן|גאָרנישט אין {context}, אָבער אַנדערשוווּ:",
-  ja: "検索|検索結果|1 件|{n} 件|「{q}」に一致する結果はありません。|検索中…|検索は現在停止しています。|検索が混み合っています。しばらくしてからもう一度お試しください。|現在、検索に接続できません。|検索を利用できません。|最近の検索|消去|候補|すべての結果|閉じる|{context} にはありませんが、ほかにあります：",
-  zh: "搜索|结果|1 个结果|{n} 个结果|没有与“{q}”匹配的内容。|正在搜索…|搜索功能目前已关闭。|搜索繁忙，请稍后再试。|目前无法连接搜索服务。|搜索不可用。|最近搜索|清除|建议|全部结果|关闭|{context} 中没有，其他地方有：",
-  ko: "검색|검색 결과|결과 1개|결과 {n}개|“{q}”에 대한 결과가 없습니다.|검색 중…|현재 검색이 꺼져 있습니다.|검색이 혼잡합니다. 나중에 다시 시도하세요.|현재 검색에 연결할 수 없습니다.|검색을 사용할 수 없습니다.|최근 검색|지우기|추천 검색어|모든 결과|닫기|{context}에는 없지만 다른 곳에 있음:",
-  th: "ค้นหา|ผลการค้นหา|1 รายการ|{n} รายการ|ไม่พบผลลัพธ์สำหรับ “{q}”|กำลังค้นหา…|ขณะนี้ปิดการค้นหาอยู่|ขณะนี้มีการค้นหามาก โปรดลองใหม่ภายหลัง|ขณะนี้เชื่อมต่อการค้นหาไม่ได้|ใช้การค้นหาไม่ได้|การค้นหาล่าสุด|ล้าง|คำแนะนำ|ผลลัพธ์ทั้งหมด|ปิด|ไม่พบใน {context} แต่พบที่อื่น:",
-  vi: "Tìm kiếm|Kết quả|1 kết quả|{n} kết quả|Không có kết quả nào cho “{q}”.|Đang tìm…|Tìm kiếm hiện đang tắt.|Tìm kiếm đang bận. Vui lòng thử lại sau.|Hiện không kết nối được với tìm kiếm.|Tìm kiếm không khả dụng.|Tìm kiếm gần đây|Xóa|Gợi ý|Tất cả kết quả|Đóng|Không có trong {context}, nhưng có ở nơi khác:",
+  en: "Search|Results|1 result|{n} results|Nothing matches “{q}”.|Searching…|Search is switched off at the moment.|Search is busy at the moment. Please try again later.|Search cannot be reached at the moment.|Search is not available.|Recent searches|Clear|Suggestions|All results|Close|Nothing in {context}, but elsewhere:|Showing results for “{q}”:|No page has all these words; with some of them:|Popular searches",
+  de: "Suche|Treffer|1 Treffer|{n} Treffer|Nichts gefunden zu „{q}“.|Suche läuft…|Die Suche ist zurzeit abgeschaltet.|Die Suche ist zurzeit ausgelastet. Bitte später noch einmal versuchen.|Die Suche ist zurzeit nicht erreichbar.|Die Suche ist nicht verfügbar.|Letzte Suchen|Löschen|Vorschläge|Alle Treffer|Schließen|Nichts in {context}, aber anderswo:|Treffer für „{q}“:|Keine Seite enthält alle Wörter; mit einigen davon:|Häufige Suchen",
+  fr: "Rechercher|Résultats|1 résultat|{n} résultats|Aucun résultat pour « {q} ».|Recherche…|La recherche est désactivée pour le moment.|La recherche est saturée. Réessayez plus tard.|La recherche est injoignable pour le moment.|La recherche n’est pas disponible.|Recherches récentes|Effacer|Suggestions|Tous les résultats|Fermer|Rien dans {context}, mais ailleurs :|Résultats pour « {q} » :|Aucune page ne contient tous ces mots ; avec certains d’entre eux :|Recherches fréquentes",
+  es: "Buscar|Resultados|1 resultado|{n} resultados|Nada coincide con «{q}».|Buscando…|La búsqueda está desactivada por ahora.|La búsqueda está ocupada. Inténtelo más tarde.|No se puede acceder a la búsqueda por ahora.|La búsqueda no está disponible.|Búsquedas recientes|Borrar|Sugerencias|Todos los resultados|Cerrar|Nada en {context}, pero en otros sitios:|Resultados de «{q}»:|Ninguna página contiene todas las palabras; con algunas de ellas:|Búsquedas frecuentes",
+  it: "Cerca|Risultati|1 risultato|{n} risultati|Nessun risultato per «{q}».|Ricerca…|La ricerca è disattivata al momento.|La ricerca è occupata. Riprovare più tardi.|La ricerca non è raggiungibile al momento.|La ricerca non è disponibile.|Ricerche recenti|Cancella|Suggerimenti|Tutti i risultati|Chiudi|Nulla in {context}, ma altrove:|Risultati per «{q}»:|Nessuna pagina contiene tutte le parole; con alcune di esse:|Ricerche frequenti",
+  pt: "Pesquisar|Resultados|1 resultado|{n} resultados|Nada corresponde a “{q}”.|A pesquisar…|A pesquisa está desligada de momento.|A pesquisa está ocupada. Tente mais tarde.|A pesquisa não está acessível de momento.|A pesquisa não está disponível.|Pesquisas recentes|Limpar|Sugestões|Todos os resultados|Fechar|Nada em {context}, mas noutros locais:|Resultados de “{q}”:|Nenhuma página tem todas as palavras; com algumas delas:|Pesquisas frequentes",
+  nl: "Zoeken|Resultaten|1 resultaat|{n} resultaten|Niets gevonden voor “{q}”.|Zoeken…|Zoeken staat op dit moment uit.|Zoeken is nu te druk. Probeer het later opnieuw.|Zoeken is nu niet bereikbaar.|Zoeken is niet beschikbaar.|Recente zoekopdrachten|Wissen|Suggesties|Alle resultaten|Sluiten|Niets in {context}, maar wel elders:|Resultaten voor “{q}”:|Geen pagina bevat al deze woorden; met enkele ervan:|Populaire zoekopdrachten",
+  sv: "Sök|Resultat|1 resultat|{n} resultat|Inget matchar ”{q}”.|Söker…|Sökningen är avstängd just nu.|Sökningen är upptagen just nu. Försök igen senare.|Sökningen kan inte nås just nu.|Sökningen är inte tillgänglig.|Senaste sökningar|Rensa|Förslag|Alla resultat|Stäng|Inget i {context}, men på andra ställen:|Resultat för ”{q}”:|Ingen sida har alla orden; med några av dem:|Populära sökningar",
+  da: "Søg|Resultater|1 resultat|{n} resultater|Intet matcher “{q}”.|Søger…|Søgningen er slået fra i øjeblikket.|Søgningen er optaget. Prøv igen senere.|Søgningen kan ikke nås i øjeblikket.|Søgningen er ikke tilgængelig.|Seneste søgninger|Ryd|Forslag|Alle resultater|Luk|Intet i {context}, men andre steder:|Resultater for “{q}”:|Ingen side har alle ordene; med nogle af dem:|Populære søgninger",
+  no: "Søk|Treff|1 treff|{n} treff|Ingen treff for «{q}».|Søker…|Søket er slått av for øyeblikket.|Søket er opptatt. Prøv igjen senere.|Søket kan ikke nås for øyeblikket.|Søket er ikke tilgjengelig.|Siste søk|Tøm|Forslag|Alle treff|Lukk|Ingenting i {context}, men andre steder:|Treff for «{q}»:|Ingen side har alle ordene; med noen av dem:|Populære søk",
+  fi: "Haku|Tulokset|1 tulos|{n} tulosta|Ei tuloksia haulle ”{q}”.|Haetaan…|Haku on tällä hetkellä pois käytöstä.|Haku on ruuhkautunut. Yritä myöhemmin uudelleen.|Hakuun ei saada yhteyttä.|Haku ei ole käytettävissä.|Viimeisimmät haut|Tyhjennä|Ehdotukset|Kaikki tulokset|Sulje|Ei tuloksia: {context}. Muualla:|Tulokset haulle ”{q}”:|Millään sivulla ei ole kaikkia sanoja; osa niistä:|Suosittuja hakuja",
+  hu: "Keresés|Találatok|1 találat|{n} találat|Nincs találat erre: „{q}”.|Keresés…|A keresés jelenleg ki van kapcsolva.|A keresés jelenleg túlterhelt. Próbálja újra később.|A keresés jelenleg nem érhető el.|A keresés nem áll rendelkezésre.|Legutóbbi keresések|Törlés|Javaslatok|Minden találat|Bezárás|Nincs találat itt: {context}. Máshol:|Találatok erre: „{q}”:|Egyik oldalon sincs meg minden szó; néhányuk:|Gyakori keresések",
+  ro: "Căutare|Rezultate|1 rezultat|Rezultate: {n}|Niciun rezultat pentru „{q}”.|Se caută…|Căutarea este dezactivată momentan.|Căutarea este ocupată. Încercați din nou mai târziu.|Căutarea nu poate fi accesată momentan.|Căutarea nu este disponibilă.|Căutări recente|Șterge|Sugestii|Toate rezultatele|Închide|Nimic în {context}, dar în altă parte:|Rezultate pentru „{q}”:|Nicio pagină nu conține toate cuvintele; cu unele dintre ele:|Căutări frecvente",
+  pl: "Szukaj|Wyniki|1 wynik|Wyniki: {n}|Brak wyników dla „{q}”.|Szukanie…|Wyszukiwanie jest obecnie wyłączone.|Wyszukiwanie jest przeciążone. Spróbuj ponownie później.|Wyszukiwanie jest obecnie nieosiągalne.|Wyszukiwanie jest niedostępne.|Ostatnie wyszukiwania|Wyczyść|Podpowiedzi|Wszystkie wyniki|Zamknij|Brak w {context}, ale gdzie indziej:|Wyniki dla „{q}”:|Żadna strona nie zawiera wszystkich słów; z niektórymi z nich:|Popularne wyszukiwania",
+  cs: "Hledat|Výsledky|1 výsledek|Výsledky: {n}|Nic neodpovídá „{q}“.|Hledání…|Vyhledávání je momentálně vypnuté.|Vyhledávání je přetížené. Zkuste to později.|Vyhledávání je momentálně nedosažitelné.|Vyhledávání není k dispozici.|Nedávná hledání|Vymazat|Návrhy|Všechny výsledky|Zavřít|V {context} nic, ale jinde:|Výsledky pro „{q}“:|Žádná stránka neobsahuje všechna slova; s některými z nich:|Častá hledání",
+  tr: "Ara|Sonuçlar|1 sonuç|{n} sonuç|“{q}” için sonuç yok.|Aranıyor…|Arama şu anda kapalı.|Arama şu anda yoğun. Lütfen daha sonra yeniden deneyin.|Aramaya şu anda ulaşılamıyor.|Arama kullanılamıyor.|Son aramalar|Temizle|Öneriler|Tüm sonuçlar|Kapat|{context} içinde yok, başka yerde:|“{q}” için sonuçlar:|Hiçbir sayfada sözcüklerin tümü yok; bazılarını içerenler:|Sık aramalar",
+  id: "Cari|Hasil|1 hasil|{n} hasil|Tidak ada hasil untuk “{q}”.|Mencari…|Pencarian sedang dinonaktifkan.|Pencarian sedang sibuk. Coba lagi nanti.|Pencarian sedang tidak dapat dijangkau.|Pencarian tidak tersedia.|Pencarian terakhir|Hapus|Saran|Semua hasil|Tutup|Tidak ada di {context}, tetapi di tempat lain:|Hasil untuk “{q}”:|Tidak ada halaman dengan semua kata; dengan sebagian kata:|Pencarian populer",
+  ca: "Cerca|Resultats|1 resultat|{n} resultats|Cap resultat per a «{q}».|S’està cercant…|La cerca està desactivada ara mateix.|La cerca està ocupada. Torneu-ho a provar més tard.|Ara mateix no es pot accedir a la cerca.|La cerca no està disponible.|Cerques recents|Esborra|Suggeriments|Tots els resultats|Tanca|Res a {context}, però en altres llocs:|Resultats per a «{q}»:|Cap pàgina no té totes les paraules; amb algunes:|Cerques freqüents",
+  eu: "Bilatu|Emaitzak|Emaitza 1|{n} emaitza|Ez dago emaitzarik: “{q}”.|Bilatzen…|Bilaketa desgaituta dago une honetan.|Bilaketa lanpetuta dago. Saiatu berriro geroago.|Ezin da bilaketara iritsi une honetan.|Bilaketa ez dago erabilgarri.|Azken bilaketak|Garbitu|Iradokizunak|Emaitza guztiak|Itxi|Ezer ez hemen: {context}. Beste nonbait:|Emaitzak: “{q}”:|Orri batek ere ez ditu hitz guztiak; batzuekin:|Bilaketa ohikoenak",
+  et: "Otsi|Tulemused|1 tulemus|{n} tulemust|Päringule „{q}“ vasteid ei leitud.|Otsin…|Otsing on hetkel välja lülitatud.|Otsing on hetkel ülekoormatud. Proovi hiljem uuesti.|Otsinguga ei saa hetkel ühendust.|Otsing pole saadaval.|Viimased otsingud|Tühjenda|Soovitused|Kõik tulemused|Sulge|Siin pole midagi: {context}. Mujal:|Päringu „{q}“ tulemused:|Ühelgi lehel pole kõiki sõnu; mõnega neist:|Populaarsed otsingud",
+  ga: "Cuardaigh|Torthaí|1 toradh|Torthaí: {n}|Níl aon toradh ar “{q}”.|Ag cuardach…|Tá an cuardach múchta faoi láthair.|Tá an cuardach gnóthach. Bain triail eile as ar ball.|Ní féidir teacht ar an gcuardach faoi láthair.|Níl an cuardach ar fáil.|Cuardaigh le déanaí|Glan|Moltaí|Gach toradh|Dún|Faic in {context}, ach in áiteanna eile:|Torthaí ar “{q}”:|Níl na focail uile ar aon leathanach; le cuid acu:|Cuardaigh choitianta",
+  lt: "Ieškoti|Rezultatai|1 rezultatas|Rezultatai: {n}|Nieko nerasta pagal „{q}“.|Ieškoma…|Paieška šiuo metu išjungta.|Paieška perkrauta. Bandykite vėliau.|Paieška šiuo metu nepasiekiama.|Paieška negalima.|Paskutinės paieškos|Išvalyti|Pasiūlymai|Visi rezultatai|Uždaryti|Čia nieko: {context}. Kitur:|Rezultatai pagal „{q}“:|Nė viename puslapyje nėra visų žodžių; su kai kuriais:|Dažnos paieškos",
+  eo: "Serĉi|Rezultoj|1 rezulto|{n} rezultoj|Nenio kongruas kun “{q}”.|Serĉado…|La serĉo estas nun malŝaltita.|La serĉo estas okupata. Bonvolu reprovi poste.|La serĉo nun ne estas atingebla.|La serĉo ne disponeblas.|Lastaj serĉoj|Forviŝi|Proponoj|Ĉiuj rezultoj|Fermi|Nenio en {context}, sed aliloke:|Rezultoj por “{q}”:|Neniu paĝo havas ĉiujn vortojn; kun kelkaj:|Oftaj serĉoj",
+  el: "Αναζήτηση|Αποτελέσματα|1 αποτέλεσμα|{n} αποτελέσματα|Κανένα αποτέλεσμα για «{q}».|Αναζήτηση…|Η αναζήτηση είναι προσωρινά απενεργοποιημένη.|Η αναζήτηση είναι απασχολημένη. Δοκιμάστε ξανά αργότερα.|Η αναζήτηση δεν είναι προσβάσιμη αυτή τη στιγμή.|Η αναζήτηση δεν είναι διαθέσιμη.|Πρόσφατες αναζητήσεις|Διαγραφή|Προτάσεις|Όλα τα αποτελέσματα|Κλείσιμο|Τίποτα σε {context}, αλλά αλλού:|Αποτελέσματα για «{q}»:|Καμία σελίδα δεν έχει όλες τις λέξεις· με μερικές από αυτές:|Δημοφιλείς αναζητήσεις",
+  ru: "Поиск|Результаты|1 результат|Результатов: {n}|Ничего не найдено по запросу «{q}».|Идёт поиск…|Поиск сейчас отключён.|Поиск перегружен. Попробуйте позже.|Нет связи с поиском.|Поиск недоступен.|Недавние запросы|Очистить|Подсказки|Все результаты|Закрыть|В {context} ничего нет, в других местах:|Результаты по запросу «{q}»:|Ни на одной странице нет всех слов; с некоторыми из них:|Популярные запросы",
+  sr: "Претрага|Резултати|1 резултат|Резултата: {n}|Нема резултата за „{q}“.|Тражење…|Претрага је тренутно искључена.|Претрага је заузета. Покушајте касније.|Нема везе са претрагом.|Претрага није доступна.|Недавне претраге|Обриши|Предлози|Сви резултати|Затвори|Ништа у {context}, али другде:|Резултати за „{q}“:|Ниједна страница нема све речи; са некима од њих:|Честе претраге",
+  ar: "بحث|النتائج|نتيجة واحدة|عدد النتائج: {n}|لا توجد نتائج لـ «{q}».|جارٍ البحث…|البحث متوقف حاليًا.|البحث مشغول حاليًا. يُرجى المحاولة لاحقًا.|يتعذر الوصول إلى البحث حاليًا.|البحث غير متاح.|عمليات البحث الأخيرة|مسح|اقتراحات|كل النتائج|إغلاق|لا شيء في {context}، لكن في أماكن أخرى:|نتائج «{q}»:|لا صفحة تحوي كل الكلمات؛ صفحات تحوي بعضها:|عمليات البحث الشائعة",
+  fa: "جستجو|نتایج|۱ نتیجه|{n} نتیجه|نتیجه‌ای برای «{q}» یافت نشد.|در حال جستجو…|جستجو در حال حاضر غیرفعال است.|جستجو مشغول است. لطفاً بعداً دوباره تلاش کنید.|در حال حاضر ارتباط با جستجو برقرار نیست.|جستجو در دسترس نیست.|جستجوهای اخیر|پاک کردن|پیشنهادها|همهٔ نتایج|بستن|در {context} چیزی نیست، اما در جاهای دیگر:|نتایج «{q}»:|هیچ صفحه‌ای همهٔ واژه‌ها را ندارد؛ با برخی از آن‌ها:|جستجوهای پرطرفدار",
+  hi: "खोजें|परिणाम|1 परिणाम|{n} परिणाम|“{q}” के लिए कुछ नहीं मिला।|खोज जारी है…|खोज अभी बंद है।|खोज अभी व्यस्त है। कृपया बाद में फिर प्रयास करें।|खोज तक अभी पहुँचा नहीं जा सकता।|खोज उपलब्ध नहीं है।|हाल की खोजें|साफ़ करें|सुझाव|सभी परिणाम|बंद करें|{context} में कुछ नहीं, लेकिन अन्यत्र:|“{q}” के परिणाम:|किसी पृष्ठ में सभी शब्द नहीं हैं; कुछ शब्दों वाले:|लोकप्रिय खोजें",
+  ne: "खोज्नुहोस्|परिणामहरू|१ परिणाम|{n} परिणाम|“{q}” का लागि केही फेला परेन।|खोज्दै…|खोज अहिले बन्द छ।|खोज अहिले व्यस्त छ। कृपया पछि फेरि प्रयास गर्नुहोस्।|खोजमा अहिले पुग्न सकिएन।|खोज उपलब्ध छैन।|हालका खोजहरू|खाली गर्नुहोस्|सुझावहरू|सबै परिणाम|बन्द गर्नुहोस्|{context} मा केही छैन, तर अन्यत्र:|“{q}” का परिणामहरू:|कुनै पृष्ठमा सबै शब्द छैनन्; केही शब्द भएका:|लोकप्रिय खोजहरू",
+  hy: "Որոնել|Արդյունքներ|1 արդյունք|{n} արդյունք|«{q}» հարցմամբ ոչինչ չի գտնվել։|Որոնում…|Որոնումն այս պահին անջատված է։|Որոնումը ծանրաբեռնված է։ Փորձեք ավելի ուշ։|Որոնումն այս պահին անհասանելի է։|Որոնումը հասանելի չէ։|Վերջին որոնումները|Մաքրել|Առաջարկներ|Բոլոր արդյունքները|Փակել|{context}-ում ոչինչ չկա, բայց այլուր՝|«{q}» հարցման արդյունքները՝|Ոչ մի էջ չունի բոլոր բառերը. դրանցից մի քանիսով՝|Հաճախակի որոնումներ",
+  ta: "தேடு|முடிவுகள்|1 முடிவு|{n} முடிவுகள்|“{q}” என்பதற்கு எதுவும் கிடைக்கவில்லை.|தேடுகிறது…|தேடல் தற்போது நிறுத்தப்பட்டுள்ளது.|தேடல் தற்போது நெரிசலாக உள்ளது. பிறகு மீண்டும் முயலவும்.|தேடலை தற்போது அணுக முடியவில்லை.|தேடல் கிடைக்கவில்லை.|சமீபத்திய தேடல்கள்|அழி|பரிந்துரைகள்|அனைத்து முடிவுகள்|மூடு|{context} இல் எதுவும் இல்லை, ஆனால் வேறு இடங்களில்:|“{q}” முடிவுகள்:|எந்தப் பக்கத்திலும் எல்லாச் சொற்களும் இல்லை; சில சொற்களுடன்:|பிரபலமான தேடல்கள்",
+  yi: "זוכן|רעזולטאַטן|1 רעזולטאַט|{n} רעזולטאַטן|גאָרנישט געפֿונען פֿאַר „{q}“.|מען זוכט…|דאָס זוכן איז איצט אויסגעלאָשן.|דאָס זוכן איז איצט פֿאַרנומען. פּרוּווט שפּעטער נאָך אַ מאָל.|מען קען איצט נישט דערגרייכן דאָס זוכן.|דאָס זוכן איז נישט צוטריטלעך.|לעצטע זוכונגען|אָפּמעקן|פֿאָרשלאָגן|אַלע רעזולטאַטן|פֿאַרמאַכן|גאָרנישט אין {context}, אָבער אַנדערשוווּ:|רעזולטאַטן פֿאַר „{q}“:|קיין זײַט האָט נישט אַלע ווערטער; מיט אייניקע:|אָפֿטע זוכונגען",
+  ja: "検索|検索結果|1 件|{n} 件|「{q}」に一致する結果はありません。|検索中…|検索は現在停止しています。|検索が混み合っています。しばらくしてからもう一度お試しください。|現在、検索に接続できません。|検索を利用できません。|最近の検索|消去|候補|すべての結果|閉じる|{context} にはありませんが、ほかにあります：|「{q}」の検索結果：|すべての語を含むページはありません。一部の語を含むもの：|よく検索される語",
+  zh: "搜索|结果|1 个结果|{n} 个结果|没有与“{q}”匹配的内容。|正在搜索…|搜索功能目前已关闭。|搜索繁忙，请稍后再试。|目前无法连接搜索服务。|搜索不可用。|最近搜索|清除|建议|全部结果|关闭|{context} 中没有，其他地方有：|“{q}”的结果：|没有页面包含所有词，包含部分词的：|热门搜索",
+  ko: "검색|검색 결과|결과 1개|결과 {n}개|“{q}”에 대한 결과가 없습니다.|검색 중…|현재 검색이 꺼져 있습니다.|검색이 혼잡합니다. 나중에 다시 시도하세요.|현재 검색에 연결할 수 없습니다.|검색을 사용할 수 없습니다.|최근 검색|지우기|추천 검색어|모든 결과|닫기|{context}에는 없지만 다른 곳에 있음:|“{q}”에 대한 결과:|모든 단어가 있는 페이지가 없습니다. 일부 단어 포함:|인기 검색어",
+  th: "ค้นหา|ผลการค้นหา|1 รายการ|{n} รายการ|ไม่พบผลลัพธ์สำหรับ “{q}”|กำลังค้นหา…|ขณะนี้ปิดการค้นหาอยู่|ขณะนี้มีการค้นหามาก โปรดลองใหม่ภายหลัง|ขณะนี้เชื่อมต่อการค้นหาไม่ได้|ใช้การค้นหาไม่ได้|การค้นหาล่าสุด|ล้าง|คำแนะนำ|ผลลัพธ์ทั้งหมด|ปิด|ไม่พบใน {context} แต่พบที่อื่น:|ผลการค้นหาสำหรับ “{q}”:|ไม่มีหน้าใดมีครบทุกคำ หน้าที่มีบางคำ:|คำค้นยอดนิยม",
+  vi: "Tìm kiếm|Kết quả|1 kết quả|{n} kết quả|Không có kết quả nào cho “{q}”.|Đang tìm…|Tìm kiếm hiện đang tắt.|Tìm kiếm đang bận. Vui lòng thử lại sau.|Hiện không kết nối được với tìm kiếm.|Tìm kiếm không khả dụng.|Tìm kiếm gần đây|Xóa|Gợi ý|Tất cả kết quả|Đóng|Không có trong {context}, nhưng có ở nơi khác:|Kết quả cho “{q}”:|Không trang nào có đủ các từ; có một số từ:|Tìm kiếm phổ biến",
 };
 const ALSO = { nb: "no", nn: "no" };
 
@@ -91,16 +91,17 @@ const COLOURS = {
   ground: ["#fff", "#1a2128"], text: ["#17212b", "#e4e9ed"], soft: ["#53606d", "#a2aeb9"], line: ["#868f99", "#75828e"],
   chosen: ["#e6f1f4", "#1b3139"], accent: ["#0b5c73", "#6cc3da"], mark: ["#fff0b3", "#52430a"],
 };
-const palette = (dark) =>
-  `color-scheme: ${dark ? "dark" : "light"};` +
-  Object.entries(COLOURS).map(([name, pair]) => `--${name}: var(--site-search-${name}, ${pair[dark]});`).join("");
+const palette = (colourOf) => Object.entries(COLOURS).map(([name, pair]) => `--${name}: var(--site-search-${name}, ${colourOf(pair)});`).join("");
 
 const STYLE = `
-  :host { all: initial; display: block; position: relative; ${palette(0)}
-    font: 16px/1.45 var(--site-search-font, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif); }
+  :host { display: block; position: relative; }
   :host([hidden]) { display: none; }
-  :host([data-theme="dark"]) { ${palette(1)} }
-  @media (prefers-color-scheme: dark) { :host([data-theme="auto"]) { ${palette(1)} } }
+  .box { all: initial; display: block; visibility: inherit; color-scheme: inherit; ${palette(([light]) => light)}
+    font: 16px/1.45 var(--site-search-font, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif); }
+  @supports (color: light-dark(#fff, #000)) { .box { ${palette((pair) => `light-dark(${pair})`)} } }
+  :host([data-theme="light"]) .box { color-scheme: light; }
+  :host([data-theme="dark"]) .box { color-scheme: dark; }
+  :host([data-theme="auto"]) .box { color-scheme: light dark; }
   * { box-sizing: border-box; }
   [hidden] { display: none !important; }
   .told { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
@@ -113,8 +114,11 @@ const STYLE = `
   .open span { flex: 1; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
   kbd { font: inherit; font-size: 12px; padding: 0 6px; border: 1px solid var(--line); border-radius: 4px; }
   :focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
-  .panel { color: var(--text); background: var(--ground); padding: 6px; overflow-y: auto; overscroll-behavior: contain; text-align: start; }
-  .panel:focus { outline: none; }
+  .panel { display: flex; flex-direction: column; color: var(--text); background: var(--ground); padding: 6px; overflow: hidden; text-align: start; }
+  .panel > * { flex: none; }
+  #results { flex: 0 1 auto; min-height: 0; overflow-y: auto; overscroll-behavior: contain; }
+  .panel:focus, #results:focus { outline: none; }
+  .panel, dialog { visibility: visible; }
   .afloat { position: fixed; z-index: 2147483647; inset: auto; margin: 0; border: 1px solid var(--line); border-radius: 10px;
     box-shadow: 0 8px 28px rgb(0 0 0 / .18); }
   dialog { position: fixed; inset: 0 auto auto 50%; translate: -50%; width: min(680px, 100vw); max-width: none; max-height: 100dvh; margin: 0; padding: 12px;
@@ -123,22 +127,26 @@ const STYLE = `
   dialog::backdrop { background: rgb(0 0 0 / .5); }
   dialog .panel { padding: 0; min-height: 0; }
   @media (min-width: 720px) { dialog { top: 8vh; max-height: 84vh; } }
-  .status { margin: 0; padding: 4px 8px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
-  .hit { display: block; padding: 8px; border-radius: 6px; color: inherit; text-decoration: none; overflow-wrap: anywhere; cursor: pointer; }
+  .status, .notice { margin: 0; padding: 4px 8px; font-size: 13px; color: var(--soft); overflow-wrap: anywhere; }
+  .notice { font-size: 15px; color: var(--text); }
+  .notice a, .hit.link { color: var(--accent); }
+  .hit { display: flow-root; padding: 8px; border-radius: 6px; color: inherit; text-decoration: none; overflow-wrap: anywhere; cursor: pointer; }
   .hit:hover, .hit[aria-selected="true"] { background: var(--chosen); }
   .hit[aria-selected="true"] { outline: 2px solid var(--accent); outline-offset: -2px; }
   .title { display: block; font-weight: 600; color: var(--accent); }
   .snippet { display: block; font-size: 14px; color: var(--text); }
-  .title, .snippet { text-align: start; }
+  .meta { display: block; font-size: 13px; color: var(--soft); }
+  .title, .snippet, .meta { text-align: start; }
+  .image { float: inline-end; width: 72px; height: 54px; object-fit: cover; margin-inline-start: 10px; border-radius: 4px; }
   .query { padding: 4px 8px; text-align: start; }
   .section { margin-inline-start: 14px; padding: 4px 10px; border-inline-start: 2px solid var(--line); border-start-start-radius: 0; border-end-start-radius: 0; }
   .section .title { font-size: 15px; }
   .section .snippet { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
   .path { font-weight: 400; color: var(--text); }
   .badge { display: inline-block; padding: 0 6px; font-size: 12px; font-weight: 400; color: var(--text); border: 1px solid var(--line); border-radius: 4px; }
-  [role="group"] { padding-bottom: 4px; margin-bottom: 4px; border-bottom: 1px solid var(--line); }
+  [role="group"]:not(:last-child) { padding-bottom: 4px; margin-bottom: 4px; border-bottom: 1px solid var(--line); }
   mark { background: var(--mark); color: inherit; border-radius: 2px; }
-  .foot { padding: 4px 8px; }
+  .foot { padding: 4px 8px; border-top: 1px solid color-mix(in srgb, var(--line) 45%, transparent); }
   .more { display: inline-block; padding: 4px 0; color: var(--accent); background: none; border: 0; text-decoration: underline; cursor: pointer; }
 `;
 
@@ -204,6 +212,33 @@ function dress(root, ...more) {
   });
 }
 
+// What surrounds all: of the page's rules, those of its elements end here.
+const wrap = (...children) => make("div", { class: "box" }, ...children);
+
+// The page's `zoom` is no concern of what lies above it.
+const unzoom = (element) => { element.style.zoom = 1 / (element.getRootNode().host.currentCSSZoom ?? 1); };
+
+const covering = new Set(); // Dialogs over the page.
+let before = [];
+
+// Opens a dialog. The page behind it stands still until the last one is closed.
+function showAbove(dialog) {
+  const { style, clientWidth } = document.documentElement;
+  if (!covering.size) {
+    before = ["overflow", "scrollbar-gutter"].map((name) => [name, style.getPropertyValue(name), style.getPropertyPriority(name)]);
+    if (innerWidth > clientWidth) style.setProperty("scrollbar-gutter", "stable", "important");
+    style.setProperty("overflow", "hidden", "important");
+  }
+  covering.add(dialog);
+  dialog.addEventListener("close", () => {
+    if (dialog.open) return; // Again.
+    covering.delete(dialog);
+    if (!covering.size) for (const [name, value, priority] of before) style.setProperty(name, value, priority);
+  }, { once: true });
+  unzoom(dialog);
+  dialog.showModal();
+}
+
 function directionOf(language) {
   try {
     return /^(Arab|Hebr|Syrc|Thaa|Nkoo|Adlm|Rohg)$/.test(new Intl.Locale(language).maximize().script) ? "rtl" : "ltr";
@@ -239,12 +274,21 @@ function languageOf(wish, given = {}) {
       return String(value);
     }
   };
+  const dated = (value) => {
+    if (typeof value !== "string" || Number.isNaN(Date.parse(value))) return "";
+    const style = { dateStyle: "medium", timeZone: "UTC" };
+    try {
+      return new Intl.DateTimeFormat(language, style).format(new Date(value));
+    } catch {
+      return new Intl.DateTimeFormat("en", style).format(new Date(value));
+    }
+  };
   const text = (key, values = {}) => texts[key].text.replace(/\{(\w+)\}/g, (all, name) => values[name] ?? all);
   const spoken = (key, values = {}) => {
     const nodes = texts[key].text.split(/\{(\w+)\}/).map((part, odd) => (odd % 2 ? make("bdi", {}, String(values[part] ?? "")) : part));
     return texts[key].marks.lang ? [make("span", texts[key].marks, ...nodes)] : nodes;
   };
-  return { own, learn, number, text, spoken, marksOf: (key) => ({ ...own, ...texts[key].marks }) };
+  return { own, learn, number, dated, text, spoken, marksOf: (key) => ({ ...own, ...texts[key].marks }) };
 }
 
 // --- The service, by one key: who we are, what may be searched, what was done.
@@ -314,7 +358,7 @@ function makeService(BASE, KEY) {
 
   const whence = () => ({ "X-Search-Channel": "box", "X-Search-Page": location.pathname });
 
-  function meilisearchRequest(known, { query, limit, offset, sort, facets, filters, chosen, sections, isRecorded }) {
+  function meilisearchRequest(known, { query, limit, offset, sort, facets, filters, chosen, sections, fields, isRecorded }) {
     const gateway = isGateway(known);
     const conditions = gateway ? conditionsOf(chosen) : [];
     if (filters) conditions.push(filters);
@@ -327,7 +371,7 @@ function makeService(BASE, KEY) {
         ...(gateway && !isRecorded && { "X-Search-Analytics": "false" }),
       },
       body: JSON.stringify({
-        q: query, limit, offset, attributesToRetrieve: ["id", "title", "url", "excerpt", "author", "date", "version"],
+        q: query, limit, offset, attributesToRetrieve: ["id", ...fields],
         attributesToHighlight: ["title", "content"], attributesToCrop: ["content"], cropLength: 28, highlightPreTag: OPEN, highlightPostTag: CLOSE,
         ...(conditions.length && { filter: conditions }), ...(gateway && sort.length && { sort }), ...(gateway && facets.length && { facets }),
         ...(gateway && sections && limit && { sections }),
@@ -339,6 +383,11 @@ function makeService(BASE, KEY) {
     total: answer.estimatedTotalHits ?? answer.totalHits ?? answer.hits.length,
     facets: answer.facetDistribution ?? {},
     queryId: answer.metadata?.queryUid,
+    matched: answer.metadata?.matched,
+    corrected: answer.metadata?.corrected_query,
+    redirect: answer.redirect,
+    notice: answer.notice,
+    links: answer.no_results_links,
     hits: answer.hits.map(({ _formatted: formatted = {}, sections = [], ...hit }) => ({
       ...hit, title: formatted.title || hit.title || hit.url,
       snippet: (formatted.content || "").includes(OPEN) ? formatted.content : hit.excerpt || formatted.content || "",
@@ -346,13 +395,13 @@ function makeService(BASE, KEY) {
     })),
   });
 
-  function typesenseRequest(known, { query, limit, offset, filters }) {
+  function typesenseRequest(known, { query, limit, offset, filters, fields }) {
     return [`${known.engine_host}/multi_search?x-typesense-api-key=${encodeURIComponent(engineKey(known))}`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ searches: [{
         collection: known.index, q: query || "*", query_by: "title,excerpt,content", query_by_weights: "4,2,1", limit, offset,
-        include_fields: "_id,title,url,excerpt,content,author,date", highlight_fields: "title,content", highlight_affix_num_tokens: 12,
+        include_fields: ["_id", "content", ...fields].join(), highlight_fields: "title,content", highlight_affix_num_tokens: 12,
         highlight_start_tag: OPEN, highlight_end_tag: CLOSE, ...(filters && { filter_by: filters }),
       }] }),
     }];
@@ -412,6 +461,18 @@ function makeService(BASE, KEY) {
     return Array.isArray(body?.suggestions) ? body.suggestions : [];
   }
 
+  let popular = null;
+  let popularAt = 0;
+
+  // What others search for most.
+  function findPopular() {
+    if (popular === null || Date.now() - popularAt > ANSWERS_MS) {
+      popularAt = Date.now();
+      popular = suggest("").then((found) => found.filter(({ kind }) => kind === "query").map(({ text }) => String(text)));
+    }
+    return popular;
+  }
+
   const reports = [];
 
   const tell = (path, body, headers) =>
@@ -448,7 +509,7 @@ function makeService(BASE, KEY) {
 
   const isOwn = async () => isGateway(await clientInfo());
 
-  return { clientInfo, isOwn, search, suggest, log, click, place };
+  return { clientInfo, isOwn, search, suggest, findPopular, log, click, place };
 }
 
 // --- What the page keeps on the device, if it wants to. Storage may be blocked, full, or hold anything.
@@ -489,7 +550,9 @@ const settingsOf = (given) => ({
   jump: String(given.jump) === "true",
   context: listOf(given.context) ?? [],
   lang: given.lang || "",
-  theme: ["light", "dark"].includes(given.theme) ? given.theme : "auto",
+  theme: ["light", "dark", "auto"].includes(given.theme) ? given.theme : "",
+  show: listOf(given.show) ?? ["breadcrumb", "image", "date"],
+  fields: listOf(given.fields) ?? [],
   mode: given.mode === "modal" ? "modal" : "inline",
   facets: listOf(given.facets),
   sort: listOf(given.sort),
@@ -500,6 +563,7 @@ const settingsOf = (given) => ({
   texts: given.texts ?? {},
   transform: given.transform,
   onSelect: given.onSelect,
+  renderHit: given.renderHit,
 });
 
 // The page's functions may fail; the box goes on without them.
@@ -512,12 +576,104 @@ function guarded(name, work, otherwise) {
   }
 }
 
+// --- Results as the page wants them. Of a document comes text, also in attributes, and nothing that could act.
+
+const ELEMENTS = /^(article|b|bdi|br|cite|code|dd|del|dfn|div|dl|dt|em|figcaption|figure|h[2-6]|header|footer|hr|i|img|ins|kbd|li|mark|ol|p|pre|q|s|samp|section|small|span|strong|sub|sup|time|u|ul|wbr)$/;
+const ATTRIBUTES = /^(alt|class|datetime|dir|height|lang|loading|part|role|src|title|width|aria-[a-z]+|data-[\w-]+)$/;
+const VOID = /^(br|hr|img|wbr)$/;
+const FIELD = /\{\{(\{?)([#/]?)\s*([^{}#/\s]+)\s*\}?\}\}/;
+const HOLE = `\uE002${NONCE}`;
+const ENTITIES = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
+
+function makeHarmless(name, attributes) {
+  if (!ELEMENTS.test(name)) throw new TypeError(`<${name}> cannot stand in a result.`);
+  const values = {};
+  for (const [key, value] of attributes) {
+    if (!ATTRIBUTES.test(key)) throw new TypeError(`The attribute ${key} cannot stand in a result.`);
+    const address = key === "src" && addressOf(value);
+    if (address !== null) values[key] = address ? address.href : value;
+  }
+  // How an image is loaded is settled before its address is.
+  const { src, ...others } = values;
+  return make(name, src ? { ...others, src } : others);
+}
+
+const nodesOf = (value) =>
+  value instanceof Node ? [value] : Array.isArray(value) ? value.flatMap(nodesOf) : value === null || value === undefined || typeof value === "boolean" ? [] : marked(value);
+
+// A tagged template. The page's Trusted Types may forbid the browser's own parser.
+function html(strings, ...values) {
+  const holes = values.values();
+  const read = (text) => text.replace(/&(?:lt|gt|quot|amp);/g, (entity) => ENTITIES[entity]);
+  const filled = (text) => read(text).split(HOLE).flatMap((part, at) => (at ? [plain(holes.next().value), part] : part)).join("");
+  const open = [document.createDocumentFragment()];
+  const markup = /<!--[^]*?-->|<(\/?)([a-z][\w-]*)((?:\s+[^\s=>"'/]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+))?)*)\s*\/?>|[^<]+|</gi;
+  for (const [whole, closes, tag, attributes] of strings.join(HOLE).matchAll(markup)) {
+    const name = tag?.toLowerCase();
+    if (closes) {
+      if (open.pop().localName !== name) throw new TypeError(`${whole} closes nothing.`);
+    } else if (name) {
+      const pairs = [...attributes.matchAll(/([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g)];
+      const made = makeHarmless(name, pairs.map(([, key, ...texts]) => [key, filled(texts.find((each) => each !== undefined) ?? "")]));
+      open.at(-1).append(made);
+      if (!VOID.test(name)) open.push(made);
+    } else if (whole.startsWith("<")) {
+      if (whole === "<" || whole.includes(HOLE)) throw new TypeError("Write &lt; for text, and no values into comments or names.");
+    } else {
+      open.at(-1).append(...whole.split(HOLE).flatMap((part, at) => [...(at ? nodesOf(holes.next().value) : []), read(part)]));
+    }
+  }
+  return open[0];
+}
+
+// What a field says in a template; nothing for what is absent, false or a structure.
+function saidOf(hit, name) {
+  const values = [Object.hasOwn(hit, name) ? hit[name] : []].flat().filter((value) => value !== false && value !== null && typeof value !== "object");
+  return plain(values.join(", "));
+}
+
+// Nodes of a <template> with the fields of a hit: {{field}}, {{{field}}} with its matches, {{#field}}…{{/field}} where it says anything.
+function fillTemplate(nodes, hit) {
+  let skipped = "";
+  const fill = (text) => {
+    const [first, ...rest] = text.split(FIELD);
+    let filled = skipped ? "" : first;
+    for (let at = 0; at < rest.length; at += 4) {
+      const [isMarked, sign, name, after] = rest.slice(at, at + 4);
+      if (sign === "#") skipped ||= saidOf(hit, name) ? "" : name;
+      else if (sign) skipped = skipped === name ? "" : skipped;
+      else if (!skipped) filled += isMarked && Object.hasOwn(hit.marked, name) ? hit.marked[name] : saidOf(hit, name);
+      if (!skipped) filled += after;
+    }
+    return filled;
+  };
+  return [...nodes].flatMap((node) => {
+    if (node instanceof Text) return marked(fill(node.data));
+    if (!(node instanceof Element) || skipped) return [];
+    const made = makeHarmless(node.localName, [...node.attributes].map(({ name, value }) => [name, plain(fillAlone(value, hit))]));
+    made.append(...fillTemplate(node.childNodes, hit));
+    return [made];
+  });
+}
+
+const fillAlone = (text, hit) => fillTemplate([document.createTextNode(text)], hit).map((node) => node.textContent ?? node).join("");
+
 function makeCore(BASE, settings, host, selected) {
   const service = serviceOf(BASE, settings.key);
   const pageLanguage = host.closest("[lang]")?.lang || document.documentElement.lang;
   const language = languageOf(settings.lang || pageLanguage || "en", settings.texts);
   // The box speaks its language; what it finds is the page's.
   const page = { lang: pageLanguage, dir: "auto" };
+
+  const ownTemplate = () => host.querySelector("template[data-site-search-hit]") ?? document.querySelector("template[data-site-search-hit]");
+
+  // The fields that results are shown with: also those that a template of the page names.
+  function fieldsOf() {
+    const shown = ["title", "url", "excerpt", "author", "date", "version", "breadcrumbs", "image", ...settings.fields];
+    const template = settings.renderHit ? null : ownTemplate();
+    const named = template ? new XMLSerializer().serializeToString(template.content).split(FIELD).filter((name, at) => at % 4 === 3) : [];
+    return [...new Set([...shown, ...named])];
+  }
 
   const emit = (type, detail, cancelable = false) =>
     host.dispatchEvent(new CustomEvent(`site-search:${type}`, { detail, bubbles: true, cancelable }));
@@ -545,7 +701,7 @@ function makeCore(BASE, settings, host, selected) {
 
   async function ask(query, { offset = 0, limit = settings.limit, sort = [], facets = [], filters = {}, isRecorded = true, signal } = {}) {
     const { sections } = settings;
-    const wish = { query, offset, limit, sort, facets, chosen: filters, filters: settings.filters, sections, isRecorded };
+    const wish = { query, offset, limit, sort, facets, chosen: filters, filters: settings.filters, sections, fields: fieldsOf(), isRecorded };
     const answer = await searchHereOrElsewhere(wish, signal);
     if (!settings.transform) return answer;
     const hits = guarded("transform", () => {
@@ -568,19 +724,49 @@ function makeCore(BASE, settings, host, selected) {
   }
 
   // A text that `transform` changed has no marks.
-  const shown = (hit, field) => {
+  const marksIn = (hit, field) => {
     const marks = hit.marked?.[field];
-    return marks !== undefined && plain(marks) === hit[field] ? marked(marks) : [plain(hit[field])];
+    return marks !== undefined && plain(marks) === hit[field] ? marks : plain(hit[field]);
   };
+  const shown = (hit, field) => marked(marksIn(hit, field));
+
+  // What the page itself makes of a hit; nothing, if it does not.
+  function ownNodes(hit) {
+    const given = { ...hit, marked: { title: marksIn(hit, "title"), snippet: marksIn(hit, "snippet") } };
+    if (settings.renderHit) return guarded("renderHit", () => nodesOf(settings.renderHit(given, html)), []);
+    const template = ownTemplate();
+    return template ? guarded("the template of results", () => fillTemplate(template.content.childNodes, given), []) : [];
+  }
 
   // A hit, or a section of one; `hit` is what the page is told that was chosen.
-  function makePlace(looks, address, { title, snippet }, hit, position, asked) {
-    const made = make(address ? "a" : "div", { ...looks, ...(address && { href: address.href }) },
-      make("span", { class: "title", part: "title", ...page }, ...title),
-      ...(snippet.length ? [make("span", { class: "snippet", part: "snippet", ...page }, ...snippet)] : []));
+  function makePlace(looks, address, content, hit, position, asked) {
+    const made = make(address ? "a" : "div", { ...looks, ...(address && { href: address.href }) }, ...content);
     made.addEventListener("click", (event) => select(event, hit, position, asked));
     made.addEventListener("auxclick", (event) => { if (event.button === 1) select(event, hit, position, asked); });
     return made;
+  }
+
+  const line = (name, nodes) => (nodes.length ? [make("span", { class: name, part: name, ...page }, ...nodes)] : []);
+
+  function imageOf(hit) {
+    const address = settings.show.includes("image") && addressOf(hit.image);
+    if (!address) return [];
+    const image = make("img", { class: "image", part: "image", alt: "", loading: "lazy", decoding: "async", referrerpolicy: "no-referrer", src: address.href });
+    image.addEventListener("error", () => image.remove());
+    return [image];
+  }
+
+  // Where a page is, and when it was written.
+  function metaOf(hit) {
+    const crumbs = settings.show.includes("breadcrumb") ? [hit.breadcrumbs ?? []].flat().map(String) : [];
+    if (crumbs.at(-1) === hit.title) crumbs.pop();
+    const date = settings.show.includes("date") ? language.dated(hit.date) : "";
+    const nodes = [
+      ...(crumbs.length ? [make("span", { part: "breadcrumb", ...page }, crumbs.join(" › "))] : []),
+      ...(date ? [make("time", { part: "date", datetime: hit.date, ...language.own }, date)] : []),
+    ];
+    if (nodes.length > 1) nodes.splice(1, 0, " · ");
+    return nodes.length ? [make("span", { class: "meta" }, ...nodes)] : [];
   }
 
   const sectionsOf = (hit) => [hit.sections ?? []].flat().filter((section) => addressOf(section?.url));
@@ -598,26 +784,52 @@ function makeCore(BASE, settings, host, selected) {
     const hasSections = sectionsOf(hit).length > 0;
     const address = addressOf(hit.url);
     const there = address && settings.jump && !hasSections ? passageOf(address, hit.marked?.snippet) : address;
+    const own = hit.id === undefined ? [] : ownNodes(hit); // Not for a suggested title.
     const snippet = hit.snippet && !hasSections ? shown(hit, "snippet") : [];
-    return makePlace({ class: "hit", part: "hit" }, there, { title: [...shown(hit, "title"), ...badge(hit)], snippet }, hit, position, asked);
+    const content = own.length ? own : [...imageOf(hit), ...line("title", [...shown(hit, "title"), ...badge(hit)]), ...metaOf(hit), ...line("snippet", snippet)];
+    return makePlace({ class: "hit", part: "hit" }, there, content, hit, position, asked);
   }
 
   const makeSections = (hit, position, asked) => sectionsOf(hit).map((section) => {
     const path = [section.path ?? []].flat().map((title) => `${title} › `);
     const title = [...(path.length ? [make("span", { class: "path" }, ...path)] : []), ...shown(section, "title")];
     const led = { ...hit, url: section.url, section };
-    const snippet = section.snippet ? shown(section, "snippet") : [];
-    return makePlace({ class: "hit section", part: "section" }, addressOf(section.url), { title, snippet }, led, position, asked);
+    const content = [...line("title", title), ...line("snippet", section.snippet ? shown(section, "snippet") : [])];
+    return makePlace({ class: "hit section", part: "section" }, addressOf(section.url), content, led, position, asked);
   });
 
-  function counted({ total, missing }) {
-    const nodes = total === 1 ? language.spoken("one") : language.spoken("many", { n: language.number(total) });
-    return missing ? [...language.spoken("elsewhere", { context: missing }), " ", ...nodes] : nodes;
+  // What the owner wants visitors to know or to see.
+  const linkTo = (looks, { text, url }) => {
+    const address = addressOf(url);
+    return make(address ? "a" : "span", { ...looks, ...page, ...(address && { href: address.href }) }, String(text));
+  };
+  const notice = ({ notice: given }) => (given?.text ? [linkTo({ part: "notice" }, given)] : []);
+  const links = (answer) => [answer.links ?? []].flat().filter((link) => link?.text && addressOf(link.url)).map((link) => linkTo({ class: "hit link", part: "link" }, link));
+
+  function counted({ total, missing, matched, corrected }) {
+    return [
+      ...(missing ? [...language.spoken("elsewhere", { context: missing }), " "] : []),
+      ...(corrected ? [...language.spoken("corrected", { q: corrected }), " "] : []),
+      ...(matched === "some" ? [...language.spoken("some"), " "] : []),
+      ...(total === 1 ? language.spoken("one") : language.spoken("many", { n: language.number(total) })),
+    ];
+  }
+
+  function follow(answer, query) {
+    const there = addressOf(answer?.redirect);
+    if (!there) return false;
+    remember(query);
+    location.assign(there.href);
+    return true;
   }
 
   const log = ({ query, total, isLogged }) => { if (!isLogged) service.log(query, total); };
 
-  return { ...language, element: host, settings, service, page, make, dress, ask, bounds, counted, hit: makeHit, sections: makeSections, remember, log, emit };
+  return {
+    ...language, element: host, settings, service, page, make, dress, wrap, showAbove, ask, bounds, counted, notice, links, follow,
+    popular: service.findPopular,
+    hit: makeHit, sections: makeSections, remember, log, emit,
+  };
 }
 
 // --- The full view.
@@ -650,7 +862,7 @@ function build(BASE, host, settings) {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   dress(root);
   const themed = host.dataset.theme;
-  host.dataset.theme = settings.theme;
+  if (settings.theme) host.dataset.theme = settings.theme;
 
   const label = core.marksOf("label");
   const input = make("input", {
@@ -661,9 +873,10 @@ function build(BASE, host, settings) {
   // Told from outside of the panel: what appears together with its text is not read out.
   const told = make("div", { class: "told", role: "status" });
   const status = make("p", { class: "status", part: "status" });
-  const list = make("div", { id: "results", role: "listbox", "aria-label": text("results"), hidden: "", ...core.marksOf("results") });
+  const notice = make("p", { class: "notice", hidden: "" });
+  const list = make("div", { id: "results", role: "listbox", tabindex: "-1", "aria-label": text("results"), hidden: "", ...core.marksOf("results") });
   const foot = make("div", { class: "foot", hidden: "" });
-  const panel = make("div", { class: isModal ? "panel" : "panel afloat", part: "panel", tabindex: "-1", hidden: "", ...own }, status, list, foot);
+  const panel = make("div", { class: isModal ? "panel" : "panel afloat", part: "panel", tabindex: "-1", hidden: "", ...own }, notice, status, list, foot);
   if (!isModal) core.input = input;
   const form = make("form", { role: "search", ...own }, input, told);
   let dialog = null;
@@ -679,11 +892,11 @@ function build(BASE, host, settings) {
       opener.append(make("kbd", { "aria-hidden": "true", dir: "ltr" }, /Mac|iP/.test(navigator.platform) ? "⌘K" : "Ctrl K"));
       opener.setAttribute("aria-keyshortcuts", "/ Control+K Meta+K");
     }
-    root.replaceChildren(opener, dialog);
+    root.replaceChildren(wrap(opener, dialog));
   } else {
     if (settings.shortcut) input.setAttribute("aria-keyshortcuts", "/");
     if (HAS_POPOVER) panel.setAttribute("popover", "manual");
-    root.replaceChildren(form, panel);
+    root.replaceChildren(wrap(form, panel));
   }
 
   const answers = new Map();
@@ -702,6 +915,7 @@ function build(BASE, host, settings) {
 
   function place() {
     if (isModal || panel.hidden) return;
+    unzoom(panel);
     const at = input.getBoundingClientRect();
     const width = document.documentElement.clientWidth;
     const { offsetTop = 0, height = innerHeight } = window.visualViewport ?? {};
@@ -756,8 +970,10 @@ function build(BASE, host, settings) {
     telling = setTimeout(() => told.replaceChildren(...nodes.map((node) => node.cloneNode?.(true) ?? node)), ANNOUNCED_MS);
   }
 
-  function present(message, sections, after) {
+  function present(message, sections, after, above = []) {
     choose(null);
+    notice.replaceChildren(...above);
+    notice.hidden = !above.length;
     status.replaceChildren(...message);
     status.hidden = !message.length;
     list.replaceChildren(...sections);
@@ -765,7 +981,7 @@ function build(BASE, host, settings) {
     list.removeAttribute("aria-busy");
     foot.replaceChildren(...after);
     foot.hidden = !after.length;
-    if (message.length) announce(message);
+    if (message.length) announce([...above.map((node) => `${node.textContent} `), ...message]);
     open(Boolean(message.length || sections.length));
   }
 
@@ -794,6 +1010,12 @@ function build(BASE, host, settings) {
       search();
     });
     return option;
+  }
+
+  // Searches that may be meant, under a heading.
+  function searches(key, queries) {
+    const heading = make("p", { class: "status", "aria-hidden": "true", ...core.marksOf(key) }, text(key));
+    return queries.length ? [group(key, [heading, ...queries.map((query, at) => searchOption(query, `${key}-${at}`))])] : [];
   }
 
   const group = (key, made) => make("div", { role: "group", "aria-label": text(key), ...core.marksOf(key) }, ...made);
@@ -825,31 +1047,40 @@ function build(BASE, host, settings) {
   }
 
   function show(answer) {
-    const { query, total, hits } = answer;
+    const { query, hits } = answer;
     const suggested = suggestionGroup(answer);
+    const above = core.notice(answer);
     if (!hits.length) {
-      present(spoken("none", { q: query }), suggested, []);
+      const links = core.links(answer).map((link, at) => {
+        on(link, "click", selected);
+        return asOption(link, `link-${at}`);
+      });
+      present(spoken("none", { q: query }), [...suggested, ...links, ...searches("popular", answer.popular)], [], above);
       return;
     }
     const made = hits.flatMap((hit, position) => [
       asOption(core.hit(hit, position + 1, answer), `hit-${position}`),
       ...core.sections(hit, position + 1, answer).map((section, at) => asOption(section, `hit-${position}-${at}`)),
     ]);
-    present(core.counted(answer), [...suggested, ...made], total > hits.length ? [moreElement()] : []);
+    present(core.counted(answer), [...suggested, ...made], [moreElement()], above);
   }
 
-  async function showRecent() {
+  async function showStart() {
+    const isEmpty = () => !input.value.trim() && !life.signal.aborted && root.activeElement === input;
     const queries = settings.recent ? await recent.read(service) : [];
-    if (input.value.trim() || life.signal.aborted || root.activeElement !== input) return;
     const clear = make("button", { type: "button", ...core.marksOf("clear") }, text("clear"));
     on(clear, "click", async () => {
       await recent.clear(service);
       input.focus();
-      present([], [], []);
+      showStart();
     });
-    const heading = make("p", { class: "status", "aria-hidden": "true", ...core.marksOf("recent") }, text("recent"));
-    const sections = queries.length ? [group("recent", [heading, ...queries.map((query, at) => searchOption(query, `recent-${at}`))])] : [];
-    present([], sections, queries.length ? [clear] : []);
+    const offer = (popular) => {
+      const others = popular.filter((query) => !queries.includes(query));
+      present([], [...searches("recent", queries), ...searches("popular", others)], queries.length ? [clear] : []);
+    };
+    if (isEmpty()) offer([]);
+    const popular = await service.findPopular();
+    if (isEmpty() && !chosen && popular.length) offer(popular);
   }
 
   // --- Searching.
@@ -879,7 +1110,8 @@ function build(BASE, host, settings) {
     const suggested = service.suggest(query, bounds, signal).then((found) => { suggestions = found; });
     const answer = await core.ask(query, { signal });
     await Promise.race([suggested, new Promise((resolve) => setTimeout(resolve, SUGGESTIONS_MS))]);
-    const found = { ...answer, suggestions, at: Date.now() };
+    const popular = answer.hits.length ? [] : await service.findPopular();
+    const found = { ...answer, suggestions, popular: popular.filter((other) => other !== query), at: Date.now() };
     answers.set(query + bounds, found);
     if (answers.size > KEPT_ANSWERS) answers.delete(answers.keys().next().value);
     return found;
@@ -894,7 +1126,7 @@ function build(BASE, host, settings) {
     if (query.length < settings.min) {
       logIntent();
       present([], [], []);
-      await showRecent();
+      await showStart();
       return;
     }
     intent = null; // The visitor went on typing: what stood before was not it.
@@ -925,6 +1157,18 @@ function build(BASE, host, settings) {
     if (!address) console.error("Site search: data-results-url must be a path or an http(s) address.");
     else address.searchParams.set("q", query);
     return address;
+  }
+
+  // Enter leads where the owner wants it to, or to all results.
+  async function enter(query) {
+    clearTimeout(typing);
+    const now = ++latest;
+    running?.abort();
+    const slow = setTimeout(() => say("wait"), SLOW_MS);
+    // If the search fails, the view of all results says so.
+    const answer = await service.isOwn().then((isOwn) => (isOwn ? find(query) : null)).catch(() => null);
+    clearTimeout(slow);
+    if (now === latest && !core.follow(answer, query)) openFull(query);
   }
 
   async function openFull(query) {
@@ -964,7 +1208,7 @@ function build(BASE, host, settings) {
   on(input, "focus", () => {
     service.clientInfo().catch(() => {}); // Told when there is something to search for.
     if (!list.hidden) open(true);
-    else if (!input.value.trim()) showRecent();
+    else if (!input.value.trim()) showStart();
   });
   on(input, "keydown", (event) => {
     if (event.isComposing || event.keyCode === 229) return;
@@ -982,7 +1226,7 @@ function build(BASE, host, settings) {
       if (chosen && !panel.hidden) chosen.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, composed: true, ctrlKey, metaKey, shiftKey }));
       else if (query.length >= settings.min) {
         logIntent();
-        openFull(query);
+        enter(query);
       }
     }
   });
@@ -1014,7 +1258,7 @@ function build(BASE, host, settings) {
 
   function start() {
     if (isModal && !dialog.open) {
-      dialog.showModal();
+      showAbove(dialog);
       input.select();
     }
     input.focus();
@@ -1074,7 +1318,7 @@ function answerKey(event) {
     .filter((box) => box.settings.shortcut && box.host.isConnected && (!isCommand || box.isModal))
     .sort((one, other) => (one.host.compareDocumentPosition(other.host) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1));
   const open = ordered.find((box) => box.isOpen());
-  if (open ? !isCommand : isTyping(event) || document.querySelector(":modal")) return;
+  if (open ? !isCommand : (!isCommand && isTyping(event)) || document.querySelector(":modal")) return;
   const box = open ?? ordered.find((one) => one.host.getClientRects().length) ?? ordered[0];
   if (!box) return;
   event.preventDefault();

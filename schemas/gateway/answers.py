@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from schemas.search import EffectsSchema, FacetStatsSchema, HitSchema
+from schemas.search import EffectsSchema, FacetStatsSchema, HitSchema, MatchedSchema
 
 
 class EngineErrorSchema(Schema):
@@ -45,7 +45,7 @@ class EngineHitSchema(HitSchema):
     )
 
 
-class EngineMetadataSchema(Schema):
+class EngineMetadataSchema(MatchedSchema):
     """Metadata of a search, if the request has the header `Meili-Include-Metadata: true`."""
 
     query = fields.String(required=True)

@@ -40,6 +40,7 @@ class Stub:
         policy: Its Content-Security-Policy.
         answers: Path to statuses and bodies, one for each request, the last one for all further ones.
         files: Path to a further script.
+        pictures: Path to an image, as SVG.
         held: Paths whose answers wait for ``release``.
         addresses: Path and query string of every request, as they came.
         sent: Path, header Authorization and body of every request, as they came.
@@ -52,6 +53,7 @@ class Stub:
         self.info: dict[str, Any] = {}
         self.answers: dict[str, list[tuple[int, Any]]] = {}
         self.files: dict[str, str] = {}
+        self.pictures: dict[str, str] = {}
         self.held: set[str] = set()
         self.release = Event()
         self.addresses: list[str] = []
@@ -69,6 +71,8 @@ class Stub:
             return 200, "text/javascript", RESULTS_SCRIPT.read_bytes()
         if path in self.files:
             return 200, "text/javascript", self.files[path].encode()
+        if path in self.pictures:
+            return 200, "image/svg+xml", self.pictures[path].encode()
         if path in self.held:
             self.release.wait(60)
         if path == "/v1/client-info" and path not in self.answers:

@@ -150,7 +150,9 @@ def test_a_visitor_finds_a_page_by_keyboard_and_it_is_counted_once(server: Serve
     assert box.get_attribute("aria-expanded") == "false"
 
     visitor.type("lighthose")
-    visitor.wait(lambda: visitor.told() == "2 results", "the results never came")
+    visitor.wait(
+        lambda: visitor.told() == "Showing results for “lighthouse”: 2 results", "the corrected results never came"
+    )
     assert box.get_attribute("aria-expanded") == "true"
     assert [found.text.lower() for found in visitor.inside("mark")] == ["lighthouse"] * len(visitor.inside("mark"))
     assert visitor.inside("mark")

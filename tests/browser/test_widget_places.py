@@ -195,7 +195,8 @@ class TestContext:
             finds(visitor)
             wanted = filters and [filters]
             assert self.asked(stub)[-1] == wanted
-            (suggested,) = [urlsplit(each).query for each in stub.addresses if each.startswith("/engine/suggest")]
+            addresses = [urlsplit(each) for each in stub.addresses]
+            (suggested,) = [each.query for each in addresses if "/suggest" in each.path and "q=open" in each.query]
             assert parse_qs(suggested).get("filter") == wanted, "suggested titles are, too"
 
     def test_where_they_have_nothing_it_is_said_and_the_filters_hold(self, stub: Stub, visitor: Visitor) -> None:

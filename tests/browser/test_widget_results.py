@@ -247,7 +247,7 @@ class TestHistory:
         steps = visitor.entries()
         visitor.seen("input")[0].click()
         visitor.press("lighthose")
-        visitor.finds("2 results")
+        visitor.finds("Showing results for “lighthouse”: 2 results")
         assert visitor.entries() == steps
         assert visitor.driver.current_url.endswith("/index.html?x=a%26b&q=lighthose#here")
 

@@ -97,16 +97,19 @@ def test_the_documentation_is_searched_with_its_public_key(read_demo: Demo) -> N
     assert key in text
     (search_key,) = set(re.findall(r"svc_srch_\w+", text))
 
-    def first(query: str) -> str:
+    def first(query: str, sections: int = 0) -> str:
         headers = {"Authorization": f"Bearer {search_key}"}
-        answer = read_demo.app.test_client().get("/v1/search", query_string={"q": query}, headers=headers).get_json()
-        return str(answer["results"]["hits"][0]["url"]).removeprefix(f"{BASE_URL}/docs/")
+        wish = {"q": query, "sections": sections}
+        answer = read_demo.app.test_client().get("/v1/search", query_string=wish, headers=headers).get_json()
+        hit = answer["results"]["hits"][0]
+        return str((hit["sections"][0] if sections else hit)["url"]).removeprefix(f"{BASE_URL}/docs/")
 
     assert first("createKey") == "reference/keys", "an operation by its name"
     assert first("report a click") == "reference/clicks", "an operation by what it does"
     assert first("key_expired") == "errors"
     assert first("first search") == "start"
     assert first("limits") == "limits"
+    assert first("own template for a result", sections=1) == "widget#your-own-template-for-a-result"
 
 
 @pytest.mark.slow

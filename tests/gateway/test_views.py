@@ -411,9 +411,24 @@ def test_a_search_has_metadata_if_the_client_asks(
         metadata = response.get_json().get("metadata")
         assert (metadata is not None) is told
         if metadata is not None:
-            expected = {"query": "Bicycle  pump", "indexUid": gateway.index, "primaryKey": "id"}
+            expected = {
+                "query": "Bicycle  pump", "indexUid": gateway.index, "primaryKey": "id", "matched": "some",
+                "corrected_query": None,
+            }  # fmt: skip
             assert metadata == {**expected, "queryUid": metadata["queryUid"]}
             assert query_of(tenant, metadata) == "bicycle pump"
+
+
+def test_metadata_tell_which_words_were_found(tenant: Tenant, gateway: Gateway) -> None:
+    tenant.index(page(1, title="Bicycle"), page(2, title="Pump"))
+
+    for q, told in (
+        ("bicycle", ("all", None)),
+        ("bicycel", ("corrected", "bicycle")),
+        ("bicycle pump", ("some", None)),
+    ):
+        metadata = gateway.send({"q": q}, headers={"Meili-Include-Metadata": "true"}).get_json()["metadata"]
+        assert (metadata["matched"], metadata["corrected_query"]) == told
 
 
 def test_every_search_of_several_has_metadata_of_its_own(tenant: Tenant, gateway: Gateway) -> None:

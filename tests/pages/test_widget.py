@@ -12,8 +12,9 @@ from app.documentation import documentation_files
 from app.pages.widget import RESULTS_SCRIPT, SCRIPT
 from backends.languages import LANGUAGES
 
-TEXT = SCRIPT.read_text()
-RESULTS_TEXT = RESULTS_SCRIPT.read_text()
+# What the scripts are minified from; tests/clients/test_minified_widget.py holds both together.
+TEXT = SCRIPT.with_name("widget.js").read_text()
+RESULTS_TEXT = RESULTS_SCRIPT.with_name("widget-results.js").read_text()
 DOCUMENTED = documentation_files()["widget"].read_text()
 
 scripts = pytest.mark.parametrize(("path", "script"), [("/widget.js", SCRIPT), ("/widget-results.js", RESULTS_SCRIPT)])
@@ -76,6 +77,7 @@ def test_every_language_that_search_knows_has_all_texts() -> None:
             "many": ["n"],
             "none": ["q"],
             "elsewhere": ["context"],
+            "corrected": ["q"],
         }, code
 
 
@@ -101,7 +103,7 @@ class TestDocumentation:
     def test_attributes_and_options(self) -> None:
         settings = set(re.findall(r"\bgiven\.(\w+)", TEXT))
         attributes = {re.sub(r"-(\w)", lambda match: match[1].upper(), name) for name in _rows("data-([a-z-]+)")}
-        functions = set(_rows(r"(texts|transform|onSelect)"))
+        functions = set(_rows(r"(texts|transform|onSelect|renderHit)"))
         assert attributes | functions == settings
 
     def test_events(self) -> None:
@@ -113,7 +115,7 @@ class TestDocumentation:
         assert set(_rows("--site-search-([a-z]+)")) == {*re.findall(r"(\w+): \[", colours[1]), "font"}
 
     def test_parts(self) -> None:
-        made = set(re.findall(r'\bpart: "(\w+)"', TEXT + RESULTS_TEXT))
+        made = set(re.findall(r'(?:\bpart: |\bline\()"(\w+)"', TEXT + RESULTS_TEXT))
         assert set(_rows("([a-z]+)", "part")) == made
 
     def test_texts(self) -> None:

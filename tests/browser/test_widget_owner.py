@@ -1,0 +1,217 @@
+"""What the owner and others give to visitors: corrections, notices, redirects, links, popular searches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.stub import Stub, running_stub
+from tests.browser.test_widget import EVIL, Visitor
+from tests.browser.test_widget_box import HITS, SEARCH, finds, focused, open_page, press
+from tests.browser.test_widget_results import PLACE, Searcher
+
+pytestmark = pytest.mark.browser
+
+POPULAR = {"suggestions": [{"text": "tickets", "kind": "query"}, {"text": EVIL, "kind": "query"}]}
+LINKS = [
+    {"text": f"Ask us {EVIL}", "url": "/contact"},
+    {"text": "Evil", "url": "javascript:document.title='pwned'"},
+    {"text": "Map", "url": "https://maps.example.com/museum"},
+]
+NOTHING = {"hits": [], "estimatedTotalHits": 0, "no_results_links": LINKS}
+
+
+def found(**metadata: Any) -> dict[str, Any]:
+    return {**HITS, "metadata": {"queryUid": "query-1", "matched": "all", "corrected_query": None, **metadata}}
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with running_stub() as running:
+        running.info = {"engine_host": f"{running.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
+        running.answers[SEARCH] = [(200, HITS)]
+        running.answers["/engine/suggest"] = [(200, {"suggestions": []})]
+        yield running
+
+
+@pytest.fixture
+def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Searcher:
+    return Searcher(browser, stub.base_url, tmp_path)
+
+
+WORDS = [
+    ({"matched": "corrected", "corrected_query": "opening"}, "Showing results for “opening”: 7 results"),
+    ({"matched": "some"}, "No page has all these words; with some of them: 7 results"),
+    ({}, "7 results"),
+]
+
+
+class TestWords:
+    @pytest.mark.parametrize(("metadata", "told"), WORDS)
+    def test_the_box_says_what_it_searched_instead(
+        self, stub: Stub, visitor: Visitor, metadata: dict[str, Any], told: str
+    ) -> None:
+        stub.answers[SEARCH] = [(200, found(**metadata))]
+        open_page(stub, visitor)
+        visitor.type("opne")
+        visitor.wait(lambda: visitor.told() == told, f"{told!r} never came, but {visitor.told()!r}")
+        region = visitor.inside("[role=status]")[0]
+        visitor.wait(lambda: region.get_attribute("textContent") == told, "nobody was told aloud")
+
+    @pytest.mark.parametrize(("metadata", "told"), WORDS)
+    def test_so_does_the_full_view(self, stub: Stub, visitor: Searcher, metadata: dict[str, Any], told: str) -> None:
+        stub.answers[SEARCH] = [(200, found(**metadata))]
+        open_page(stub, visitor, body=PLACE)
+        visitor.go("/?q=opne")
+        visitor.wait(lambda: visitor.status() == told, f"{told!r} never came")
+
+
+class TestNotice:
+    @pytest.mark.parametrize("url", ["/closed", None, "javascript:alert(1)"])
+    def test_it_is_text_above_the_results(self, stub: Stub, visitor: Searcher, url: str | None) -> None:
+        stub.answers[SEARCH] = [(200, {**HITS, "notice": {"text": EVIL, "url": url}})]
+        open_page(stub, visitor)
+        finds(visitor)
+        (notice,) = visitor.inside(".notice")
+        assert notice.text == EVIL
+        assert [link.get_attribute("href") for link in notice.find_elements("css selector", "a")] == (
+            [f"{stub.base_url}/closed"] if url == "/closed" else []
+        )
+        assert notice.location["y"] < visitor.inside(".hit")[0].location["y"]
+        region = visitor.inside("[role=status]")[0]
+        visitor.wait(lambda: EVIL in region.get_attribute("textContent"), "nobody was told aloud")
+        stub.answers[SEARCH] = [(200, HITS)]
+        visitor.type("s")
+        visitor.wait(lambda: not notice.is_displayed(), "it stayed where it does not belong")
+
+    def test_also_in_the_full_view(self, stub: Stub, visitor: Searcher) -> None:
+        stub.answers[SEARCH] = [(200, {**HITS, "notice": {"text": "Closed", "url": "/closed"}})]
+        open_page(stub, visitor, body=PLACE)
+        visitor.go("/?q=open")
+        visitor.wait(lambda: [one.text for one in visitor.seen(".notice a")] == ["Closed"], "it never came")
+
+
+class TestRedirect:
+    @pytest.mark.parametrize("body", ["", PLACE])
+    @pytest.mark.parametrize("address", ["/jobs", "https://example.invalid/jobs"])
+    def test_enter_follows_it_before_anything_else(self, stub: Stub, visitor: Visitor, address: str, body: str) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        stub.answers[SEARCH] = [(200, {**HITS, "redirect": address})]
+        open_page(stub, visitor, 'data-results-url="/all"', body=body)
+        visitor.type("open", Keys.ENTER)  # Before anything was found.
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/jobs"), "it led nowhere")
+
+    def test_whoever_only_types_or_chooses_a_result_stays(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        stub.answers[SEARCH] = [(200, {**HITS, "redirect": "/jobs"})]
+        open_page(stub, visitor)
+        finds(visitor)
+        visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/#hours"), "the result never opened")
+
+    def test_a_script_is_no_place_to_go(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        stub.answers[SEARCH] = [(200, {**HITS, "redirect": "javascript:document.title='pwned'"})]
+        open_page(stub, visitor, 'data-results-url="/all"')
+        visitor.type("open", Keys.ENTER)
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/all?q=open"), "all results never came")
+
+    def test_if_the_search_fails_enter_shows_all_results_which_say_so(self, stub: Stub, visitor: Searcher) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        stub.answers[SEARCH] = [(503, {})]
+        open_page(stub, visitor, body=PLACE)
+        visitor.type("open", Keys.ENTER)
+        visitor.wait(lambda: visitor.status() == "Search cannot be reached at the moment.", "nobody was told")
+
+    def test_enter_in_the_field_of_the_full_view_follows_it_too(self, stub: Stub, visitor: Searcher) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        open_page(stub, visitor, 'data-mode="modal"', body=PLACE)
+        visitor.go("/?q=open")
+        visitor.wait(lambda: visitor.status() == "7 results", "the results never came")
+        stub.answers[SEARCH] = [(200, {**HITS, "redirect": "/jobs"})]
+        (field,) = visitor.seen("input[type=search]")
+        field.send_keys("s")
+        visitor.wait(lambda: len(stub.bodies(SEARCH)) >= 3, "it never searched again")
+        assert "/jobs" not in visitor.driver.current_url
+        field.send_keys(Keys.ENTER)
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/jobs"), "it led nowhere")
+
+
+class TestNothingFound:
+    def test_the_owners_links_and_popular_searches_follow(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        stub.answers[SEARCH] = [(200, NOTHING), (200, HITS)]
+        stub.answers["/engine/suggest"] = [(200, POPULAR)]
+        open_page(stub, visitor)
+        visitor.type("zzz")
+        visitor.wait(lambda: "Nothing matches “zzz”." in visitor.told(), "nobody was told")
+        links = [(each.text, each.get_attribute("href")) for each in visitor.inside(".link")]
+        assert links == [(LINKS[0]["text"], f"{stub.base_url}/contact"), ("Map", LINKS[2]["url"])]
+        group = [each.text for each in visitor.inside("[role=group][aria-label='Popular searches'] .query")]
+        assert group == ["tickets", EVIL]
+        assert not visitor.inside("img")
+        visitor.type(Keys.ARROW_UP, Keys.ARROW_UP, Keys.ENTER)
+        visitor.wait(lambda: visitor.told() == "7 results", "what is popular was never searched")
+        assert stub.bodies(SEARCH)[-1]["q"] == "tickets"
+
+    def test_a_link_is_followed_by_keyboard(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        stub.answers[SEARCH] = [(200, NOTHING)]
+        open_page(stub, visitor)
+        visitor.type("zzz")
+        visitor.wait(lambda: visitor.inside(".link"), "they never came")
+        visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
+        visitor.wait(lambda: visitor.driver.current_url.endswith("/contact"), "the link led nowhere")
+
+    def test_the_full_view_has_both(self, stub: Stub, visitor: Searcher) -> None:
+        stub.answers[SEARCH] = [(200, NOTHING)]
+        stub.answers["/engine/suggest"] = [(200, POPULAR)]
+        open_page(stub, visitor, body=PLACE)
+        visitor.go("/?q=zzz")
+        visitor.wait(lambda: [each.text for each in visitor.seen(".queries button")] == ["tickets", EVIL], "it")
+        assert [each.text for each in visitor.seen(".link")] == [LINKS[0]["text"], "Map"]
+        stub.answers[SEARCH] = [(200, HITS)]
+        visitor.seen(".queries button")[0].click()
+        visitor.wait(lambda: visitor.status() == "7 results", "what is popular was never searched")
+        assert visitor.address()["q"] == ["tickets"]
+
+
+class TestPopularSearches:
+    def test_they_stand_where_nothing_is_typed_below_the_visitors_own(self, stub: Stub, visitor: Visitor) -> None:
+        from selenium.webdriver.common.keys import Keys
+
+        stub.answers["/engine/suggest"] = [(200, POPULAR)]
+        open_page(stub, visitor, 'data-recent="true"')
+        visitor.inside("input")[0].click()
+        visitor.wait(lambda: [each.text for each in visitor.inside(".query")] == ["tickets", EVIL], "they never came")
+        assert visitor.told() == " Popular searches"
+        visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
+        visitor.wait(lambda: visitor.told() == "7 results", "it was never searched")
+        visitor.type(*[Keys.BACKSPACE] * len("tickets"))
+        visitor.wait(lambda: visitor.told() == " Recent searches Popular searches", "they never came back")
+        assert [each.text for each in visitor.inside(".query")] == ["tickets", EVIL], "nothing is offered twice"
+        asked = [each for each in stub.addresses if each.startswith("/engine/suggest") and each.endswith("q=")]
+        assert len(asked) == 1
+
+    def test_a_dialog_shows_them_as_it_opens(self, stub: Stub, visitor: Visitor) -> None:
+        stub.answers["/engine/suggest"] = [(200, POPULAR)]
+        open_page(stub, visitor, 'data-mode="modal"')
+        press(visitor, "/")
+        visitor.wait(lambda: len(visitor.inside(".query")) == 2, "they never came")
+        assert focused(visitor) == "input"
+
+    def test_without_any_an_empty_box_stays_closed(self, stub: Stub, visitor: Visitor) -> None:
+        open_page(stub, visitor)
+        visitor.inside("input")[0].click()
+        visitor.wait(lambda: any(each.endswith("q=") for each in stub.addresses), "nobody asked for them")
+        assert not visitor.inside(".panel")[0].is_displayed()

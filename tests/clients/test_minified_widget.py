@@ -1,0 +1,28 @@
+"""The search box as browsers get it is made from its source, and checked in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.pages.widget import RESULTS_SCRIPT, SCRIPT
+
+ESBUILD = "github.com/evanw/esbuild/cmd/esbuild@v0.28.2"
+
+
+@pytest.mark.parametrize("script", [SCRIPT, RESULTS_SCRIPT])
+def test_what_is_sent_is_the_source_minified(tool: Callable[[str], str], script: Path) -> None:
+    """With ``MINIFY`` set, writes it."""
+    source = script.with_name(script.name.replace(".min", ""))
+    done = subprocess.run(
+        [tool("go"), "run", ESBUILD, "--minify", "--charset=utf8", str(source)],
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    if os.environ.get("MINIFY"):
+        script.write_text(done.stdout)
+    assert script.read_text() == done.stdout, "run `make widget`"
