@@ -28,6 +28,7 @@ from app.services.audit_log.entries import delete_old_entries
 from app.services.daily_usage import delete_old_copies
 from app.services.indexing.lagging import lagging_sites
 from app.services.indexing.rebuilder import RebuildUnderWay
+from app.services.learning.learner import learn_due
 from app.services.mail.digests import Digests
 from app.services.mail.quota_warnings import warn_owners
 from app.storage.backoff import Backoff, Pauses
@@ -85,6 +86,7 @@ class Jobs:
             Job("health", 10.0, runtime.health.check, apart=True),
             Job("syncs", 30.0, self._end_syncs, apart=True),
             Job("sessions", 3600.0, self._delete_sessions),
+            Job("click-lessons", 1800.0, self._learn_from_clicks, apart=True),
             Job("mail", 2.0, partial(runtime.mailer.send_due, self._stopping.is_set), apart=True),
         ]
         if runtime.settings.sends_mail:
@@ -278,6 +280,12 @@ class Jobs:
         with runtime.locks.try_hold("digests") as held:
             if held:
                 Digests(runtime.database, runtime.searcher, runtime.settings).queue_due(self._stopping.is_set)
+
+    def _learn_from_clicks(self) -> None:
+        runtime = self._runtime
+        with runtime.locks.try_hold("click-lessons") as held:
+            if held:
+                learn_due(runtime, self._stopping.is_set)
 
     def _delete_sessions(self) -> None:
         with self._runtime.database.write() as session:

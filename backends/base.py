@@ -150,6 +150,8 @@ class SearchSettings:
         weights: Field (``title``, ``excerpt``, ``content``) to its factor, 1.0 when not named.
         distinct: Field of whose values one hit each is shown where the query does not say; ``""`` for none, as is a
             field that no document has.
+        learned: Normal form of a query to the places, from 0 to 3, that documents may move up for it by their clicks,
+            by id. The service does it, on every engine.
         preferred: Which hit that is; ``None`` for the best. Without effect where nothing is distinct.
     """
 
@@ -161,6 +163,7 @@ class SearchSettings:
     weights: Mapping[str, float] = field(default_factory=dict)
     distinct: str = ""
     preferred: Preferred | None = None
+    learned: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,7 @@ class SearchQuery:
 
     Attributes:
         text: What the person typed, at most 512 bytes; :data:`MATCH_ALL` for every document.
-        limit: Hits wanted, 0 to 101.
+        limit: Hits wanted, 0 to 107.
         offset: Hits passed over, 0 to 2147483647.
         filters: Expression in the engine's own syntax, ``""`` for none.
         filter: Parsed expression of the portable grammar, ANDed with ``filters``.
@@ -214,6 +217,13 @@ class SearchQuery:
         hidden = self.hidden
         pinned = dict.fromkeys(self.settings.pinned.get(normal_form(self.text), ()))
         return tuple(id for id in pinned if id not in hidden)
+
+    @property
+    def learned(self) -> Mapping[str, float]:
+        """The places that documents may move up, by id; none where somebody has decided on an order."""
+        if not self.settings.learned or not self.limit or self.sort or self.pinned:
+            return {}
+        return self.settings.learned.get(normal_form(self.text), {})
 
     @property
     def condition(self) -> Filter | None:

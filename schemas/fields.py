@@ -8,10 +8,14 @@ from typing import Any
 
 from marshmallow import ValidationError, fields
 
+from backends.text import normal_form
+from schemas.validation.documents import FIELD_NAME
 from schemas.validation.instants import parse_instant
-from schemas.validation.problems import NULL, REQUIRED, Problem
+from schemas.validation.problems import NULL, REQUIRED, Problem, ProblemCount
 
 MAX_INTEGER = 2147483647
+MAX_FIELD_LENGTH = 64
+MAX_GLOB_LENGTH = 500
 _BASE_MESSAGES: Any = {"required": REQUIRED, "null": NULL, "validator_failed": Problem("is not valid", "invalid")}
 
 
@@ -184,3 +188,74 @@ class Instant(fields.DateTime):
         if value is None:
             return None
         return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class ItemList(fields.Field[list[Any]]):
+    """A JSON list whose items are read by another field, with bounds on its length."""
+
+    default_error_messages = Text.default_error_messages
+
+    def __init__(self, item: fields.Field[Any], *, low: int = 0, high: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.item = item
+        self.low = low
+        self.high = high
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise ValidationError([Problem("must be a list", "type")])
+        if not self.low <= len(value) <= self.high:
+            code = "too_short" if len(value) < self.low else "too_long"
+            raise ValidationError([Problem(f"must have {self.low} to {self.high} items", code)])
+        errors: dict[int, Any] = {}
+        count = ProblemCount()
+        items = []
+        for position, member in enumerate(value):
+            try:
+                items.append(self.item.deserialize(member))
+            except ValidationError as error:
+                errors[position] = error.messages
+                count.add(error.messages)
+                if count.is_full:
+                    break
+        if errors:
+            raise ValidationError(errors)
+        return items
+
+
+class NormalText(Text):
+    """A query, kept in its normal form."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        query = normal_form(super()._deserialize(value, attr, data, **kwargs))
+        if not query:
+            raise ValidationError([Problem("must not be empty", "too_short")])
+        return query
+
+
+class FieldName(Text):
+    """The name of a field that documents can have."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(trim=True, min_length=1, max_length=MAX_FIELD_LENGTH, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        name = super()._deserialize(value, attr, data, **kwargs)
+        if not FIELD_NAME.fullmatch(name):
+            raise ValidationError([Problem("must be a letter, then letters, digits, _, and -", "invalid_name")])
+        return name
+
+
+class Glob(Text):
+    """A pattern of paths, in which ``*`` stands for any characters."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(min_length=1, max_length=MAX_GLOB_LENGTH, trim=True, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        glob = super()._deserialize(value, attr, data, **kwargs)
+        if not glob.startswith(("/", "*")):
+            raise ValidationError([Problem("must begin with / or *, such as /blog/*", "invalid")])
+        if any(character.isspace() or ord(character) < 32 for character in glob):
+            raise ValidationError([Problem("must not contain white space", "invalid")])
+        return glob

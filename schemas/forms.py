@@ -7,9 +7,8 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from schemas.accounts import UserSchema
-from schemas.fields import Flag, Instant, Text
+from schemas.fields import Flag, Instant, ItemList, Text
 from schemas.keys import KeySchema
-from schemas.search_settings import ItemList
 from schemas.sites import SiteSchema
 
 

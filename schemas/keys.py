@@ -7,8 +7,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields
 
 from schemas.base import BodySchema, UpdateSchema
-from schemas.fields import Flag, Instant, RowNumber, Text, WholeNumber
-from schemas.search_settings import ItemList
+from schemas.fields import Flag, Instant, ItemList, RowNumber, Text, WholeNumber
 from schemas.validation.keys import MAX_ORIGIN_LENGTH, SCOPES, normalize_allowed_origin
 from schemas.validation.problems import Problem
 

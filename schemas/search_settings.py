@@ -8,13 +8,12 @@ from marshmallow import Schema, ValidationError, fields
 
 from backends.languages import LANGUAGES
 from backends.standard_fields import TEXT_FIELDS
-from backends.text import normal_form
 from schemas.base import BodySchema
 from schemas.documents import WarningSchema
-from schemas.fields import Text
+from schemas.fields import FieldName, Flag, ItemList, NormalText, Text
 from schemas.search import MAX_QUERY_BYTES
-from schemas.validation.documents import FIELD_NAME
-from schemas.validation.problems import Problem, ProblemCount
+from schemas.search_rules import MAX_BOOSTS, MAX_LINKS, BoostSchema, LinkSchema, RecencySchema, Rules
+from schemas.validation.problems import Problem
 
 MAX_GROUPS = 500
 MAX_GROUP_WORDS = 50
@@ -23,44 +22,10 @@ MAX_WORD_LENGTH = 100
 MAX_PINNED_QUERIES = 500
 MAX_PINNED_IDS = 50
 MAX_HIDDEN_SUGGESTIONS = 500
-MAX_FIELD_LENGTH = 64
 MAX_PREFERRED_LENGTH = 100
 MAX_WEIGHT = 10.0
 MAX_PREVIEWED_QUERIES = 50
 WEIGHTED_FIELDS = TEXT_FIELDS
-
-
-class ItemList(fields.Field[list[Any]]):
-    """A JSON list whose items are read by another field, with bounds on its length."""
-
-    default_error_messages = Text.default_error_messages
-
-    def __init__(self, item: fields.Field[Any], *, low: int = 0, high: int, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.item = item
-        self.low = low
-        self.high = high
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
-        if not isinstance(value, list):
-            raise ValidationError([Problem("must be a list", "type")])
-        if not self.low <= len(value) <= self.high:
-            code = "too_short" if len(value) < self.low else "too_long"
-            raise ValidationError([Problem(f"must have {self.low} to {self.high} items", code)])
-        errors: dict[int, Any] = {}
-        count = ProblemCount()
-        items = []
-        for position, member in enumerate(value):
-            try:
-                items.append(self.item.deserialize(member))
-            except ValidationError as error:
-                errors[position] = error.messages
-                count.add(error.messages)
-                if count.is_full:
-                    break
-        if errors:
-            raise ValidationError(errors)
-        return items
 
 
 class Weight(fields.Float):
@@ -80,16 +45,6 @@ def _word() -> Text:
     return Text(min_length=1, max_length=MAX_WORD_LENGTH, trim=True)
 
 
-class NormalText(Text):
-    """A query, kept in its normal form."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        query = normal_form(super()._deserialize(value, attr, data, **kwargs))
-        if not query:
-            raise ValidationError([Problem("must not be empty", "too_short")])
-        return query
-
-
 class PinnedSchema(BodySchema):
     """Documents that come first for a query."""
 
@@ -107,19 +62,6 @@ class WeightsSchema(BodySchema):
     title = Weight()
     excerpt = Weight()
     content = Weight()
-
-
-class FieldName(Text):
-    """The name of a field that documents can have."""
-
-    def __init__(self, **kwargs: Any):
-        super().__init__(trim=True, min_length=1, max_length=MAX_FIELD_LENGTH, **kwargs)
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        name = super()._deserialize(value, attr, data, **kwargs)
-        if not FIELD_NAME.fullmatch(name):
-            raise ValidationError([Problem("must be a letter, then letters, digits, _, and -", "invalid_name")])
-        return name
 
 
 class PreferredSchema(BodySchema):
@@ -199,6 +141,48 @@ class SearchSettingsSchema(BodySchema):
         metadata={
             "title": "Preferred results",
             "description": "Which of the hits with one value of `distinct` is shown; null for the best.",
+        },
+    )
+    rules = Rules(
+        load_default=list,
+        metadata={"title": "Rules", "description": "What happens in certain searches; all that hold, in order."},
+    )
+    boosts = ItemList(
+        fields.Nested(BoostSchema),
+        high=MAX_BOOSTS,
+        load_default=list,
+        metadata={"title": "Ranks", "description": "Documents that move up or down in every search."},
+    )
+    rank_field = FieldName(
+        load_default=None,
+        allow_none=True,
+        metadata={
+            "title": "Field with ranks",
+            "description": "Field in which documents have a rank of their own, from -5 to 5; null for none.",
+        },
+    )
+    recency = fields.Nested(
+        RecencySchema,
+        load_default=None,
+        allow_none=True,
+        metadata={
+            "title": "Recency",
+            "description": "How much newer documents are preferred; null for a little, by `date`.",
+        },
+    )
+    no_results_links = ItemList(
+        fields.Nested(LinkSchema),
+        high=MAX_LINKS,
+        load_default=list,
+        metadata={"title": "Links where nothing is found", "description": "Answered with searches without a hit."},
+    )
+
+    learn_from_clicks = Flag(
+        load_default=False,
+        metadata={
+            "title": "Learn from clicks",
+            "description": "Whether documents that visitors click more than their places lead to expect move up, by at "
+            "most three places. The clicks of a day show the night after.",
         },
     )
 

@@ -7,8 +7,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields
 
 from schemas.base import BodySchema, QuerySchema, UpdateSchema
-from schemas.fields import Flag, Instant, QueryWholeNumber, RowNumber, Text
-from schemas.search_settings import ItemList
+from schemas.fields import Flag, Instant, ItemList, QueryWholeNumber, RowNumber, Text
 from schemas.validation.problems import Problem
 from schemas.validation.sites import domain_of
 

@@ -8,8 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, post_load
 
 from schemas.base import BodySchema, QuerySchema, UpdateSchema
-from schemas.fields import Flag, Instant, QueryFlag, RowNumber, Text, WholeNumber
-from schemas.search_settings import ItemList
+from schemas.fields import Flag, Glob, Instant, ItemList, QueryFlag, RowNumber, Text, WholeNumber
 from schemas.sites import SiteUrl
 from schemas.validation.field_rules import (
     MAX_RULES,
@@ -29,7 +28,6 @@ RUN_STATUSES = ("queued", "running", "finished", "failed", "cancelled")
 SELECTORS = ("content", "title", "remove")
 
 MAX_GLOBS = 50
-MAX_GLOB_LENGTH = 500
 MAX_SELECTOR_LENGTH = 500
 MAX_PLACE_LENGTH = 200
 MAX_HEADERS = 5
@@ -62,21 +60,6 @@ _OUR_HEADERS = frozenset(
     }
 )
 """Headers that say how a message is sent, or who sends it: they are the crawler's to set."""
-
-
-class Glob(Text):
-    """A pattern of paths, in which ``*`` stands for any characters."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(min_length=1, max_length=MAX_GLOB_LENGTH, trim=True, **kwargs)
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        glob = super()._deserialize(value, attr, data, **kwargs)
-        if not glob.startswith(("/", "*")):
-            raise ValidationError([Problem("must begin with / or *, such as /blog/*", "invalid")])
-        if any(character.isspace() or ord(character) < 32 for character in glob):
-            raise ValidationError([Problem("must not contain white space", "invalid")])
-        return glob
 
 
 class Headers(fields.Field[dict[str, str]]):

@@ -12,6 +12,7 @@ from app.services.analytics.clicks import make_click
 from app.web.auth import ANY_KEY_OR_ENGINE_KEY
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
+from app.web.visitors import current_visitor
 from schemas.clicks import ClickSchema
 from schemas.sites import SuccessSchema
 
@@ -25,9 +26,11 @@ blp = ApiBlueprint("clicks", __name__, description="Clicks on results, for analy
 def report_click(fields: dict[str, Any]) -> dict[str, Any]:
     """Report a click on a result, for analytics. The same click again changes nothing."""
     part = runtime()
+    site_id = _site_id(current_caller())
+    visitor = current_visitor(site_id, fields["session_id"])
     click = make_click(
         part.settings.secret_key,
-        _site_id(current_caller()),
+        site_id,
         fields["id"],
         query_id=fields["query_id"],
         query=fields["query"],
@@ -35,6 +38,8 @@ def report_click(fields: dict[str, Any]) -> dict[str, Any]:
         position=fields["position"],
         moment=now(),
         anchor=fields["anchor"],
+        visitor=visitor.number,
+        channel=visitor.channel,
     )
     if click is not None:
         part.events.record(click)

@@ -23,6 +23,7 @@ from schemas.search_settings import (
     SettingsPreviewAnswerSchema,
     SettingsPreviewSchema,
 )
+from schemas.sites import SuccessSchema
 from schemas.validation.keys import Scope
 from schemas.validation.problems import MAX_PROBLEMS, shown_name
 
@@ -84,6 +85,15 @@ def preview_search_settings(body: dict[str, Any], site_id: int) -> dict[str, Any
         for each in preview.queries
     ]
     return _with_warnings({"queries": queries}, _unknown(preview.unknown_ids) + _incomplete(preview.queries))
+
+
+@blp.route("/sites/<int(signed=True):site_id>/learned-clicks", methods=["DELETE"])
+@blp.operation("forgetClicks", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.response(200, SuccessSchema)
+def forget_clicks(site_id: int) -> dict[str, Any]:
+    """Take back what the site learned from clicks. It learns anew, from those that come from now on."""
+    settings_operations.forget_clicks(runtime(), current_caller(), site_id)
+    return {"success": True}
 
 
 def _with_warnings(answer: dict[str, Any], warnings: Sequence[dict[str, str]]) -> dict[str, Any]:

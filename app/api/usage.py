@@ -131,6 +131,8 @@ def log_search(entry: dict[str, Any]) -> dict[str, Any]:
             occurred_at=occurred_at,
             response_ms=None,
             visitor=visitor.number,
+            channel=visitor.channel,
+            page=visitor.page,
         )
     )
     return {"success": True}

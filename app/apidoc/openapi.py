@@ -24,9 +24,9 @@ from app.web.parsing import StrictParser
 from app.web.policy import OperationPolicy, set_policy
 from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema, DocumentsField
 from schemas.errors import ErrorSchema, RateLimitErrorSchema
+from schemas.fields import ItemList
 from schemas.gateway.searches import MAX_QUERIES, EngineQuerySchema, FilterField, Queries
 from schemas.search import HitSections, NamesOrList, SectionHitSchema
-from schemas.search_settings import ItemList
 from schemas.validation.documents import MAX_BATCH
 
 View = TypeVar("View", bound=Callable[..., Any])

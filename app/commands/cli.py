@@ -40,12 +40,13 @@ class OperatorCommands(AppGroup):
     def _load(self) -> None:
         if self.commands:
             return
-        from app.commands import backup, crawl, documents, search, serve, setup
+        from app.commands import backup, clicks, crawl, documents, search, serve, setup
 
         for command in (
             account_group,
             backup.backup,
             backup.restore,
+            clicks.group,
             crawl.crawl,
             crawl.worker,
             documents.group,

@@ -9,6 +9,7 @@ from app.models.events import (
     ClickDay,
     EventJournal,
     EventRemoval,
+    OriginDay,
     QueryDay,
     QueryVisit,
     QueryWindow,
@@ -23,7 +24,7 @@ from app.models.inbox import IgnoredQuery
 from app.models.keys import EngineCredential, Key
 from app.models.mail import Mail, PasswordReset, QuotaWarning
 from app.models.members import EmailChange, EmailChangeLink, Invitation, Member, Session
-from app.models.sites import EngineTask, Site
+from app.models.sites import ClickLessons, EngineTask, Site
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
 from app.models.usage import UsageDay
 
@@ -34,6 +35,7 @@ __all__ = [
     "Base",
     "ClickAnchorDay",
     "ClickDay",
+    "ClickLessons",
     "CrawlHost",
     "DepartureReason",
     "EmailChange",
@@ -47,6 +49,7 @@ __all__ = [
     "Key",
     "Mail",
     "Member",
+    "OriginDay",
     "PasswordReset",
     "QueryDay",
     "QueryVisit",

@@ -29,6 +29,13 @@ QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, *VIS
 """What is counted of a query. Partial results are those of which none has every word."""
 SCOPE_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, "responses", "response_ms")
 """What is counted of a scope: responses are searches the service ran, with their milliseconds added up."""
+CHANNELS = ("api", "box", "gateway", "agent")
+"""Ways by which searches come: the API, the search box, other clients of the gateway, and agents."""
+AGENT = "agent"
+"""The channel of programs that search for somebody. Nobody sees a list then, so what they search counts in totals, and
+in no list, rate of clicks, or suggestion."""
+OTHER_PAGES = "*"
+"""``OriginDay.page`` of searches from pages that have no row of their own."""
 PARTIAL = "some"
 """``SearchEvent.matched`` where no document has every word."""
 ALL_WORDS = "all"
@@ -41,6 +48,9 @@ QueryText = Text().with_variant(Text(collation="C"), "postgresql")
 
 DocumentId = String(512).with_variant(String(512, collation="C"), "postgresql")
 """The id of a document, sorted likewise."""
+
+PagePath = String(200).with_variant(String(200, collation="C"), "postgresql")
+"""The path of a page from which somebody searched, sorted likewise."""
 
 Anchor = String(200).with_variant(String(200, collation="C"), "postgresql")
 """The anchor of a section, sorted likewise."""
@@ -78,6 +88,10 @@ class SearchEvent(Base):
     """``all``, ``some`` (no document has every word) or ``corrected``; ``NULL`` where it is not known."""
     visitor: Mapped[int | None] = mapped_column(BigId)
     """Who searched: see ``app.services.analytics.visitors``; ``NULL`` where visitors are not told apart."""
+    channel: Mapped[str | None] = mapped_column(String(8))
+    """Of ``CHANNELS``; ``NULL`` in events of earlier releases."""
+    page: Mapped[str | None] = mapped_column(PagePath)
+    """Path of the page from which it was searched, if it was told."""
 
 
 class SearchClick(Base):
@@ -99,6 +113,10 @@ class SearchClick(Base):
     position: Mapped[int | None] = mapped_column(BigId)
     """Its place among the results, from 1."""
     occurred_at: Mapped[datetime]
+    visitor: Mapped[int | None] = mapped_column(BigId)
+    """Who clicked, as ``SearchEvent.visitor``."""
+    channel: Mapped[str | None] = mapped_column(String(8))
+    """As ``SearchEvent.channel``."""
 
 
 class ClickDay(Base):
@@ -130,6 +148,31 @@ class ClickAnchorDay(Base):
     anchor: Mapped[str] = mapped_column(Anchor, primary_key=True)
     """As sent: there may be no such section."""
     clicks: Mapped[int] = mapped_column(BigId)
+
+
+class OriginDay(Base):
+    """Totals of one site on one day by channel and page, of counted events whose channel is known.
+
+    A day has at most :data:`app.services.analytics.origins.days.MAX_PAGES` rows with pages of their own.
+    """
+
+    __tablename__ = "origin_days"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
+
+    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    channel: Mapped[str] = mapped_column(String(8), primary_key=True)
+    page: Mapped[str] = mapped_column(PagePath, primary_key=True)
+    """Path of the page; ``""`` where none was told, and for clicks; ``OTHER_PAGES`` for those without a row."""
+    searches: Mapped[int] = mapped_column(BigId)
+    zero_results: Mapped[int] = mapped_column(BigId)
+    partial_results: Mapped[int] = mapped_column(BigId)
+    clicks: Mapped[int] = mapped_column(BigId)
+    clicked_searches: Mapped[int] = mapped_column(BigId)
+    positioned_clicks: Mapped[int] = mapped_column(BigId)
+    click_positions: Mapped[int] = mapped_column(BigId)
+    responses: Mapped[int] = mapped_column(BigId)
+    response_ms: Mapped[int] = mapped_column(BigId)
 
 
 class VisitorKey(Base):

@@ -65,6 +65,22 @@ class Site(Base):
         return f"site_{self.id}_{generation}_{self.index_tag}"
 
 
+class ClickLessons(Base):
+    """What a site learned from clicks: see ``app.services.learning``."""
+
+    __tablename__ = "click_lessons"
+
+    site_id: Mapped[int] = mapped_column(
+        BigId, ForeignKey("sites.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    learned_day: Mapped[int | None]
+    """The UTC day, counted from 1970-01-01; ``NULL``: it has yet to learn."""
+    clicks_since: Mapped[datetime | None]
+    """Clicks before were forgotten."""
+    gains: Mapped[dict[str, dict[str, float]]] = mapped_column(JSON, default=dict)
+    """Query in normal form to document id to the places that it may move up."""
+
+
 class EngineTask(Base):
     """Something that must still be done at an engine, retried until it is: the outbox."""
 

@@ -8,16 +8,26 @@ from typing import Any, Literal
 
 from sqlalchemy.orm import Session
 
+from app.clock import now
 from app.errors import field_error
 from app.models import Site
 from app.operations.attempts import count_uncharged
 from app.operations.changes import changing
 from app.runtime import Runtime
+from app.services import search_settings
 from app.services.access.callers import Caller
 from app.services.access.quota import SETTINGS_PREVIEW_LIMIT, settings_preview_window
 from app.services.indexing.stored_documents import known_ids
+from app.services.learning.learner import learn_for
 from app.services.search.preview import QueryPreview, frequent_queries, preview_settings
-from app.services.search_settings import change_settings, edit_settings, named_ids
+from app.services.search_settings import (
+    Gains,
+    change_settings,
+    edit_settings,
+    learns_from_clicks,
+    named_ids,
+    read_gains,
+)
 from app.services.sites import get_site, site_inactive
 from app.wording import counted
 from backends.text import normal_form
@@ -71,11 +81,26 @@ def preview(
         site = get_site(session, caller.account.id, site_id)
         wanted = frequent_queries(session, site.id) if queries is None else queries
         unknown = unknown_ids(session, site, settings)
+        saved = read_gains(session, site)
     if not site.active:
         raise site_inactive()
     most = f"Search settings can be previewed at most {counted(SETTINGS_PREVIEW_LIMIT, 'time')} a day."
     count_uncharged(runtime, settings_preview_window(caller), most)
-    return SettingsPreview(preview_settings(runtime, site, settings, wanted), unknown)
+    learned: Gains = {}
+    if learns_from_clicks(settings):
+        is_on = learns_from_clicks(site.search_settings)
+        learned = saved if is_on else learn_for(runtime, site, [normal_form(query) for query in wanted])
+    return SettingsPreview(preview_settings(runtime, site, settings, wanted, (saved, learned)), unknown)
+
+
+def forget_clicks(runtime: Runtime, caller: Caller, site_id: int) -> None:
+    """Take back what a site learned from clicks. It learns anew, from those that come.
+
+    Raises:
+        ApiError: 404.
+    """
+    with changing(runtime, caller) as session:
+        search_settings.forget_clicks(session, caller.account.id, site_id, now())
 
 
 def unknown_ids(session: Session, site: Site, settings: Mapping[str, Any]) -> list[str]:

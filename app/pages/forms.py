@@ -10,9 +10,8 @@ from marshmallow import Schema, ValidationError, fields
 
 from app.errors import ApiError, ErrorCode
 from app.web.parsing import invalid, read_form_body
-from schemas.fields import Flag, Instant, WholeNumber
+from schemas.fields import Flag, Instant, ItemList, WholeNumber
 from schemas.forms import choices_of, describe_form
-from schemas.search_settings import ItemList
 
 Form = Mapping[str, str]
 

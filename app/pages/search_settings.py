@@ -94,7 +94,7 @@ def show_search_settings(site_id: int) -> str:
 def update_search_settings(site_id: int) -> Response:
     """Save the settings."""
     refill_on_error(lambda error: _form(site_id, error))
-    settings: dict[str, Any] = _load(SearchSettingsSchema(), read_settings(_sent()))
+    settings: dict[str, Any] = _load(SearchSettingsSchema(), _settings(site_id, _sent()))
     _, unknown = settings_operations.update_settings(runtime(), current_caller(), site_id, settings)
     page = f"/sites/{site_id}/search-settings" if unknown else f"/sites/{site_id}"
     return see_other(page, notice="search-settings-updated")
@@ -105,12 +105,19 @@ def preview_search_settings(site_id: int) -> str:
     refill_on_error(lambda error: _form(site_id, error), {*REFILLED, 503})
     sent = _sent()
     queries = [line.text.strip() for line in lines_of(sent.get("queries", ""))]
-    body = {"settings": read_settings(sent), **({"queries": queries} if queries else {})}
+    body = {"settings": _settings(site_id, sent), **({"queries": queries} if queries else {})}
     wanted: dict[str, Any] = _load(SettingsPreviewSchema(), body)
     preview = settings_operations.preview(
         runtime(), current_caller(), site_id, wanted["settings"], wanted.get("queries")
     )
     return _form(site_id, preview=preview)
+
+
+def _settings(site_id: int, sent: dict[str, str]) -> dict[str, Any]:
+    """The settings that the form sent, and those that it does not have, as they are."""
+    with runtime().database.read() as session:
+        site = get_site(session, current_caller().account.id, site_id)
+    return {**shown_settings(site.search_settings), **read_settings(sent)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.models import Site
+from app.models import ClickLessons, Site
 from app.services.sites import get_site
 from backends.base import Preferred, SearchSettings
+
+Gains = Mapping[str, Mapping[str, float]]
+"""Query in normal form to the places that documents move up for it, by id (:mod:`app.services.learning.gains`)."""
 
 
 def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
@@ -47,7 +51,36 @@ def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
         "suggestions_hidden": stored.get("suggestions_hidden", []),
         "distinct": stored.get("distinct"),
         "preferred": stored.get("preferred"),
+        "learn_from_clicks": learns_from_clicks(stored),
+        "rules": stored.get("rules", []),
+        "boosts": stored.get("boosts", []),
+        "rank_field": stored.get("rank_field"),
+        "recency": stored.get("recency"),
+        "no_results_links": stored.get("no_results_links", []),
     }
+
+
+def learns_from_clicks(stored: Mapping[str, Any]) -> bool:
+    """Tell whether clicks change the order of a site's results."""
+    return bool(stored.get("learn_from_clicks", False))
+
+
+def read_gains(session: Session, site: Site) -> Gains:
+    """The gains that hold for searches of a site: none, and nothing is read, where it does not learn from clicks."""
+    if not learns_from_clicks(site.search_settings):
+        return {}
+    lessons = session.get(ClickLessons, site.id)
+    return {} if lessons is None else lessons.gains
+
+
+def forget_clicks(session: Session, account_id: int, site_id: int, moment: datetime) -> None:
+    """Take back what a site learned from clicks; those before ``moment`` teach nothing any more.
+
+    Raises:
+        ApiError: 404.
+    """
+    site = get_site(session, account_id, site_id, lock=True)
+    session.merge(ClickLessons(site_id=site.id, learned_day=None, clicks_since=moment, gains={}))
 
 
 def change_settings(session: Session, account_id: int, site_id: int, settings: Mapping[str, Any]) -> Site:

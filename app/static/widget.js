@@ -312,6 +312,8 @@ function makeService(BASE, KEY) {
   // The gateway and Meilisearch speak the same; Meilisearch's keys are tokens of three parts, Typesense's have no dots.
   const isTypesense = (known) => !isGateway(known) && engineKey(known).split(".").length !== 3;
 
+  const whence = () => ({ "X-Search-Channel": "box", "X-Search-Page": location.pathname });
+
   function meilisearchRequest(known, { query, limit, offset, sort, facets, filters, chosen, sections, isRecorded }) {
     const gateway = isGateway(known);
     const conditions = gateway ? conditionsOf(chosen) : [];
@@ -321,7 +323,7 @@ function makeService(BASE, KEY) {
       method: "POST",
       headers: {
         "Content-Type": "application/json", Authorization: `Bearer ${engineKey(known)}`,
-        ...(gateway && { "X-Search-Session": session, "Meili-Include-Metadata": "true" }),
+        ...(gateway && { ...whence(), "X-Search-Session": session, "Meili-Include-Metadata": "true" }),
         ...(gateway && !isRecorded && { "X-Search-Analytics": "false" }),
       },
       body: JSON.stringify({
@@ -433,12 +435,12 @@ function makeService(BASE, KEY) {
   // A lost entry of the statistics is no visitor's concern.
   function log(query, total) {
     const entry = { query, results_count: total, session_id: session, timestamp: new Date().toISOString() };
-    tell("/api/v1/search-log", entry).catch(() => {});
+    tell("/api/v1/search-log", entry, whence()).catch(() => {});
     reportUsage().catch(() => {});
   }
 
   function click(query, queryId, id, position, anchor) {
-    tell("/api/v1/click", { ...(queryId && { query_id: queryId }), query, id, position, anchor, session_id: session }).catch(() => {});
+    tell("/api/v1/click", { ...(queryId && { query_id: queryId }), query, id, position, anchor, session_id: session }, whence()).catch(() => {});
   }
 
   // Where recent searches of this site are kept; the index carries the site's number.

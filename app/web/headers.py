@@ -17,7 +17,7 @@ BROWSER_PREFIXES = ("/v1/", "/engine/", "/customsearch/")
 BROWSER_PATHS = ("/api/v1/search-log", "/api/v1/click", "/openapi.json", "/widget.js", "/widget-results.js")
 ALLOWED_HEADERS = (
     "Authorization, Content-Type, Idempotency-Key, X-Request-Id, X-Meilisearch-Client, X-Search-Session, "
-    "X-Search-Analytics, Meili-Include-Metadata"
+    "X-Search-Analytics, X-Search-Channel, X-Search-Page, Meili-Include-Metadata"
 )
 EXPOSED_HEADERS = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id"
 PREFLIGHT_SECONDS = 7200

@@ -13,6 +13,7 @@ from app.services.access.callers import Caller, MemberRecord
 from app.services.access.credentials import SiteRecord, site_record
 from app.services.access.rights import other_site, told_scopes
 from app.services.access.roles import Role
+from app.services.search_settings import read_gains
 from app.services.sites import get_site, site_inactive
 from app.web.policy import OperationPolicy
 
@@ -115,7 +116,8 @@ def _site(caller: Caller, site_id: int) -> SiteRecord:
     site = caller.account.sites.get(site_id)
     if site is None:
         with runtime().database.read() as session:
-            site = site_record(get_site(session, caller.account.id, site_id))
+            found = get_site(session, caller.account.id, site_id)
+            site = site_record(found, read_gains(session, found))
         caller.account.sites[site_id] = site
     return site
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from flask import request
 
 from app.runtime import runtime
+from app.services.analytics.event_journal import MAX_PAGE_LENGTH
 from app.services.analytics.visitors import session_visitor
 from app.services.search.search import Visitor
 from app.web.client_ip import client_address
 from app.web.request_checks import current_caller, holder
 from schemas.search import MAX_SESSION_LENGTH
+
+CHANNEL_HEADER = "X-Search-Channel"
+PAGE_HEADER = "X-Search-Page"
+BOX = "box"
 
 
 def current_visitor(site_id: int, session_id: str | None) -> Visitor:
@@ -25,9 +32,33 @@ def current_visitor(site_id: int, session_id: str | None) -> Visitor:
     Raises:
         SQLAlchemyError: What addresses are hashed with has to be read, and the database cannot.
     """
-    if current_caller().kind in ("public", "engine"):
-        return Visitor(session_id, runtime().visitor_keys.address_visitor(site_id, _address()))
-    return Visitor(session_id, session_visitor(site_id, session_id) if session_id else None)
+    kind = current_caller().kind
+    if kind in ("public", "engine"):
+        number: int | None = runtime().visitor_keys.address_visitor(site_id, _address())
+    else:
+        number = session_visitor(site_id, session_id) if session_id else None
+    return Visitor(session_id, number, _channel(kind), _page())
+
+
+def _channel(kind: str) -> str:
+    """How the request came: a search box says so itself."""
+    if request.headers.get(CHANNEL_HEADER, "").strip().lower() == BOX:
+        return BOX
+    return "gateway" if kind == "engine" else "api"
+
+
+def _page() -> str | None:
+    """Path of the page from which the visitor searches, without what follows it: a query may name a person.
+
+    The box tells it, since browsers tell other sites no more of an address than its host, unless a page asks for it.
+    """
+    sent = request.headers.get(PAGE_HEADER) or request.headers.get("Referer") or ""
+    try:
+        path = urlsplit(sent.strip()).path
+    except ValueError:
+        return None
+    told = path.startswith("/") and (path != "/" or PAGE_HEADER in request.headers)
+    return path if told and len(path) <= MAX_PAGE_LENGTH and path.isprintable() else None
 
 
 def gateway_visitor() -> Visitor | None:

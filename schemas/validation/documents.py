@@ -200,7 +200,7 @@ def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]
         if name in document and not isinstance(document[name], str):
             yield name, Problem("must be a string", "type")
     if "url" in document:
-        problem = _url_problem(document["url"])
+        problem = url_problem(document["url"])
         if problem is not None:
             yield "url", problem
     if "date" in document:
@@ -261,7 +261,7 @@ def as_identifier(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _url_problem(url: Any) -> Problem | None:
+def url_problem(url: Any) -> Problem | None:
     if not isinstance(url, str):
         return Problem("must be a string", "type")
     if not url:

@@ -23,7 +23,9 @@ def test_a_new_site_has_the_defaults(tenant: Tenant) -> None:
     assert answer == {
         "settings": {
             "language": None, "synonyms": [], "stop_words": None, "pinned": [], "hidden": [], "weights": {},
-            "suggestions_hidden": [], "distinct": None, "preferred": None,
+            "suggestions_hidden": [], "distinct": None, "preferred": None, "rules": [], "boosts": [],
+            "rank_field": None, "recency": None, "no_results_links": [],
+            "learn_from_clicks": False,
         }
     }  # fmt: skip
 
@@ -240,3 +242,76 @@ def test_previews_of_a_day_are_limited(tenant: Tenant, monkeypatch: pytest.Monke
 
     assert [tenant.private.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429]
     assert [tenant.browser.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429], "keys spent theirs"
+
+
+RULE = {
+    "id": "spring",
+    "when": {"query": "boats", "match": "contains", "filters": "lang = en", "from": "2024-03-01", "to": "2024-04-01"},
+    "do": {
+        "pin": ["page-1"], "hide": ["page-2"], "boost": {"filters": "kind = manual", "rank": -2},
+        "filters": "lang = en", "replace": "ships", "redirect": "/fleet",
+        "notice": {"text": "Closed on Monday.", "url": "https://example.com/"},
+    },
+    "enabled": False,
+}  # fmt: skip
+
+
+def test_rules_ranks_and_links_are_answered_as_written(tenant: Tenant) -> None:
+    tenant.index(page(1), page(2))
+    written = {
+        "rules": [RULE, {"id": "always", "do": {"replace": "x"}}],
+        "boosts": [{"path": "/docs/*", "rank": 2}, {"filters": "kind = manual", "rank": -5}],
+        "rank_field": "rank",
+        "recency": {"half_life_days": 30},
+        "no_results_links": [{"text": "All boats", "url": "/boats"}],
+    }
+
+    put(tenant, **written)
+
+    settings = tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()["settings"]
+    always = {"id": "always", "when": {"match": "is"}, "do": {"replace": "x"}, "enabled": True}
+    assert settings["rules"] == [RULE, always]
+    assert settings["recency"] == {"field": "date", "half_life_days": 30}
+    assert {name: settings[name] for name in ("boosts", "rank_field", "no_results_links")} == {
+        name: written[name] for name in ("boosts", "rank_field", "no_results_links")
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "code"),
+    [
+        ({"rules": [{"id": "a", "do": {}}]}, "rules[0].do", "required"),
+        ({"rules": [{"id": "a"}]}, "rules[0].do", "required"),
+        ({"rules": [{"id": "a", "do": {"replace": "b"}}] * 2}, "rules[1].id", "duplicate"),
+        ({"rules": [{"id": f"{at}", "do": {"replace": "b"}} for at in range(201)]}, "rules", "too_long"),
+        ({"rules": [{"id": "a", "do": {"pin": []}}]}, "rules[0].do.pin", "too_short"),
+        ({"rules": [{"id": "a", "do": {"pin": ["x"] * 51}}]}, "rules[0].do.pin", "too_long"),
+        ({"rules": [{"id": "a", "do": {"filters": "kind ="}}]}, "rules[0].do.filters", "invalid_filter"),
+        ({"rules": [{"id": "a", "do": {"redirect": "javascript:alert(1)"}}]}, "rules[0].do.redirect", "invalid_url"),
+        ({"rules": [{"id": "a", "do": {"redirect": "//evil.example"}}]}, "rules[0].do.redirect", "invalid_url"),
+        ({"rules": [{"id": "a", "do": {"notice": {"url": "/"}}}]}, "rules[0].do.notice.text", "required"),
+        ({"rules": [{"id": "a", "do": {"boost": {"rank": 1}}}]}, "rules[0].do.boost.filters", "required"),
+        ({"rules": [{"id": "a", "when": {"match": "like"}, "do": {"replace": "b"}}]}, "rules[0].when.match",
+         "invalid_choice"),
+        ({"rules": [{"id": "a", "when": {"from": "soon"}, "do": {"replace": "b"}}]}, "rules[0].when.from",
+         "invalid_date"),
+        ({"rules": [{"id": "a", "when": {"from": "2024-02-01", "to": "2024-02-01"}, "do": {"replace": "b"}}]},
+         "rules[0].when.to", "out_of_range"),
+        ({"boosts": [{"rank": 1}]}, "boosts[0]", "required"),
+        ({"boosts": [{"rank": 1, "path": "/a", "filters": "a = b"}]}, "boosts[0]", "required"),
+        ({"boosts": [{"rank": 6, "path": "/a"}]}, "boosts[0].rank", "out_of_range"),
+        ({"boosts": [{"rank": 1, "path": "docs"}]}, "boosts[0].path", "invalid"),
+        ({"rank_field": "a b"}, "rank_field", "invalid_name"),
+        ({"recency": {"half_life_days": 0}}, "recency.half_life_days", "out_of_range"),
+        ({"no_results_links": [{"text": "a", "url": "/"}] * 6}, "no_results_links", "too_long"),
+        ({"no_results_links": [{"text": "a", "url": "mailto:a@example.com"}]}, "no_results_links[0].url",
+         "invalid_url"),
+    ],
+)  # fmt: skip
+def test_a_wrong_rule_rank_or_link_is_refused_by_name(
+    tenant: Tenant, settings: dict[str, Any], field: str, code: str
+) -> None:
+    response = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings)
+
+    assert response.status_code == 400
+    assert [(each["field"], each["code"]) for each in response.get_json()["details"]] == [(field, code)]

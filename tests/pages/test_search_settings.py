@@ -40,6 +40,11 @@ def test_settings_are_saved_and_the_next_search_follows_them(person: Person, ten
         "suggestions_hidden": ["evil corp", "*casino*"],
         "distinct": "page",
         "preferred": {"field": "version", "value": "latest"},
+        "rules": [],
+        "boosts": [],
+        "rank_field": None,
+        "recency": None,
+        "no_results_links": [],
     }
     assert tenant.found_ids("car") == ["page-1"]
     assert tenant.found_ids("repair") == []
@@ -57,6 +62,11 @@ def test_saved_settings_stand_in_the_form_and_saving_it_again_changes_nothing(pe
         "suggestions_hidden": ["a, b", "c*"],
         "distinct": "page",
         "preferred": {"field": "version", "value": "2.1"},
+        "rules": [{"id": "a", "when": {"match": "is"}, "do": {"replace": "b"}, "enabled": True}],
+        "boosts": [{"path": "/docs/*", "rank": 2}],
+        "rank_field": "rank",
+        "recency": {"field": "date", "half_life_days": 30},
+        "no_results_links": [{"text": "All", "url": "/all"}],
     }
     tenant.private.put(path, json=written)
     person.go(path)

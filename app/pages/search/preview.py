@@ -19,6 +19,7 @@ from app.plans import shown
 from app.runtime import runtime
 from app.services.access.credentials import site_record
 from app.services.search.search import Visitor, encode_results, make_query, parse_shown
+from app.services.search_settings import read_gains
 from app.services.sites import get_site, site_inactive
 from app.web.parsing import check_query_string, invalid
 from app.web.request_checks import count_preview, current_caller, used_today
@@ -86,7 +87,9 @@ def _search(site: Site, parameters: dict[str, Any]) -> Found:
         count_preview()
     else:
         visitor = current_visitor(site.id, parameters["session_id"])
-    return search_site(site_record(site), query, visitor, shown_fields)
+    with runtime().database.read() as session:
+        record = site_record(site, read_gains(session, site))
+    return search_site(record, query, visitor, shown_fields)
 
 
 def _parameters() -> dict[str, Any]:

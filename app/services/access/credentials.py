@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlalchemy import or_, select
@@ -22,7 +22,7 @@ from app.counters.base import CounterStore, CredentialVersion
 from app.models import Account, Key, Site
 from app.plans import PlanLimits, PlanTable
 from app.services.access.rights import Rights, read_scopes, rights_of
-from app.services.search_settings import read_settings
+from app.services.search_settings import Gains, read_gains, read_settings
 from app.services.site_fields import kinds_of
 from app.storage.database import Database
 from backends.base import FieldKinds, SearchSettings
@@ -99,8 +99,13 @@ class Credentials:
     credential_version: CredentialVersion | None
 
 
-def site_record(site: Site) -> SiteRecord:
-    """``site`` as a value that outlives its session."""
+def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:
+    """``site`` as a value that outlives its session.
+
+    Args:
+        learned: What changes the order of its results (:func:`read_gains`), where that matters.
+    """
+    settings = read_settings(site.search_settings)
     return SiteRecord(
         id=site.id,
         account_id=site.account_id,
@@ -112,7 +117,7 @@ def site_record(site: Site) -> SiteRecord:
         active=site.active,
         public_epoch=site.public_epoch,
         kinds=kinds_of(site),
-        settings=read_settings(site.search_settings),
+        settings=replace(settings, learned=learned) if learned else settings,
         suggestions_hidden=tuple(site.search_settings.get("suggestions_hidden", ())),
     )
 
@@ -138,7 +143,9 @@ def load_credentials(
     if was_rotated:
         limits = [moment for moment in (key.expires_at, key.previous_expires_at) if moment is not None]
         usable_until = min(limits)
-    return _credentials(plans, account, key.site, _key_record(key, usable_until, was_rotated), credential_version)
+    return _credentials(
+        session, plans, account, key.site, _key_record(key, usable_until, was_rotated), credential_version
+    )
 
 
 def load_engine_credentials(
@@ -167,7 +174,7 @@ def load_engine_credentials(
         if key is None:
             return None
         record = _key_record(key, key.expires_at, was_rotated=False)
-    return _credentials(plans, account, site, record, credential_version)
+    return _credentials(session, plans, account, site, record, credential_version)
 
 
 def _key_record(key: Key, usable_until: datetime | None, was_rotated: bool) -> KeyRecord:
@@ -187,10 +194,15 @@ def _key_record(key: Key, usable_until: datetime | None, was_rotated: bool) -> K
 
 
 def _credentials(
-    plans: PlanTable, account: Account, site: Site, key: KeyRecord | None, credential_version: CredentialVersion | None
+    session: Session,
+    plans: PlanTable,
+    account: Account,
+    site: Site,
+    key: KeyRecord | None,
+    credential_version: CredentialVersion | None,
 ) -> Credentials:
     record = AccountRecord(account.id, account.plan, plans.limits_of(account.plan, account.limit_overrides))
-    record.sites[site.id] = site_record(site)
+    record.sites[site.id] = site_record(site, read_gains(session, site))
     settled = credential_version if credential_version is not None and credential_version.is_settled else None
     return Credentials(key, record, settled)
 

@@ -31,6 +31,20 @@ def execute_rows(
     return result
 
 
+def upsert(table: str, key: Sequence[str], numbers: Sequence[str]) -> str:
+    """The statement that adds numbers to the rows of a table, and makes the rows that are not there."""
+    columns = ", ".join((*key, *numbers))
+    return f"""
+        INSERT INTO {table} ({columns}) SELECT {columns} FROM {{rows}} AS changed WHERE true
+        ON CONFLICT ({", ".join(key)}) DO UPDATE SET {", ".join(f"{n} = {table}.{n} + excluded.{n}" for n in numbers)}
+    """  # noqa: S608 - made of constants
+
+
+def integers(names: Iterable[str]) -> str:
+    """Columns of :func:`execute_rows` that are numbers."""
+    return " ".join(f"{name}:int" for name in names)
+
+
 @cache
 def _compiled(statement: str, columns: str, dialect: str) -> TextClause:
     fields = [column.split(":") for column in columns.split()]

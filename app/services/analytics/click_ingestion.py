@@ -36,6 +36,7 @@ def ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Chan
                 (click.site_id, day, normal_form(click.query), click.document_id),
                 click.position,
                 click.anchor,
+                click.channel,
                 first=search not in clicked,
             )
             clicked.add(search)
@@ -59,7 +60,7 @@ def _clicked_searches(session: Session, clicks: Iterable[ClickEntry]) -> set[tup
 
 def _insert(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, int, str]]:
     """Site, search key and document of those that were not there."""
-    columns = "site_id, search_key, query, document_id, position, occurred_at"
+    columns = "site_id, search_key, query, document_id, position, occurred_at, visitor, channel"
     rows = execute_rows(
         session,
         f"""
@@ -67,7 +68,7 @@ def _insert(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, in
         ON CONFLICT (site_id, search_key, document_id) DO NOTHING
         RETURNING site_id, search_key, document_id
         """,  # noqa: S608 - made of constants
-        "site_id:int search_key:int query:text document_id:text position:int occurred_at:int",
+        "site_id:int search_key:int query:text document_id:text position:int occurred_at:int visitor:int channel:text",
         [
             (
                 click.site_id,
@@ -76,6 +77,8 @@ def _insert(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, in
                 click.document_id,
                 click.position,
                 click.occurred_at,
+                click.visitor,
+                click.channel,
             )
             for click in clicks
         ],

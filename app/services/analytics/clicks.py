@@ -25,6 +25,8 @@ def make_click(
     position: int | None,
     moment: datetime,
     anchor: str | None = None,
+    visitor: int | None = None,
+    channel: str | None = None,
 ) -> Click | None:
     """A click on a result; ``None`` if it is of a search without words, which is never recorded.
 
@@ -35,6 +37,7 @@ def make_click(
             are one search then; without a session each click is of a search of its own.
         moment: When it was clicked, aware.
         anchor: Of the section that it led to, if it led to one.
+        visitor, channel: Who clicked, and how it came, as of a search.
 
     Raises:
         ApiError: 400 for a ``query_id`` that is none of this site, or of more than 24 hours before.
@@ -49,7 +52,7 @@ def make_click(
         search_key = _digest(f"session\0{session_id}\0{text}\0{day}") if session_id else secrets.randbits(63)
     if text == MATCH_ALL:
         return None
-    return Click(site_id, search_key, text, document_id, position, moment, anchor)
+    return Click(site_id, search_key, text, document_id, position, moment, anchor, visitor, channel)
 
 
 def document_key(document_id: str) -> int:

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.models import Site
-from app.models.events import DAY_MICROSECONDS
+from app.models.events import AGENT, DAY_MICROSECONDS
 from app.services.analytics.bulk_sql import execute_rows
 from app.services.analytics.click_ingestion import ingest_clicks
 from app.services.analytics.event_journal import ClickEntry, JournalEntry, SearchEntry
@@ -34,6 +34,8 @@ class _Event:
     recorded_at: int
     matched: str | None = None
     visitor: int | None = None
+    channel: str | None = None
+    page: str | None = None
     counted: bool = True
     id: int | None = None
 
@@ -73,6 +75,8 @@ def _ingest_searches(session: Session, entries: Sequence[SearchEntry], changes: 
             entry.recorded_at,
             entry.matched,
             entry.visitor,
+            entry.channel,
+            entry.page,
         )
         for entry in entries
     ]
@@ -86,7 +90,7 @@ def _ingest_searches(session: Session, entries: Sequence[SearchEntry], changes: 
     for event in events:
         if event.counted:
             _count(changes, event, 1)
-        if event.matched is not None:
+        if event.matched is not None and event.channel != AGENT:
             changes.add_run(event.site_id, event.query, event.occurred_at, event.results_count, event.matched)
 
 
@@ -106,6 +110,8 @@ def _count(changes: Changes, event: _Event, sign: int) -> None:
         response_ms=event.response_ms,
         matched=event.matched,
         visitor=event.visitor,
+        channel=event.channel,
+        page=event.page,
         sign=sign,
     )
 
@@ -167,7 +173,8 @@ def _stored_neighbours(
         session,
         """
         SELECT event.site_id, event.session_id, event.query, event.results_count, event.response_ms,
-            event.occurred_at, event.recorded_at, event.matched, event.visitor, event.counted, event.id
+            event.occurred_at, event.recorded_at, event.matched, event.visitor, event.channel, event.page,
+            event.counted, event.id
         FROM {rows} AS span CROSS JOIN search_events AS event
         WHERE event.site_id = span.site_id AND event.session_id = span.session_id
             AND event.occurred_at BETWEEN span.begin_at AND span.end_at
@@ -196,7 +203,10 @@ def _update_counted(session: Session, flipped: Sequence[_Event]) -> None:
 
 
 def _insert(session: Session, events: Sequence[_Event]) -> None:
-    columns = "site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, matched, visitor"
+    columns = (
+        "site_id, session_id, query, results_count, response_ms, occurred_at, recorded_at, matched, visitor, channel, "
+        "page"
+    )
     execute_rows(
         session,
         f"""
@@ -204,7 +214,7 @@ def _insert(session: Session, events: Sequence[_Event]) -> None:
         SELECT {columns}, counted = 1 FROM {{rows}} AS added ORDER BY row_number
         """,  # noqa: S608 - made of constants
         "site_id:int session_id:text query:text results_count:int response_ms:int occurred_at:int recorded_at:int "
-        "matched:text visitor:int counted:int",
+        "matched:text visitor:int channel:text page:text counted:int",
         [
             (
                 event.site_id,
@@ -216,6 +226,8 @@ def _insert(session: Session, events: Sequence[_Event]) -> None:
                 event.recorded_at,
                 event.matched,
                 event.visitor,
+                event.channel,
+                event.page,
                 int(event.counted),
             )
             for event in events

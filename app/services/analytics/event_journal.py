@@ -26,6 +26,8 @@ from app.models.base import to_microseconds
 
 MAX_LINE_BYTES = 65_536
 """Longest line. A query of 512 bytes needs far less."""
+MAX_PAGE_LENGTH = 200
+"""Longest path of a page from which somebody searched."""
 SUFFIX = ".journal"
 _STALE_SECONDS = 3600
 _MAX_INT64 = 2**63 - 1
@@ -50,6 +52,8 @@ class SearchEvent:
         matched: ``all``, ``some`` (no document has every word) or ``corrected``; ``None`` when it is not known.
         visitor: Who searched, a signed 64-bit number (:mod:`app.services.analytics.visitors`); ``None`` when visitors
             are not told apart.
+        channel: How it came, of ``CHANNELS``; ``None`` when it is not known.
+        page: Path of the page from which it was searched; ``None``: not told.
     """
 
     site_id: int
@@ -60,6 +64,8 @@ class SearchEvent:
     response_ms: int | None = None
     matched: str | None = None
     visitor: int | None = None
+    channel: str | None = None
+    page: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,8 @@ class Click:
         position: Its place among the results, from 1; ``None``: not told.
         occurred_at: When it was clicked, aware.
         anchor: Of the section of the document that it led to; ``None``: to the document.
+        visitor: Who clicked, as of a search.
+        channel: How it came, as of a search.
     """
 
     site_id: int
@@ -83,6 +91,8 @@ class Click:
     position: int | None
     occurred_at: datetime
     anchor: str | None = None
+    visitor: int | None = None
+    channel: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,8 @@ class SearchEntry:
     query: str
     matched: str | None = None
     visitor: int | None = None
+    channel: str | None = None
+    page: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +123,8 @@ class ClickEntry:
     document_id: str
     position: int | None
     anchor: str | None = None
+    visitor: int | None = None
+    channel: str | None = None
 
 
 JournalEntry = SearchEntry | ClickEntry
@@ -175,10 +189,12 @@ def _search_values(event: SearchEvent, recorded_at: int) -> tuple[object, ...]:
         and -_MAX_INT64 - 1 <= (event.visitor or 0) <= _MAX_INT64
     ):
         raise ValueError("an event's numbers must fit into 63 bits")
-    if "\x00" in event.query or (event.session_id and "\x00" in event.session_id):
+    if "\x00" in event.query + (event.session_id or "") + (event.page or ""):
         raise ValueError("an event's texts must not contain NUL")
     if event.session_id and len(event.session_id) > 64:
         raise ValueError("an event's session_id has at most 64 characters")
+    if event.page is not None and not (event.page.startswith("/") and len(event.page) <= MAX_PAGE_LENGTH):
+        raise ValueError(f"an event's page is a path of at most {MAX_PAGE_LENGTH} characters")
     return (
         event.site_id,
         to_microseconds(event.occurred_at),
@@ -189,6 +205,8 @@ def _search_values(event: SearchEvent, recorded_at: int) -> tuple[object, ...]:
         event.query,
         event.matched,
         event.visitor,
+        event.channel,
+        event.page,
     )
 
 
@@ -197,6 +215,7 @@ def _click_values(click: Click) -> tuple[object, ...]:
         0 < click.site_id <= _MAX_INT64
         and 0 <= click.search_key <= _MAX_INT64
         and 1 <= (1 if click.position is None else click.position) <= _MAX_INT64
+        and -_MAX_INT64 - 1 <= (click.visitor or 0) <= _MAX_INT64
     ):
         raise ValueError("an event's numbers must fit into 63 bits")
     if "\x00" in click.query + click.document_id + (click.anchor or ""):
@@ -214,6 +233,8 @@ def _click_values(click: Click) -> tuple[object, ...]:
         click.document_id,
         click.position,
         click.anchor,
+        click.visitor,
+        click.channel,
     )
 
 

@@ -14,6 +14,7 @@ from app.models import (
     ClickAnchorDay,
     ClickDay,
     EventRemoval,
+    OriginDay,
     QueryDay,
     QueryVisit,
     QueryWindow,
@@ -219,6 +220,7 @@ def _delete_rows(session: Session, site_id: int, *, before_day: int | None = Non
         _delete_chunk(session, QueryDay, site_id, QueryDay.day, before_day)
         and _delete_chunk(session, ClickDay, site_id, ClickDay.day, before_day)
         and _delete_chunk(session, ClickAnchorDay, site_id, ClickAnchorDay.day, before_day)
+        and _delete_chunk(session, OriginDay, site_id, OriginDay.day, before_day)
         and _delete_chunk(session, QueryVisit, site_id, QueryVisit.day, before_day)
         and _delete_chunk(session, SearchEvent, site_id, SearchEvent.occurred_at, before)
         and _delete_chunk(session, SearchClick, site_id, SearchClick.occurred_at, before)
@@ -227,7 +229,7 @@ def _delete_rows(session: Session, site_id: int, *, before_day: int | None = Non
 
 def _delete_chunk(
     session: Session,
-    table: type[QueryDay | ClickDay | ClickAnchorDay | QueryVisit | SearchEvent | SearchClick],
+    table: type[QueryDay | ClickDay | ClickAnchorDay | OriginDay | QueryVisit | SearchEvent | SearchClick],
     site_id: int,
     dated: InstrumentedAttribute[Any],
     before: int | datetime | None,

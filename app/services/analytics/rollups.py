@@ -17,16 +17,17 @@ Everything here runs under :func:`lock_accounts`: one writer per account at a ti
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from app.models import QueryWindow, ScopeWindow, WindowStart
-from app.models.events import LONGEST_PERIOD, PARTIAL, PERIODS, QUERY_KINDS, SCOPE_KINDS
-from app.services.analytics.bulk_sql import execute_rows
+from app.models.events import AGENT, LONGEST_PERIOD, PARTIAL, PERIODS, QUERY_KINDS, SCOPE_KINDS
+from app.services.analytics.bulk_sql import execute_rows, integers, upsert
 from app.services.analytics.clicks import document_key
+from app.services.analytics.origins.days import Origins, change_origin_days
 from app.services.analytics.visits import Visit, change_visits
 from app.storage.database import Database
 
@@ -66,6 +67,8 @@ class Changes:
     """Clicks that led to a section of the document, by its anchor."""
     visits: dict[Visit, int] = field(default_factory=lambda: defaultdict(int))
     """Events of visitors."""
+    origins: Origins = field(default_factory=lambda: defaultdict(lambda: [0] * len(SCOPE_KINDS)))
+    """By where they came from, a number for each of ``SCOPE_KINDS``."""
     runs: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)
     """(site, query) to when the service last ran a search of it, in microseconds, and what that matched."""
 
@@ -79,6 +82,8 @@ class Changes:
         response_ms: int | None,
         matched: str | None,
         visitor: int | None,
+        channel: str | None = None,
+        page: str | None = None,
         sign: int = 1,
     ) -> None:
         """Count one search, or with ``sign=-1`` count it no longer."""
@@ -88,11 +93,12 @@ class Changes:
             counts["zero_results"] = sign
         elif matched == PARTIAL:
             counts["partial_results"] = sign
-        self._add(self.queries[site_id, day, query], _QUERY_PLACES, counts)
+        if channel != AGENT:
+            self._add(self.queries[site_id, day, query], _QUERY_PLACES, counts)
         if response_ms is not None:
             counts |= {"responses": sign, "response_ms": sign * response_ms}
-        self._add(self.days[site_id, day], _SCOPE_PLACES, counts)
-        if visitor is not None:
+        self._add_to_site(site_id, day, channel, page, counts)
+        if visitor is not None and channel != AGENT:
             for kind in ("visitors", "found_visitors" if found else "missed_visitors"):
                 self.visits[Visit(site_id, day, query, visitor, kind)] += sign
 
@@ -102,7 +108,9 @@ class Changes:
         if (site_id, query) not in self.runs or self.runs[site_id, query][0] <= occurred_at:
             self.runs[site_id, query] = run
 
-    def add_click(self, key: ClickKey, position: int | None, anchor: str | None, *, first: bool) -> None:
+    def add_click(
+        self, key: ClickKey, position: int | None, anchor: str | None, channel: str | None = None, *, first: bool
+    ) -> None:
         """Count one click; ``first`` tells whether it is the first of its search."""
         site_id, day, query, _ = key
         for place, number in enumerate((1, position is not None, position or 0)):
@@ -115,7 +123,14 @@ class Changes:
         if position is not None:
             counts |= {"positioned_clicks": 1, "click_positions": position}
         self._add(self.queries[site_id, day, query], _QUERY_PLACES, counts)
+        self._add_to_site(site_id, day, channel, None, counts)
+
+    def _add_to_site(
+        self, site_id: int, day: int, channel: str | None, page: str | None, counts: Mapping[str, int]
+    ) -> None:
         self._add(self.days[site_id, day], _SCOPE_PLACES, counts)
+        if channel is not None:
+            self._add(self.origins[site_id, day, channel, page or ""], _SCOPE_PLACES, counts)
 
     @staticmethod
     def _add(numbers: list[int], places: Mapping[str, int], counts: Mapping[str, int]) -> None:
@@ -151,6 +166,7 @@ def apply_changes(session: Session, accounts: Mapping[int, int], changes: Change
     _add_to_query_days(session, queries)
     _add_to_click_days(session, changes)
     _add_to_click_anchor_days(session, changes)
+    change_origin_days(session, changes.origins)
     starts = _window_starts(session, accounts, {site_id for site_id, _, _ in queries}, today)
     windows: Windows = defaultdict(lambda: [0] * len(COUNTS))
     for (site_id, day, query), counts in queries.items():
@@ -182,18 +198,6 @@ def _add_to_window(window: list[int], index: int, counts: Iterable[int], sign: i
         window[place * len(PERIODS) + index] += sign * number
 
 
-def _upsert(table: str, key: Sequence[str], numbers: Sequence[str]) -> str:
-    columns = ", ".join((*key, *numbers))
-    return f"""
-        INSERT INTO {table} ({columns}) SELECT {columns} FROM {{rows}} AS changed WHERE true
-        ON CONFLICT ({", ".join(key)}) DO UPDATE SET {", ".join(f"{n} = {table}.{n} + excluded.{n}" for n in numbers)}
-    """  # noqa: S608 - made of constants
-
-
-def _integers(names: Iterable[str]) -> str:
-    return " ".join(f"{name}:int" for name in names)
-
-
 def _add_to_scope_days(session: Session, accounts: Mapping[int, int], changes: Changes) -> None:
     totals: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0] * len(SCOPE_KINDS))
     for (site_id, day), numbers in changes.days.items():
@@ -201,8 +205,8 @@ def _add_to_scope_days(session: Session, accounts: Mapping[int, int], changes: C
             totals[scope, day] = [a + b for a, b in zip(totals[scope, day], numbers, strict=True)]
     rows = [(*key, *numbers) for key, numbers in sorted(totals.items()) if any(numbers)]
     if rows:
-        statement = _upsert("scope_days", ("scope", "day"), SCOPE_KINDS)
-        execute_rows(session, statement, _integers(("scope", "day", *SCOPE_KINDS)), rows)
+        statement = upsert("scope_days", ("scope", "day"), SCOPE_KINDS)
+        execute_rows(session, statement, integers(("scope", "day", *SCOPE_KINDS)), rows)
 
 
 def _add_to_query_days(session: Session, queries: Mapping[tuple[int, int, str], list[int]]) -> None:
@@ -210,8 +214,8 @@ def _add_to_query_days(session: Session, queries: Mapping[tuple[int, int, str], 
     if not rows:
         return
     key_columns = "site_id:int day:int query:text"
-    statement = _upsert("query_days", ("site_id", "day", "query"), QUERY_KINDS)
-    execute_rows(session, statement, f"{key_columns} {_integers(QUERY_KINDS)}", rows)
+    statement = upsert("query_days", ("site_id", "day", "query"), QUERY_KINDS)
+    execute_rows(session, statement, f"{key_columns} {integers(QUERY_KINDS)}", rows)
     lessened = [key for key, counts in sorted(queries.items()) if counts[0] < 0]
     if lessened:
         execute_rows(
@@ -230,8 +234,8 @@ def _add_to_click_days(session: Session, changes: Changes) -> None:
     rows = [(*key, *numbers) for key, numbers in sorted(changes.documents.items())]
     if rows:
         numbers = ("clicks", "positioned_clicks", "click_positions")
-        statement = _upsert("click_days", ("site_id", "day", "query", "document_id"), numbers)
-        columns = f"site_id:int day:int query:text document_id:text {_integers(numbers)}"
+        statement = upsert("click_days", ("site_id", "day", "query", "document_id"), numbers)
+        columns = f"site_id:int day:int query:text document_id:text {integers(numbers)}"
         execute_rows(session, statement, columns, rows)
 
 
@@ -241,7 +245,7 @@ def _add_to_click_anchor_days(session: Session, changes: Changes) -> None:
         for ((site_id, day, query, document_id), anchor), clicks in sorted(changes.anchors.items())
     ]
     if rows:
-        statement = _upsert("click_anchor_days", ("site_id", "day", "query", "document_key", "anchor"), ("clicks",))
+        statement = upsert("click_anchor_days", ("site_id", "day", "query", "document_key", "anchor"), ("clicks",))
         columns = "site_id:int day:int query:text document_key:int anchor:text clicks:int"
         execute_rows(session, statement, columns, rows)
 
@@ -267,7 +271,7 @@ def _window_starts(
 COUNTS = tuple(f"{kind}_{period}" for kind in QUERY_KINDS for period in PERIODS)
 """Columns of ``query_windows`` that count."""
 _CHANGE_WINDOWS = f"""
-    {_upsert("query_windows", ("scope", "query"), COUNTS)} RETURNING scope, query, {", ".join(COUNTS)}
+    {upsert("query_windows", ("scope", "query"), COUNTS)} RETURNING scope, query, {", ".join(COUNTS)}
 """
 _DIFFERENT = tuple(f"queries_{period}" for period in PERIODS)
 Windows = dict[tuple[int, str], list[int]]
@@ -282,7 +286,7 @@ def change_windows(session: Session, windows: Windows) -> None:
     appeared: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
     emptied: list[tuple[int, str]] = []
     for scope, query, *counts in execute_rows(
-        session, _CHANGE_WINDOWS, f"scope:int query:text {_integers(COUNTS)}", rows
+        session, _CHANGE_WINDOWS, f"scope:int query:text {integers(COUNTS)}", rows
     ):
         added = windows[scope, query]
         for index in range(len(PERIODS)):  # The first columns are those of searches.
@@ -302,8 +306,8 @@ def change_windows(session: Session, windows: Windows) -> None:
 def _add_to_scope_windows(session: Session, appeared: Mapping[int, list[int]]) -> None:
     rows = [(scope, *numbers) for scope, numbers in sorted(appeared.items()) if any(numbers)]
     if rows:
-        statement = _upsert("scope_windows", ("scope",), _DIFFERENT)
-        execute_rows(session, statement, _integers(("scope", *_DIFFERENT)), rows)
+        statement = upsert("scope_windows", ("scope",), _DIFFERENT)
+        execute_rows(session, statement, integers(("scope", *_DIFFERENT)), rows)
         session.execute(
             delete(ScopeWindow).where(
                 ScopeWindow.scope.in_([row[0] for row in rows if min(row[1:]) < 0]),

@@ -17,7 +17,7 @@ from app.models import QueryDay, Site
 from app.services.access.credentials import SiteRecord, site_record
 from app.services.engines import Engines
 from app.services.search.search import Searcher, encode_hit, for_site
-from app.services.search_settings import read_settings
+from app.services.search_settings import Gains, read_settings
 from app.services.sites import site_inactive
 from app.storage.database import Database
 from backends.base import MATCH_ALL, SearchQuery
@@ -76,7 +76,11 @@ class QueryPreview:
 
 
 def preview_settings(
-    part: PreviewParts, site: Site, settings: Mapping[str, Any], queries: Sequence[str]
+    part: PreviewParts,
+    site: Site,
+    settings: Mapping[str, Any],
+    queries: Sequence[str],
+    learned: tuple[Gains, Gains] = ({}, {}),
 ) -> list[QueryPreview]:
     """Search with a site's settings as they are, and as they would be.
 
@@ -86,6 +90,7 @@ def preview_settings(
     Args:
         settings: Valid settings, as they would be stored.
         queries: At most :data:`MAX_QUERIES` texts.
+        learned: What clicks change now, and what they would change.
 
     Raises:
         ApiError: 403 ``site_inactive`` when the site is paused.
@@ -93,7 +98,7 @@ def preview_settings(
     """
     if not site.active:
         raise site_inactive()
-    record, wanted = site_record(site), read_settings(settings)
+    record, wanted = site_record(site, learned[0]), replace(read_settings(settings), learned=learned[1])
     engine = part.engines.get_engine(record.engine)
     searches = [for_site(SearchQuery(text.strip(), limit=SHOWN_DOCUMENTS), record) for text in queries]
     before = [_search(part, record, search) for search in searches]

@@ -19,6 +19,7 @@ from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.engines import Engines
 from app.services.indexing.indexer import Indexer, NothingToFind
 from app.services.search.answer_room import AnswerRoom
+from app.services.search.learned_order import LearnedOrder
 from backends.base import MATCH_ALL, Highlight, Hit, Matched, SearchBackend, SearchQuery, SearchResult, SortKey
 from backends.distinct import distinct_field
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
@@ -64,10 +65,14 @@ class Visitor:
     Attributes:
         session_id: Their session, in which keystrokes merge; ``None`` or empty: none.
         number: What stands for them (:mod:`app.services.analytics.visitors`); ``None``: they are not told apart.
+        channel: How they search, of ``CHANNELS``.
+        page: Path of the page from which they search; ``None``: not told.
     """
 
     session_id: str | None
     number: int | None
+    channel: str
+    page: str | None = None
 
 
 class Searcher:
@@ -115,6 +120,8 @@ class Searcher:
                     response_ms=timed.took_ms,
                     matched=timed.result.matched.value,
                     visitor=record_for.number,
+                    channel=record_for.channel,
+                    page=record_for.page,
                 )
             )
         return timed
@@ -128,10 +135,16 @@ class Searcher:
             room.take(len(encoded))
             hits.append(encoded)
 
+        def search(engine: SearchBackend, index: str) -> SearchResult:
+            if not query.learned:
+                return engine.search(index, query, take)
+            order = LearnedOrder(query, take)
+            result = engine.search(index, order.query, order.take)
+            order.finish()
+            return result
+
         try:
-            result = self.ask(
-                site, lambda engine, index: engine.search(index, query, take), partial(_find_nothing, query)
-            )
+            result = self.ask(site, search, partial(_find_nothing, query))
         except BackendRejected as error:
             raise rejected(error) from error
         except ReplyTooLarge as error:

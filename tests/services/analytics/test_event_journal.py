@@ -505,6 +505,8 @@ def test_no_address_of_a_visitor_is_stored(database: Database) -> None:
         "counted",
         "matched",
         "visitor",
+        "channel",
+        "page",
     }
 
 

@@ -1,0 +1,39 @@
+"""``clicks learn``."""
+
+from __future__ import annotations
+
+import click
+import orjson
+from flask.cli import AppGroup
+
+from app.runtime import runtime
+from app.services.learning.learner import learn, sites_that_learn
+from app.wording import counted
+from backends.errors import BackendError
+
+group = AppGroup("clicks", help="Clicks on results, and what sites learn from them.")
+
+
+@group.command("learn")
+@click.option("--site", "site_id", type=int, help="Only this site.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def learn_now(site_id: int | None, as_json: bool) -> None:
+    """Learn from clicks now, for the sites whose settings say so. The service does it every night."""
+    part = runtime()
+    with part.database.read() as session:
+        wanted = sites_that_learn(session)
+    if site_id is not None and site_id not in wanted:
+        raise click.ClickException(f"Site {site_id} does not exist, is paused, or does not learn from clicks.")
+    learned: dict[str, int] = {}
+    for each in wanted if site_id is None else [site_id]:
+        try:
+            queries = learn(part, each)
+        except BackendError as error:
+            raise click.ClickException(f"Site {each}: {error} Run the command again.") from error
+        if queries is not None:
+            learned[str(each)] = queries
+    text = (
+        f"{counted(len(learned), 'site')} learned: the results of {counted(sum(learned.values()), 'search')} have "
+        "another order."
+    )
+    click.echo(orjson.dumps({"learned": learned}).decode() if as_json else text)

@@ -1,0 +1,1 @@
+"""Origins of searches: where they came from."""

@@ -1,0 +1,218 @@
+"""Learning from clicks: once a day for each site that wants it."""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Protocol
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.counters.base import CounterStore
+from app.errors import ApiError
+from app.models import ClickLessons, SearchClick, Site
+from app.models.base import to_microseconds
+from app.models.events import DAY_MICROSECONDS
+from app.services.access.credentials import SiteRecord, credential_change, site_record
+from app.services.learning.gains import HALF_LIFE_DAYS, VisitorClick, find_gains
+from app.services.search.search import Searcher, for_site
+from app.services.search_settings import learns_from_clicks
+from app.storage.database import ROW_LOCK, Database
+from backends.base import Hit, SearchQuery
+from backends.errors import BackendError
+from backends.filters import OneOf
+
+MEMORY_DAYS = 4 * HALF_LIFE_DAYS
+"""Days after which a click, which counts a sixteenth then, is left out."""
+MAX_QUERIES = 500
+"""Most queries for which a site learns: those that most visitors clicked."""
+MAX_DOCUMENTS = 20
+"""Most documents of a query that move."""
+MAX_CHARACTERS = 100_000
+"""Longest ids and queries of a site's lessons, added up; every process that searches the site has them in memory."""
+
+log = logging.getLogger(__name__)
+
+
+class LearningParts(Protocol):
+    """The parts of a process that learning needs."""
+
+    @property
+    def database(self) -> Database: ...
+
+    @property
+    def counters(self) -> CounterStore: ...
+
+    @property
+    def searcher(self) -> Searcher: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    query: str
+    visitors: int
+    gains: Mapping[str, float]
+
+
+def learn_due(parts: LearningParts, is_stopping: Callable[[], bool] = lambda: False) -> int:
+    """Learn for the sites that have not learned today; one whose engine is away is left for the next time.
+
+    Returns:
+        For how many sites.
+    """
+    with parts.database.read() as session:
+        due = sites_that_learn(session, to_microseconds(now()) // DAY_MICROSECONDS)
+    learned = 0
+    for site_id in due:
+        if is_stopping():
+            break
+        try:
+            learned += learn(parts, site_id) is not None
+        except BackendError as error:
+            log.warning("site %s learns from clicks later: %s", site_id, error)
+    return learned
+
+
+def sites_that_learn(session: Session, due_on: int | None = None) -> Sequence[int]:
+    """The active sites that learn from clicks; of these, with ``due_on``, those that have not yet on that UTC day."""
+    wanted = select(Site.id).where(Site.active, Site.search_settings["learn_from_clicks"].as_boolean())
+    if due_on is not None:
+        wanted = wanted.outerjoin(ClickLessons, ClickLessons.site_id == Site.id).where(
+            or_(ClickLessons.learned_day.is_(None), ClickLessons.learned_day < due_on)
+        )
+    return session.scalars(wanted.order_by(Site.id)).all()
+
+
+def learn(parts: LearningParts, site_id: int) -> int | None:
+    """Learn from a site's clicks now.
+
+    Returns:
+        Queries whose results have another order by it; ``None`` if the site does not learn from clicks.
+
+    Raises:
+        BackendError: The engine cannot tell which documents have all words of a query.
+    """
+    with parts.database.read() as session:
+        site = session.get(Site, site_id)
+        if site is None or not site.active or not learns_from_clicks(site.search_settings):
+            return None
+        lessons = session.get(ClickLessons, site_id)
+        since = None if lessons is None else lessons.clicks_since
+        before = {} if lessons is None else lessons.gains
+        found = _find_lessons(session, site_id, since)
+    gains = _keep_with_all_words(parts.searcher, site_record(site), found)
+    if gains == before:
+        with parts.database.write() as session:
+            _store(session, site_id, since, gains)
+    else:
+        with credential_change(parts.database, parts.counters, site.account_id) as session:
+            _store(session, site_id, since, gains)
+    return len(gains)
+
+
+def learn_for(parts: LearningParts, site: Site, queries: Sequence[str]) -> dict[str, Mapping[str, float]]:
+    """Gains of a few queries of a site that does not learn yet; nothing is stored.
+
+    Args:
+        queries: In normal form.
+
+    Raises:
+        BackendError: As :func:`learn`.
+    """
+    with parts.database.read() as session:
+        lessons = session.get(ClickLessons, site.id)
+        found = _find_lessons(session, site.id, None if lessons is None else lessons.clicks_since, queries)
+    return _keep_with_all_words(parts.searcher, site_record(site), found)
+
+
+def _store(session: Session, site_id: int, since: datetime | None, gains: Mapping[str, Any]) -> None:
+    """Keep what was learned, unless clicks were forgotten, or the site was deleted, meanwhile."""
+    if session.get(Site, site_id, with_for_update=ROW_LOCK) is None:
+        return
+    lessons = session.get(ClickLessons, site_id) or ClickLessons(site_id=site_id, clicks_since=None)
+    if lessons.clicks_since == since:
+        lessons.learned_day = to_microseconds(now()) // DAY_MICROSECONDS
+        lessons.gains = dict(gains)
+        session.add(lessons)
+
+
+def _find_lessons(
+    session: Session, site_id: int, since: datetime | None, queries: Sequence[str] | None = None
+) -> list[_Lesson]:
+    """What clicks teach, the queries first that most visitors clicked.
+
+    Args:
+        since: When the clicks begin that count.
+    """
+    moment = now()
+    first = max(since, moment - timedelta(days=MEMORY_DAYS)) if since else moment - timedelta(days=MEMORY_DAYS)
+    clicks = (
+        select(
+            SearchClick.query,
+            SearchClick.document_id,
+            SearchClick.visitor,
+            func.min(SearchClick.position).label("position"),
+            func.max(SearchClick.occurred_at).label("clicked_at"),
+        )
+        .where(
+            SearchClick.site_id == site_id,
+            SearchClick.occurred_at >= first,
+            SearchClick.occurred_at <= moment,
+            SearchClick.visitor.is_not(None),
+        )
+        .group_by(SearchClick.query, SearchClick.document_id, SearchClick.visitor)
+    )
+    if queries is not None:
+        clicks = clicks.where(SearchClick.query.in_(queries))
+    rows = session.execute(clicks.order_by(SearchClick.query).execution_options(yield_per=1000))
+    return heapq.nlargest(MAX_QUERIES, _lessons(rows, moment), key=lambda lesson: lesson.visitors)
+
+
+def _lessons(rows: Iterable[Any], moment: datetime) -> Iterator[_Lesson]:
+    for query, group in groupby(rows, key=itemgetter(0)):
+        clicks = [
+            VisitorClick(row.document_id, row.visitor, row.position, (moment - row.clicked_at) / timedelta(days=1))
+            for row in group
+        ]
+        gains = find_gains(clicks)
+        if gains:
+            best = heapq.nlargest(MAX_DOCUMENTS, gains.items(), key=itemgetter(1))
+            yield _Lesson(query, len({click.visitor for click in clicks}), dict(best))
+
+
+def _keep_with_all_words(
+    searcher: Searcher, record: SiteRecord, lessons: Sequence[_Lesson]
+) -> dict[str, Mapping[str, float]]:
+    """The gains of those documents that have all words of their query, as far as there is room for them."""
+    kept: dict[str, Mapping[str, float]] = {}
+    room = MAX_CHARACTERS
+    for lesson in lessons:
+        found = _having_all_words(searcher, record, lesson.query, list(lesson.gains))
+        gains = {document_id: gain for document_id, gain in lesson.gains.items() if document_id in found}
+        room -= len(lesson.query) + sum(map(len, gains))
+        if room < 0:
+            break
+        if gains:
+            kept[lesson.query] = gains
+    return kept
+
+
+def _having_all_words(searcher: Searcher, record: SiteRecord, query: str, ids: Sequence[str]) -> set[str]:
+    wanted = SearchQuery(query, limit=len(ids), filter=OneOf("id", tuple(ids)), all_words=True)
+    wanted = for_site(wanted, replace(record, settings=replace(record.settings, pinned={})))
+    try:
+        timed = searcher.run(record, wanted, _encode_id, searcher.new_room())
+    except ApiError:
+        return set()  # The engine refuses such a query, so nobody finds anything with it.
+    return {hit.decode() for hit in timed.hits}
+
+
+def _encode_id(hit: Hit) -> bytes:
+    return hit.id.encode()

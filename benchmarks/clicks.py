@@ -1,0 +1,171 @@
+"""Whether clicks of visitors who mostly look at the top of a list make results better, and judged ones no worse.
+
+    python -m benchmarks.clicks              a better second page comes first; equal pages stay where they are
+    python -m benchmarks.clicks DATA         nDCG@10 and MRR@10 of judged sets before and after a simulated month
+
+Visitors look at the place p of a list with a probability such as 1/p, and click what they look at with one that
+depends on how good it is: :data:`ATTRACTION` of its judgement. Each night the service's own rules learn from the clicks
+so far; the next day's visitors see the order that follows. DATA is as for ``benchmarks.relevance``. The run fails where
+a set gets worse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.services.learning.gains import VisitorClick, find_gains
+from app.services.search.learned_order import LearnedOrder
+from backends.base import Hit, SearchQuery, SearchSettings
+from benchmarks.relevance import EngineAlone, Row, ndcg, read_lines, reciprocal_rank, rows_of
+
+DAYS = 30
+VISITORS = 10
+"""Those of one query on one day."""
+JUDGED_VISITORS = 5
+"""The same, of judged queries."""
+ATTRACTION = {0: 0.1, 1: 0.5}
+"""The probability of a click on what is looked at, by judgement; higher ones are as 1."""
+LOOKED_AT = 10
+STEEPNESSES = (1.0, 0.7, 0.5)
+
+Attraction = Callable[[str, str], float]
+"""The probability that who searches a query clicks a document that they look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Click:
+    document_id: str
+    visitor: int
+    position: int
+    day: int
+
+
+def displayed(ranked: Sequence[str], gains: Mapping[str, float]) -> list[str]:
+    """The order that visitors see."""
+    shown: list[str] = []
+    query = SearchQuery("q", limit=len(ranked), settings=SearchSettings(learned={"q": gains}))
+    if not query.learned:
+        return list(ranked)
+    order = LearnedOrder(query, lambda hit: shown.append(hit.id))
+    for document_id in ranked:
+        order.take(Hit(document_id, b"{}"))
+    order.finish()
+    return shown
+
+
+def simulate(
+    rankings: Mapping[str, Sequence[str]],
+    attraction: Attraction,
+    *,
+    movable: Mapping[str, set[str]] | None = None,
+    seed: int,
+    days: int = DAYS,
+    visitors: int = VISITORS,
+    steepness: float = 1.0,
+) -> dict[str, list[str]]:
+    """The orders that visitors see after some days.
+
+    Args:
+        rankings: Query to documents, as the engine ranks them.
+        movable: The documents that have all words of the query; all if not given.
+        visitors: How many search each query on each day, each of them once.
+        steepness: Of the probability that the place p is looked at, which is 1/p to this power.
+    """
+    chance = random.Random(seed)
+    clicks: dict[str, list[_Click]] = defaultdict(list)
+    seen = {query: list(ranked) for query, ranked in rankings.items()}
+    number = 0
+    for day in range(days):
+        for query, ranked in seen.items():
+            for _ in range(visitors):
+                number += 1
+                for position, document_id in enumerate(ranked[:LOOKED_AT], 1):
+                    if chance.random() < attraction(query, document_id) * position**-steepness:
+                        clicks[query].append(_Click(document_id, number, position, day))
+        for query, ranked in rankings.items():
+            told = [VisitorClick(c.document_id, c.visitor, c.position, day - c.day) for c in clicks[query]]
+            gains = find_gains(told)
+            if movable is not None:
+                gains = {document_id: gain for document_id, gain in gains.items() if document_id in movable[query]}
+            seen[query] = displayed(ranked, gains)
+    return seen
+
+
+def swapped_pairs(first: float, second: float, *, lists: int, seed: int, steepness: float = 1.0) -> tuple[float, float]:
+    """The part of lists whose second page comes before the first one in the end.
+
+    One list of five is as given; in the others the first page is what was looked for.
+
+    Returns:
+        Of those, and of the others.
+    """
+    rankings = {f"{number}": [f"page {place}" for place in range(10)] for number in range(lists)}
+
+    def attraction(query: str, document_id: str) -> float:
+        given = {"page 0": first, "page 1": second}
+        return (given if int(query) % 5 == 0 else {"page 0": 0.6, "page 1": 0.2}).get(document_id, 0.1)
+
+    seen = simulate(rankings, attraction, seed=seed, steepness=steepness)
+    swapped = {query for query, ranked in seen.items() if ranked.index("page 1") < ranked.index("page 0")}
+    given = {query for query in rankings if int(query) % 5 == 0}
+    return len(swapped & given) / len(given), len(swapped - given) / (lists - len(given))
+
+
+def _simulate_row(engine: EngineAlone, row: Row, seed: int) -> list[tuple[str, float, float]]:
+    def having_all_words(text: str) -> set[str]:
+        found = engine.backend.search("set", SearchQuery(text, limit=100, all_words=True))
+        return {hit.id for hit in found.hits}
+
+    rankings = {query: engine.search(text) for query, text in row.queries.items()}
+    movable = {query: having_all_words(text) for query, text in row.queries.items()}
+    seen = simulate(
+        rankings,
+        lambda query, document_id: ATTRACTION[min(1, max(0, row.judgements[query].get(document_id, 0)))],
+        movable=movable,
+        seed=seed,
+        visitors=JUDGED_VISITORS,
+    )
+    return [
+        (
+            name,
+            *(sum(measure(ids[query], row.judgements[query]) for query in ids) / len(ids) for ids in (rankings, seen)),
+        )
+        for name, measure in (("nDCG@10", ndcg), ("MRR@10", reciprocal_rank))
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the benchmark; gives the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, nargs="?")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    if options.data is None:
+        print("a visitor clicks what they look at      the second page comes first, if they look at p with")
+        print("on the first page  on the second   " + "".join(f"{f'1/p^{each:g}':>12}" for each in STEEPNESSES))
+        for first, second in ((0.1, 0.6), (0.2, 0.6), (0.3, 0.6), (0.3, 0.4), (0.3, 0.3), (0.6, 0.3)):
+            parts = [swapped_pairs(first, second, lists=300, seed=options.seed, steepness=each) for each in STEEPNESSES]
+            print(f"{first:<18.1f} {second:<16.1f}" + "".join(f"{given:12.2f}" for given, _ in parts))
+            print(f"{'in the other lists':35}" + "".join(f"{others:12.2f}" for _, others in parts))
+        return 0
+    failed = False
+    engine = EngineAlone()
+    for folder in sorted(path.parent for path in options.data.glob("*/qrels.tsv")):
+        engine.index(read_lines(folder / "documents.jsonl.gz"))
+        for row in rows_of(folder):
+            for name, before, after in _simulate_row(engine, row, options.seed):
+                failed |= after < before
+                print(
+                    f"{row.name:28} {name:8} {before:.3f} {after:.3f}{'  worse' if after < before else ''}", flush=True
+                )
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

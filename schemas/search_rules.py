@@ -1,0 +1,218 @@
+"""Rules, ranks, and links in a site's search settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import ValidationError, fields, validates_schema
+
+from backends.errors import BackendRejected
+from backends.filters import MAX_FILTER_LENGTH, parse_filter
+from schemas.base import BodySchema
+from schemas.fields import FieldName, Flag, Glob, ItemList, NormalText, Text, WholeNumber
+from schemas.search import MAX_QUERY_BYTES
+from schemas.validation.documents import MAX_URL_LENGTH, url_problem
+from schemas.validation.instants import parse_instant
+from schemas.validation.problems import Problem
+
+MAX_RULES = 200
+MAX_RULE_IDS = 50
+MAX_RULE_ID_LENGTH = 64
+MAX_NOTICE_LENGTH = 500
+MAX_BOOSTS = 50
+MAX_RANK = 5
+MAX_HALF_LIFE_DAYS = 36_500
+MAX_LINKS = 5
+MAX_LINK_LENGTH = 100
+MATCHES = ("is", "starts", "contains", "words")
+
+
+def _nested(schema: type[BodySchema], **kwargs: Any) -> fields.Nested:
+    """An object within another, whose absence has a code."""
+    return fields.Nested(schema, error_messages=dict(Text.default_error_messages), **kwargs)
+
+
+class FilterText(Text):
+    """A condition in the portable filter grammar."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(trim=True, min_length=1, max_length=MAX_FILTER_LENGTH, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        try:
+            parse_filter(text)
+        except BackendRejected as error:
+            position = "" if error.position is None else f" at character {error.position}"
+            raise ValidationError([Problem(f"is no filter{position}: {error}", "invalid_filter")]) from error
+        return text
+
+
+class LinkTarget(Text):
+    """An http or https URL, or a path."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(trim=True, min_length=1, max_length=MAX_URL_LENGTH, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        url = super()._deserialize(value, attr, data, **kwargs)
+        problem = url_problem(url)
+        if problem is not None:
+            raise ValidationError([problem])
+        return url
+
+
+class Moment(Text):
+    """An ISO 8601 date or date-time, kept as it was sent."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        try:
+            parse_instant(text)
+        except ValueError as error:
+            raise ValidationError([Problem("must be an ISO 8601 date or date-time", "invalid_date")]) from error
+        return text
+
+
+class Rank(WholeNumber):
+    """How far documents move up, or down."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            low=-MAX_RANK,
+            high=MAX_RANK,
+            required=True,
+            metadata={"description": "Each step multiplies the score by 1.25; all that hold are added, up to ±5."},
+        )
+
+
+class RuleConditionSchema(BodySchema):
+    """When a rule holds: if all that is named here does. Without anything, always."""
+
+    query = NormalText(max_bytes=MAX_QUERY_BYTES, metadata={"description": "Kept in normal form."})
+    match = Text(
+        choices=MATCHES,
+        load_default="is",
+        metadata={
+            "description": "How the search compares with `query`, in normal form: it is the same, starts with it, "
+            "contains it, or has all of its words, in any order and inflection."
+        },
+    )
+    filters = FilterText(metadata={"description": "Conditions that the search's own filter must name."})
+    from_ = Moment(data_key="from", attribute="from", metadata={"description": "The first moment."})
+    to = Moment(metadata={"description": "The moment at which it ends."})
+
+    @validates_schema(skip_on_field_errors=True)
+    def _check_order(self, data: dict[str, Any], **kwargs: Any) -> None:
+        first, last = data.get("from"), data.get("to")
+        if first is not None and last is not None and parse_instant(first) >= parse_instant(last):
+            raise ValidationError({"to": [Problem("must be after from", "out_of_range")]})
+
+
+class RuleBoostSchema(BodySchema):
+    """Documents that a rule ranks otherwise."""
+
+    filters = FilterText(required=True)
+    rank = Rank()
+
+
+class NoticeSchema(BodySchema):
+    """A sentence to show above the results, as plain text."""
+
+    text = Text(trim=True, min_length=1, max_length=MAX_NOTICE_LENGTH, required=True)
+    url = LinkTarget(metadata={"description": "Where it leads."})
+
+
+class RuleActionSchema(BodySchema):
+    """What a rule does: at least one of these."""
+
+    pin = ItemList(
+        Text(min_length=1, max_length=512),
+        low=1,
+        high=MAX_RULE_IDS,
+        metadata={"description": "Ids of documents that come first, in order, as far as the search's filters allow."},
+    )
+    hide = ItemList(
+        Text(min_length=1, max_length=512),
+        low=1,
+        high=MAX_RULE_IDS,
+        metadata={"description": "Ids of documents that are not found, even if pinned."},
+    )
+    boost = _nested(RuleBoostSchema)
+    filters = FilterText(metadata={"description": "What is found must fulfil it."})
+    replace = Text(
+        trim=True,
+        min_length=1,
+        max_bytes=MAX_QUERY_BYTES,
+        metadata={"description": "What is searched for instead. Of two rules, the first counts."},
+    )
+    redirect = LinkTarget(metadata={"description": "Where the search box goes. Of two rules, the first counts."})
+    notice = _nested(NoticeSchema, metadata={"description": "Of two rules, the first counts."})
+
+    @validates_schema(skip_on_field_errors=True)
+    def _check_something(self, data: dict[str, Any], **kwargs: Any) -> None:
+        if not data:
+            raise ValidationError([Problem(f"must have one of {', '.join(self.load_fields)}", "required")])
+
+
+class RuleSchema(BodySchema):
+    """What happens in certain searches."""
+
+    id = Text(trim=True, min_length=1, max_length=MAX_RULE_ID_LENGTH, required=True)
+    when = _nested(RuleConditionSchema, load_default=lambda: {"match": "is"})
+    do = _nested(RuleActionSchema, required=True)
+    enabled = Flag(load_default=True)
+
+
+class Rules(ItemList):
+    """Rules with different ids, in order."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(_nested(RuleSchema), high=MAX_RULES, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        rules = super()._deserialize(value, attr, data, **kwargs)
+        seen: set[str] = set()
+        errors: dict[int, Any] = {}
+        for position, rule in enumerate(rules):
+            if rule["id"] in seen:
+                errors[position] = {"id": [Problem("is the id of another rule, too", "duplicate")]}
+            seen.add(rule["id"])
+        if errors:
+            raise ValidationError(errors)
+        return rules
+
+
+class BoostSchema(BodySchema):
+    """Documents that are ranked otherwise in every search: those of a path, or of a filter."""
+
+    path = Glob(metadata={"description": "A pattern of paths, in which `*` stands for anything: `/docs/*`."})
+    filters = FilterText()
+    rank = Rank()
+
+    @validates_schema(skip_on_field_errors=True)
+    def _check_one(self, data: dict[str, Any], **kwargs: Any) -> None:
+        if ("path" in data) == ("filters" in data):
+            raise ValidationError([Problem("must have either path or filters", "required")])
+
+
+class RecencySchema(BodySchema):
+    """How much newer documents are preferred."""
+
+    field = FieldName(
+        load_default="date",
+        metadata={"description": "The field with the date: `date`, or one with ISO 8601 dates or Unix seconds."},
+    )
+    half_life_days = WholeNumber(
+        low=1,
+        high=MAX_HALF_LIFE_DAYS,
+        required=True,
+        metadata={"description": "The age at which half of the bonus is left. Today's documents score half more."},
+    )
+
+
+class LinkSchema(BodySchema):
+    """A link that people get where nothing was found."""
+
+    text = Text(trim=True, min_length=1, max_length=MAX_LINK_LENGTH, required=True)
+    url = LinkTarget(required=True)

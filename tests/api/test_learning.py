@@ -1,0 +1,196 @@
+"""Learning from clicks: results after the clicks of visitors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+
+from app.jobs import Jobs
+from tests.answers import assert_error, assert_ok
+from tests.callers import ApiClient, Tenant, page
+from tests.gateway.callers import Gateway
+
+TITLES = ("Harbour", "Harbour harbour", "Harbour master", "Harbour tours and their timetables in summer")
+
+
+@pytest.fixture
+def harbour(tenant: Tenant) -> Tenant:
+    """Four pages that are found with one word."""
+    tenant.index(*(page(number, title=title) for number, title in enumerate(TITLES, 1)))
+    return tenant
+
+
+def learn(tenant: Tenant, *options: str) -> str:
+    tenant.app.extensions["runtime"].events.flush()
+    result = tenant.app.test_cli_runner().invoke(args=["clicks", "learn", *options])
+    assert result.exit_code == 0, result.output
+    return str(result.output)
+
+
+def switch(tenant: Tenant, **settings: Any) -> None:
+    assert_ok(
+        tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"learn_from_clicks": True, **settings})
+    )
+
+
+def click(
+    client: ApiClient, document_id: str, position: int, *, address: str, session: str = "one", query: str = "harbour"
+) -> None:
+    fields = {"query": query, "id": document_id, "position": position, "session_id": f"{session} at {address}"}
+    assert_ok(client.post("/api/v1/click", json=fields, environ_overrides={"REMOTE_ADDR": address}))
+
+
+def click_last(tenant: Tenant, before: list[str], *, visitors: int = 20) -> None:
+    for number in range(visitors):
+        click(tenant.public, before[-1], len(before), address=f"198.51.100.{number}")
+
+
+def test_a_page_that_visitors_choose_from_the_end_moves_up_by_three_places(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    switch(harbour)
+    click_last(harbour, before)
+    assert harbour.found_ids("harbour") == before
+
+    learn(harbour)
+
+    assert harbour.found_ids("Harbour ") == [before[-1], *before[:-1]]
+    assert Gateway(harbour).ids("harbour") == [before[-1], *before[:-1]]
+    assert harbour.found_ids("harbour", limit=2, page=2) == before[1:3]
+    assert harbour.found_ids("harbour master")[0] == "page-3"
+
+
+def test_nothing_moves_and_nothing_is_read_where_it_is_off(harbour: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = harbour.found_ids("harbour")
+    click_last(harbour, before)
+
+    assert "0 sites" in learn(harbour)
+
+    monkeypatch.setattr("app.services.search.search.LearnedOrder", None)
+    monkeypatch.setattr("app.services.search_settings.ClickLessons", None)
+    assert harbour.found_ids("harbour") == before
+
+
+def test_five_visitors_that_one_address_invents_move_nothing(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    switch(harbour)
+    for number in range(20):
+        click(harbour.public, before[-1], 4, address="198.51.100.7", session=f"session-{number}")
+
+    learn(harbour)
+
+    assert harbour.found_ids("harbour") == before
+
+
+def test_a_visitor_who_clicks_again_and_again_counts_once(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    switch(harbour)
+    for number in range(4):
+        for session in ("one", "two", "three"):
+            click(harbour.public, before[-1], 4, address=f"198.51.100.{number}", session=session)
+
+    learn(harbour)
+
+    assert harbour.found_ids("harbour") == before
+
+
+def test_a_page_without_all_words_stays(harbour: Tenant) -> None:
+    switch(harbour)
+    before = harbour.found_ids("harbour master")
+    last = before[-1]
+    for number in range(20):
+        click(harbour.public, last, 4, query="harbour master", address=f"198.51.100.{number}")
+
+    learn(harbour)
+
+    assert harbour.found_ids("harbour master") == before
+
+
+def test_sorted_and_pinned_results_stay(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    by_title = harbour.found_ids("harbour", sort="title:desc")
+    switch(harbour)
+    click_last(harbour, before)
+    learn(harbour)
+
+    assert harbour.found_ids("harbour", sort="title:desc") == by_title
+    switch(harbour, pinned=[{"query": "harbour", "ids": [before[1]]}])
+    assert harbour.found_ids("harbour") == [before[1], before[0], *before[2:]]
+
+
+def test_what_was_learned_is_forgotten_for_good(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    switch(harbour)
+    click_last(harbour, before)
+    learn(harbour)
+
+    assert assert_ok(harbour.private.delete(f"/sites/{harbour.site_id}/learned-clicks")) == {"success": True}
+
+    assert harbour.found_ids("harbour") == before
+    learn(harbour)
+    assert harbour.found_ids("harbour") == before
+
+
+def test_strangers_cannot_forget(harbour: Tenant, stranger: Tenant) -> None:
+    assert_error(stranger.private.delete(f"/sites/{harbour.site_id}/learned-clicks"), 404, "site_not_found")
+
+
+def test_a_preview_shows_what_clicks_change(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    click_last(harbour, before)
+    harbour.app.extensions["runtime"].events.flush()
+
+    def preview(**settings: Any) -> dict[str, Any]:
+        body = {"settings": settings, "queries": ["Harbour"]}
+        answer = assert_ok(harbour.private.post(f"/sites/{harbour.site_id}/search-settings/preview", json=body))
+        (told,) = answer["queries"]
+        return dict(told)
+
+    def ids(documents: list[dict[str, str]]) -> list[str]:
+        return [document["id"] for document in documents]
+
+    wanted = preview(learn_from_clicks=True)
+    assert (ids(wanted["before"]), ids(wanted["after"])) == (before, [before[-1], *before[:-1]])
+    assert not preview()["changed"]
+
+    switch(harbour)
+    learn(harbour)
+    assert not preview(learn_from_clicks=True)["changed"]
+    off = preview()
+    assert (ids(off["before"]), ids(off["after"])) == ([before[-1], *before[:-1]], before)
+
+
+@pytest.fixture
+def jobs(harbour: Tenant) -> Iterator[Jobs]:
+    jobs = Jobs(harbour.app.extensions["runtime"])
+    yield jobs
+    jobs._stopping.set()
+
+
+def test_each_night_the_service_learns_once(harbour: Tenant, jobs: Jobs) -> None:
+    (job,) = (job for job in jobs.jobs if job.name == "click-lessons")
+    before = harbour.found_ids("harbour")
+    switch(harbour)
+    part = harbour.app.extensions["runtime"]
+    job.run()
+    click_last(harbour, before)
+    part.events.flush()
+
+    job.run()
+    assert harbour.found_ids("harbour") == before
+
+    with time_machine.travel(datetime.now(UTC) + timedelta(days=1)):
+        job.run()
+    assert harbour.found_ids("harbour") == [before[-1], *before[:-1]]
+
+
+def test_the_command_learns_for_one_site_and_knows_no_other(harbour: Tenant) -> None:
+    switch(harbour)
+
+    assert learn(harbour, "--site", str(harbour.site_id), "--json") == f'{{"learned":{{"{harbour.site_id}":0}}}}\n'
+    result = harbour.app.test_cli_runner().invoke(args=["clicks", "learn", "--site", "999999"])
+    assert result.exit_code == 1
+    assert "does not learn from clicks" in result.output

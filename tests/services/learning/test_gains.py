@@ -1,0 +1,86 @@
+"""Who moves up by clicks, and how far."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.services.learning.gains import LEAST_VISITORS, MOST_PLACES, VisitorClick, find_gains
+from benchmarks.clicks import displayed, simulate, swapped_pairs
+
+SEED = 7
+
+
+def clicks(document_id: str, position: int | None, count: int, *, first: int = 0, age: float = 0) -> list[VisitorClick]:
+    return [VisitorClick(document_id, first + number, position, age) for number in range(count)]
+
+
+def test_a_page_that_is_clicked_more_than_its_place_leads_to_expect_gains() -> None:
+    gains = find_gains([*clicks("first", 1, 10), *clicks("third", 3, 30, first=10)])
+
+    assert gains["third"] - gains.get("first", 0) > 2
+    assert max(gains.values()) <= MOST_PLACES
+
+
+def test_clicks_that_places_explain_leave_the_order_as_it_is() -> None:
+    told = [*clicks("first", 1, 30), *clicks("second", 2, 15, first=30), *clicks("third", 3, 10, first=45)]
+
+    assert displayed(["first", "second", "third"], find_gains(told)) == ["first", "second", "third"]
+
+
+def test_fewer_visitors_than_five_in_thirty_days_move_nothing() -> None:
+    four = clicks("third", 3, LEAST_VISITORS - 1)
+    one = clicks("third", 3, 1, first=LEAST_VISITORS)
+
+    assert find_gains(four) == {}
+    assert find_gains([*four, *clicks("third", 3, 20, first=100, age=31)]) == {}
+    assert "third" in find_gains([*four, *one])
+
+
+def test_a_click_counts_half_after_thirty_days() -> None:
+    now = clicks("a", 1, 20)
+
+    old = find_gains([*now, *clicks("b", 1, 40, first=20, age=30)])
+    new = find_gains([*now, *clicks("b", 1, 20, first=20)])
+
+    assert old == new
+
+
+def test_a_place_that_was_not_told_is_the_one_that_expects_most() -> None:
+    others = clicks("a", 1, 10)
+
+    assert find_gains([*others, *clicks("b", None, 10, first=10)]) == find_gains(
+        [*others, *clicks("b", 1, 10, first=10)]
+    )
+
+
+@pytest.mark.parametrize("steepness", [1.0, 0.7])
+def test_a_clearly_better_second_page_comes_before_the_first_and_no_other_does(steepness: float) -> None:
+    better, others = swapped_pairs(0.2, 0.6, lists=25, seed=SEED, steepness=steepness)
+
+    assert (better, others) == (1, 0)
+
+
+def test_pages_that_are_equally_good_stay_where_they_are() -> None:
+    equal, others = swapped_pairs(0.3, 0.3, lists=50, seed=SEED)
+
+    assert equal <= 0.2
+    assert others == 0
+
+
+def test_no_page_moves_by_more_than_three_places() -> None:
+    ranked = [str(number) for number in range(10)]
+
+    seen = simulate({"q": ranked}, lambda _, document_id: 0.9 if document_id == "8" else 0.05, seed=SEED)["q"]
+
+    assert seen.index("8") == 5
+    assert all(abs(seen.index(document_id) - place) <= MOST_PLACES for place, document_id in enumerate(ranked))
+
+
+def test_pages_without_all_words_stay() -> None:
+    ranked = ["0", "1", "2"]
+
+    seen = simulate(
+        {"q": ranked}, lambda _, document_id: 0.9 if document_id == "2" else 0.05, movable={"q": {"0", "1"}}, seed=SEED
+    )
+
+    assert seen["q"] == ranked

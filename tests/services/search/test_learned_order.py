@@ -1,0 +1,55 @@
+"""The order that clicks give to hits, page by page."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.services.search.learned_order import MOST_PLACES, LearnedOrder
+from backends.base import Hit, SearchQuery, SearchSettings, SortKey
+
+GAINS = st.dictionaries(st.integers(0, 30).map(str), st.floats(0.01, MOST_PLACES), max_size=12)
+
+
+def page(total: int, gains: dict[str, float], offset: int, limit: int) -> list[str]:
+    """What a page shows of an engine's hits 0, 1, 2, …"""
+    shown: list[str] = []
+    settings = SearchSettings(learned={"q": gains})
+    order = LearnedOrder(
+        SearchQuery("q", limit=limit, offset=offset, settings=settings), lambda hit: shown.append(hit.id)
+    )
+    first, end = order.query.offset, order.query.offset + order.query.limit
+    for number in range(first, min(end, total)):
+        order.take(Hit(str(number), b"{}"))
+    order.finish()
+    return shown
+
+
+@given(GAINS, st.integers(0, 35), st.integers(1, 12))
+def test_pages_put_together_are_the_whole_list(gains: dict[str, float], total: int, limit: int) -> None:
+    whole = page(total, gains, 0, 107)
+
+    pages = [id for offset in range(0, total, limit) for id in page(total, gains, offset, limit)]
+
+    assert pages == whole
+    assert sorted(whole, key=int) == [str(number) for number in range(total)]
+
+
+@given(GAINS, st.integers(1, 35))
+def test_no_hit_moves_by_more_than_three_places(gains: dict[str, float], total: int) -> None:
+    assert all(abs(int(id) - place) <= MOST_PLACES for place, id in enumerate(page(total, gains, 0, 107)))
+
+
+def test_a_hit_passes_its_neighbour_only_with_a_gain_that_is_greater_by_one() -> None:
+    assert page(3, {"1": 1.0}, 0, 3) == ["1", "0", "2"]
+    assert page(3, {"1": 0.99}, 0, 3) == ["0", "1", "2"]
+    assert page(3, {"1": 3.0, "0": 2.1}, 0, 3) == ["0", "1", "2"]
+    assert page(4, {"3": 3.0}, 0, 4) == ["3", "0", "1", "2"]
+
+
+def test_sorted_searches_and_those_with_pinned_hits_have_no_learned_order() -> None:
+    learned = {"q": {"1": 3.0}}
+
+    assert SearchQuery(" Q ", settings=SearchSettings(learned=learned)).learned == {"1": 3.0}
+    assert SearchQuery("q", settings=SearchSettings(learned=learned), sort=(SortKey("date"),)).learned == {}
+    assert SearchQuery("q", settings=SearchSettings(learned=learned, pinned={"q": ("5",)})).learned == {}
