@@ -51,6 +51,8 @@ class SiteSchema(Schema):
     domains = fields.List(fields.String(), required=True, metadata={"description": "Its further addresses."})
     index = fields.String(required=True, metadata={"description": "Name of the site's index."})
     active = fields.Boolean(required=True)
+    agents = fields.Boolean(required=True, metadata={"description": "Whether agents may search and read it."})
+    description = fields.String(required=True, metadata={"description": "What it is about, for agents."})
     plan = fields.String(required=True)
     indexed_pages = fields.Integer(required=True, attribute="document_count")
     created_at = Instant(required=True)
@@ -75,6 +77,12 @@ class SiteUpdateSchema(UpdateSchema):
     url = SiteUrl(metadata={"title": "Address"})
     domains = SiteUrls()
     active = Flag(metadata={"title": "Active"})
+    agents = Flag(metadata={"title": "Agents", "description": "Whether agents may search and read the site."})
+    description = Text(
+        trim=True,
+        max_length=500,
+        metadata={"title": "Description", "description": "What the site is about, for agents."},
+    )
 
 
 class SiteAnswerSchema(Schema):

@@ -6,19 +6,24 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 INSTALL_SECONDS = 300
 
 
+def fail_or_skip(reason: str) -> NoReturn:
+    """End a test for which something is missing: skip it on a laptop, fail it in CI."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
 def install_packages(described: Path, folder: Path) -> None:
     """Install what a ``package.json`` names. Without node, the tests are skipped; with CI set, they fail."""
     if shutil.which("node") is None or shutil.which("npm") is None:
-        missing = "node and npm are needed"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
+        fail_or_skip("node and npm are needed")
     shutil.copy(described, folder)
     done = subprocess.run(
         ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock"], cwd=folder, capture_output=True,

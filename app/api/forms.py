@@ -24,7 +24,7 @@ def site_form(caller: Caller, site: Site | None) -> dict[str, Any]:
     """The form that creates a site, or edits ``site``."""
     if site is None:
         return _form(caller, "POST", "/sites", describe_form(SiteCreateSchema(), {}))
-    values = {"name": site.name, "url": site.url, "domains": site.domains, "active": site.active}
+    values = {name: getattr(site, name) for name in SiteUpdateSchema().fields}
     return _form(caller, "PUT", f"/sites/{site.id}", describe_form(SiteUpdateSchema(), values))
 
 

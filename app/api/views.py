@@ -18,6 +18,8 @@ def site_answer(site: Site, caller: Caller) -> dict[str, Any]:
         "domains": site.domains,
         "index": site.index,
         "active": site.active,
+        "agents": site.agents,
+        "description": site.description,
         "plan": caller.account.plan,
         "document_count": site.document_count,
         "created_at": site.created_at,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from flask import Response, g, request
+from flask import Response, request
 from flask.blueprints import BlueprintSetupState
 from marshmallow import Schema, ValidationError
 
@@ -28,7 +28,7 @@ from app.services.search.suggestions import encode_suggestions
 from app.web.auth import ANYONE, GATEWAY
 from app.web.gateway_errors import GatewayError, gateway_error_body, inside, invalid_engine_key, is_gateway_path
 from app.web.hosts import base_url
-from app.web.parsing import check_query_string, read_json
+from app.web.parsing import check_query_string, read_json_once
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller, require_search
 from app.web.responses import json_answer
@@ -119,23 +119,6 @@ def _json_body(schema: type[Schema]) -> dict[str, Any]:
 # --- what a request holds
 
 
-def _body() -> Any:
-    """The request's JSON body, read once.
-
-    Raises:
-        ApiError: 400, 413, 415.
-    """
-    if "engine_body" not in g:
-        try:
-            g.engine_body = (read_json(request), None)
-        except ApiError as error:
-            g.engine_body = (None, error)
-    body, failure = g.engine_body
-    if failure is not None:
-        raise failure
-    return body
-
-
 def searched_text() -> str:
     """The texts that a request searches, in normal form: of several queries each text once; empty if none has one."""
     return "\n".join(dict.fromkeys(filter(None, map(_normal_text, _sent_texts()))))
@@ -145,7 +128,7 @@ def _sent_texts() -> list[Any]:
     if request.method != "POST":
         return [request.args.get("q", "")]
     try:
-        body = _body()
+        body = read_json_once(request)
     except ApiError:
         return []  # The view raises it, when it is its turn.
     if not isinstance(body, dict):
@@ -206,7 +189,7 @@ def _run(site: SiteRecord, search: EngineSearch, room: AnswerRoom, record_for: V
 def search_index(uid: str) -> Response:
     """Search the key's index."""
     site = _covered_site(uid)
-    return _search(site, _load(EngineSearchSchema(), _body()))
+    return _search(site, _load(EngineSearchSchema(), read_json_once(request)))
 
 
 @blp.route("/engine/indexes/<uid>/search", methods=["GET"])
@@ -232,7 +215,7 @@ def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
 @blp.response(200, EngineMultiAnswerSchema)
 def multi_search() -> Response:
     """Run up to ten searches. If one fails, the whole request fails."""
-    queries = _load(EngineMultiSearchSchema(), _body())["queries"]
+    queries = _load(EngineMultiSearchSchema(), read_json_once(request))["queries"]
     covered = [_inside(at, _covered_site, query["indexUid"]) for at, query in enumerate(queries)]
     pairs = enumerate(zip(queries, covered, strict=True))
     searches = [_inside(at, make_engine_search, query, site) for at, (query, site) in pairs]
@@ -266,7 +249,7 @@ def _inside(at: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
 def search_facet(uid: str) -> Response:
     """Search the values of one facet of the matching documents."""
     site = _covered_site(uid)
-    parameters = _load(EngineFacetSearchSchema(), _body())
+    parameters = _load(EngineFacetSearchSchema(), read_json_once(request))
     query = make_facet_query(parameters, site)
     require_search()
     try:
@@ -291,7 +274,7 @@ def search_facet(uid: str) -> Response:
 @blp.response(200, SuggestionsSchema)
 def suggest() -> Response:
     """Complete what somebody types: frequent queries first, then titles. Not part of Meilisearch's API."""
-    return _suggest(_load(EngineSuggestSchema(), _body()))
+    return _suggest(_load(EngineSuggestSchema(), read_json_once(request)))
 
 
 @blp.route("/engine/suggest", methods=["GET"])

@@ -26,6 +26,10 @@ class Site(Base):
     domains: Mapped[list[str]] = mapped_column(JSON, default=list, server_default=text("'[]'"))
     """Further addresses on whose hosts sources may lie; pages then have the field ``domain``."""
     active: Mapped[bool] = mapped_column(default=True)
+    agents: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
+    """Whether agents may search and read it; see ``app.doors.agents``."""
+    description: Mapped[str] = mapped_column(String(500), default="", server_default=text("''"))
+    """What it is about, for agents."""
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 

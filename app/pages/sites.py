@@ -120,7 +120,7 @@ def show_edit_form(site_id: int) -> str:
 def _edit_form(site_id: int, error: ApiError | None = None) -> str:
     with runtime().database.read() as session:
         site = sites.get_site(session, current_caller().account.id, site_id)
-    values = {"name": site.name, "url": site.url, "domains": site.domains, "active": site.active}
+    values = {name: getattr(site, name) for name in SiteUpdateSchema().fields}
     shown = shown_fields(SiteUpdateSchema(), values, error)
     return render("site_edit.html", site=site, fields=shown, banner=banner_of(error, shown))
 

@@ -145,7 +145,7 @@ def create_site(
 
 
 def update_site(session: Session, account_id: int, site_id: int, changes: dict[str, Any]) -> Site:
-    """Change a site's ``name``, ``url``, ``domains`` or ``active``. Pausing ends the engine keys made for it.
+    """Change fields of a site that its owner may change. Pausing ends the engine keys made for it.
 
     Raises:
         ApiError: 404.

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from urllib.parse import unquote_to_bytes
 
 import orjson
-from flask import Request, current_app
+from flask import Request, current_app, g
 from gunicorn.http.errors import ParseException
 from marshmallow import ValidationError
 from webargs.flaskparser import FlaskParser
@@ -136,6 +136,23 @@ def read_json(req: Request, *, absent: Any = _MUST_BE_THERE) -> Any:
         raise ApiError(
             ErrorCode.INVALID_JSON, f"The body is not valid JSON in UTF-8 (line {error.lineno}, column {error.colno})."
         ) from error
+
+
+def read_json_once(req: Request) -> Any:
+    """The request's JSON body, also where something asks for it before the view does.
+
+    Raises:
+        ApiError: As :func:`read_json`, each time.
+    """
+    if "json_body" not in g:
+        try:
+            g.json_body = (read_json(req), None)
+        except ApiError as error:
+            g.json_body = (None, error)
+    body, failure = g.json_body
+    if failure is not None:
+        raise failure
+    return body
 
 
 LINE_READERS: Mapping[str, Callable[[BytesIO], Iterator[Read]]] = {

@@ -59,13 +59,14 @@ def _lacking_role(member: MemberRecord, needed: Role) -> ApiError | None:
 
 def _wrong_kind(policy: OperationPolicy, caller: Caller) -> ApiError:
     """The 403 for a key of the wrong kind, with what to do instead."""
-    if policy.searches:
+    if policy.searches and caller.kind == "public":
         message = (
             "A public key cannot search here. Call GET /v1/client-info with it and search the engine it names "
             "directly, or use a search key."
         )
     else:
-        message = f"A {caller.kind} key cannot do this; use a private key."
+        fitting = next((kind for kind in ("private", "search", "public") if getattr(policy.access, kind)), "private")
+        message = f"A {caller.kind} key cannot do this; use a {fitting} key."
     return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
 
 

@@ -370,6 +370,11 @@ def require_search() -> None:
         raise out_of_searches(outcome, current_caller().account.limits)
 
 
+def note_failed_search() -> None:
+    """Say that the search of this request failed, whatever the answer's status: it costs nothing then."""
+    g.search_failed = True
+
+
 def count_preview() -> None:
     """Count a search on a trial page, which is charged nothing.
 
@@ -421,7 +426,7 @@ def _settle_search(response: Response) -> Response:
     """A search that failed costs nothing; one that was answered uncounted is charged when that can be done."""
     outcome: ConsumeOutcome | None = g.get("outcome")
     uncounted: UncountedSearch | None = g.get("uncounted")
-    if response.status_code >= 400:
+    if response.status_code >= 400 or g.get("search_failed", False):
         if outcome is not None and outcome.reservation is not None:
             try:
                 runtime().counters.refund(reservation=outcome.reservation, now=now().timestamp())

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from flask import request
 
+from app.models.events import AGENT
 from app.runtime import runtime
 from app.services.analytics.event_journal import MAX_PAGE_LENGTH
 from app.services.analytics.visitors import session_visitor
@@ -59,6 +60,11 @@ def _page() -> str | None:
         return None
     told = path.startswith("/") and (path != "/" or PAGE_HEADER in request.headers)
     return path if told and len(path) <= MAX_PAGE_LENGTH and path.isprintable() else None
+
+
+def agent_visitor() -> Visitor:
+    """The visitor for whom an agent searches, of whom nothing is known."""
+    return Visitor(None, None, AGENT)
 
 
 def typing_visitor(site_id: int) -> Visitor | None:

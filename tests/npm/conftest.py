@@ -59,6 +59,7 @@ class Customer:
     """Somebody with a site on the running service."""
 
     server: Server
+    browser: requests.Session
     site: dict[str, Any]
     tokens: dict[str, str]
 
@@ -87,22 +88,28 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def customer(server: Server) -> Customer:
-    """A customer with 25 documents."""
+def register(server: Server, email: str) -> Customer:
+    """A new customer with a site, and a public and a private key."""
     browser = requests.Session()
-    credentials = {"name": "Ann", "email": "ann@example.com", "password": PASSWORD}
+    credentials = {"name": "Ann", "email": email, "password": PASSWORD}
     registered = browser.post(f"{server.base_url}/register", json=credentials, timeout=30)
     assert registered.status_code == 201, registered.text
     browser.headers["X-CSRF-Token"] = registered.json()["csrf_token"]
     made = browser.post(f"{server.base_url}/sites", json={"name": "Pages", "url": "https://example.com"}, timeout=30)
     assert made.status_code == 201, made.text
-    found = Customer(server, made.json()["site"], {})
+    found = Customer(server, browser, made.json()["site"], {})
     for kind in ("public", "private"):
         path = f"{server.base_url}/api/sites/{found.site['id']}/keys"
         key = browser.post(path, json={"name": kind, "type": kind}, timeout=30)
         assert key.status_code == 201, key.text
         found.tokens[kind] = key.json()["api_key"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def customer(server: Server) -> Customer:
+    """A customer with 25 documents."""
+    found = register(server, "ann@example.com")
     found.call("private", "POST", "/api/v1/index/bulk", json={"documents": [document(at) for at in range(25)]})
     return found
 

@@ -37,12 +37,15 @@ class SiteRecord:
 
     id: int
     account_id: int
+    name: str
+    description: str
     url: str
     domain: str
     index: str
     engine: str
     engine_index: str
     active: bool
+    agents: bool
     public_epoch: int
     kinds: FieldKinds
     settings: SearchSettings
@@ -113,12 +116,15 @@ def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:
     return SiteRecord(
         id=site.id,
         account_id=site.account_id,
+        name=site.name,
+        description=site.description,
         url=site.url,
         domain=site.domain,
         index=site.index,
         engine=site.engine,
         engine_index=site.engine_index,
         active=site.active,
+        agents=site.agents,
         public_epoch=site.public_epoch,
         kinds=kinds_of(site),
         settings=replace(settings, learned=learned) if learned else settings,

@@ -45,7 +45,7 @@ AUDITED: dict[type[Any], Audited] = {
     Site: Audited(
         "site",
         lambda site: site.name,
-        ("name", "url", "domains", "active"),
+        ("name", "url", "domains", "active", "agents", "description"),
         settings={"search_settings": ("search_settings", shown_settings)},
     ),
     Key: Audited(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from sqlalchemy import ColumnElement, and_, func, literal_column, select, update
 from sqlalchemy.orm import Session
@@ -25,6 +26,8 @@ BODIES_AT_ONCE = 4_194_304
 """Bytes of bodies that are read together, unless one is larger."""
 
 SYNC_LAPSES_AFTER = timedelta(hours=24)
+
+Id = TypeVar("Id", str, tuple[str, int])
 
 _SYNC_ID = re.compile(r"sync_[A-Z2-7]{16}", re.ASCII)
 
@@ -102,8 +105,8 @@ def _ids_where(session: Session, site_id: int, ids: Sequence[str], condition: Co
     return found
 
 
-def steps(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The ids in parts that fit into one statement."""
+def steps(ids: Sequence[Id]) -> Iterator[Sequence[Id]]:
+    """The ids, with or without sizes, in parts that fit into one statement."""
     for start in range(0, len(ids), LOOKUP_STEP):
         yield ids[start : start + LOOKUP_STEP]
 
@@ -186,6 +189,17 @@ def newest_rows(
             (StoredDocument.revision < before.revision) | (StoredDocument.id < before.id),
         )
     return [(Place(row.revision, row.id), row[2]) for row in session.execute(query)]
+
+
+def nearest_rows(session: Session, site_id: int, limit: int) -> list[tuple[str, int]]:
+    """Ids and sizes of a site's documents, those with the shortest ids first."""
+    query = (
+        select(StoredDocument.id, func.length(StoredDocument.body))
+        .where(StoredDocument.site_id == site_id, StoredDocument.body.is_not(None))
+        .order_by(func.length(StoredDocument.id), StoredDocument.id)
+        .limit(limit)
+    )
+    return [(row.id, row[1]) for row in session.execute(query)]
 
 
 def count_from(session: Session, site_id: int, source: str) -> int:

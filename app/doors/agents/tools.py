@@ -1,0 +1,235 @@
+"""The tools: searching a site, and reading a page of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+from urllib.parse import urljoin
+
+import orjson
+from marshmallow import Schema, ValidationError
+
+from app.doors.agents.pages import find_page
+from app.errors import field_error
+from app.services.access.credentials import SiteRecord
+from app.services.search.search import rejected
+from app.web.parsing import invalid
+from app.web.searches import search_site
+from app.web.visitors import agent_visitor
+from backends.base import Highlight, SearchQuery
+from backends.errors import BackendRejected
+from backends.filters import And, Filter, OneOf, parse_filter
+from backends.sections import SECTIONS
+from backends.standard_fields import STANDARD_FIELDS
+from schemas.doors.agents import (
+    MAX_HITS,
+    FetchArgumentsSchema,
+    SearchArgumentsSchema,
+)
+from schemas.search import MAX_FILTER_LENGTH
+
+MAX_SNIPPET = 500
+MAX_TEXT = 20_000
+"""Characters of a page that one call gives."""
+_MOST_NAMES = 40
+_MOST_VALUES = 20
+_MAX_VALUE = 300
+_SHOWN_ELSEWHERE = frozenset({"id", "title", "url", "content", "excerpt", SECTIONS})
+
+Found = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool.
+
+    Attributes:
+        describe: Gives what ``tools/list`` tells of it, for a site.
+        run: Gives its result from its arguments; raises what views raise.
+    """
+
+    describe: Callable[[SiteRecord], dict[str, Any]]
+    run: Callable[[SiteRecord, Any], Found]
+
+
+def describe(site: SiteRecord) -> list[dict[str, Any]]:
+    """The tools of a site, as ``tools/list`` tells them."""
+    return [
+        {
+            "name": name,
+            **tool.describe(site),
+            "annotations": {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
+        }
+        for name, tool in TOOLS.items()
+    ]
+
+
+def _load(schema: Schema, arguments: Any) -> dict[str, Any]:
+    if isinstance(arguments, dict):  # Models write null for what they leave out.
+        arguments = {name: value for name, value in arguments.items() if value is not None}
+    try:
+        loaded: dict[str, Any] = schema.load(arguments)
+    except ValidationError as error:
+        raise invalid(error) from error
+    return loaded
+
+
+def _about(site: SiteRecord) -> str:
+    return f"{site.name} ({site.url})" + (f": {site.description}" if site.description else ".")
+
+
+_TEXT = {"type": "string"}
+
+
+def _schema(properties: Mapping[str, Any], required: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, **({"required": list(required)} if required else {}), **more}
+
+
+# --- search
+
+
+def _describe_search(site: SiteRecord) -> dict[str, Any]:
+    names = ", ".join(islice((*STANDARD_FIELDS, *sorted(site.kinds)), _MOST_NAMES))
+    arguments = {
+        "query": {**_TEXT, "description": "What to look for: a few words. Quote phrases, put - before unwanted words."},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": 5, "description": "Most results."},
+        "filters": {
+            **_TEXT,
+            "maxLength": MAX_FILTER_LENGTH,
+            "description": "A condition that pages must meet, such as: author = 'Ann' AND date >= '2024-01-01'. "
+            f"Operators: = != > >= < <= IN [a, b], EXISTS, AND, OR, NOT. Fields: {names}.",
+        },
+        "section": {**_TEXT, "description": "Only pages whose field section has this value."},
+    }
+    hit = {
+        "id": {**_TEXT, "description": "For fetch."},
+        "title": _TEXT,
+        "url": {**_TEXT, "description": "Of the page, with the anchor of the best place on it, if it has one."},
+        "snippet": {**_TEXT, "maxLength": MAX_SNIPPET, "description": "The passage that fits best."},
+        "fields": {"type": "object", "description": "What else is known of the page, such as author, date, section."},
+    }
+    results = {"type": "array", "items": _schema(hit, tuple(hit)), "description": "The best first."}
+    told = {
+        "results": results,
+        "total": {"type": "integer", "description": "How many pages were found, perhaps estimated."},
+        "corrected_query": {
+            "type": ["string", "null"],
+            "description": "What was searched instead of a misspelt query.",
+        },
+    }
+    return {
+        "title": f"Search {site.name}",
+        "description": f"Search the pages of {_about(site)}",
+        "inputSchema": _schema(arguments, ("query",), additionalProperties=False),
+        "outputSchema": _schema(told, tuple(told)),
+    }
+
+
+def _search(site: SiteRecord, arguments: Any) -> Found:
+    wanted = _load(SearchArgumentsSchema(), arguments)
+    query = SearchQuery(
+        text=wanted["query"],
+        limit=wanted["limit"],
+        filter=_condition(wanted),
+        highlight=Highlight(pre_tag="", post_tag="", escape=False, shown=frozenset({"content"}), sentences=True),
+        sections=1,
+    )
+    shown = frozenset({*STANDARD_FIELDS, *site.kinds}) - {"content"}
+    timed = search_site(site, query, agent_visitor(), shown).timed
+    return {
+        "results": [_hit(orjson.loads(hit), site) for hit in timed.hits],
+        "total": timed.result.total,
+        "corrected_query": timed.result.corrected_query,
+    }
+
+
+def _condition(wanted: Mapping[str, Any]) -> Filter | None:
+    conditions: list[Filter] = [OneOf("section", (wanted["section"],))] if wanted["section"] else []
+    if wanted["filters"]:
+        try:
+            conditions.append(parse_filter(wanted["filters"]))
+        except BackendRejected as error:
+            raise rejected(error) from error
+    return And(tuple(conditions)) if len(conditions) > 1 else conditions[0] if conditions else None
+
+
+def _hit(document: Mapping[str, Any], site: SiteRecord) -> Found:
+    place = next((each for each in document.get(SECTIONS, ()) if isinstance(each, dict)), None)
+    shown = document if place is None else place
+    return {
+        "id": document["id"],
+        "title": document["title"],
+        "url": urljoin(site.url, shown["url"]),
+        "snippet": shown["_formatted"]["content"][:MAX_SNIPPET],
+        "fields": {
+            name: _cut(value)
+            for name, value in document.items()
+            if name not in _SHOWN_ELSEWHERE and not name.startswith("_") and value not in (None, "", [])
+        },
+    }
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_cut(each) for each in value[:_MOST_VALUES]]
+    return value[:_MAX_VALUE] if isinstance(value, str) else value
+
+
+# --- fetch
+
+
+def _describe_fetch(site: SiteRecord) -> dict[str, Any]:
+    arguments = {
+        "id": {**_TEXT, "description": "The page's id, from search."},
+        "url": {**_TEXT, "description": "The page's address, instead of its id."},
+        "offset": {
+            "type": "integer",
+            "minimum": 0,
+            "default": 0,
+            "description": "Where in the text to begin: next_offset of the call before.",
+        },
+    }
+    told = {
+        "id": _TEXT,
+        "title": _TEXT,
+        "url": _TEXT,
+        "text": {**_TEXT, "maxLength": MAX_TEXT, "description": "The page, or a part of it, as Markdown."},
+        "next_offset": {"type": ["integer", "null"], "description": "Where the page goes on; null at its end."},
+    }
+    return {
+        "title": f"Read a page of {site.name}",
+        "description": f"Read a page as Markdown, by id or url, {MAX_TEXT} characters at a time. Site: {_about(site)}",
+        "inputSchema": _schema(arguments, additionalProperties=False),
+        "outputSchema": _schema(told, tuple(told)),
+    }
+
+
+def _fetch(site: SiteRecord, arguments: Any) -> Found:
+    wanted = _load(FetchArgumentsSchema(), arguments)
+    page = find_page(site, identifier=wanted["id"], url=wanted["url"])
+    text, offset = page.markdown, wanted["offset"]
+    if offset and offset >= len(text):
+        raise field_error("offset", "out_of_range", f"must be less than {len(text)}, the length of the page")
+    end = _end_of_part(text, offset)
+    return {
+        "id": page.id,
+        "title": page.title,
+        "url": page.url,
+        "text": text[offset:end],
+        "next_offset": end if end < len(text) else None,
+    }
+
+
+def _end_of_part(text: str, start: int) -> int:
+    """Where a part that begins at ``start`` ends: behind a line, unless that would leave it half empty."""
+    end = start + MAX_TEXT
+    if end >= len(text):
+        return len(text)
+    line_end = text.rfind("\n", start + MAX_TEXT // 2, end)
+    return end if line_end < 0 else line_end + 1
+
+
+TOOLS: Mapping[str, Tool] = {"search": Tool(_describe_search, _search), "fetch": Tool(_describe_fetch, _fetch)}
+"""Name to tool, in the order in which they are told."""

@@ -1,0 +1,76 @@
+"""The Model Context Protocol: its messages, and the arguments of the tools. Names are the protocol's."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields
+
+from schemas.base import BodySchema, QuerySchema
+from schemas.fields import Text, WholeNumber
+from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES
+from schemas.validation.documents import MAX_ID_LENGTH, MAX_URL_LENGTH
+
+MAX_HITS = 10
+MAX_VALUE_LENGTH = 500
+
+
+class SearchArgumentsSchema(BodySchema):
+    """Arguments of ``search``."""
+
+    query = Text(required=True, trim=True, min_length=1, max_bytes=MAX_QUERY_BYTES)
+    limit = WholeNumber(low=1, high=MAX_HITS, load_default=5)
+    filters = Text(load_default="", trim=True, max_length=MAX_FILTER_LENGTH)
+    section = Text(load_default="", trim=True, max_length=MAX_VALUE_LENGTH)
+
+
+class FetchArgumentsSchema(BodySchema):
+    """Arguments of ``fetch``: exactly one of ``id`` and ``url``."""
+
+    id = Text(load_default=None, min_length=1, max_length=MAX_ID_LENGTH)
+    url = Text(load_default=None, trim=True, min_length=1, max_length=MAX_URL_LENGTH)
+    offset = WholeNumber(load_default=0)
+
+
+class PageQuerySchema(QuerySchema):
+    """Which page to give as Markdown."""
+
+    url = Text(
+        required=True,
+        trim=True,
+        min_length=1,
+        max_length=MAX_URL_LENGTH,
+        metadata={"description": "The page's address, absolute or a path of the site."},
+    )
+
+
+class McpRequestSchema(Schema):
+    """A request or notification of JSON-RPC 2.0."""
+
+    jsonrpc = fields.String(required=True, metadata={"enum": ["2.0"]})
+    id = fields.Raw(metadata={"type": ["string", "integer"], "description": "Absent in notifications."})
+    method = fields.String(required=True, metadata={"example": "tools/list"})
+    params = fields.Dict()
+
+
+class McpAnswerSchema(Schema):
+    """The answer to a request; what a tool could not do is a result with `isError`."""
+
+    jsonrpc = fields.String(required=True, metadata={"enum": ["2.0"]})
+    id = fields.Raw(required=True, metadata={"type": ["string", "integer"]})
+    result = fields.Dict()
+    error = fields.Dict(metadata={"description": "In place of `result`, in revisions before 2026-07-28."})
+
+
+class McpProblemSchema(Schema):
+    """A problem of a message."""
+
+    code = fields.Integer(required=True)
+    message = fields.String(required=True)
+    data = fields.Dict()
+
+
+class McpErrorSchema(Schema):
+    """An error of JSON-RPC 2.0."""
+
+    jsonrpc = fields.String(required=True, metadata={"enum": ["2.0"]})
+    id = fields.Raw(metadata={"type": ["string", "integer"], "description": "Absent where none could be read."})
+    error = fields.Nested(McpProblemSchema, required=True)
