@@ -29,7 +29,7 @@ class Between:
     field: str
     low: str
     high: str
-    position: int = 0
+    position: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ def _migrate(connection: Connection) -> None:
         target_metadata=Base.metadata,
         render_as_batch=database.is_sqlite,
         render_item=_render_plain_types,
+        transactional_ddl=True,  # SQLite could, but Alembic does not know: others would come between two migrations.
     )
     with context.begin_transaction():
         if not database.is_sqlite:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from tests.server import Server, running_server
 
@@ -59,16 +63,51 @@ def start_browser() -> Callable[[Path], Any]:
     return start
 
 
-@pytest.fixture
-def browser(start_browser: Callable[[Path], Any], tmp_path: Path) -> Iterator[Any]:
-    """A fresh browser; afterwards, no page may have logged an error (a blocked script or style is one)."""
-    driver = start_browser(tmp_path / "profile")
+@pytest.fixture(scope="module")
+def chromium(start_browser: Callable[[Path], Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A browser, which takes a second to start: for the tests of a module in turn."""
+    driver = start_browser(tmp_path_factory.mktemp("profile"))
     try:
         yield driver
-        severe = [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
-        assert [message for message in severe if "Failed to load resource" not in message] == []
     finally:
         driver.quit()
+
+
+@pytest.fixture(scope="module")
+def devtools(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Asks the browser itself, which the driver's commands cannot: they are for the window."""
+    from websocket import create_connection
+
+    address = chromium.capabilities["goog:chromeOptions"]["debuggerAddress"]
+    url = requests.get(f"http://{address}/json/version", timeout=30).json()["webSocketDebuggerUrl"]
+    numbers = count(1)
+    with closing(create_connection(url, suppress_origin=True, timeout=60)) as socket:
+
+        def ask(method: str, **parameters: object) -> Any:
+            socket.send(json.dumps({"id": next(numbers), "method": method, "params": parameters}))
+            return json.loads(socket.recv())["result"]
+
+        yield ask
+
+
+@pytest.fixture
+def browser(chromium: Any, devtools: Callable[..., Any]) -> Iterator[Any]:
+    """A window with cookies, storage and cache of its own.
+
+    Afterwards, no page may have logged an error (a blocked script or style is one).
+    """
+    first = chromium.current_window_handle
+    context = devtools("Target.createBrowserContext")
+    place = {"url": "about:blank", "newWindow": True, "width": 1200, "height": 1400, **context}
+    chromium.switch_to.window(devtools("Target.createTarget", **place)["targetId"])
+    chromium.get_log("browser")
+    try:
+        yield chromium
+        severe = [entry["message"] for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"]
+        assert [message for message in severe if "Failed to load resource" not in message] == []
+    finally:
+        devtools("Target.disposeBrowserContext", **context)
+        chromium.switch_to.window(first)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ import pytest
 from tests.postgres import PostgresServer
 from tests.server import Server, running_server
 from tests.service.clients import Answer, NoAnswer, crowd, eventually, page, register, together
-from tests.service.conftest import COMMON
+from tests.service.conftest import COMMON, PATIENT
 from tests.service.stored import counted_queries, rows
 
 pytestmark = pytest.mark.service
@@ -29,7 +29,9 @@ UNAVAILABLE = ("database_unavailable", "search_engine_unavailable", "counters_un
 
 def start_at_once(stack: ExitStack, folders: list[Path], **settings: str) -> list[Server]:
     def start(folder: Path) -> Server:
-        return stack.enter_context(running_server(folder, workers=1, own_process=True, **{**COMMON, **settings}))
+        return stack.enter_context(
+            running_server(folder, workers=1, own_process=True, **{**COMMON, **PATIENT, **settings})
+        )
 
     with ThreadPoolExecutor(len(folders)) as pool:
         return list(pool.map(start, folders))

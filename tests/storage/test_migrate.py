@@ -12,7 +12,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import select, text
+from sqlalchemy import event, select, text
 
 from app.models import Base, EngineTask, Key, Member, Session, Site
 from app.storage.database import Database
@@ -110,6 +110,15 @@ def test_upgrading_twice_is_harmless(migrated: Database) -> None:
     upgrade(migrated)
 
     assert definitions(migrated) == before
+
+
+def test_an_upgrade_is_one_transaction_so_that_nobody_comes_between_two_migrations(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'service.db'}")
+    ends: list[str] = []
+    event.listen(database.engine, "commit", lambda _connection: ends.append("commit"))
+    upgrade(database)
+    assert ends == ["commit"]
+    database.dispose()
 
 
 def test_a_fresh_database_is_not_current(tmp_path: Path) -> None:

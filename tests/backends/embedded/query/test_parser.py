@@ -70,6 +70,14 @@ def test_quotes_that_never_close_are_read_in_time(text: str) -> None:
     assert time.process_time() - started < 1.0
 
 
+@pytest.mark.parametrize(("text", "units"), [
+    ("海", [(TermKind.UNIGRAM, "海")]), ("海港", [(TermKind.BIGRAM, "海港")]),
+    ("海港市", [(TermKind.BIGRAM, "海港"), (TermKind.BIGRAM, "港市")]),
+])  # fmt: skip
+def test_only_a_character_alone_is_a_term(text: str, units: list[tuple[TermKind, str]]) -> None:
+    assert [(unit.kind, unit.term) for unit in parse_query(text).query_terms] == units
+
+
 def test_a_query_is_taken_apart() -> None:
     parsed = parse_query('install "node js" -old -"very old" e-mail 3.11.7 日本語 c++')
     assert [(unit.kind, unit.terms) for unit in parsed.query_terms] == [

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 
 from backends.embedded.analysis.normalization import terms_of
-from backends.embedded.results.matches import MatchTerms, find_matches, fold_text
+from backends.embedded.results.matches import MatchTerms, find_matches, first_matches, fold_text
 from tests.backends.embedded.results.highlighted import texts
 
 
@@ -26,3 +27,15 @@ def test_letters_fold_to_the_same_letter_in_every_text(text: str) -> None:
         alone = [fold_text(char)[0] for char in text]
         for char, there, here in zip(text, folded, alone, strict=True):
             assert there == here or not char.isalnum()
+
+
+@pytest.mark.parametrize(("typed", "first_of_the_last"), [({"harbor"}, 37), ({"harb"}, 22), (set(), 22)])
+def test_each_part_of_a_text_has_its_first_match(typed: set[str], first_of_the_last: int) -> None:
+    text = "A harbor, a harbor. | Harbors, and a harbor"
+    match_terms = MatchTerms.of({}, {"harbor": 0}, {})
+
+    found = first_matches(text, match_terms, [0, 12, 22], typed)
+
+    assert [(start, text[start:end]) for start, end, _ in found] == [
+        (2, "harbor"), (12, "harbor"), (first_of_the_last, text[first_of_the_last:].split(",")[0]),
+    ]  # fmt: skip

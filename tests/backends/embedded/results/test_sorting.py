@@ -89,13 +89,30 @@ sort_keys = st.lists(
 )
 
 
+bounds = pytest.mark.parametrize(("small", "far"), [(sorting.SMALL_GROUP, sorting.FAR), (4, 10), (0, 0)])
+
+
+@bounds
+@pytest.mark.parametrize("offset", [0, 3, 90, 200, 225])
+@pytest.mark.parametrize("keys", [
+    [SortKey("few", False), SortKey("date", True)], [SortKey("date", False), SortKey("title", True)],
+    [SortKey("rare", True), SortKey("mixed", False)],
+])  # fmt: skip
+def test_a_page_may_begin_and_end_within_equal_values(small: int, far: int, keys: list[SortKey], offset: int) -> None:
+    assert_right_page(small, far, keys, offset, 20, "word")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("small", "far"), [(sorting.SMALL_GROUP, sorting.FAR), (4, 10), (0, 0)])
+@bounds
 @settings(max_examples=150)
 @given(sort_keys, st.integers(0, 240), st.integers(1, 60), st.sampled_from(["word", "page"]))
 def test_a_page_is_cut_from_the_right_order(
     small: int, far: int, keys: list[SortKey], offset: int, limit: int, word: str
 ) -> None:
+    assert_right_page(small, far, keys, offset, limit, word)
+
+
+def assert_right_page(small: int, far: int, keys: list[SortKey], offset: int, limit: int, word: str) -> None:
     snapshot, documents = shelf()
     query = tantivy.Query.boolean_query([
         (tantivy.Occur.Should, tantivy.Query.term_query(snapshot.schema, "content", word)),
