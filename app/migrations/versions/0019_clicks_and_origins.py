@@ -1,7 +1,7 @@
 """visitors of clicks, origins of searches, and what was learned from clicks
 
 Revision: 0019
-Follows: 0017
+Follows: 0018
 """
 
 import sqlalchemy as sa
