@@ -74,7 +74,10 @@ MINE = [
 ]
 
 VERSION = '<meta name="site-search:version" content="2.1">'
+TOLD = {"notice": {"text": "Closed on Mondays", "url": "/closed"}}
 HIT = {
+    "breadcrumbs": ["Visit"],
+    "date": "2024-05-01",
     "id": "hours",
     "title": "Opening hours",
     "url": "/",
@@ -195,9 +198,11 @@ def test_the_search_box_passes(browser: Any, look: Look, tmp_path: Path, mode: s
         stub.policy = ""  # axe is not the page's own.
         visitor = Visitor(browser, stub.base_url, tmp_path)
         stub.info = {"engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
-        stub.answers["/engine/indexes/site_7/search"] = [(200, {**MEILISEARCH, "hits": [HIT, *MEILISEARCH["hits"]]})]
+        stub.answers["/engine/indexes/site_7/search"] = [
+            (200, {**MEILISEARCH, **TOLD, "hits": [HIT, *MEILISEARCH["hits"]]})
+        ]
         stub.answers["/engine/suggest"] = [(200, {"suggestions": [{"text": "opening hours", "kind": "query"}]})]
-        script = SCRIPT_ELEMENT.replace("async", f'data-mode="{mode}" data-recent="true" async')
+        script = SCRIPT_ELEMENT.replace("async", f'data-mode="{mode}" data-theme="auto" data-recent="true" async')
         stub.page = page_with(script, attributes=attributes, body=VERSION)
         visitor.go("/")
         visitor.wait(lambda: visitor.find("#site-search").shadow_root, "the box never came")
@@ -218,9 +223,10 @@ def test_the_search_box_passes(browser: Any, look: Look, tmp_path: Path, mode: s
 def test_the_full_view_passes(browser: Any, look: Look, tmp_path: Path, place: str) -> None:
     with running_stub() as stub:
         stub.info = {"engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
-        stub.answers[SEARCH] = [(200, {**FOUND, "hits": [HIT, *FOUND["hits"]]})]
+        stub.answers[SEARCH] = [(200, {**FOUND, **TOLD, "hits": [HIT, *FOUND["hits"]]})]
         stub.policy = ""  # What looks at the page is a script that it does not know.
-        stub.page = page_with(SCRIPT_ELEMENT, body=f"{VERSION}<main><h1>Museum</h1>{place}</main>")
+        script = SCRIPT_ELEMENT.replace("async", 'data-theme="auto" async')
+        stub.page = page_with(script, body=f"{VERSION}<main><h1>Museum</h1>{place}</main>")
         visitor = Searcher(browser, stub.base_url, tmp_path)
         visitor.go("/?q=page&f.section=help")
         visitor.finds("30 results (20 of 30)")
