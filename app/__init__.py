@@ -85,7 +85,7 @@ def create_app(
     api.register(smorest)
     smorest.register_blueprint(gateway_views.blp)
     smorest.register_blueprint(custom_search_views.blp)
-    smorest.register_blueprint(agents_views.blp)
+    agents_views.register(app)
     pages.register(app, smorest)
     cli.register(app)
     require_policies(app)

@@ -77,6 +77,8 @@ def _check_of(path: str) -> Callable[[TestResponse], dict[str, Any]]:
     """The check of the shape that errors have at this address."""
     if is_gateway_path(path):
         return check_engine_error
+    if path.partition("/mcp")[0] == "":
+        return check_mcp_error
     return check_custom_search_error if path == custom_search.PATH else check_error
 
 
@@ -152,6 +154,17 @@ def check_error(response: TestResponse) -> dict[str, Any]:
                 {"field", "code", "message"} <= set(detail) <= {"field", "code", "message", "index", "id", "position"}
             )
             assert all(isinstance(detail[name], str) and detail[name] for name in ("field", "code", "message"))
+    _check_no_secrets(response)
+    return body
+
+
+def check_mcp_error(response: TestResponse) -> dict[str, Any]:
+    """Fail unless the answer is an error of JSON-RPC or, before a message was read, of the API; gives its body."""
+    body: dict[str, Any] = response.get_json()
+    if "jsonrpc" not in body:
+        return check_error(response)
+    assert {"jsonrpc", "error"} <= set(body) <= {"jsonrpc", "id", "error"}
+    assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "data"}
     _check_no_secrets(response)
     return body
 
