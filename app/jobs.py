@@ -16,6 +16,7 @@ from app.counters.base import CountersUnavailable
 from app.crawl.run.worker_process import WorkerProcess
 from app.crawl.sources.runs import count_waiting
 from app.crawl.sources.schedule import count_due, queue_due
+from app.crawl.sources.sources import list_failed
 from app.memory import refund
 from app.models import Site
 from app.runtime import Runtime
@@ -279,7 +280,9 @@ class Jobs:
         runtime = self._runtime
         with runtime.locks.try_hold("digests") as held:
             if held:
-                Digests(runtime.database, runtime.searcher, runtime.settings).queue_due(self._stopping.is_set)
+                Digests(runtime.database, runtime.searcher, runtime.settings, runtime.plans, list_failed).queue_due(
+                    self._stopping.is_set
+                )
 
     def _learn_from_clicks(self) -> None:
         runtime = self._runtime

@@ -20,13 +20,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import orjson
 
 from backends.filters import And, Filter, Not, OneOf
 from backends.sections import Section, SectionHit, split_sections
 from backends.text import normal_form
+
+MAX_PINS: Final = 50
+"""Most documents that come first in one search."""
 
 MATCH_ALL = "*"
 """The query text that matches every document, by date, newest first, then those without, by last change."""
@@ -137,6 +140,58 @@ class Preferred:
     value: str
 
 
+MAX_RANK: Final = 5
+"""How far documents move up or down at most, whatever is added up."""
+
+RANK_STEP: Final = 1.25
+"""Factor of the score for each rank."""
+
+RECENCY_BONUS: Final = 0.5
+"""What a document of today gains where a site prefers newer ones, as a share of its score."""
+
+
+def rank_factor(rank: float) -> float:
+    """Factor for the score of a document whose ranks add up to this."""
+    return float(RANK_STEP ** bounded_rank(rank))
+
+
+def bounded_rank(rank: float) -> float:
+    """A rank, or what ranks add up to, as far as it counts."""
+    return max(-MAX_RANK, min(MAX_RANK, rank))
+
+
+@dataclass(frozen=True, slots=True)
+class Boost:
+    """Documents that are ranked otherwise.
+
+    Attributes:
+        rank: -5 to 5.
+        filter: Which they are, or
+        path: the pattern of their path and query, in which ``*`` stands for anything.
+    """
+
+    rank: int
+    filter: Filter | None = None
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recency:
+    """Preference for newer documents.
+
+    Attributes:
+        field: Where their date is: ``date``, or a further field with ISO 8601 dates or Unix seconds.
+        half_life_days: Age at which half of the bonus is left.
+    """
+
+    field: str
+    half_life_days: int
+
+    def factor(self, age_days: float) -> float:
+        """Factor for the score of a document of this age."""
+        return float(1 + RECENCY_BONUS * 0.5 ** (max(0.0, age_days) / self.half_life_days))
+
+
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
     """A site's own wishes, applied at query time.
@@ -153,6 +208,9 @@ class SearchSettings:
         learned: Normal form of a query to the places, from 0 to 3, that documents may move up for it by their clicks,
             by id. The service does it, on every engine.
         preferred: Which hit that is; ``None`` for the best. Without effect where nothing is distinct.
+        boosts: Documents that are ranked otherwise in every search.
+        rank_field: Field with the documents' own ranks, -5 to 5; ``""`` for none.
+        recency: How newer documents are preferred; ``None`` for as much as the engine does by itself.
     """
 
     language: str | None = None
@@ -164,6 +222,34 @@ class SearchSettings:
     distinct: str = ""
     preferred: Preferred | None = None
     learned: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    boosts: tuple[Boost, ...] = ()
+    rank_field: str = ""
+    recency: Recency | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a site's rules do to a search.
+
+    Attributes:
+        rules: Ids of the rules that hold, in order.
+        typed: What was typed, if something else is searched for; the settings' ``pinned`` and ``hidden`` are for that.
+        pinned, hidden: Ids that come first, and that are not found, beside those of the settings.
+        boosts: Documents that are ranked otherwise.
+        redirect: Where a search box goes; ``""`` for nowhere.
+        notice: What stands above the results: ``text``, and perhaps ``url``.
+    """
+
+    rules: tuple[str, ...] = ()
+    typed: str | None = None
+    pinned: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    boosts: tuple[Boost, ...] = ()
+    redirect: str = ""
+    notice: Mapping[str, str] | None = None
+
+
+NO_EFFECTS: Final = Effects()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +277,8 @@ class SearchQuery:
             affair. Of the hits with one value the first is shown: a pinned one, else the settings' preferred one, at
             the place of the best, else the best. Hits without a value are shown each. ``limit`` and ``offset`` count
             shown hits, and an engine may end with those of the best 10,000 hits. Facets count documents.
+        effects: What the site's rules do, beside what they put into ``text`` and ``filter``.
+        explain: Whether hits tell why they stand where they do.
     """
 
     text: str
@@ -208,22 +296,29 @@ class SearchQuery:
     all_words: bool = False
     sections: int = 0
     distinct: str | None = None
+    effects: Effects = NO_EFFECTS
+    explain: bool = False
+
+    @property
+    def typed(self) -> str:
+        """What the person typed, also where a rule searches for something else."""
+        return self.text if self.effects.typed is None else self.effects.typed
 
     @property
     def pinned(self) -> tuple[str, ...]:
-        """The ids that come first, each once; none where the query asks for an order of its own."""
-        if self.sort or not self.settings.pinned:
+        """The ids that come first, each once, at most 50; none where the query asks for an order of its own."""
+        if self.sort or not (self.settings.pinned or self.effects.pinned):
             return ()
         hidden = self.hidden
-        pinned = dict.fromkeys(self.settings.pinned.get(normal_form(self.text), ()))
-        return tuple(id for id in pinned if id not in hidden)
+        pinned = dict.fromkeys((*self._named(self.settings.pinned), *self.effects.pinned))
+        return tuple(id for id in pinned if id not in hidden)[:MAX_PINS]
 
     @property
     def learned(self) -> Mapping[str, float]:
         """The places that documents may move up, by id; none where somebody has decided on an order."""
         if not self.settings.learned or not self.limit or self.sort or self.pinned:
             return {}
-        return self.settings.learned.get(normal_form(self.text), {})
+        return self.settings.learned.get(normal_form(self.typed), {})
 
     @property
     def condition(self) -> Filter | None:
@@ -237,9 +332,16 @@ class SearchQuery:
     @property
     def hidden(self) -> tuple[str, ...]:
         """The ids that are not found, whatever is pinned, filtered or sorted; each once."""
-        if not self.settings.hidden:
+        if not (self.settings.hidden or self.effects.hidden):
             return ()
-        return tuple(dict.fromkeys(self.settings.hidden.get(normal_form(self.text), ())))
+        return tuple(dict.fromkeys((*self._named(self.settings.hidden), *self.effects.hidden)))
+
+    def _named(self, ids: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+        return ids.get(normal_form(self.typed), ()) if ids else ()
+
+
+VARIANT_KINDS: Final = ("exact", "stem", "prefix", "typo", "synonym", "joined", "split")
+"""Ways in which a word of a query may be found in a document."""
 
 
 @dataclass(frozen=True)
@@ -252,12 +354,14 @@ class Hit:
             of those that every hit has. Bytes, so that an answer need not decode and encode them.
         formatted: The same fields with matches marked, if asked for.
         sections: Those that show the query, the best first; ``None`` if none were asked for.
+        explanation: Why it stands where it does, as JSON, if asked for: members that the engine has.
     """
 
     id: str
     json: bytes
     formatted: Mapping[str, Any] | None = None
     sections: Sequence[SectionHit] | None = None
+    explanation: Mapping[str, Any] | None = None
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -360,6 +464,9 @@ class SearchBackend(ABC):
 
     issues_credentials: bool = False
     """Tell whether clients can be given keys to speak to the engine directly."""
+
+    rank_limits: str = ""
+    """What the engine cannot do of ranks and recency, as a sentence for people; ``""`` for nothing."""
 
     keeps_synonyms: bool = False
     """Tell whether synonyms are the index's: a search with others changes them for all who search it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from backends.base import FieldKind, FieldKinds, SearchQuery, SortKey
+from backends.base import Boost, FieldKind, FieldKinds, Recency, SearchQuery, SortKey
 from backends.errors import BackendRejected, RejectedPart
 from backends.filters import Filter, fields_of
 from backends.standard_fields import (
@@ -100,6 +100,29 @@ def number_of(field: str, value: str, position: int) -> int | float:
 def searched_fields(query: SearchQuery) -> tuple[str, ...]:
     """The text fields that a query searches, in order of importance; none if it names only others."""
     return tuple(name for name in TEXT_FIELDS if not query.fields or name in query.fields)
+
+
+def usable_boosts(query: SearchQuery) -> tuple[Boost, ...]:
+    """The boosts of a query, of the settings and of rules, but for those that name a field that no document has."""
+    return tuple(
+        boost
+        for boost in (*query.settings.boosts, *query.effects.boosts)
+        if boost.filter is None or all(is_known(name, query.kinds) for name in fields_of(boost.filter))
+    )
+
+
+def rank_field(query: SearchQuery) -> str:
+    """The field with the documents' own ranks, if documents have numbers in it; else ``""``."""
+    name = query.settings.rank_field
+    return name if FieldKind.NUMBER in query.kinds.get(name, ()) else ""
+
+
+def usable_recency(query: SearchQuery) -> Recency | None:
+    """The preference for newer documents, if documents can have its field."""
+    recency = query.settings.recency
+    if recency is None or (recency.field != "date" and not query.kinds.get(recency.field, frozenset()) & SCALAR_KINDS):
+        return None
+    return recency
 
 
 def with_required_fields(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 VersionKey = tuple[int, tuple[int, ...], tuple[tuple[int, int], ...]]
 
@@ -29,3 +30,10 @@ def version_key(text: str) -> VersionKey:
         release.pop()
     added = [(0, int(part)) if part.isdigit() else (_BEFORE.get(part, 1), 0) for part in _PART.findall(match[2])]
     return (1, tuple(release), (*added, _END))
+
+
+def highest_versions(texts: Iterable[str]) -> tuple[str, ...]:
+    """Those of some versions than which none is higher: one, if it is written in one way; none of none."""
+    keys = {text: version_key(text) for text in texts}
+    highest = max(keys.values(), default=None)
+    return tuple(text for text, key in keys.items() if key == highest)

@@ -2,21 +2,84 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validates_schema
+from marshmallow.validate import OneOf
 
 from schemas.base import QuerySchema
 from schemas.fields import QueryWholeNumber, Text
 from schemas.search import MAX_INT64, QueryText
+from schemas.validation.problems import Problem
 
+CHANNELS = ("api", "box", "gateway", "agent")
+"""Ways by which searches come."""
 PERIODS = {"7d": 7, "30d": 30, "90d": 90}
 """Name of a period to its number of UTC calendar days, today included."""
 
 
-class AnalyticsQuerySchema(QuerySchema):
-    """A choice of searches."""
+MAX_DAYS = 1_000
+"""Most days of a period with two dates."""
+
+
+class Day(fields.Date):
+    """A UTC calendar day, as ``2031-05-14``."""
+
+    default_error_messages = Text.default_error_messages
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> date:
+        try:
+            if len(value) != len("2031-05-14"):
+                raise ValueError(value)
+            return date.fromisoformat(value)
+        except ValueError as error:
+            raise ValidationError([Problem("must be a date such as 2031-05-14", "invalid_date")]) from error
+
+
+class PeriodSchema(QuerySchema):
+    """A choice of days."""
 
     period = Text(
         load_default="30d", choices=tuple(PERIODS), metadata={"description": "Number of UTC days, including today."}
+    )
+    first = Day(
+        data_key="from",
+        load_default=None,
+        metadata={"description": "The first UTC day, in place of `period`."},
+    )
+    last = Day(
+        data_key="to",
+        load_default=None,
+        metadata={"description": f"The last UTC day, at most {MAX_DAYS:,} days from the first. Default: today."},
+    )
+
+    @validates_schema
+    def _check_days(self, data: dict[str, Any], **kwargs: Any) -> None:
+        first, last = data.get("first"), data.get("last") or datetime.now(UTC).date()
+        if first is None and data.get("last") is not None:
+            raise ValidationError({"from": [Problem("is required with to", "required")]})
+        if first is not None and not 0 <= (last - first).days < MAX_DAYS:
+            most = f"must be at most {MAX_DAYS:,} days, and not later than to"
+            raise ValidationError({"from": [Problem(most, "out_of_range")]})
+
+
+def days_of(parameters: Mapping[str, Any], today: date) -> tuple[date, int]:
+    """The last UTC day that a :class:`PeriodSchema` chooses, and how many days end with it."""
+    last = parameters["last"] or today
+    if parameters["first"] is None:
+        return last, PERIODS[parameters["period"]]
+    return last, (last - parameters["first"]).days + 1
+
+
+class AnalyticsQuerySchema(PeriodSchema):
+    """A choice of searches."""
+
+    channel = Text(
+        load_default=None,
+        choices=CHANNELS,
+        metadata={"description": "Only searches that came this way. Default: all."},
     )
     site_id = QueryWholeNumber(
         low=-MAX_INT64 - 1,
@@ -30,14 +93,11 @@ class AnalyticsQuerySchema(QuerySchema):
     )
 
 
-class QueryAnalyticsQuerySchema(QuerySchema):
+class QueryAnalyticsQuerySchema(PeriodSchema):
     """A choice of one query of one site."""
 
     site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."})
     q = QueryText(required=True, metadata={"description": "The query, as searched."})
-    period = Text(
-        load_default="30d", choices=tuple(PERIODS), metadata={"description": "Number of UTC days, including today."}
-    )
 
 
 class QueryCountSchema(Schema):
@@ -53,6 +113,7 @@ class SearchDaySchema(Schema):
     date = fields.String(required=True, metadata={"format": "date"})
     searches = fields.Integer(required=True)
     zero_results = fields.Integer(required=True)
+    clicks = fields.Integer(required=True)
 
 
 _OF_SEARCHES = {"description": "Part of the searches, from 0 to 1; null without searches."}
@@ -69,6 +130,43 @@ class TotalsSchema(Schema):
     click_through_rate = fields.Float(required=True, allow_none=True, metadata=_CLICKED)
     average_click_position = fields.Float(required=True, allow_none=True, metadata=_POSITION)
     zero_result_rate = fields.Float(required=True, allow_none=True, metadata=_OF_SEARCHES)
+
+
+class TrendDaySchema(SearchDaySchema):
+    """One UTC day, with its rates."""
+
+    click_through_rate = fields.Float(required=True, allow_none=True, metadata=_CLICKED)
+    zero_result_rate = fields.Float(required=True, allow_none=True, metadata=_OF_SEARCHES)
+
+
+class ChannelCountSchema(Schema):
+    """Searches that came one way."""
+
+    channel = fields.String(required=True, validate=OneOf(CHANNELS))
+    searches = fields.Integer(required=True)
+    zero_results = fields.Integer(required=True)
+    clicks = fields.Integer(required=True)
+
+
+class PageCountSchema(Schema):
+    """Searches from one page of the site."""
+
+    page = fields.String(required=True, metadata={"description": "Its path."})
+    searches = fields.Integer(required=True)
+    zero_results = fields.Integer(required=True)
+    zero_result_rate = fields.Float(required=True, allow_none=True, metadata=_OF_SEARCHES)
+
+
+class ClickedPageSchema(Schema):
+    """A document that visitors clicked, whatever they searched."""
+
+    site_id = fields.Integer(required=True)
+    id = fields.String(required=True)
+    title = fields.String(
+        required=True, allow_none=True, metadata={"description": "As it is now; null if the document is gone."}
+    )
+    clicks = fields.Integer(required=True)
+    average_position = fields.Float(required=True, allow_none=True, metadata=_POSITION)
 
 
 class AnalyticsSchema(Schema):
@@ -103,7 +201,22 @@ class AnalyticsSchema(Schema):
         required=True,
         metadata={"description": "Queries that had results and no click; `count` counts all their searches."},
     )
-    series = fields.List(fields.Nested(SearchDaySchema), required=True)
+    series = fields.List(fields.Nested(TrendDaySchema), required=True)
+    channels = fields.List(
+        fields.Nested(ChannelCountSchema),
+        required=True,
+        metadata={"description": "Searches by the way they came, whatever `channel` is asked for."},
+    )
+    clicked_pages = fields.List(
+        fields.Nested(ClickedPageSchema), required=True, metadata={"description": "Documents, the most clicked first."}
+    )
+    pages = fields.List(
+        fields.Nested(PageCountSchema),
+        required=True,
+        metadata={"description": "Pages from which visitors searched, those of most searches first."},
+    )
+    from_date = fields.Date(required=True, data_key="from", metadata={"description": "The first UTC day."})
+    to_date = fields.Date(required=True, data_key="to", metadata={"description": "The last UTC day."})
     previous = fields.Nested(
         TotalsSchema, required=True, metadata={"description": "The same of as many days before the period."}
     )
@@ -111,8 +224,6 @@ class AnalyticsSchema(Schema):
 
 class QueryDaySchema(SearchDaySchema):
     """One UTC day of one query."""
-
-    clicks = fields.Integer(required=True)
 
 
 class ClickedAnchorSchema(Schema):

@@ -9,7 +9,7 @@ from marshmallow import ValidationError
 from backends.text import normal_form
 from schemas.analytics import PERIODS
 from schemas.base import BodySchema
-from schemas.fields import Text
+from schemas.fields import Flag, Text
 from schemas.search import QueryText
 from schemas.search_settings import MAX_GROUP_WORDS, MAX_WORD_LENGTH
 from schemas.validation.problems import Problem
@@ -51,6 +51,12 @@ class HideSuggestionSchema(BodySchema):
     q = NormalQuery(required=True)
     period = Text(load_default="30d", choices=tuple(PERIODS))
     list = Text(load_default="", max_length=50)
+
+
+class LearningSchema(BodySchema):
+    """The wish that results follow clicks, or do not."""
+
+    learn = Flag(required=True)
 
 
 class PinRemedySchema(BodySchema):

@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, pre_load
 
-from backends.base import Matched
+from backends.base import VARIANT_KINDS, Matched
 from schemas.base import BodySchema, QuerySchema
 from schemas.fields import Flag, QueryFlag, QueryWholeNumber, Text, WholeNumber
 from schemas.validation.problems import REQUIRED
@@ -107,6 +107,10 @@ class SearchQuerySchema(QuerySchema):
             "say; empty for none."
         },
     )
+    explain = QueryFlag(
+        load_default=False,
+        metadata={"description": "Whether hits tell in `_explain` why they stand where they do; not for search keys."},
+    )
 
 
 class SearchBodySchema(BodySchema):
@@ -136,6 +140,7 @@ class SearchBodySchema(BodySchema):
     session_id = Text(load_default=None, max_length=MAX_SESSION_LENGTH, allow_none=True)
     sections = WholeNumber(high=MAX_SECTIONS_OF_HIT, load_default=0)
     distinct = Text(load_default=None, max_length=MAX_NAMES_LENGTH, trim=True, allow_none=True)
+    explain = Flag(load_default=False)
 
     @pre_load
     def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
@@ -171,6 +176,54 @@ class HitSections(fields.List[Any]):
     """Sections; or what a document has in a further field of that name."""
 
 
+class ExplainedClicksSchema(Schema):
+    """The difference that clicks make to a hit."""
+
+    moved_up = fields.Integer(required=True, metadata={"description": "By how many places; less than 0 for down."})
+    gain = fields.Float(
+        required=True,
+        metadata={
+            "description": "What its own clicks are worth, from 0 to 3 places: it passes a hit whose gain is less by "
+            "the places between them."
+        },
+    )
+
+
+class ExplainedWordSchema(Schema):
+    """A word of the query in a hit, once for each field and each form in which it is found there."""
+
+    word = fields.String(required=True, metadata={"description": "As it was typed, without case and accents."})
+    variant = fields.String(required=True, metadata={"description": "As it is found."})
+    kind = fields.String(required=True, metadata={"enum": list(VARIANT_KINDS)})
+    field = fields.String(required=True)
+
+
+class SignalSchema(Schema):
+    """Something that decided on a score."""
+
+    name = fields.String(required=True, metadata={"description": "Such as `words`, `exact_title`, `recency`, `rank`."})
+    share = fields.Float(required=True, metadata={"description": "A factor: all of them multiply to `score`."})
+
+
+class ExplanationSchema(Schema):
+    """Reasons for a hit's place, as far as the engine tells them."""
+
+    pinned = fields.Boolean(metadata={"description": "Whether it stands there because it is pinned."})
+    score = fields.Float(
+        allow_none=True, metadata={"description": "Null where hits are not ordered by relevance, and of pinned ones."}
+    )
+    relaxation = fields.String(metadata={"description": "How much was demanded: `all_terms`, `any_term`, …"})
+    words = fields.List(fields.Nested(ExplainedWordSchema))
+    clicks = fields.Nested(
+        ExplainedClicksSchema,
+        metadata={"description": "Where clicks moved the hit: by its own, or by those of others."},
+    )
+    signals = fields.List(fields.Nested(SignalSchema))
+    rank = fields.Float(metadata={"description": "The ranks that hold, added and bounded to ±5."})
+    engine = fields.Dict(metadata={"description": "What a search server tells of the hit, in its own words."})
+    limits = fields.String(metadata={"description": "What this search engine cannot do of ranks and recency."})
+
+
 class HitSchema(Schema):
     """A found document; it also has the document's own further fields.
 
@@ -198,6 +251,37 @@ class HitSchema(Schema):
         data_key="_formatted",
         metadata={"description": "The same fields with matches in `<em>`, everything else HTML-escaped."},
     )
+    explain = fields.Nested(ExplanationSchema, data_key="_explain", metadata={"description": "With `explain` only."})
+
+
+class SearchNoticeSchema(Schema):
+    """A sentence of the site's owner, to be shown above the results as plain text."""
+
+    text = fields.String(required=True)
+    url = fields.String(metadata={"description": "Where it leads: an http or https URL, or a path."})
+
+
+class SearchLinkSchema(Schema):
+    """A link that helps where nothing was found."""
+
+    text = fields.String(required=True)
+    url = fields.String(required=True, metadata={"description": "An http or https URL, or a path."})
+
+
+class EffectsSchema(Schema):
+    """What a site's rules and settings say to a search, beside its hits; each only if there is something."""
+
+    rules = fields.List(
+        fields.String(), metadata={"description": "Ids of the rules that hold, in order; absent if none does."}
+    )
+    redirect = fields.String(
+        metadata={"description": "Where to go instead of showing results, as a rule says: a URL, or a path."}
+    )
+    notice = fields.Nested(SearchNoticeSchema)
+    no_results_links = fields.List(
+        fields.Nested(SearchLinkSchema),
+        metadata={"description": "The links of the search settings; only if nothing was found."},
+    )
 
 
 class FacetStatsSchema(Schema):
@@ -214,7 +298,7 @@ class SearchWarningSchema(Schema):
     field = fields.String(required=True, metadata={"description": "Name of the unknown parameter."})
 
 
-class SearchResultsSchema(Schema):
+class SearchResultsSchema(EffectsSchema):
     """One page of hits, best first."""
 
     hits = fields.List(fields.Nested(HitSchema), required=True)

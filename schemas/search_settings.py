@@ -198,7 +198,11 @@ class SearchSettingsWrittenSchema(SearchSettingsAnswerSchema):
 
     success = fields.Boolean(required=True)
     warnings = fields.List(
-        fields.Nested(WarningSchema), metadata={"description": "Pinned and hidden ids that no document has."}
+        fields.Nested(WarningSchema),
+        metadata={
+            "description": "Pinned and hidden ids that no document has (`unknown_document`), and what the search "
+            "engine cannot do of the settings (`engine_limit`)."
+        },
     )
 
 
@@ -249,6 +253,6 @@ class SettingsPreviewAnswerSchema(Schema):
         metadata={
             "description": "Pinned and hidden ids that no document has (`unknown_document`), and queries whose "
             "preview is without changed synonyms, which the search engine applies when they are saved "
-            "(`preview_incomplete`)."
+            "(`preview_incomplete`); what the search engine cannot do of the settings (`engine_limit`)."
         },
     )

@@ -22,11 +22,11 @@ from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from app.web.responses import prefers
 from schemas.analytics import (
-    PERIODS,
     AnalyticsQuerySchema,
     AnalyticsSchema,
     QueryAnalyticsQuerySchema,
     QueryAnalyticsSchema,
+    days_of,
 )
 from schemas.validation.keys import Scope
 
@@ -47,13 +47,16 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
     with runtime().database.read() as session:
         if site_id is not None:
             get_site(session, account_id, site_id)
+        last, days = days_of(parameters, today())
         analytics = get_analytics(
             session,
             account_id,
-            PERIODS[parameters["period"]],
+            days,
             site_id=site_id,
-            today=today(),
+            today=last,
             limit=parameters["limit"],
+            channel=parameters["channel"],
+            details=True,
         )
     if prefers(request, CSV):
         return Response(encode_csv(analytics), content_type=f"{CSV}; charset=utf-8")
@@ -75,9 +78,8 @@ def show_query_analytics(parameters: dict[str, Any]) -> dict[str, Any]:
     refuse_other_site(current_caller(), parameters["site_id"])
     with part.database.read() as session:
         site = get_site(session, account_id, parameters["site_id"])
-        told = get_query_analytics(
-            session, account_id, site.id, parameters["q"], PERIODS[parameters["period"]], today()
-        )
+        last, days = days_of(parameters, today())
+        told = get_query_analytics(session, account_id, site.id, parameters["q"], days, last)
     found = search_now(part.searcher, site_record(site), told.query)
     return {
         "query": told.query,

@@ -9,7 +9,7 @@ from typing import Any
 from flask import Response, request
 
 from app.apidoc.openapi import ApiBlueprint
-from app.errors import ErrorCode
+from app.errors import ApiError, ErrorCode
 from app.plans import shown
 from app.services.search.search import encode_results, make_query, parse_shown
 from app.web.auth import SEARCHING
@@ -70,10 +70,14 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
     """Choose the site, search it, write the search down and answer."""
     caller = current_caller()
     query = make_query(parameters)
+    if query.explain and caller.kind == "search":
+        raise ApiError(
+            ErrorCode.INSUFFICIENT_PERMISSION, "A search key gets no explanations; use a private key, or omit explain."
+        )
     site = choose_searched_site(caller, parameters["site_id"])
     visitor = current_visitor(site.id, parameters["session_id"])
     found = search_site(site, query, visitor, parse_shown(parameters["fields"]))
-    results = encode_results(found.query, parameters["q"], found.timed, found.query_id)
+    results = encode_results(found.query, parameters["q"], found.timed, found.query_id, found.links)
     if warnings:
         results["warnings"] = warnings
     limit = caller.account.limits.searches_per_day

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
+
+from flask import request
+from werkzeug.http import parse_etags
 
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
+from app.models import Site
 from app.operations import search_settings as settings_operations
 from app.runtime import runtime
 from app.services.access.roles import Role
 from app.services.search.preview import QueryPreview
-from app.services.search_settings import shown_settings
+from app.services.search_settings import settings_tag, shown_settings
 from app.services.sites import get_site
 from app.web.auth import MANAGING
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
+from backends.base import SearchBackend
 from schemas.search_settings import (
     SearchSettingsAnswerSchema,
     SearchSettingsSchema,
@@ -30,9 +35,19 @@ from schemas.validation.problems import MAX_PROBLEMS, shown_name
 blp = ApiBlueprint(
     "search-settings",
     __name__,
-    description="A site's synonyms, stop words, pinned and hidden results, and field weights.",
+    description="A site's synonyms, stop words, pinned and hidden results, rules, ranks, and field weights.",
 )
 
+Answer = tuple[dict[str, Any], int, dict[str, str]]
+_TAG = {"ETag": {"schema": {"type": "string"}, "description": "Names this state of the settings, for `If-Match`."}}
+_IF_MATCH = [
+    {
+        "name": "If-Match",
+        "in": "header",
+        "schema": {"type": "string"},
+        "description": "The `ETag` of the settings that may be replaced. Without it, the last one wins.",
+    }
+]
 PATH = "/sites/<int(signed=True):site_id>/search-settings"
 
 
@@ -42,25 +57,35 @@ PATH = "/sites/<int(signed=True):site_id>/search-settings"
     OperationPolicy(MANAGING, Scope.SITES, role=Role.EDITOR),
     errors=(ErrorCode.SITE_NOT_FOUND,),
 )
-@blp.response(200, SearchSettingsAnswerSchema)
-def show_search_settings(site_id: int) -> dict[str, Any]:
+@blp.response(200, SearchSettingsAnswerSchema, headers=_TAG)
+def show_search_settings(site_id: int) -> Answer:
     """Get the settings, with defaults filled in."""
     with runtime().database.read() as session:
         site = get_site(session, current_caller().account.id, site_id)
-    return {"settings": shown_settings(site.search_settings)}
+    return {"settings": shown_settings(site.search_settings)}, 200, _tagged(site)
 
 
 @blp.route(PATH, methods=["PUT"])
 @blp.operation(
-    "updateSearchSettings", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,), body=True
+    "updateSearchSettings",
+    OperationPolicy(MANAGING, Scope.SITES),
+    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.CHANGED_MEANWHILE),
+    body=True,
 )
+@blp.doc(parameters=_IF_MATCH)
 @blp.arguments(SearchSettingsSchema)
-@blp.response(200, SearchSettingsWrittenSchema)
-def update_search_settings(settings: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Replace all settings. They take effect with the next search; nothing is reindexed."""
-    site, unknown = settings_operations.update_settings(runtime(), current_caller(), site_id, settings)
+@blp.response(200, SearchSettingsWrittenSchema, headers=_TAG)
+def update_search_settings(settings: dict[str, Any], site_id: int) -> Answer:
+    """Replace all settings. They take effect with the next search; nothing is reindexed.
+
+    With the `ETag` that GET gave as `If-Match`, settings that others changed meanwhile are not overwritten.
+    """
+    site, unknown = settings_operations.update_settings(
+        runtime(), current_caller(), site_id, settings, _expected_tags()
+    )
     answer = {"success": True, "settings": shown_settings(site.search_settings)}
-    return _with_warnings(answer, _unknown(unknown))
+    warnings = _unknown(unknown) + _limits(runtime().engines.get_engine(site.engine), settings)
+    return _with_warnings(answer, warnings), 200, _tagged(site)
 
 
 @blp.route(PATH + "/preview", methods=["POST"])
@@ -84,7 +109,27 @@ def preview_search_settings(body: dict[str, Any], site_id: int) -> dict[str, Any
         }
         for each in preview.queries
     ]
-    return _with_warnings({"queries": queries}, _unknown(preview.unknown_ids) + _incomplete(preview.queries))
+    warnings = _unknown(preview.unknown_ids) + _incomplete(preview.queries)
+    return _with_warnings({"queries": queries}, warnings + _limits(preview.engine, body["settings"]))
+
+
+def _tagged(site: Site) -> dict[str, str]:
+    return {"ETag": f'"{settings_tag(site.search_settings)}"'}
+
+
+def _expected_tags() -> Set[str] | None:
+    """The entity tags of ``If-Match``, also those that a proxy made weak; ``None`` where any state will do."""
+    sent = request.headers.get("If-Match")
+    tags = parse_etags(sent)
+    return None if sent is None or tags.star_tag else tags.as_set(include_weak=True)
+
+
+def _limits(engine: SearchBackend, settings: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What the engine cannot do of ranks, if there are any."""
+    ranks = settings["boosts"] or settings["rank_field"] or settings["recency"]
+    if not engine.rank_limits or not (ranks or any("boost" in rule["do"] for rule in settings["rules"])):
+        return []
+    return [{"code": "engine_limit", "message": engine.rank_limits}]
 
 
 @blp.route("/sites/<int(signed=True):site_id>/learned-clicks", methods=["DELETE"])

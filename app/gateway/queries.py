@@ -14,7 +14,7 @@ import orjson
 from app.gateway.hits import EVERY, HitShape
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.query_ids import make_query_id
-from app.services.search.search import MAX_SORT_KEYS, TimedResult, rejected
+from app.services.search.search import MAX_SORT_KEYS, TimedResult, encode_effects, for_site, rejected
 from app.web.gateway_errors import GatewayError
 from backends.base import MATCH_ALL, SearchQuery, SortKey
 from backends.distinct import distinct_field
@@ -41,6 +41,7 @@ class EngineSearch:
         size: Hits asked for.
         page: Page number, if pages are counted.
         counts_facets: Whether facets were asked for, even if none.
+        links: The site's, for searches that find nothing.
     """
 
     query: SearchQuery
@@ -49,6 +50,7 @@ class EngineSearch:
     size: int
     page: int | None
     counts_facets: bool
+    links: Sequence[Mapping[str, str]]
 
     def encode(self, timed: TimedResult) -> dict[str, Any]:
         """The answer, for orjson."""
@@ -67,7 +69,7 @@ class EngineSearch:
             answer["facetDistribution"] = result.facets
             answer["facetStats"] = {name: {"min": s.min, "max": s.max} for name, s in result.facet_stats.items()}
         answer["requestUid"] = str(uuid.uuid4())
-        return answer
+        return answer | encode_effects(self.query, result, self.links)
 
 
 def search_metadata(search: EngineSearch, timed: TimedResult, site: SiteRecord, secret: str) -> dict[str, Any]:
@@ -78,7 +80,7 @@ def search_metadata(search: EngineSearch, timed: TimedResult, site: SiteRecord, 
     """
     return {
         "query": search.text,
-        "queryUid": make_query_id(secret, site.id, search.query.text, timed.searched_at),
+        "queryUid": make_query_id(secret, site.id, search.query.typed, timed.searched_at),
         "indexUid": site.index,
         "primaryKey": "id",
     }
@@ -105,18 +107,19 @@ def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> Engin
         sort=_sort(parameters["sort"]),
         facets=tuple(dict.fromkeys(parameters["facets"] or ())),
         highlight=shape.highlight(),
-        kinds=site.kinds,
-        settings=site.settings,
         fields=_searched(parameters["attributesToSearchOn"]),
         all_words=parameters["matchingStrategy"] == "all",
         sections=parameters["sections"],
         distinct=parameters["distinct"],
     )
+    query = for_site(query, site)
     try:
         distinct_field(query)
     except BackendRejected as error:
         raise GatewayError("invalid_search_distinct", str(error)) from error
-    return EngineSearch(query, shape, parameters["q"], size, page, parameters["facets"] is not None)
+    return EngineSearch(
+        query, shape, parameters["q"], size, page, parameters["facets"] is not None, site.no_results_links
+    )
 
 
 def make_facet_query(parameters: Mapping[str, Any], site: SiteRecord) -> SearchQuery:
@@ -128,18 +131,17 @@ def make_facet_query(parameters: Mapping[str, Any], site: SiteRecord) -> SearchQ
     name = parameters["facetName"]
     if name == EVERY:
         raise GatewayError("invalid_facet_search_facet_name", "facetName must be the name of one field.")
-    return SearchQuery(
+    query = SearchQuery(
         text=_text(parameters["q"]),
         limit=0,
         filter=read_filter(parameters["filter"]),
         facets=(name,),
         facet_values=_SEARCHED_VALUES if (parameters["facetQuery"] or "").strip() else MAX_FACET_HITS,
-        kinds=site.kinds,
-        settings=site.settings,
         fields=_searched(parameters["attributesToSearchOn"]),
         all_words=parameters["matchingStrategy"] == "all",
         distinct="",
     )
+    return for_site(query, site)
 
 
 def matching_values(counts: Mapping[str, int], facet_query: str | None) -> list[dict[str, Any]]:

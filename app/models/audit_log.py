@@ -38,3 +38,5 @@ class AuditEntry(Base):
     """The site that the thing is, or belongs to; it may be gone."""
     changes: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
     """What changed of each field: ``field`` with ``before`` and ``after``, with ``added`` and ``removed``, or alone."""
+    state: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    """Of search settings: all of them before the change, as they were stored; ``NULL`` once there are many newer."""

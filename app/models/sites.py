@@ -70,7 +70,7 @@ class Site(Base):
 
 
 class ClickLessons(Base):
-    """What a site learned from clicks: see ``app.services.learning``."""
+    """Lessons that a site learned from clicks: see ``app.services.learning``."""
 
     __tablename__ = "click_lessons"
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.errors import field_error
+from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site
 from app.operations.attempts import count_uncharged
 from app.operations.changes import changing
@@ -17,6 +17,7 @@ from app.runtime import Runtime
 from app.services import search_settings
 from app.services.access.callers import Caller
 from app.services.access.quota import SETTINGS_PREVIEW_LIMIT, settings_preview_window
+from app.services.audit_log.entries import settings_states
 from app.services.indexing.stored_documents import known_ids
 from app.services.learning.learner import learn_for
 from app.services.search.preview import QueryPreview, frequent_queries, preview_settings
@@ -27,9 +28,11 @@ from app.services.search_settings import (
     learns_from_clicks,
     named_ids,
     read_gains,
+    shown_settings,
 )
 from app.services.sites import get_site, site_inactive
 from app.wording import counted
+from backends.base import SearchBackend
 from backends.text import normal_form
 from schemas.search_settings import MAX_HIDDEN_SUGGESTIONS, MAX_PINNED_IDS, MAX_PINNED_QUERIES
 
@@ -43,25 +46,53 @@ class SettingsPreview:
 
     Attributes:
         unknown_ids: Pinned and hidden ids that no document has.
+        engine: The engine that was asked.
     """
 
     queries: Sequence[QueryPreview]
     unknown_ids: Sequence[str]
+    engine: SearchBackend
 
 
 def update_settings(
-    runtime: Runtime, caller: Caller, site_id: int, settings: Mapping[str, Any]
+    runtime: Runtime, caller: Caller, site_id: int, settings: Mapping[str, Any], expected: Set[str] | None = None
 ) -> tuple[Site, list[str]]:
     """Replace a site's search settings.
+
+    Args:
+        expected: Names of the states that may be replaced, as :func:`settings_tag` gives them; ``None`` for any.
 
     Returns:
         The site, and the pinned and hidden ids that no document has.
 
     Raises:
-        ApiError: 404.
+        ApiError: 404; 412 ``changed_meanwhile``.
     """
     with changing(runtime, caller) as session:
-        site = change_settings(session, caller.account.id, site_id, settings)
+        site = change_settings(session, caller.account.id, site_id, settings, expected)
+        return site, unknown_ids(session, site, site.search_settings)
+
+
+def restore_settings(
+    runtime: Runtime, caller: Caller, entry_id: int, expected: Set[str] | None = None
+) -> tuple[Site, list[str]]:
+    """Give a site the search settings that it had before a change of them.
+
+    Args:
+        entry_id: The change's, in the audit log.
+        expected: As for :func:`update_settings`.
+
+    Returns:
+        As :func:`update_settings`.
+
+    Raises:
+        ApiError: 404, also for settings that are not kept any more; 412 ``changed_meanwhile``.
+    """
+    with changing(runtime, caller) as session:
+        states = settings_states(session, caller.account.id, entry_id)
+        if states is None:
+            raise ApiError(ErrorCode.NOT_FOUND, "The settings of that time are not kept any more.")
+        site = change_settings(session, caller.account.id, states.site_id, shown_settings(states.before), expected)
         return site, unknown_ids(session, site, site.search_settings)
 
 
@@ -90,7 +121,8 @@ def preview(
     if learns_from_clicks(settings):
         is_on = learns_from_clicks(site.search_settings)
         learned = saved if is_on else learn_for(runtime, site, [normal_form(query) for query in wanted])
-    return SettingsPreview(preview_settings(runtime, site, settings, wanted, (saved, learned)), unknown)
+    queries_now = preview_settings(runtime, site, settings, wanted, (saved, learned))
+    return SettingsPreview(queries_now, unknown, runtime.engines.get_engine(site.engine))
 
 
 def forget_clicks(runtime: Runtime, caller: Caller, site_id: int) -> None:

@@ -26,7 +26,7 @@ from app.pages import (
     sites,
     widget,
 )
-from app.pages.analytics import export, inbox, overview, queries, remedies, suggestions
+from app.pages.analytics import export, inbox, learning, overview, queries, remedies, suggestions
 from app.pages.docs.views import (
     show_docs,
     show_docs_image,
@@ -81,6 +81,7 @@ PAGES: dict[str, View] = {
     "search-settings.show_search_settings": search_settings.show_search_settings,
     "search-settings.update_search_settings": search_settings.update_search_settings,
     "search-settings.preview_search_settings": search_settings.preview_search_settings,
+    "search-settings.forget_clicks": learning.forget_clicks,
     "imports.import_file": imports.import_file,
     "keys.list_keys": keys.list_keys,
     "keys.create_key": keys.create_key,
@@ -180,6 +181,13 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         "/sites/<int(signed=True):site_id>/hidden-suggestions",
         "pages.hide_suggestion",
         suggestions.hide_suggestion,
+        _SETTINGS,
+    ),
+    (
+        "POST",
+        "/sites/<int(signed=True):site_id>/learned-clicks",
+        "pages.switch_learning",
+        learning.switch_learning,
         _SETTINGS,
     ),
 )

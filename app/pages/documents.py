@@ -32,7 +32,6 @@ from app.services.document_list import (
     walk,
 )
 from app.services.indexing.stored_documents import StoredBody
-from app.services.search.search import for_site
 from app.services.sites import get_site
 from app.web.parsing import check_query_string, read_form_body
 from app.web.request_checks import current_caller
@@ -163,9 +162,9 @@ def _look_up(site: Site, query: str) -> tuple[list[str], ApiError | BackendUnava
 
     record = site_record(site)
     try:
-        query_of_site = for_site(wanted, record)
-        settings = replace(query_of_site.settings, pinned={}, hidden={}, distinct="")
-        part.searcher.run(record, replace(query_of_site, settings=settings), note, part.searcher.new_room())
+        settings = replace(record.settings, pinned={}, hidden={}, distinct="")
+        query_of_site = replace(wanted, kinds=record.kinds, settings=settings)
+        part.searcher.run(record, query_of_site, note, part.searcher.new_room())
     except (ApiError, BackendUnavailable) as error:
         return found, error
     return [*found, *(identifier for identifier in ids if identifier != query)], None

@@ -14,7 +14,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\u
 
 
 def encode_csv(analytics: Analytics) -> str:
-    """The lists of queries as CSV (RFC 4180), one line per list and query; a rate that is not known is empty.
+    """The lists as CSV (RFC 4180), one line per list and query, page, or channel; a rate that is not known is empty.
 
     Visitors choose the queries, and spreadsheets run cells that look like formulas: an apostrophe stops them.
     """
@@ -33,6 +33,15 @@ def encode_csv(analytics: Analytics) -> str:
                     item.average_click_position,
                 )
             )
+    rows: list[tuple[str, str, int, int | None, float | None, float | None]] = [
+        *(
+            ("clicked_pages", page.id, page.clicks, page.clicks, None, page.average_position)
+            for page in analytics.clicked_pages
+        ),
+        *(("pages", page.page, page.searches, None, None, None) for page in analytics.pages),
+        *(("channels", each.channel, each.searches, each.clicks, None, None) for each in analytics.channels),
+    ]
+    writer.writerows((name, harmless(what), *numbers) for name, what, *numbers in rows)
     return text.getvalue()
 
 

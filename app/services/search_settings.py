@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from copy import deepcopy
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
+import orjson
 from sqlalchemy.orm import Session
 
 from app.clock import now
+from app.errors import ApiError, ErrorCode
 from app.models import ClickLessons, Site
+from app.services.search_rules import NO_RULES, RuleSet
 from app.services.sites import get_site
-from backends.base import Preferred, SearchSettings
+from backends.base import Boost, Preferred, Recency, SearchSettings
+from backends.filters import parse_filter
 
 Gains = Mapping[str, Mapping[str, float]]
 """Query in normal form to the places that documents move up for it, by id (:mod:`app.services.learning.gains`)."""
@@ -22,7 +27,7 @@ def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
     """The stored JSON as a value."""
     if not stored:
         return SearchSettings()
-    stop_words, preferred = stored.get("stop_words"), stored.get("preferred")
+    stop_words, preferred, recency = (stored.get(name) for name in ("stop_words", "preferred", "recency"))
     return SearchSettings(
         language=stored.get("language"),
         synonyms=tuple(tuple(group) for group in stored.get("synonyms", ())),
@@ -32,7 +37,21 @@ def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
         weights=dict(stored.get("weights", {})),
         distinct=stored.get("distinct") or "",
         preferred=Preferred(**preferred) if preferred else None,
+        boosts=tuple(_boost(entry) for entry in stored.get("boosts", ())),
+        rank_field=stored.get("rank_field") or "",
+        recency=Recency(**recency) if recency else None,
     )
+
+
+def read_rules(stored: Mapping[str, Any]) -> RuleSet:
+    """The rules of the stored JSON, made ready."""
+    rules = stored.get("rules")
+    return RuleSet(rules, stored.get("language")) if rules else NO_RULES
+
+
+def _boost(entry: Mapping[str, Any]) -> Boost:
+    text = entry.get("filters")
+    return Boost(entry["rank"], None if text is None else parse_filter(text), entry.get("path", ""))
 
 
 def _by_query(entries: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
@@ -83,13 +102,30 @@ def forget_clicks(session: Session, account_id: int, site_id: int, moment: datet
     session.merge(ClickLessons(site_id=site.id, learned_day=None, clicks_since=moment, gains={}))
 
 
-def change_settings(session: Session, account_id: int, site_id: int, settings: Mapping[str, Any]) -> Site:
+def settings_tag(stored: Mapping[str, Any]) -> str:
+    """The name of a state of the settings, as an entity tag without its quotes; equal settings have equal ones."""
+    return sha256(orjson.dumps(shown_settings(stored), option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+
+
+def change_settings(
+    session: Session, account_id: int, site_id: int, settings: Mapping[str, Any], expected: Set[str] | None = None
+) -> Site:
     """Replace a site's search settings; the next search follows them, nothing is indexed anew.
 
+    Args:
+        expected: Names of the states that may be replaced; ``None`` for any.
+
     Raises:
-        ApiError: 404.
+        ApiError: 404; 412 if the settings are in none of these states.
     """
     site = get_site(session, account_id, site_id, lock=True)
+    tag = settings_tag(site.search_settings)
+    if expected is not None and tag not in expected:
+        raise ApiError(
+            ErrorCode.CHANGED_MEANWHILE,
+            "The search settings were changed meanwhile; get them again, and repeat your change.",
+            headers={"ETag": f'"{tag}"'},
+        )
     site.search_settings = shown_settings(settings)
     site.updated_at = now()
     session.flush()
@@ -120,6 +156,7 @@ def edit_settings(
 
 
 def named_ids(settings: Mapping[str, Any]) -> list[str]:
-    """The ids that settings pin or hide, each once."""
-    entries = (*settings["pinned"], *settings["hidden"])
-    return list(dict.fromkeys(id for entry in entries for id in entry["ids"]))
+    """The ids that settings and their rules pin or hide, each once."""
+    lists = [entry["ids"] for entry in (*settings["pinned"], *settings["hidden"])]
+    lists += [rule["do"].get(name, ()) for rule in settings["rules"] for name in ("pin", "hide")]
+    return list(dict.fromkeys(id for ids in lists for id in ids))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,11 +22,13 @@ class Found:
 
     Attributes:
         query_id: The search's name, by which clicks refer to it.
+        links: The site's, for searches that find nothing.
     """
 
     query: SearchQuery
     timed: TimedResult
     query_id: str
+    links: Sequence[Mapping[str, str]]
 
 
 def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, shown: Set[str] | None = None) -> Found:
@@ -48,4 +50,5 @@ def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, 
     encode = encode_hit if shown is None else partial(encode_hit, shown=shown)
     counted = None if request.method == "HEAD" else visitor
     timed = part.searcher.run(site, query, encode, part.searcher.new_room(), record_for=counted)
-    return Found(query, timed, make_query_id(part.settings.secret_key, site.id, query.text, timed.searched_at))
+    query_id = make_query_id(part.settings.secret_key, site.id, query.typed, timed.searched_at)
+    return Found(query, timed, query_id, site.no_results_links)

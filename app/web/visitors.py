@@ -42,7 +42,7 @@ def current_visitor(site_id: int, session_id: str | None) -> Visitor:
 
 
 def _channel(kind: str) -> str:
-    """How the request came: a search box says so itself."""
+    """The way by which the request came: a search box says so itself."""
     if request.headers.get(CHANNEL_HEADER, "").strip().lower() == BOX:
         return BOX
     return "gateway" if kind == "engine" else "api"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
+from typing import Any
 
 import orjson
 import tantivy
@@ -17,8 +18,10 @@ from backends.embedded.index.schema import DATE, ID, SOURCE, STORED_SECTIONS, UP
 from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query.conditions import compile_condition
 from backends.embedded.query.correction import corrected_text
+from backends.embedded.query.explaining import Explained
 from backends.embedded.query.parser import ParsedQuery, parse_query
 from backends.embedded.query.ranking import RANKING, Ranking
+from backends.embedded.query.ranks import Factors, RankedHits, Ranks, place_of
 from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name
 from backends.embedded.query.scoring import recency
 from backends.embedded.query.terms import ResolvedQuery, resolve_query
@@ -58,6 +61,7 @@ class _Answer:
         first: What comes before all else that is found, by relevance, however that scores.
         resolved: The words searched for; ``None`` for :data:`MATCH_ALL`.
         has_every_word: Whether a document has every word; ``None`` if every document found has.
+        explained: What explains a hit: the first of them that matches it.
     """
 
     query: tantivy.Query
@@ -68,6 +72,7 @@ class _Answer:
     first: _Answer | None = None
     resolved: ResolvedQuery | None = None
     has_every_word: bool | None = None
+    explained: tuple[Explained, ...] = ()
 
     def but_for(self, query: tantivy.Query) -> _Answer:
         """The same without what a query matches."""
@@ -118,8 +123,9 @@ def run_search(
     counted = count_facets(snapshot, page.everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
     matches = TermMatches(answer.highlights()) if query.highlight or query.sections else None
     matched, corrected = search.matched(answer, page)
+    explain = partial(search.explain, answer) if query.explain else None
     with turn():
-        hits = hand_over(_hits(snapshot, shown.addresses, query, matches), take)
+        hits = hand_over(_hits(snapshot, shown.addresses, query, matches, explain), take)
     return SearchResult(hits, shown.total, *counted, answer.relaxation, matched, corrected)
 
 
@@ -132,6 +138,9 @@ class _Search:
         self.ranking = ranking
         self.condition = condition
         self.by_relevance = query.text != MATCH_ALL and not query.sort and query.limit > 0
+        self.ranks = Ranks(snapshot, query, ranking) if self.by_relevance else None
+        self._ordered: list[tuple[_Answer, RankedHits]] = []
+        self._with_factors: set[tuple[int, int]] = set()
 
     def answer(self) -> _Answer | None:
         """Find the documents, by the first relaxation that finds enough; ``None`` if nothing is searched for."""
@@ -154,6 +163,18 @@ class _Search:
             return Matched.ALL if page.pinned else Matched.SOME, None
         corrected = corrected_text(answer.resolved, self.condition)
         return (Matched.ALL, None) if corrected is None else (Matched.CORRECTED, corrected)
+
+    def explain(self, answer: _Answer, address: tantivy.DocAddress) -> dict[str, Any]:
+        """Why a hit of the page stands where it does, as JSON."""
+        factors = Factors()
+        if self.ranks is not None and place_of(address) in self._with_factors:
+            factors = self.ranks.factors(address)
+        pinned = {"pinned": place_of(address) in {place_of(pinned) for _, pinned in self._pinned()}}
+        for explained in answer.explained:
+            explanation = explained.explain(address, factors, is_scored=self.by_relevance and not pinned["pinned"])
+            if explanation is not None:
+                return pinned | explanation
+        return {**pinned, "score": None, "relaxation": "", "words": [], "signals": [], "rank": factors.rank}
 
     @property
     def _enough(self) -> int:
@@ -192,7 +213,8 @@ class _Search:
         offset, limit = (self.query.offset, self.query.limit) if self.by_relevance else (0, 1)
         ranked = None if self.query.all_words else self._ranked(query, offset, limit)
         highlights = partial(highlight_terms, resolved, tried)
-        return _Answer(query, tried[-1].name, highlights, offset, ranked, resolved=resolved)
+        explained = (Explained(query, tried[-1].name, resolved, tried[-1].signals),)
+        return _Answer(query, tried[-1].name, highlights, offset, ranked, resolved=resolved, explained=explained)
 
     def _ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
         """The hits a page is cut from, best first: from the first one on as far as they are ordered again."""
@@ -230,8 +252,8 @@ class _Search:
         self, preferred: Preferred, field: str, shown: Sequence[ShownHit], answer: _Answer, first: _Page
     ) -> list[tantivy.DocAddress]:
         """The hits to show for the same values; pinned ones stay."""
-        pinned = {_place(address) for address in first.addresses[: first.pinned]}
-        values = {hit.value: None for hit in shown if hit.value is not None and _place(hit.address) not in pinned}
+        pinned = {place_of(address) for address in first.addresses[: first.pinned]}
+        values = {hit.value: None for hit in shown if hit.value is not None and place_of(hit.address) not in pinned}
         wanted: Filter = OneOf(field, tuple(values))
         if preferred.value != LATEST and preferred.field != DATE:
             wanted = And((wanted, Comparison(preferred.field, "=", preferred.value)))
@@ -278,15 +300,38 @@ class _Search:
         return Sorter(self.snapshot, keys, last).page(answer.query, offset, limit), count
 
     def _by_relevance(self, answer: _Answer, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
-        """The best hits, of which the first few are ordered again by recency."""
+        """The best hits, of which the first few are ordered again by recency, or more of them by rank."""
+        if self.ranks is not None and not self.ranks.are_neutral:
+            return self._by_rank(self.ranks, answer, offset, limit)
         asked = answer.ranked is not None and answer.offset == offset
         result = answer.ranked if asked else self._ranked(answer.query, offset, limit)
         assert result is not None
         hits = result.hits
         if offset < RERANKED:
             first = self._reranked(self._ties_by_change(hits[:RERANKED]), offset + limit)
+            self._note(first)
             hits = (first + hits[RERANKED:])[offset : offset + limit]
         return [address for _, address in hits[:limit]], match_count(result)
+
+    def _by_rank(self, ranks: Ranks, answer: _Answer, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
+        """The hits that ranks put in order, and behind them the others by score."""
+        ordered = next((known for of, known in self._ordered if of is answer), None)
+        if ordered is None:
+            ordered = ranks.order(answer.query)
+            self._ordered.append((answer, ordered))
+            self._note(ordered.hits)
+        found = [address for _, address in ordered.hits[offset : offset + limit]]
+        if len(found) == limit or len(ordered.hits) >= ordered.total:
+            return found, ordered.total
+        known = {place_of(address) for _, address in ordered.hits}
+        best = self.snapshot.searcher.search(answer.query, limit=offset + limit, count=False).hits
+        others = [address for _, address in best if place_of(address) not in known]
+        return found + others[max(0, offset - len(known)) :][: limit - len(found)], ordered.total
+
+    def _note(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> None:
+        """Note whose scores were multiplied, to explain them."""
+        if self.query.explain:
+            self._with_factors.update(place_of(address) for _, address in hits)
 
     def _ties_by_change(self, hits: list[tuple[float, tantivy.DocAddress]]) -> list[tuple[float, tantivy.DocAddress]]:
         """The hits, of those with one score the longest unchanged first, wherever the index has them."""
@@ -343,16 +388,18 @@ class _Search:
         return found
 
 
-def _place(address: tantivy.DocAddress) -> tuple[int, int]:
-    return address.segment_ord, address.doc
-
-
 def _one_after_the_other(first: _Answer, others: _Answer) -> _Answer:
     """Join two answers, with all that the first does before the rest."""
     query = _Query.boolean_query([(Should, first.query), (Should, others.query)])
     told = first if first.has_every_word else others
     return replace(
-        others, query=query, ranked=None, first=first, resolved=told.resolved, has_every_word=told.has_every_word
+        others,
+        query=query,
+        ranked=None,
+        first=first,
+        resolved=told.resolved,
+        has_every_word=told.has_every_word,
+        explained=(*first.explained, *others.explained),
     )
 
 
@@ -361,14 +408,19 @@ def _with(query: tantivy.Query, condition: tantivy.Query | None) -> tantivy.Quer
 
 
 def _hits(
-    snapshot: Snapshot, addresses: Sequence[tantivy.DocAddress], query: SearchQuery, matches: TermMatches | None
+    snapshot: Snapshot,
+    addresses: Sequence[tantivy.DocAddress],
+    query: SearchQuery,
+    matches: TermMatches | None,
+    explain: Callable[[tantivy.DocAddress], dict[str, Any]] | None,
 ) -> Iterator[Hit]:
     highlighter = Highlighter(query.highlight, matches) if query.highlight and matches else None
     for address in addresses:
         entry = snapshot.searcher.doc(address)
         source = bytes(entry.get_first(SOURCE) or b"{}")
+        explanation = None if explain is None else explain(address)
         if matches is None:
-            yield Hit(str(entry.get_first(ID)), source)
+            yield Hit(str(entry.get_first(ID)), source, explanation=explanation)
             continue
         document = orjson.loads(source)
         formatted = None if highlighter is None else highlighter.format(document)
@@ -376,4 +428,4 @@ def _hits(
         if query.sections:
             stored = entry.get_first(STORED_SECTIONS)
             sections = find_sections(query, document, unpack(bytes(stored)) if stored else (), matches)
-        yield Hit(str(entry.get_first(ID)), source, formatted, sections)
+        yield Hit(str(entry.get_first(ID)), source, formatted, sections, explanation)

@@ -31,7 +31,7 @@ from backends.errors import BackendRejected, BackendUnavailable
 from backends.field_rules import first_values
 from backends.meilisearch.distinct import DistinctHits
 from backends.meilisearch.keys import MeilisearchKeys
-from backends.meilisearch.query import CompiledQuery, compile_query, with_ids
+from backends.meilisearch.query import CompiledQuery, attribute, compile_query, with_ids
 from backends.meilisearch.schema import (
     FOLDED_FIELDS,
     PRIMARY_KEY,
@@ -46,12 +46,14 @@ from backends.servers.batches import batches, time_shares
 from backends.servers.document_ids import checked_index_name
 from backends.servers.highlighter import Matcher, matched_hit
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
+from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.titles import has_beginnings, title_query
 from backends.servers.tokenizer import split_words
 
 _PAGE = 1000
+_TOLD = ("_rankingScore", "_rankingScoreDetails")
 _PLACE = re.compile(r"^(\d+):\d+ ", re.MULTILINE)
 
 
@@ -71,6 +73,7 @@ class MeilisearchBackend(ServerBackend):
         self._filterable: dict[str, frozenset[str]] = {}
         self._folded: dict[str, bool] = {}
         self._synonyms: dict[str, tuple[tuple[str, ...], ...]] = {}
+        self._highest = HighestVersions()
 
     # --- indexes
 
@@ -93,6 +96,7 @@ class MeilisearchBackend(ServerBackend):
         self._filterable.pop(name, None)
         self._folded.pop(name, None)
         self._synonyms.pop(name, None)
+        self._highest.forget(name)
         with translated(index):
             try:
                 self._transport.wait([self._transport.change("DELETE", f"/indexes/{name}")])
@@ -167,7 +171,7 @@ class MeilisearchBackend(ServerBackend):
             filterable = self._filterable_of(name, query)
         compiled = compile_query(name, query, filterable, folded=self._folded[name])
         with translated(index):
-            return self._search(query, compiled, take)
+            return self._search(name, query, compiled, take)
 
     def find_titles(
         self, index: str, text: str, limit: int, *, within: SearchQuery | None = None
@@ -236,7 +240,7 @@ class MeilisearchBackend(ServerBackend):
             self._transport.wait([self._transport.change("PUT", f"/indexes/{name}/settings/synonyms", wanted)])
         self._synonyms[name] = groups
 
-    def _search(self, query: SearchQuery, compiled: CompiledQuery, take: TakeHit | None) -> SearchResult:
+    def _search(self, name: str, query: SearchQuery, compiled: CompiledQuery, take: TakeHit | None) -> SearchResult:
         pins = self._pinned_hits(query, compiled)
         others = [with_ids([hit["id"] for hit in pins], without=True)] if pins else []
         shows_each = DistinctHits(query, compiled) if compiled.distinct else None
@@ -247,7 +251,12 @@ class MeilisearchBackend(ServerBackend):
         offset, limit = max(0, query.offset - len(pins)), query.limit
         shown = pins[query.offset : query.offset + limit]
         page, rest = divmod(offset, limit) if limit else (0, 0)
+        ranks = Ranks(query, self._highest.of(name, query, partial(self._values_of, name, query)))
         queries = [compiled.page(page=page + 1, hits=max(1, limit), more=others)]
+        if is_ranked := not ranks.are_neutral and offset < WINDOW:
+            rest = 0
+            ranked = compiled.page(page=1, hits=WINDOW, more=others)
+            queries = [{**compiled.only_values(ranked, ranks.fields), "showRankingScore": True}]
         if rest:
             queries.append(compiled.page(page=page + 2, hits=limit, more=others))
         if query.facets and any(name is not None for name in compiled.facets.values()):
@@ -256,6 +265,8 @@ class MeilisearchBackend(ServerBackend):
         with readable():
             pages = results[: 1 + bool(rest)]
             hits = [hit for result in pages for hit in result["hits"]]
+            if is_ranked:
+                hits = self._by_rank(query, compiled, ranks, hits, offset, others)
             found = hits[rest : max(rest, rest + limit - len(shown))]
             total = int(results[0]["totalHits"]) + len(pins)
             facets, stats = _facets(results[-1], compiled, query.facet_values) if query.facets else ({}, {})
@@ -265,8 +276,47 @@ class MeilisearchBackend(ServerBackend):
             matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
             if shows_each is not None:
                 found = shows_each.prefer(found, lambda wanted: self._run([wanted], query)[0]["hits"])
-        shown_hits = hand_over(hits_of([*shown, *found], partial(_hit, query=query, compiled=compiled)), take)
+        make = explaining(partial(_hit, query=query, compiled=compiled), query, ranks, _TOLD)
+        shown_hits = hand_over(hits_of([*shown, *found], make), take)
         return SearchResult(shown_hits, total, facets, stats, matched=matched, corrected_query=corrected)
+
+    def _by_rank(
+        self,
+        query: SearchQuery,
+        compiled: CompiledQuery,
+        ranks: Ranks,
+        hits: Sequence[Mapping[str, Any]],
+        offset: int,
+        others: Sequence[str],
+    ) -> list[dict[str, Any]]:
+        """The hits of the page, whole, and behind those with a score others as Meilisearch has them.
+
+        Args:
+            hits: The first ones, with their scores and what decides on their ranks.
+            offset: Of the page.
+        """
+
+        def score(hit: Mapping[str, Any]) -> float:
+            values = {name: hit[attribute(name)] for name in ranks.fields if attribute(name) in hit}
+            return -float(hit["_rankingScore"]) * ranks.factor(values)
+
+        wanted = [hit["id"] for hit in sorted(hits, key=score)][offset : offset + query.limit]
+        queries = [compiled.query(page=1, hits=max(1, len(wanted)), more=[with_ids(wanted)])] if wanted else []
+        missing = query.limit - len(wanted)
+        if missing and len(hits) == WINDOW:
+            beyond = compiled.page(page=1, hits=WINDOW + query.limit, more=others)
+            queries.append(beyond)
+        results = self._run(queries, query) if queries else []
+        whole = {hit["id"]: hit for result in results[:1] for hit in result["hits"]}
+        found = [whole[id] for id in wanted if id in whole]
+        return found + [hit for result in results[1:] for hit in result["hits"][WINDOW : WINDOW + missing]]
+
+    def _values_of(self, name: str, query: SearchQuery, field: str) -> list[str]:
+        """The values of a field, the most frequent ones."""
+        asked = {"indexUid": name, "q": "", "page": 1, "hitsPerPage": 0, "facets": [attribute(field)]}
+        (result,) = self._run([asked], query)
+        with readable():
+            return [str(value) for value in result["facetDistribution"].get(attribute(field), {})]
 
     def _ask(
         self, query: SearchQuery, compiled: CompiledQuery, words: WordSearch, sought: Sequence[SoughtWord]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,8 +45,13 @@ class CompiledQuery:
 
     def values_query(self, names: Sequence[str], *, hits: int, more: Sequence[str]) -> dict[str, Any]:
         """The query for ids and some fields of the hits, nothing else of them."""
-        query = {**self.query(page=1, hits=hits, more=more), "attributesToRetrieve": ["id", *map(attribute, names)]}
-        return {name: value for name, value in query.items() if name != "showMatchesPosition"}
+        return self.only_values(self.query(page=1, hits=hits, more=more), names)
+
+    @staticmethod
+    def only_values(query: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """A query for ids and some fields of its hits, nothing else of them."""
+        wanted = {**query, "attributesToRetrieve": list(dict.fromkeys(["id", *map(attribute, names)]))}
+        return {name: value for name, value in wanted.items() if name != "showMatchesPosition"}
 
     def query(self, *, page: int, hits: int, facets: bool = False, more: Sequence[str] = ()) -> dict[str, Any]:
         """One query; ``more`` are further expressions that must hold."""
@@ -102,6 +107,8 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         common["attributesToRetrieve"] = ["id", "_doc", *searched, *([STORED_SECTIONS] if query.sections else [])]
     if query.sort:
         common["sort"] = _sorts(query)
+    if query.explain:
+        common |= {"showRankingScore": True, "showRankingScoreDetails": True}
     distinct = distinct_field(query)
     return CompiledQuery(
         common,

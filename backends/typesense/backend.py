@@ -35,10 +35,12 @@ from backends.servers.batches import batches
 from backends.servers.document_ids import checked_index_name, encode_id
 from backends.servers.http import Answer, Budget
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
+from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
+from backends.servers.sort_text import facet_text
 from backends.servers.titles import has_beginnings, title_query
-from backends.typesense.distinct import find_shown, read_shown
+from backends.typesense.distinct import Order, find_shown, read_shown
 from backends.typesense.keys import TypesenseKeys
 from backends.typesense.query import (
     COUNT_FIRST_OFFSET,
@@ -48,6 +50,7 @@ from backends.typesense.query import (
     compile_query,
     needs_types,
 )
+from backends.typesense.ranks import LIMITS, columns, in_order
 from backends.typesense.refusals import is_stale_schema, rejection_of
 from backends.typesense.reply import facets_unsettled, make_facets, make_hit
 from backends.typesense.schema import collection_schema, engine_document, field_types, schema_changes
@@ -57,6 +60,7 @@ from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
 T = TypeVar("T")
 _DELETE_IDS = 50
 _READY_SECONDS = 2.0
+_TOLD = ("text_match", "text_match_info")
 _POLL_SECONDS = 0.05
 
 
@@ -64,6 +68,7 @@ class TypesenseBackend(ServerBackend):
     """One Typesense node or cluster."""
 
     name = "typesense"
+    rank_limits = LIMITS
     default_port = 8108
 
     def __init__(self, url: ServerUrl):
@@ -73,6 +78,7 @@ class TypesenseBackend(ServerBackend):
         self._keys = TypesenseKeys(self._transport, url.key)
         self._synonyms = SynonymKeeper(self._transport)
         self._types: dict[str, dict[str, str]] = {}
+        self._highest = HighestVersions()
 
     # --- indexes
 
@@ -90,6 +96,7 @@ class TypesenseBackend(ServerBackend):
     def delete_index(self, index: str) -> None:
         name = checked_index_name(index)
         self._types.pop(index, None)
+        self._highest.forget(index)
         self._synonyms.forget(index)
         with translated(index), readable():
             try:
@@ -251,10 +258,12 @@ class TypesenseBackend(ServerBackend):
             raise BackendUnavailable(message) from cause
 
     def _search(self, name: str, query: SearchQuery, types: Mapping[str, str], take: TakeHit | None) -> SearchResult:
-        compiled = compile_query(name, query, types)
+        ranks = Ranks(query, self._highest.of(name, query, partial(self._values_of, name, query, types)))
+        compiled = replace(compile_query(name, query, types), ranks=ranks, deciding=columns(ranks, types))
         pins = self._pins(name, query, compiled)
-        if compiled.distinct:
-            return self._search_distinct(query, compiled, pins, take)
+        if compiled.distinct or not (ranks.are_neutral or query.offset >= WINDOW):
+            order = list if ranks.are_neutral else partial(self._in_order, ranks=ranks, types=types, pins=pins)
+            return self._search_distinct(query, compiled, pins, order, take)
         offset, limit = query.offset, query.limit
         if limit == 0 or offset > COUNT_FIRST_OFFSET:
             first = self._run([compiled.search(page=1, per_page=1, pins=pins, facet_values=FACET_VALUES)], query)
@@ -270,13 +279,32 @@ class TypesenseBackend(ServerBackend):
         result = self._result(query, compiled, results[0], pins, hits)
         return _with_hits(result, hits[rest : rest + limit], query, compiled, take)
 
+    @staticmethod
+    def _in_order(
+        hits: Sequence[Mapping[str, Any]], ranks: Ranks, types: Mapping[str, str], pins: Sequence[str]
+    ) -> list[Mapping[str, Any]]:
+        """The hits by rank; pinned ones stay first."""
+        others = [hit for hit in hits if hit["document"]["_id"] not in pins]
+        return [*hits[: len(hits) - len(others)], *in_order(others, ranks, types)]
+
+    def _values_of(self, name: str, query: SearchQuery, types: Mapping[str, str], field: str) -> list[str]:
+        """The values of a field, the most frequent ones."""
+        column = f"_v_{field}"
+        if column not in types:
+            return []
+        search = {"collection": name, "q": "*", "per_page": "0", "facet_by": column, "max_facet_values": "1000"}
+        (result,) = self._run([search], query)
+        with readable():
+            return [facet_text(item["value"]) for facet in result["facet_counts"] for item in facet["counts"]]
+
     def _search_distinct(
-        self, query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str], take: TakeHit | None
+        self, query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str], order: Order, take: TakeHit | None
     ) -> SearchResult:
+        """The hits of which not all that are found are shown, or not in Typesense's order."""
         ask = partial(self._run, query=query)
         with readable():
-            shown = find_shown(query, compiled, pins, ask)
-            hits = read_shown(shown, compiled, ask)
+            shown = find_shown(query, compiled, pins, ask, order)
+            hits = read_shown(shown, compiled, ask, explain=query.explain)
             best = [hits[shown.best]] if shown.best in hits else []
         result = self._result(query, compiled, shown.first, pins, best)
         found = [hits[id] for id in shown.ids if id in hits]
@@ -370,7 +398,8 @@ def _with_hits(
     compiled: CompiledQuery,
     take: TakeHit | None,
 ) -> SearchResult:
-    return replace(result, hits=hand_over(hits_of(found, partial(make_hit, query=query, compiled=compiled)), take))
+    make = explaining(partial(make_hit, query=query, compiled=compiled), query, compiled.ranks, _TOLD, LIMITS)
+    return replace(result, hits=hand_over(hits_of(found, make), take))
 
 
 def _path(name: str) -> str:

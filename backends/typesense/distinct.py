@@ -21,6 +21,7 @@ PARTS = (1, 3, 12, 24)
 """Pages of each part that is read: 250 hits, up to 1,000, up to 10,000."""
 
 Result = Mapping[str, Any]
+Order = Callable[[Sequence[Result]], Sequence[Result]]
 Ask = Callable[[Sequence[Mapping[str, str]]], Sequence[Result]]
 
 
@@ -41,19 +42,23 @@ class ShownHits:
     first: Result
 
 
-def find_shown(query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str], ask: Ask) -> ShownHits:
-    """The hits that are shown.
+def find_shown(
+    query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str], ask: Ask, order: Order = list
+) -> ShownHits:
+    """The hits that are shown: those of different values, or all where nothing is distinct.
 
     Args:
         pins: The pinned ids that are there, which Typesense puts first.
         ask: Runs searches.
+        order: Puts hits into another order.
     """
+    found_hits: list[Result] = []
     hits: list[Result] = []
     shown: list[tuple[str | None, str]] = []
     found, read, results = 0, 0, list[Result]()
     for pages in PARTS:
         if results:
-            pages = min(pages, -(-(found - len(hits)) // PER_PAGE))
+            pages = min(pages, -(-(found - len(found_hits)) // PER_PAGE))
         part = ask([
             compiled.value_search(
                 page=read + at, per_page=PER_PAGE, pins=pins, facet_values=0 if read else FACET_VALUES
@@ -63,7 +68,8 @@ def find_shown(query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str],
         results += part
         read += pages
         found = int(results[0]["found"])
-        hits += [hit["document"] for result in part for hit in result["hits"]]
+        found_hits += [hit for result in part for hit in result["hits"]]
+        hits = [hit["document"] for hit in order(found_hits)]
         shown = _first_of_each(hits, compiled)
         enough = len(shown) >= query.offset + query.limit and len(hits) >= EXACTLY_COUNTED
         if len(hits) >= found or enough:
@@ -76,8 +82,8 @@ def find_shown(query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str],
     )
 
 
-def read_shown(shown: ShownHits, compiled: CompiledQuery, ask: Ask) -> dict[str, Result]:
-    """Hits as Typesense gives them, by id: those of the page, and the best."""
+def read_shown(shown: ShownHits, compiled: CompiledQuery, ask: Ask, *, explain: bool = False) -> dict[str, Result]:
+    """Hits as Typesense gives them, by id: those of the page, and the best; with how they match, to explain them."""
     ids = dict.fromkeys([*shown.ids, *([] if shown.best is None else [shown.best])])
     if not ids:
         return {}
@@ -85,7 +91,7 @@ def read_shown(shown: ShownHits, compiled: CompiledQuery, ask: Ask) -> dict[str,
     whole = {**compiled.search(page=1, per_page=PER_PAGE), **by_id}
     documents, *marked = ask([
         {**whole, "q": "*", "sort_by": "_changed_at:desc", "highlight_fields": "none"},
-        *([whole] if whole["highlight_fields"] != "none" else []),
+        *([whole] if explain or whole["highlight_fields"] != "none" else []),
     ])  # fmt: skip
     highlights = {hit["document"]["_id"]: hit for result in marked for hit in result["hits"]}
     return {hit["document"]["_id"]: highlights.get(hit["document"]["_id"], hit) for hit in documents["hits"]}

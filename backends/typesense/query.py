@@ -19,6 +19,7 @@ from backends.field_rules import (
 from backends.filters import Not, Presence
 from backends.servers.document_ids import encode_id
 from backends.servers.matched_words import FORGIVEN_WORDS, SoughtWord
+from backends.servers.ranks import NO_RANKS, Ranks
 from backends.servers.tokenizer import (
     Fold,
     QueryPart,
@@ -65,6 +66,8 @@ class CompiledQuery:
         distinct: The Typesense field of whose values one hit each is shown; ``""`` for none.
         preferred: The Typesense field that decides which; ``""`` for none.
         alone: The filter of documents without a value to be distinct by.
+        ranks: The ranks of hits.
+        deciding: The Typesense fields that decide on them.
     """
 
     common: Mapping[str, str]
@@ -75,6 +78,8 @@ class CompiledQuery:
     distinct: str = ""
     preferred: str = ""
     alone: str = ""
+    ranks: Ranks = NO_RANKS
+    deciding: Sequence[str] = ()
 
     def search(self, *, page: int, per_page: int, pins: Sequence[str] = (), facet_values: int = 0) -> dict[str, str]:
         """One search of the ``/multi_search``: a page, with facets if ``facet_values`` is not 0."""
@@ -89,7 +94,7 @@ class CompiledQuery:
     def value_search(self, *, page: int, per_page: int, pins: Sequence[str], facet_values: int) -> dict[str, str]:
         """The search for ids and values of hits, nothing else of them."""
         search = self.search(page=page, per_page=per_page, pins=pins, facet_values=facet_values)
-        fields = ",".join(name for name in ("_id", self.distinct, self.preferred) if name)
+        fields = ",".join(name for name in ("_id", self.distinct, self.preferred, *self.deciding) if name)
         return {**search, "include_fields": fields, "highlight_fields": "none"}
 
     def count_searches(self) -> list[dict[str, str]]:
@@ -163,7 +168,7 @@ def needs_types(query: SearchQuery) -> bool:
     if not query.kinds:
         return False
     wanted = query.sort or query.facets or query.filter is not None or has_long_numbers(query.filters)
-    return bool(wanted or distinct_field(query))
+    return bool(wanted or distinct_field(query) or not Ranks(query).are_neutral)
 
 
 def _matching(parts: Sequence[QueryPart], query: SearchQuery, types: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from schemas.search import FacetStatsSchema, HitSchema
+from schemas.search import EffectsSchema, FacetStatsSchema, HitSchema
 
 
 class EngineErrorSchema(Schema):
@@ -56,7 +56,7 @@ class EngineMetadataSchema(Schema):
     primaryKey = fields.String(required=True)
 
 
-class EngineAnswerSchema(Schema):
+class EngineAnswerSchema(EffectsSchema):
     """Hits, best first, with `limit`, `offset` and `estimatedTotalHits`, or with what counts pages."""
 
     hits = fields.List(fields.Nested(EngineHitSchema), required=True)

@@ -60,6 +60,11 @@ def test_nothing_is_zeros_and_empty_lists(owner: Tenant) -> None:
         "zero_result_queries": [],
         "partial_queries": [],
         "no_click_queries": [],
+        "channels": [],
+        "clicked_pages": [],
+        "pages": [],
+        "from": "2031-04-15",
+        "to": "2031-05-14",
         "previous": {
             "total_searches": 0,
             "avg_response_time_ms": 0,
@@ -124,7 +129,10 @@ def test_a_search_is_counted_with_its_results_and_its_time(owner: Tenant) -> Non
     assert answer["top_queries"] == [{"query": "bicycle", "count": 3}, {"query": "nothing like it", "count": 1}]
     assert answer["zero_result_queries"] == [{"query": "nothing like it", "count": 1}]
     assert answer["avg_response_time_ms"] >= 0
-    assert answer["series"][-1] == {"date": "2031-05-14", "searches": 4, "zero_results": 1}
+    assert answer["series"][-1] == {
+        "date": "2031-05-14", "searches": 4, "zero_results": 1, "clicks": 0, "click_through_rate": 0,
+        "zero_result_rate": 0.25,
+    }  # fmt: skip
 
 
 def test_what_is_no_search_is_not_counted(owner: Tenant) -> None:
@@ -193,7 +201,7 @@ class TestKeystrokes:
         assert (answer["total_searches"], answer["unique_queries"]) == (1, 1)
         assert answer["top_queries"] == [{"query": "bicycle", "count": 1}]
         assert answer["zero_result_queries"] == []
-        assert answer["series"][-1] == {"date": "2031-05-14", "searches": 1, "zero_results": 0}
+        assert (answer["series"][-1]["searches"], answer["series"][-1]["zero_results"]) == (1, 0)
 
     def test_the_same_query_again_counts_once(self, owner: Tenant) -> None:
         for step in range(3):
@@ -355,6 +363,8 @@ def test_the_lists_are_a_table_to_whoever_asks_for_csv(owner: Tenant) -> None:
         "top_queries,'=1+1,1,0,0.0,",
         'top_queries,"a, b",1,1,1.0,2.0',
         "zero_result_queries,'=1+1,1,0,0.0,",
+        "clicked_pages,page-1,1,1,,2.0",
+        "channels,api,2,1,,",
         "",
     ]
     for accept in (

@@ -163,6 +163,33 @@ def test_a_preview_shows_what_clicks_change(harbour: Tenant) -> None:
     assert (ids(off["before"]), ids(off["after"])) == ([before[-1], *before[:-1]], before)
 
 
+def test_explanations_say_who_was_moved_by_clicks(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    switch(harbour)
+    click_last(harbour, before)
+    learn(harbour)
+
+    answer = assert_ok(harbour.private.get("/v1/search?q=harbour&explain=true"))
+    told = {hit["id"]: hit["_explain"].get("clicks") for hit in answer["results"]["hits"]}
+
+    assert told == {
+        before[-1]: {"moved_up": 3, "gain": 3.0},
+        **{id: {"moved_up": -1, "gain": 0.0} for id in before[:-1]},
+    }
+
+
+def test_where_a_rule_pins_clicks_move_nothing(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    rule = {"id": "first", "when": {"query": "harbour", "match": "is"}, "do": {"pin": [before[1]]}}
+    switch(harbour, rules=[rule])
+    click_last(harbour, before)
+    learn(harbour)
+
+    assert harbour.found_ids("harbour") == [before[1], before[0], *before[2:]]
+    switch(harbour)
+    assert harbour.found_ids("harbour") == [before[-1], *before[:-1]]
+
+
 @pytest.fixture
 def jobs(harbour: Tenant) -> Iterator[Jobs]:
     jobs = Jobs(harbour.app.extensions["runtime"])

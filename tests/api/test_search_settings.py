@@ -315,3 +315,29 @@ def test_a_wrong_rule_rank_or_link_is_refused_by_name(
 
     assert response.status_code == 400
     assert [(each["field"], each["code"]) for each in response.get_json()["details"]] == [(field, code)]
+
+
+def test_what_others_changed_meanwhile_is_not_overwritten(tenant: Tenant) -> None:
+    path = f"/sites/{tenant.site_id}/search-settings"
+    read = tenant.private.get(path).headers["ETag"]
+    mine = tenant.private.put(path, json={"distinct": "mine"}, headers={"If-Match": read})
+    assert mine.status_code == 200
+
+    theirs = tenant.browser.put(path, json={"distinct": "theirs"}, headers={"If-Match": read})
+
+    assert_error(theirs, 412, "changed_meanwhile")
+    assert theirs.headers["ETag"] == mine.headers["ETag"] == tenant.private.get(path).headers["ETag"] != read
+    assert tenant.private.get(path).get_json()["settings"]["distinct"] == "mine"
+
+    fresh = theirs.headers["ETag"]
+    again = tenant.browser.put(path, json={"distinct": "theirs"}, headers={"If-Match": f'"other", W/{fresh}'})
+    assert again.status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{}, {"If-Match": "*"}])
+def test_who_does_not_say_what_may_be_replaced_wins(tenant: Tenant, headers: dict[str, str]) -> None:
+    put(tenant, distinct="first")
+    path = f"/sites/{tenant.site_id}/search-settings"
+
+    assert tenant.private.put(path, json={"distinct": "second"}, headers=headers).status_code == 200
+    assert tenant.private.get(path).get_json()["settings"]["distinct"] == "second"

@@ -89,6 +89,7 @@ TABLE = [
     Row("GET", "/sites/{site}/search-settings"),
     Row("PUT", "/sites/{site}/search-settings", {}),
     Row("POST", "/sites/{site}/search-settings/preview", {"settings": {}, "queries": ["a"]}),
+    Row("DELETE", "/sites/{site}/learned-clicks"),
     Row("POST", "/api/sites/{site}/import?format=jsonl", page(1)),
     Row("GET", SOURCES),
     Row("POST", SOURCES, {"kind": "website", "url": SITE["url"]}, 201),

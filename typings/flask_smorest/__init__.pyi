@@ -25,7 +25,12 @@ class Blueprint(FlaskBlueprint):
         self, schema: Schema | type[Schema], *, location: str = ..., **kwargs: Any
     ) -> Callable[[_View], _View]: ...
     def response(
-        self, status_code: int, schema: Schema | type[Schema] | None = ..., *, example: Any = ...
+        self,
+        status_code: int,
+        schema: Schema | type[Schema] | None = ...,
+        *,
+        example: Any = ...,
+        headers: Mapping[str, Any] | None = ...,
     ) -> Callable[[_View], _View]: ...
     def alt_response(
         self, status_code: int, *, schema: Any = ..., content_type: str | None = ..., example: Any = ...

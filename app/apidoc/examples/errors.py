@@ -73,6 +73,10 @@ _ERRORS = (
     ApiError(ErrorCode.NOT_FOUND, "This address does not exist."),
     ApiError(ErrorCode.METHOD_NOT_ALLOWED, "This address supports GET, POST, not PUT."),
     ApiError(ErrorCode.REQUEST_TIMEOUT, "The request was sent too slowly."),
+    ApiError(
+        ErrorCode.CHANGED_MEANWHILE,
+        "The search settings were changed meanwhile; get them again, and repeat your change.",
+    ),
     ApiError(ErrorCode.PAYLOAD_TOO_LARGE, "The body is larger than 16777216 bytes."),
     ApiError(
         ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be JSON: send the header Content-Type: application/json."

@@ -1,7 +1,7 @@
 """visitors of clicks, origins of searches, and what was learned from clicks
 
 Revision: 0019
-Follows: 0016
+Follows: 0017
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 
 
 revision = '0019'
-down_revision = '0016'
+down_revision = '0017'
 branch_labels = None
 depends_on = None
 
@@ -42,9 +42,9 @@ def upgrade() -> None:
     op.create_table('click_lessons',
     sa.Column('site_id', _BIG, autoincrement=False, nullable=False),
     sa.Column('learned_day', sa.Integer(), nullable=True),
-    sa.Column('clicks_since', _BIG, nullable=True),
+    sa.Column('clicks_since', sa.BigInteger(), nullable=True),
     sa.Column('gains', sa.JSON(), nullable=False),
-    sa.ForeignKeyConstraint(['site_id'], ['sites.id'], name=op.f('fk_click_lessons_site_id_sites'), ondelete='CASCADE'),
+    sa.ForeignKeyConstraint(['site_id'], ['sites.id'], name=op.f('fk_click_lessons_site_id'), ondelete='CASCADE'),
     sa.PrimaryKeyConstraint('site_id', name=op.f('pk_click_lessons'))
     )
 

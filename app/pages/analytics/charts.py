@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from math import ceil, log10
 
+from app.pages.analytics.figures import percent
 from app.services.analytics.query_reports import QueryDayCount
 from app.services.analytics.reports import DayCount
 from app.wording import counted, day_text, number
@@ -93,21 +94,100 @@ def draw_chart(series: Sequence[Day]) -> Chart:
                 empty_height=round(empty, 2),
             )
         )
-    step = 1 if len(series) <= MOST_LABELS else ceil(len(series) / FEWER_LABELS)
-    ticks = [
-        Tick(series[position].date, f"{series[position].date.day} {series[position].date:%b}", position * DAY_WIDTH)
-        for position in range(0, len(series), step)
-    ]
     return Chart(
         bars=bars,
         width=len(series) * DAY_WIDTH,
         height=HEIGHT,
         top=top,
         levels=(top, 0) if top % 2 else (top, top // 2, 0),
-        ticks=ticks,
+        ticks=_ticks(series),
         summary=_summary(series),
         has_clicks=any(isinstance(day, QueryDayCount) for day in series),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RateLine:
+    """A rate of each day, as a line.
+
+    Attributes:
+        name: Class of the line.
+        path: Its geometry; days without searches leave gaps.
+        summary: What it shows, as a sentence.
+    """
+
+    name: str
+    label: str
+    path: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class RateChart:
+    """A line chart of rates from 0 to 1; its top is the least round number that is above all of them.
+
+    Attributes:
+        levels: Rates that the axis shows, from the top.
+    """
+
+    lines: Sequence[RateLine]
+    width: int
+    height: int
+    levels: Sequence[float]
+    ticks: Sequence[Tick]
+    days: Sequence[DayCount]
+
+
+def draw_rates(series: Sequence[DayCount], *, has_clicks: bool) -> RateChart:
+    """The chart of the rates of a series of days, oldest first."""
+    rates = {"empty": ("Without results", [day.zero_result_rate for day in series])}
+    if has_clicks:
+        rates["clicked"] = ("With a click", [day.click_through_rate for day in series])
+    most = max((rate for _, values in rates.values() for rate in values if rate is not None), default=0.0)
+    top = next(level for level in _TOPS if most <= level)
+    return RateChart(
+        lines=[
+            RateLine(name, label, _path(values, top), _told(label, values)) for name, (label, values) in rates.items()
+        ],
+        width=len(series) * DAY_WIDTH,
+        height=HEIGHT,
+        levels=(top, top / 2, 0.0),
+        ticks=_ticks(series),
+        days=series,
+    )
+
+
+_TOPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+def _path(values: Sequence[float | None], top: float) -> str:
+    """A line through the middles of days; a day between days without searches is a dash as wide as itself."""
+    parts: list[str] = []
+    for position, value in enumerate(values):
+        if value is None:
+            continue
+        x, y = position * DAY_WIDTH + DAY_WIDTH // 2, round(HEIGHT * (1 - value / top), 2)
+        goes_on = position > 0 and values[position - 1] is not None
+        alone = not goes_on and (position + 1 == len(values) or values[position + 1] is None)
+        parts.append(
+            f"M{x - DAY_WIDTH // 2} {y}H{x + DAY_WIDTH // 2}" if alone else f"{'L' if goes_on else 'M'}{x} {y}"
+        )
+    return "".join(parts)
+
+
+def _told(label: str, values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return f"{label}: no searches."
+    return f"{label}: {percent(min(known))} to {percent(max(known))} of a day’s searches."
+
+
+def _ticks(series: Sequence[Day]) -> list[Tick]:
+    step = 1 if len(series) <= MOST_LABELS else ceil(len(series) / FEWER_LABELS)
+    return [
+        Tick(series[position].date, f"{series[position].date.day} {series[position].date:%b}", position * DAY_WIDTH)
+        for position in range(0, len(series), step)
+    ]
 
 
 def nice_ceiling(most: int) -> int:

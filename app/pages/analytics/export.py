@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from flask import Response
 
-from app.clock import today
 from app.pages.analytics.choice import choose_site
 from app.pages.analytics.lists import LONGEST
 from app.runtime import runtime
 from app.services.analytics.reports import get_analytics
 from app.services.csv_export import encode_csv
 from app.web.request_checks import current_caller
-from schemas.analytics import PERIODS
 
 
 def export_analytics() -> Response:
@@ -25,12 +23,15 @@ def export_analytics() -> Response:
         analytics = get_analytics(
             session,
             current_caller().account.id,
-            PERIODS[choice.period],
+            choice.days,
             site_id=None if choice.site is None else choice.site.id,
-            today=today(),
+            today=choice.last,
+            channel=choice.channel,
+            details=True,
             limit=LONGEST,
         )
     response = Response(encode_csv(analytics), content_type="text/csv; charset=utf-8")
+    period = choice.period or f"{choice.first}-{choice.last}"
     name = "analytics" if choice.site is None else f"analytics-site-{choice.site.id}"
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}-{choice.period}.csv"'
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}-{period}.csv"'
     return response

@@ -6,20 +6,21 @@ from urllib.parse import urlencode
 
 from flask import request
 
-from app.clock import today
 from app.pages.analytics import lists
-from app.pages.analytics.charts import draw_chart
+from app.pages.analytics.charts import draw_chart, draw_rates
 from app.pages.analytics.choice import choose_site
 from app.pages.analytics.figures import make_figures, percent
 from app.pages.analytics.suggestions import hidden_of
 from app.pages.layout import render
 from app.runtime import runtime
 from app.services.analytics.reports import get_analytics
+from app.services.search_settings import learns_from_clicks
 from app.web.request_checks import current_caller
 from schemas.analytics import PERIODS
 
 SHORT_LIST = 10
 """Queries of each list that the page shows."""
+CHANNEL_NAMES = {"box": "Search box", "gateway": "Gateway", "api": "API", "agent": "Agents"}
 PERIOD_TEXTS = {name: f"{days} days" for name, days in PERIODS.items()}
 
 
@@ -35,9 +36,11 @@ def show_analytics() -> str:
         analytics = get_analytics(
             session,
             current_caller().account.id,
-            PERIODS[choice.period],
+            choice.days,
             site_id=None if choice.site is None else choice.site.id,
-            today=today(),
+            today=choice.last,
+            channel=choice.channel,
+            details=True,
             limit=SHORT_LIST if kind is None else lists.LONGEST,
         )
     common = {
@@ -45,6 +48,7 @@ def show_analytics() -> str:
         "site": choice.site,
         "periods": PERIOD_TEXTS,
         "percent": percent,
+        "channels": CHANNEL_NAMES,
         "query_string": urlencode(choice.query),
         "hidden": hidden_of(choice.site),
     }
@@ -56,6 +60,8 @@ def show_analytics() -> str:
         analytics=analytics,
         figures=make_figures(analytics),
         chart=draw_chart(analytics.series),
+        learns=choice.site is not None and learns_from_clicks(choice.site.search_settings),
+        rates=draw_rates(analytics.series, has_clicks=bool(analytics.totals.clicks)),
         lists=[(kind, lists.items_of(analytics, kind)) for kind in lists.KINDS],
         has_clicks=bool(analytics.totals.clicks),
         short=SHORT_LIST,

@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 from flask import Response, request
 from marshmallow import ValidationError
 
-from app.clock import today
 from app.errors import ApiError
 from app.pages.analytics.charts import draw_chart
 from app.pages.analytics.choice import choose_site
@@ -24,7 +23,7 @@ from app.web.parsing import invalid
 from app.web.request_checks import current_caller
 from backends.errors import BackendUnavailable
 from backends.text import normal_form
-from schemas.analytics import PERIODS, QueryAnalyticsQuerySchema
+from schemas.analytics import QueryAnalyticsQuerySchema
 
 SHOWN_HITS = 10
 
@@ -44,9 +43,7 @@ def show_query() -> str | Response:
     assert choice.site is not None, "the schema requires one"
     part, site = runtime(), choice.site
     with part.database.read() as session:
-        told = get_query_analytics(
-            session, current_caller().account.id, site.id, query, PERIODS[choice.period], today()
-        )
+        told = get_query_analytics(session, current_caller().account.id, site.id, query, choice.days, choice.last)
         ignored = inbox.is_ignored(session, site.id, query)
     found: CurrentResult | None = None
     problem = None

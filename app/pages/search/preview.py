@@ -142,7 +142,7 @@ def _as_json(site: Site) -> Response:
     limit = current_caller().account.limits.searches_per_day
     return json_answer(
         {
-            "results": encode_results(found.query, request.args["q"], found.timed, found.query_id),
+            "results": encode_results(found.query, request.args["q"], found.timed, found.query_id, found.links),
             "remaining_quota": {
                 "daily_limit": shown(limit),
                 "used_today": used_today(),

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
@@ -22,7 +23,8 @@ from app.counters.base import CounterStore, CredentialVersion
 from app.models import Account, Key, Site
 from app.plans import PlanLimits, PlanTable
 from app.services.access.rights import Rights, read_scopes, rights_of
-from app.services.search_settings import Gains, read_gains, read_settings
+from app.services.search_rules import NO_RULES, RuleSet
+from app.services.search_settings import Gains, read_gains, read_rules, read_settings
 from app.services.site_fields import kinds_of
 from app.storage.database import Database
 from backends.base import FieldKinds, SearchSettings
@@ -48,6 +50,8 @@ class SiteRecord:
     kinds: FieldKinds
     settings: SearchSettings
     suggestions_hidden: tuple[str, ...] = ()
+    rules: RuleSet = NO_RULES
+    no_results_links: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,18 @@ def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:
         kinds=kinds_of(site),
         settings=replace(settings, learned=learned) if learned else settings,
         suggestions_hidden=tuple(site.search_settings.get("suggestions_hidden", ())),
+        rules=read_rules(site.search_settings),
+        no_results_links=tuple(site.search_settings.get("no_results_links", ())),
     )
+
+
+def with_settings(record: SiteRecord, stored: Mapping[str, Any], learned: Gains) -> SiteRecord:
+    """A site as it would be searched with other search settings.
+
+    Args:
+        learned: What clicks would change.
+    """
+    return replace(record, settings=replace(read_settings(stored), learned=learned), rules=read_rules(stored))
 
 
 def load_credentials(

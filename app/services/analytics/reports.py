@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -13,14 +13,28 @@ from sqlalchemy.orm import Session
 
 from app import clock
 from app.models import ScopeDay, ScopeWindow
-from app.models.events import CLICK_KINDS, PERIODS, no_clicks
+from app.models.events import AGENT, CLICK_KINDS, DAY_MICROSECONDS, PERIODS, no_clicks
 from app.services.analytics.bulk_sql import execute_rows
+from app.services.analytics.origins.reports import (
+    QUERIES_OF_CHANNEL,
+    ChannelCount,
+    ClickedPage,
+    PageCount,
+    Span,
+    channel_days,
+    count_channels,
+    list_clicked_pages,
+    list_pages,
+    sites_of,
+)
 from app.services.analytics.rates import mean, part
 from app.services.analytics.rollups import account_scope
 
 LIST_LENGTH = 10
 """Items of the lists of queries, unless more or fewer are asked for."""
 EPOCH = date(1970, 1, 1)
+LONGEST_SURPLUS = 14
+"""Most days of which a window is freed; days of long ago are added up."""
 _LOOKED_AT = 64
 """Index entries looked at in one go while a window is being moved on, beyond those that are asked for."""
 
@@ -59,11 +73,29 @@ class QueryCount:
 
 @dataclass(frozen=True, slots=True)
 class DayCount:
-    """One UTC day of the series."""
+    """One UTC day of the series.
+
+    Attributes:
+        clicked_searches: Searches with at least one click.
+        agent_searches: Those that programs made for somebody, who sees no list to click on.
+    """
 
     date: date
     searches: int
     zero_results: int
+    clicks: int = 0
+    clicked_searches: int = 0
+    agent_searches: int = 0
+
+    @property
+    def zero_result_rate(self) -> float | None:
+        """Searches that found nothing, from 0 to 1; ``None`` without searches."""
+        return part(self.zero_results, self.searches)
+
+    @property
+    def click_through_rate(self) -> float | None:
+        """Searches with a click, from 0 to 1; ``None`` without searches."""
+        return part(self.clicked_searches, self.searches - self.agent_searches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +111,7 @@ class Totals:
         clicked_searches: Searches with at least one click.
         positioned_clicks: Clicks that told a position.
         click_positions: Those positions added up.
+        agent_searches: Searches that programs made for somebody, who sees no list to click on.
     """
 
     total_searches: int
@@ -89,6 +122,7 @@ class Totals:
     clicked_searches: int
     positioned_clicks: int
     click_positions: int
+    agent_searches: int = 0
 
     @property
     def avg_response_time_ms(self) -> int:
@@ -104,7 +138,7 @@ class Totals:
     @property
     def click_through_rate(self) -> float | None:
         """Searches with a click, from 0 to 1; ``None`` without searches."""
-        return part(self.clicked_searches, self.total_searches)
+        return part(self.clicked_searches, self.total_searches - self.agent_searches)
 
     @property
     def average_click_position(self) -> float | None:
@@ -125,6 +159,9 @@ class Analytics:
         partial_queries: The same of searches of which no document has every word; counts are of those only.
         no_click_queries: The same of queries that had results and no click.
         series: One entry per day, oldest first.
+        channels: Searches and clicks by channel, of those since channels are told apart.
+        clicked_pages: Documents by clicks; empty unless asked for.
+        pages: Pages by searches from them; empty unless asked for.
     """
 
     totals: Totals
@@ -135,6 +172,19 @@ class Analytics:
     partial_queries: Sequence[QueryCount]
     no_click_queries: Sequence[QueryCount]
     series: Sequence[DayCount]
+    channels: Sequence[ChannelCount] = ()
+    clicked_pages: Sequence[ClickedPage] = ()
+    pages: Sequence[PageCount] = ()
+
+    @property
+    def from_date(self) -> date:
+        """The first day."""
+        return self.series[0].date
+
+    @property
+    def to_date(self) -> date:
+        """The last day."""
+        return self.series[-1].date
 
     @property
     def total_searches(self) -> int:
@@ -182,14 +232,20 @@ _TOLD = ("searches", "zero_results", "partial_results", *CLICK_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Days ``first`` to ``last`` of a site, or of all sites of an account."""
+    """Days ``first`` to ``last`` of a site, or of all sites of an account.
+
+    Attributes:
+        period: The window of the roll-ups that holds them; ``None`` if none does.
+        channel: The channel that is asked for; ``None`` for all.
+    """
 
     scope: int
     account_id: int
     site_id: int | None
-    period: int
+    period: int | None
     first: int
     last: int
+    channel: str | None = None
 
     @property
     def starts(self) -> str:
@@ -200,7 +256,12 @@ class _Window:
     @property
     def parameters(self) -> dict[str, int]:
         """Values of the parameters in SQL."""
-        values = {"account_id": self.account_id, "period": self.period, "first": self.first, "last": self.last}
+        values = {
+            "account_id": self.account_id,
+            "period": self.period or PERIODS[0],  # Each site has a row for each period.
+            "first": self.first,
+            "last": self.last,
+        }
         return values if self.site_id is None else values | {"site_id": self.site_id}
 
 
@@ -212,52 +273,72 @@ def get_analytics(
     site_id: int | None = None,
     today: date | None = None,
     limit: int = LIST_LENGTH,
+    channel: str | None = None,
+    details: bool = False,
 ) -> Analytics:
     """The analytics of one site or of all sites of an account, exact to the last event moved.
 
     Args:
         account_id: The caller's account.
-        period_days: 7, 30 or 90 UTC calendar days including today.
+        period_days: UTC calendar days including the last one. 7, 30, and 90 up to the current day are in roll-ups;
+            others, and those of one channel, are added up.
         site_id: A site of the account (which the caller has made sure of); ``None``: all its sites.
         today: The window's last day; the current UTC day if not given.
         limit: Most items of each list.
+        channel: Of ``CHANNELS``; ``None`` for all. The lists of queries are without agents' searches then.
+        details: Whether pages and clicked pages are wanted, too.
     """
-    if period_days not in PERIODS:
-        raise ValueError(f"period_days must be one of {PERIODS}")
+    if period_days < 1:
+        raise ValueError("period_days must be at least 1")
     last = ((today or clock.today()) - EPOCH).days
     scope = account_scope(account_id) if site_id is None else site_id
-    window = _Window(scope, account_id, site_id, period_days, last - period_days + 1, last)
+    period = period_days if channel is None and period_days in PERIODS else None
+    window = _Window(scope, account_id, site_id, period, last - period_days + 1, last, channel)
     with snapshot(session) as session:
-        days = session.scalars(
-            select(ScopeDay).where(
-                ScopeDay.scope == scope, ScopeDay.day.between(window.first - period_days, window.last)
-            )
-        ).all()
+        span = Span(sites_of(session, account_id, site_id), window.first - period_days, last, channel)
+        origins = channel_days(session, span)
+        days: Iterable[Any] = (
+            session.scalars(
+                select(ScopeDay).where(ScopeDay.scope == scope, ScopeDay.day.between(span.first, span.last))
+            ).all()
+            if channel is None
+            else origins.get(channel, {}).values()
+        )
         unique, (top, zero_results, partial, no_click) = _query_counts(session, window, limit)
+        span = replace(span, first=window.first)
+        clicked_pages = list_clicked_pages(session, span, limit) if details else ()
+        pages = list_pages(session, span, limit) if details else ()
+    agents = {day: int(row.searches) for day, row in origins.get(AGENT, {}).items() if channel in (None, AGENT)}
     of_window = {day.day: day for day in days if day.day >= window.first}
     return Analytics(
-        _totals(of_window.values()),
-        _totals(day for day in days if day.day < window.first),
+        _totals(of_window.values(), agents),
+        _totals((day for day in days if day.day < window.first), agents),
         unique,
         top,
         zero_results,
         partial,
         no_click,
         series=[
-            DayCount(
-                EPOCH + timedelta(days=day),
-                of_window[day].searches if day in of_window else 0,
-                of_window[day].zero_results if day in of_window else 0,
-            )
-            for day in range(window.first, window.last + 1)
+            _count_day(day, of_window.get(day), agents.get(day, 0)) for day in range(window.first, window.last + 1)
         ],
+        channels=count_channels(origins, window.first),
+        clicked_pages=clicked_pages,
+        pages=pages,
     )
 
 
-def _totals(days: Iterable[ScopeDay]) -> Totals:
+def _count_day(day: int, numbers: Any, agents: int) -> DayCount:
+    kinds = ("searches", "zero_results", "clicks", "clicked_searches")
+    counts = [0 if numbers is None else int(getattr(numbers, kind)) for kind in kinds]
+    return replace(DayCount(EPOCH + timedelta(days=day), *counts), agent_searches=agents)
+
+
+def _totals(days: Iterable[Any], agents: Mapping[int, int]) -> Totals:
+    """Numbers of days, each of which has ``SCOPE_KINDS``."""
     kinds = ("searches", "zero_results", "responses", "response_ms", *CLICK_KINDS)
     days = list(days)
-    return Totals(*(sum(getattr(day, kind) for day in days) for kind in kinds))
+    numbers = [int(sum(getattr(day, kind) for day in days)) for kind in kinds]
+    return replace(Totals(*numbers), agent_searches=sum(agents.get(day.day, 0) for day in days))
 
 
 @contextmanager
@@ -273,9 +354,11 @@ def snapshot(session: Session) -> Iterator[Session]:
 
 def _query_counts(session: Session, window: _Window, limit: int) -> tuple[int, list[list[QueryCount]]]:
     """Different queries, and the lists of ``_RANKINGS``."""
-    if _is_ahead(session, window):
+    if window.period is None or _is_ahead(session, window):
         return _add_up(session, window, limit)
     surplus = _surplus(session, window)
+    if len({day for _, day, _ in surplus}) > LONGEST_SURPLUS:
+        return _add_up(session, window, limit)
     unique = session.scalar(
         select(getattr(ScopeWindow, f"queries_{window.period}")).where(ScopeWindow.scope == window.scope)
     )
@@ -455,17 +538,24 @@ def _is_ahead(session: Session, window: _Window) -> bool:
 
 
 def _add_up(session: Session, window: _Window, limit: int) -> tuple[int, list[list[QueryCount]]]:
+    sites = f"SELECT site_id FROM ({window.starts}) AS starts"  # noqa: S608 - made of constants
+    told = ", ".join(f"CAST(sum({kind}) AS bigint) AS {kind}" for kind in _TOLD)
+    if window.channel is None:
+        source = f"SELECT * FROM query_days WHERE site_id IN ({sites}) AND day BETWEEN :first AND :last"  # noqa: S608
+    else:
+        source = QUERIES_OF_CHANNEL.format(sites=sites)
+
     def rows(selection: str, **parameters: int) -> Sequence[Row[*tuple[Any, ...]]]:
         statement = f"""
-            WITH counts AS (
-                SELECT query, {", ".join(f"CAST(sum({kind}) AS bigint) AS {kind}" for kind in _TOLD)}
-                FROM query_days WHERE site_id IN (SELECT site_id FROM ({window.starts}) AS starts)
-                    AND day BETWEEN :first AND :last
-                GROUP BY query
-            )
+            WITH counts AS (SELECT query, {told} FROM ({source}) AS numbers GROUP BY query)
             {selection}
         """  # noqa: S608 - made of constants
-        return session.execute(text(statement), window.parameters | parameters).all()
+        bounds = {
+            "channel": window.channel,
+            "begin": window.first * DAY_MICROSECONDS,
+            "end": (window.last + 1) * DAY_MICROSECONDS,
+        }
+        return session.execute(text(statement), window.parameters | bounds | parameters).all()
 
     def top(ranking: _Ranking) -> list[QueryCount]:
         found = rows(

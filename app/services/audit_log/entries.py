@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import orjson
 from sqlalchemy import Select, delete, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import isoformat, now
-from app.models import AuditEntry
+from app.errors import ApiError, ErrorCode
+from app.models import AuditEntry, Site
 from app.services.csv_export import harmless
 from app.storage.database import Database
 
@@ -67,6 +69,35 @@ def list_entries(session: Session, selection: Selection, *, limit: int, before: 
     found = list(session.scalars(_page(selection, before, limit + 1)))
     total = session.scalar(select(func.count()).select_from(_chosen(selection).subquery())) or 0
     return Page(found[:limit], total, found[limit - 1].id if len(found) > limit else None)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsStates:
+    """A site's search settings before and after a change of them, whole, as they were stored."""
+
+    site_id: int
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+
+def settings_states(session: Session, account_id: int, entry_id: int) -> SettingsStates | None:
+    """The search settings around a change of them; ``None`` if they are not kept any more, or the site is gone.
+
+    Raises:
+        ApiError: 404 if the account has no such entry.
+    """
+    entry = session.get(AuditEntry, entry_id)
+    if entry is None or entry.account_id != account_id or entry.kind != "search_settings":
+        raise ApiError(ErrorCode.NOT_FOUND, "There is no such change of search settings.")
+    site = session.get(Site, entry.site_id)
+    if entry.state is None or site is None:
+        return None
+    newer = select(AuditEntry).where(
+        AuditEntry.site_id == entry.site_id, AuditEntry.kind == entry.kind, AuditEntry.id > entry.id
+    )
+    following = session.scalar(newer.order_by(AuditEntry.id).limit(1))
+    after = site.search_settings if following is None else following.state
+    return None if after is None else SettingsStates(site.id, entry.state, after)
 
 
 def _chosen(selection: Selection) -> Select[AuditEntry]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import event, insert
+from sqlalchemy import event, func, insert, select, update
 from sqlalchemy.orm import Session, UOWTransaction
 from sqlalchemy.orm.attributes import get_history
 
@@ -28,6 +28,10 @@ MAX_ITEMS = 100
 """Most items of a list that an entry keeps; how many more there were is counted."""
 MAX_CHARACTERS = 500
 """Most characters of a text that an entry keeps."""
+MAX_STATES = 50
+"""States of a site's search settings that are kept whole, to go back to one."""
+MAX_STATE_BYTES = 1_000_000
+"""Size of such a state, as JSON, up to which it is kept."""
 _ACTOR = "audit_actor"
 
 
@@ -71,6 +75,19 @@ def _log_flush(session: Session, _flush: UOWTransaction) -> None:
     ]
     if rows:
         session.connection().execute(insert(AuditEntry.__table__), rows)  # type: ignore[arg-type]
+    for site_id in {row["site_id"] for row in rows if row["state"] is not None}:
+        _forget_states(session, site_id)
+
+
+def _forget_states(session: Session, site_id: int) -> None:
+    """Keep the newest states of a site's settings; what was changed stays in all entries."""
+    of_site = AuditEntry.site_id == site_id, AuditEntry.state.is_not(None)
+    newest = select(AuditEntry.id).where(*of_site).order_by(AuditEntry.id.desc()).limit(MAX_STATES)
+    oldest = session.connection().scalar(select(func.min(newest.subquery().c.id)))
+    entries = AuditEntry.__table__
+    session.connection().execute(
+        update(entries).where(entries.c.id < oldest, entries.c.site_id == site_id).values(state=None)  # type: ignore[arg-type]
+    )
 
 
 def _rows(session: Session, things: Any, action: str) -> Iterator[dict[str, Any]]:
@@ -79,14 +96,21 @@ def _rows(session: Session, things: Any, action: str) -> Iterator[dict[str, Any]
         if audited is None or (action != "changed" and not audited.comes_and_goes):
             continue
         account_id, name = None, str(thing.id)
-        for kind, changes in _changes(audited, thing, action):
+        for kind, changes, state in _changes(audited, thing, action):
             if changes or action != "changed":
                 account_id = account_of(session, thing) if account_id is None else account_id
-                yield _row(session.info[_ACTOR], action, kind, thing, account_id, name, changes)
+                yield _row(session.info[_ACTOR], action, kind, thing, account_id, name, changes, state)
 
 
 def _row(
-    actor: Actor, action: str, kind: str, thing: Any, account_id: int, object_id: str, changes: Sequence[Change]
+    actor: Actor,
+    action: str,
+    kind: str,
+    thing: Any,
+    account_id: int,
+    object_id: str,
+    changes: Sequence[Change],
+    state: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     return {
         "account_id": account_id,
@@ -101,13 +125,14 @@ def _row(
         "object_name": AUDITED[type(thing)].name(thing)[:300],
         "site_id": site_of(thing),
         "changes": list(changes),
+        "state": state,
     }
 
 
-def _changes(audited: Audited, thing: Any, action: str) -> Iterator[tuple[str, list[Change]]]:
-    """Kinds with what changed of each. Of a deleted thing, its name is enough."""
+def _changes(audited: Audited, thing: Any, action: str) -> Iterator[tuple[str, list[Change], Mapping[str, Any] | None]]:
+    """Kinds with what changed of each, and of settings all of them before. Of a deleted thing, its name is enough."""
     if action == "deleted":
-        yield audited.kind, []
+        yield audited.kind, [], None
         return
     changes: list[Change] = []
     for field in audited.fields:
@@ -118,12 +143,13 @@ def _changes(audited: Audited, thing: Any, action: str) -> Iterator[tuple[str, l
         changes += [
             {"field": name} for column, name in audited.secrets.items() if get_history(thing, column).has_changes()
         ]
-    yield audited.kind, changes
+    yield audited.kind, changes, None
     if action == "changed":
         for column, (kind, read) in audited.settings.items():
             before, after = _values(thing, column)
             if before != after:
-                yield kind, _setting_changes(read(before or {}), read(after or {}))
+                is_kept = len(orjson.dumps(before)) <= MAX_STATE_BYTES
+                yield kind, _setting_changes(read(before or {}), read(after or {})), before or {} if is_kept else None
 
 
 def _values(thing: Any, field: str) -> tuple[Any, Any]:

@@ -47,7 +47,8 @@ def place_share(position: int | None) -> float:
 
     It falls more slowly than most lists of results have it: so a better page must be clearly better.
     """
-    return math.pow(position or 1, -_STEEPNESS) / _USUAL_PLACES
+    share: float = (position or 1) ** -_STEEPNESS / _USUAL_PLACES
+    return share
 
 
 def find_gains(clicks: Iterable[VisitorClick]) -> dict[str, float]:

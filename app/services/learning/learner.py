@@ -23,6 +23,7 @@ from app.models.events import DAY_MICROSECONDS
 from app.services.access.credentials import SiteRecord, credential_change, site_record
 from app.services.learning.gains import HALF_LIFE_DAYS, VisitorClick, find_gains
 from app.services.search.search import Searcher, for_site
+from app.services.search_rules import NO_RULES
 from app.services.search_settings import learns_from_clicks
 from app.storage.database import ROW_LOCK, Database
 from backends.base import Hit, SearchQuery
@@ -146,7 +147,7 @@ def _store(session: Session, site_id: int, since: datetime | None, gains: Mappin
 def _find_lessons(
     session: Session, site_id: int, since: datetime | None, queries: Sequence[str] | None = None
 ) -> list[_Lesson]:
-    """What clicks teach, the queries first that most visitors clicked.
+    """Lessons that clicks teach, the queries first that most visitors clicked.
 
     Args:
         since: When the clicks begin that count.
@@ -206,9 +207,9 @@ def _keep_with_all_words(
 
 def _having_all_words(searcher: Searcher, record: SiteRecord, query: str, ids: Sequence[str]) -> set[str]:
     wanted = SearchQuery(query, limit=len(ids), filter=OneOf("id", tuple(ids)), all_words=True)
-    wanted = for_site(wanted, replace(record, settings=replace(record.settings, pinned={})))
+    unruled = replace(record, settings=replace(record.settings, pinned={}), rules=NO_RULES)
     try:
-        timed = searcher.run(record, wanted, _encode_id, searcher.new_room())
+        timed = searcher.run(record, for_site(wanted, unruled), _encode_id, searcher.new_room())
     except ApiError:
         return set()  # The engine refuses such a query, so nobody finds anything with it.
     return {hit.decode() for hit in timed.hits}

@@ -1,4 +1,4 @@
-"""The weekly digest: what visitors searched and did not find, for accounts that have something to be told."""
+"""The weekly digest: what visitors did not find and what else is open, for accounts with something to be told."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from app.clock import now
 from app.config import Settings
 from app.errors import ApiError
 from app.models import Account, IgnoredQuery, Site
+from app.plans import PlanTable
 from app.services.access.credentials import site_record
 from app.services.analytics.reports import get_analytics
 from app.services.inbox.current_results import search_now
 from app.services.mail.letters import Block, Letter, Link, Listing
+from app.services.mail.open_matters import ListFailed, OpenMatter, list_open_matters
 from app.services.mail.queue import queue_mail
 from app.services.mail.unsubscribing import unsubscribe_url
 from app.services.search.search import Searcher
@@ -65,10 +67,14 @@ class SiteMisses:
 class Digests:
     """Queues the digests."""
 
-    def __init__(self, database: Database, searcher: Searcher, settings: Settings):
+    def __init__(
+        self, database: Database, searcher: Searcher, settings: Settings, plans: PlanTable, list_failed: ListFailed
+    ):
         self._database = database
         self._searcher = searcher
         self._settings = settings
+        self._plans = plans
+        self._list_failed = list_failed
 
     def queue_due(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
         """Queue the digests of this week, each once; harmless if several processes do it at once.
@@ -154,10 +160,13 @@ class Digests:
             if account is None or (account.digest_week is not None and account.digest_week >= week):
                 return False
             account.digest_week = week
-            if not sites or not account.weekly_digest:
+            if not account.weekly_digest:
+                return False
+            matters = list_open_matters(session, account, self._plans, self._list_failed, week)
+            if not (sites or matters):
                 return False
             stop_url = unsubscribe_url(settings.public_url, settings.secret_key, account_id)
-            letter = write_digest(sites, settings.public_url, stop_url)
+            letter = write_digest(sites, settings.public_url, stop_url, matters)
             queue_mail(
                 session,
                 account.email,
@@ -177,23 +186,36 @@ def week_of(moment: datetime) -> date:
     return day - timedelta(days=day.weekday())
 
 
-def write_digest(sites: Sequence[SiteMisses], public_url: str, stop_url: str) -> Letter:
-    """A letter about what was not found, and what to do about it."""
-    where = sites[0].name if len(sites) == 1 else counted(len(sites), "site")
-    blocks: list[Block] = ["Last week, visitors of your sites searched for this, and it still finds nothing:"]
+def write_digest(
+    sites: Sequence[SiteMisses], public_url: str, stop_url: str, matters: Sequence[OpenMatter] = ()
+) -> Letter:
+    """A letter about what was not found and what else is open, each with a link to where something can be done."""
+    blocks: list[Block] = []
+    subject = "What is still open at your site search"
+    if sites:
+        where = sites[0].name if len(sites) == 1 else counted(len(sites), "site")
+        subject = f"What visitors did not find on {where}"
+        blocks.append("Last week, visitors of your sites searched for this, and it still finds nothing:")
     for site in sites:
         inbox = f"{public_url}/api/analytics/inbox?site_id={site.site_id}"
         title = f"{site.name}: {number(site.zero_results)} of {counted(site.searches, 'search')} found nothing"
         misses = [f"{_shown(miss.query)} ({counted(miss.searches, 'search')})" for miss in site.misses]
         blocks += [Listing(title, misses), Link(f"What to do about it on {site.name}", inbox)]
+    if sites:
+        blocks.append(
+            "Where you have a page about it in other words, a synonym or a pinned page helps; the inbox shows what "
+            "either changes before you save it. Otherwise your visitors may miss a page. Queries that you ignore there "
+            "are not told again."
+        )
+    if matters:
+        blocks.append("This is open, too:" if sites else "This is still open:")
+    for matter in matters:
+        blocks += [matter.text, Link(matter.link, public_url + matter.path)]
     blocks += [
-        "Where you have a page about it in other words, a synonym or a pinned page helps; the inbox shows what either "
-        "changes before you save it. Otherwise your visitors may miss a page. Queries that you ignore there are not "
-        "told again.",
         f"The site search at {public_url} sends this mail automatically, on Mondays when there is something to tell.",
         Link("Send me no more of them", stop_url),
     ]
-    return Letter(f"What visitors did not find on {where}", blocks)
+    return Letter(subject, blocks)
 
 
 def _shown(query: str) -> str:

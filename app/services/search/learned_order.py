@@ -25,13 +25,13 @@ class LearnedOrder:
     def __init__(self, query: SearchQuery, take: TakeHit):
         self._gains = query.learned
         self._take = take
-        before = min(query.offset, MOST_PLACES)
-        self._place = query.offset - before
+        self._first, self._end = query.offset, query.offset + query.limit
+        self._place = max(0, self._first - MOST_PLACES)
         """That of the next hit that comes."""
-        self._skipped = before
-        self._wanted = query.limit
+        self._shown_at = self._place
+        """Where the next hit that is passed on stands."""
         self._waiting: list[tuple[float, int, Hit]] = []
-        self.query = replace(query, offset=self._place, limit=before + query.limit + MOST_PLACES)
+        self.query = replace(query, offset=self._place, limit=self._end + MOST_PLACES - self._place)
         """What to ask the engine for."""
 
     def take(self, hit: Hit) -> None:
@@ -47,9 +47,12 @@ class LearnedOrder:
             self._pass_on()
 
     def _pass_on(self) -> None:
-        _, _, hit = heapq.heappop(self._waiting)
-        if self._skipped:
-            self._skipped -= 1
-        elif self._wanted:
-            self._wanted -= 1
+        _, place, hit = heapq.heappop(self._waiting)
+        shown_at = self._shown_at
+        self._shown_at += 1
+        if self._first <= shown_at < self._end:
+            moved = -place - shown_at
+            if moved and hit.explanation is not None:
+                told = {"moved_up": moved, "gain": self._gains.get(hit.id, 0.0)}
+                hit = replace(hit, explanation={**hit.explanation, "clicks": told})
             self._take(hit)

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import today
 from app.models import QueryDay, Site
-from app.services.access.credentials import SiteRecord, site_record
+from app.services.access.credentials import SiteRecord, site_record, with_settings
 from app.services.engines import Engines
 from app.services.search.search import Searcher, encode_hit, for_site
 from app.services.search_settings import Gains, read_settings
@@ -98,17 +98,18 @@ def preview_settings(
     """
     if not site.active:
         raise site_inactive()
-    record, wanted = site_record(site, learned[0]), replace(read_settings(settings), learned=learned[1])
+    record = site_record(site, learned[0])
+    wanted = with_settings(record, settings, learned[1])
     engine = part.engines.get_engine(record.engine)
-    searches = [for_site(SearchQuery(text.strip(), limit=SHOWN_DOCUMENTS), record) for text in queries]
+    searches = [SearchQuery(text.strip(), limit=SHOWN_DOCUMENTS) for text in queries]
     before = [_search(part, record, search) for search in searches]
     if not engine.keeps_synonyms:
-        after = [_search(part, record, replace(search, settings=wanted)) for search in searches]
+        after = [_search(part, wanted, search) for search in searches]
         return [QueryPreview(*each) for each in zip(queries, before, after, strict=True)]
-    change = SynonymChange(record.settings.synonyms, wanted.synonyms)
-    kept = replace(wanted, synonyms=record.settings.synonyms)
+    change = SynonymChange(record.settings.synonyms, wanted.settings.synonyms)
+    kept = replace(wanted, settings=replace(wanted.settings, synonyms=record.settings.synonyms))
     try:
-        after = [_search(part, record, replace(search, settings=kept)) for search in searches]
+        after = [_search(part, kept, search) for search in searches]
     finally:
         _keep_saved_synonyms(part, record)
     exact = [not change.concerns(search.text) for search in searches]
@@ -124,7 +125,7 @@ def _keep_saved_synonyms(part: PreviewParts, record: SiteRecord) -> None:
         site = session.get(Site, record.id)
     if site is not None and site.active and read_settings(site.search_settings).synonyms != record.settings.synonyms:
         now_saved = site_record(site)
-        _search(part, now_saved, for_site(SearchQuery(MATCH_ALL, limit=0), now_saved))
+        _search(part, now_saved, SearchQuery(MATCH_ALL, limit=0))
 
 
 def frequent_queries(session: Session, site_id: int) -> list[str]:
@@ -144,5 +145,5 @@ def frequent_queries(session: Session, site_id: int) -> list[str]:
 
 def _search(part: PreviewParts, record: SiteRecord, search: SearchQuery) -> list[PreviewedDocument]:
     encode = partial(encode_hit, shown=_SHOWN_FIELDS)
-    timed = part.searcher.run(record, search, encode, part.searcher.new_room())
+    timed = part.searcher.run(record, for_site(search, record), encode, part.searcher.new_room())
     return [PreviewedDocument(**orjson.loads(hit)) for hit in timed.hits]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -109,11 +109,11 @@ class Searcher:
             BackendUnavailable: The engine cannot answer now.
         """
         timed = self._search(site, query, encode, room)
-        if record_for is not None and query.text != MATCH_ALL:
+        if record_for is not None and query.typed != MATCH_ALL:
             self._events.record_if_possible(
                 SearchEvent(
                     site_id=site.id,
-                    query=query.text,
+                    query=query.typed,
                     results_count=timed.result.total,
                     session_id=record_for.session_id,
                     occurred_at=timed.searched_at,
@@ -227,12 +227,13 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
         ),
         sections=parameters["sections"],
         distinct=parameters["distinct"],
+        explain=parameters["explain"],
     )
 
 
 def for_site(query: SearchQuery, site: SiteRecord) -> SearchQuery:
-    """``query`` with what the site knows of its fields and how it wants to be searched."""
-    return replace(query, kinds=site.kinds, settings=site.settings)
+    """``query`` with what the site knows of its fields and how it wants to be searched: its settings and rules."""
+    return site.rules.apply(replace(query, kinds=site.kinds, settings=site.settings), now)
 
 
 def parse_sort(text: str) -> tuple[SortKey, ...]:
@@ -279,7 +280,7 @@ def parse_shown(text: str) -> frozenset[str] | None:
 
 
 def encode_hit(hit: Hit, shown: Set[str] | None = None) -> bytes:
-    """A hit as JSON, ``_formatted`` included; the document is decoded only if some of its fields are not shown."""
+    """A hit as JSON, with ``_formatted`` and ``_explain``; its document is decoded only if not all of it is shown."""
     document = hit.json
     if hit.sections is not None and SECTIONS in hit.document:
         shown = (shown or hit.document.keys()) - {SECTIONS}
@@ -290,11 +291,31 @@ def encode_hit(hit: Hit, shown: Set[str] | None = None) -> bytes:
         parts += (b',"sections":', orjson.dumps([section.as_json() for section in hit.sections]))
     if hit.formatted is not None:
         parts += (b',"_formatted":', orjson.dumps(hit.formatted))
+    if hit.explanation is not None:
+        parts += (b',"_explain":', orjson.dumps(hit.explanation))
     return b"".join((*parts, b"}")) if len(parts) > 1 else document
 
 
-def encode_results(query: SearchQuery, sent_text: str, timed: TimedResult, query_id: str) -> dict[str, Any]:
-    """The ``results`` member of an answer, for orjson."""
+def encode_effects(query: SearchQuery, result: SearchResult, links: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """What a site's owner says to a search, beside its hits: of rules that hold, and where nothing is found.
+
+    Args:
+        links: The site's links for searches that find nothing.
+    """
+    effects = query.effects
+    said = {
+        "rules": effects.rules,
+        "redirect": effects.redirect,
+        "notice": effects.notice,
+        "no_results_links": () if result.total else links,
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def encode_results(
+    query: SearchQuery, sent_text: str, timed: TimedResult, query_id: str, links: Sequence[Mapping[str, str]]
+) -> dict[str, Any]:
+    """The ``results`` member of an answer, for orjson; ``links`` as for :func:`encode_effects`."""
     result = timed.result
     results: dict[str, Any] = {
         "hits": [orjson.Fragment(hit) for hit in timed.hits],
@@ -307,6 +328,7 @@ def encode_results(query: SearchQuery, sent_text: str, timed: TimedResult, query
         "limit": query.limit,
         "offset": query.offset,
     }
+    results |= encode_effects(query, result, links)
     if query.facets:
         results["facetDistribution"] = result.facets
         results["facetStats"] = {name: {"min": s.min, "max": s.max} for name, s in result.facet_stats.items()}

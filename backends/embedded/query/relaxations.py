@@ -14,8 +14,8 @@ import tantivy
 from backends.embedded.analysis.normalization import UNSEGMENTED_RUN, graphemes
 from backends.embedded.query.parser import ParsedQuery, QueryTerm
 from backends.embedded.query.ranking import Ranking
+from backends.embedded.query.scoring import SIGNALS, Signal, score_signals
 from backends.embedded.query.scoring import all_terms as all_terms_signal
-from backends.embedded.query.scoring import score_signals
 from backends.embedded.query.terms import ResolvedQuery
 from backends.embedded.query.variants import TermVariant
 from backends.embedded.results.highlight_terms import HighlightTerms
@@ -128,12 +128,14 @@ class Relaxation:
         build: Makes its query; ``None`` where it adds nothing.
         only_if_none: Whether it is for queries that find nothing, rather than too little.
         highlighted_compounds: Of which compounds the parts are highlighted, too.
+        signals: Those that its query adds to the score.
     """
 
     name: str
     build: Callable[[ResolvedQuery, Clauses], tantivy.Query | None]
     only_if_none: bool = False
     highlighted_compounds: Callable[[ResolvedQuery], Sequence[QueryTerm]] = lambda resolved: ()
+    signals: Sequence[Signal] = SIGNALS
 
     def highlights(self, resolved: ResolvedQuery) -> Iterator[HighlightSource]:
         """Terms to highlight beside the terms and phrases of the query."""
@@ -145,15 +147,21 @@ class Relaxation:
 
 RELAXATIONS = (
     Relaxation("all_terms", all_terms),
-    Relaxation("any_term", any_term, highlighted_compounds=lambda resolved: resolved.split_compounds),
-    Relaxation("stop_words_too", stop_words_too),
+    Relaxation(
+        "any_term",
+        any_term,
+        highlighted_compounds=lambda resolved: resolved.split_compounds,
+        signals=(*SIGNALS, all_terms_signal),
+    ),
+    Relaxation("stop_words_too", stop_words_too, signals=(*SIGNALS, all_terms_signal)),
     Relaxation(
         "any_compound_part",
         any_compound_part,
         only_if_none=True,
         highlighted_compounds=lambda resolved: resolved.parsed.loose_compounds,
+        signals=(),
     ),
-    Relaxation("phrases_only", phrases_only, only_if_none=True),
+    Relaxation("phrases_only", phrases_only, only_if_none=True, signals=()),
 )
 """From the most demanding on. Where all find too little in a sentence with quotes, it is searched without them, too."""
 

@@ -72,6 +72,14 @@ class TermQueries:
                 choices.append(_Query.boost_query(query, boost))
         return best_of(choices, self._ranking.field_tie_breaker)
 
+    def in_field(self, name: str, variant: TermVariant) -> tantivy.Query | None:
+        """The variant in one field; ``None`` where the field has it nowhere."""
+        if not min([self._snapshot.frequency(name, term) for term in variant.terms]):
+            return None
+        if len(variant.terms) == 1:
+            return _Query.term_query(self._snapshot.schema, name, variant.terms[0])
+        return _Query.phrase_query(self._snapshot.schema, name, list(variant.terms))
+
     def any(self, variants: Iterable[TermVariant], idf: float = 0) -> tantivy.Query | None:
         """The best of some variants of a word."""
         return self.best_of([self.one(variant, idf) for variant in variants])

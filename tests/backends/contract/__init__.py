@@ -18,6 +18,7 @@ from tests.backends.contract.indexes import IndexContract
 from tests.backends.contract.letters import LetterContract
 from tests.backends.contract.matched import MatchedContract
 from tests.backends.contract.matching import CommonMatchingContract, MatchingContract
+from tests.backends.contract.ranks import RanksContract
 from tests.backends.contract.sections import SectionContract
 from tests.backends.contract.sorting import SortContract
 from tests.backends.contract.titles import TitleContract
@@ -40,6 +41,7 @@ class BackendContract(
     TitleContract,
     SectionContract,
     DistinctContract,
+    RanksContract,
     ConcurrencyContract,
 ):
     """What every engine promises."""

@@ -21,7 +21,7 @@ import responses
 from backends.errors import BackendRejected
 from backends.filters import parse_filter
 from tests.backends.fakes.meilisearch_filters import holds, names_in
-from tests.backends.fakes.typesense_text import Wishes, candidates, match, parse_query, tokens
+from tests.backends.fakes.typesense_text import Wishes, candidates, class_of, match, parse_query, tokens
 
 Reply = tuple[int, dict[str, str], bytes]
 SEPARATORS = list("-/._:,;()[]'\"+@#*=<>|&!?%~^{}\\`$")
@@ -426,12 +426,14 @@ class FakeMeilisearch:
                     if hit is not None and (id(document) not in best or best[id(document)][1] < hit[0]):
                         best[id(document)] = (document, *hit)
         ordered = sorted((best[id(d)] for d in found if id(d) in best), key=lambda item: item[1], reverse=True)
-        return [(document, words) for document, _score, words in ordered]
+        return [({**document, "_rankingScore": class_of(score) / 2**32}, words) for document, score, words in ordered]
 
     def hit(self, item: tuple[Any, Any], wish: Mapping[str, Any]) -> dict[str, Any]:
         document, words = item
         wanted = wish.get("attributesToRetrieve")
         hit = {k: v for k, v in document.items() if wanted is None or k in wanted}
+        if wish.get("showRankingScore"):
+            hit["_rankingScore"] = document.get("_rankingScore", 1.0)
         if wish.get("showMatchesPosition"):
             places: dict[str, list[dict[str, int]]] = {}
             for name, found in words.items():

@@ -19,7 +19,16 @@ import requests
 import responses
 
 from tests.backends.fakes.typesense_filters import FilterParser, Refusal
-from tests.backends.fakes.typesense_text import Wishes, candidates, fold, match, parse_query, surface_words, tokens
+from tests.backends.fakes.typesense_text import (
+    Wishes,
+    candidates,
+    class_of,
+    fold,
+    match,
+    parse_query,
+    surface_words,
+    tokens,
+)
 
 Reply = tuple[int, dict[str, str], bytes]
 FORBIDDEN = "Forbidden - a valid `x-typesense-api-key` header must be sent."
@@ -477,7 +486,7 @@ class FakeTypesense:
         return {"found": len({json.dumps(item[0].get(name)) for item in found}), "grouped_hits": []}
 
     def hit(self, collection: Collection, item: Any, params: Mapping[str, str]) -> dict[str, Any]:
-        document, _score, words = item
+        document, score, words = item
         wanted = [name for name in params.get("include_fields", "").split(",") if name]
         hit: dict[str, Any] = {
             "document": {k: v for k, v in document.items() if not wanted or k in wanted},
@@ -491,7 +500,7 @@ class FakeTypesense:
                 matched = [word for word in written if fold(word)[:100] in found]
                 hit["highlight"][name] = {"matched_tokens": matched, "snippet": " ".join(written[:8])}
         if params.get("q") != "*":
-            hit["text_match"] = 1
+            hit["text_match"] = class_of(score)
         return hit
 
 

@@ -159,6 +159,12 @@ def match(
     return (sum(not n.excluded for n in needs), -cost, exact, best_weight), found
 
 
+def class_of(score: tuple[int, ...]) -> int:
+    """A score of :func:`match` as one number, below 2**32."""
+    words, cost, exact, weight = score if len(score) == 4 else (0, 0, 0, 0)
+    return (words << 24) + ((255 + cost) << 16) + (exact << 8) + weight
+
+
 def candidates(needs: Sequence[Need]) -> list[list[Need]]:
     """The query, then the query with words dropped from its right and from its left end."""
     kept = [need for need in needs if not need.excluded]

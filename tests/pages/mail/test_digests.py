@@ -8,6 +8,7 @@ import pytest
 import time_machine
 from flask import Flask
 
+from app.crawl.sources.sources import list_failed
 from app.models import Account
 from app.runtime import Runtime
 from app.services.mail.digests import Digests
@@ -38,7 +39,7 @@ def test_the_link_in_a_mail_leads_to_one_button(app: Flask, server: MailServer) 
         tenant.find("zeppelin")
         part.events.flush()
         clock.shift(timedelta(days=7))
-        Digests(part.database, part.searcher, part.settings).queue_due()
+        Digests(part.database, part.searcher, part.settings, part.plans, list_failed).queue_due()
         part.mailer.send_due()
         (mail,) = server.mails
         address = str(mail.message["List-Unsubscribe"]).strip("<>")

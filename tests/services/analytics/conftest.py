@@ -165,12 +165,16 @@ def search(
     seconds: float = 0,
     matched: str | None = None,
     visitor: int | None = None,
+    channel: str | None = None,
+    page: str | None = None,
 ) -> SearchEvent:
-    """A search ``seconds`` after the frozen moment; its visitor is the session's if none is given."""
+    """A search ``seconds`` after the frozen moment; its visitor is the session's if none is given, its channel
+    the box if only a page is."""
     if visitor is None and session_id:
         visitor = session_visitor(site_id, session_id)
     moment = MOMENT + timedelta(seconds=seconds)
-    return SearchEvent(site_id, query, results, moment, session_id, response_ms, matched, visitor)
+    channel = channel or ("box" if page else None)
+    return SearchEvent(site_id, query, results, moment, session_id, response_ms, matched, visitor, channel, page)
 
 
 def click(

@@ -14,6 +14,7 @@ from app.models import (
     ClickAnchorDay,
     ClickDay,
     EventRemoval,
+    OriginDay,
     QueryDay,
     QueryVisit,
     QueryWindow,
@@ -37,7 +38,7 @@ from .test_reports import assert_counted
 
 DAY_SECONDS = 86_400
 RETENTION_DAYS = 400
-DATED = (SearchEvent, SearchClick, QueryDay, ClickDay, ClickAnchorDay, QueryVisit)
+DATED = (SearchEvent, SearchClick, QueryDay, ClickDay, ClickAnchorDay, QueryVisit, OriginDay)
 History = list[Event]
 
 
@@ -62,7 +63,9 @@ def history(database: Database, recorder: EventRecorder) -> History:
                 for number in range(4):
                     place = {"site_id": site_id, "seconds": -days * DAY_SECONDS}
                     query = f"q{number}-{days % 3}"
-                    happened.append(search(query, results=number % 2, session_id=f"s{number}", **place))
+                    happened.append(
+                        search(query, results=number % 2, session_id=f"s{number}", page=f"/{number}", **place)
+                    )
                     happened.append(click(query, search_key=10 * days + number, anchor="a", **place))
                     recorder.record(happened[-2])
                     recorder.record(happened[-1])
@@ -84,7 +87,7 @@ def test_days_beyond_the_retention_are_deleted_and_the_rest_is_kept(database: Da
     assert [rows(database, table) for table in DATED] == [8 * 3 * 4 * (1 + (table is QueryVisit)) for table in DATED]
     with database.read() as session:
         assert session.scalar(select(func.min(SearchClick.occurred_at))) == oldest
-        for table in (ClickDay, ClickAnchorDay, QueryVisit):
+        for table in (ClickDay, ClickAnchorDay, QueryVisit, OriginDay):
             assert list(session.scalars(select(table.day).distinct().order_by(table.day))) == list(days)
     assert_counted(database, history, set(SITES), TODAY)
 

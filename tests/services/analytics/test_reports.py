@@ -63,6 +63,8 @@ keystrokes = st.builds(
     response_ms=st.sampled_from([None, 0, 3, 10]),
     matched=st.sampled_from([None, "all", "some"]),
     visitor=st.sampled_from([None, 1, 1, -2]),
+    channel=st.sampled_from([None, "box", "box", "gateway", "agent"]),
+    page=st.sampled_from([None, "/", "/docs/", "/é"]),
 )
 moments = st.builds(
     lambda days: MOMENT - timedelta(days=days),
@@ -78,6 +80,8 @@ spread = st.builds(
     response_ms=st.none(),
     matched=st.sampled_from([None, "some", "corrected"]),
     visitor=st.sampled_from([None, 1, 1, -2, 2**63 - 1]),
+    channel=st.sampled_from([None, "api", "box", "agent"]),
+    page=st.sampled_from([None, "/", "/docs/", "/Z"]),
 )
 clicks = st.builds(
     Click,
@@ -87,6 +91,7 @@ clicks = st.builds(
     document_id=st.sampled_from(["x", "y"]),
     position=st.sampled_from([None, 1, 2, 30]),
     occurred_at=moments,
+    channel=st.sampled_from([None, "api", "box"]),
 )
 arrivals = st.lists(keystrokes, min_size=1, max_size=6) | st.lists(spread | spread | clicks, min_size=8, max_size=30)
 passing = st.builds(PassDays, st.sampled_from([-1, 1, 1, 1, 2, 7, 40]))
@@ -141,6 +146,10 @@ def assert_counted(database: Database, living: list[Event], site_ids: set[int], 
                 assert get_analytics(session, account_id, period, today=today, limit=2) == count(
                     living, own, period, today, limit=2
                 )
+                for days, channel in ((period, "box"), (period + 3, None), (2, "agent")):
+                    assert get_analytics(
+                        session, account_id, days, today=today, channel=channel, details=True, limit=3
+                    ) == count(living, own, days, today, channel=channel, details=True, limit=3)
                 for site_id in own & site_ids:
                     assert get_analytics(session, account_id, period, site_id=site_id, today=today) == count(
                         living, {site_id}, period, today
@@ -165,7 +174,15 @@ def entry(event: Event, recorded_at: int) -> JournalEntry:
     """An event as read back from a journal."""
     occurred_at = to_microseconds(event.occurred_at)
     if isinstance(event, Click):
-        return ClickEntry(event.site_id, occurred_at, event.search_key, event.query, event.document_id, event.position)
+        return ClickEntry(
+            site_id=event.site_id,
+            occurred_at=occurred_at,
+            search_key=event.search_key,
+            query=event.query,
+            document_id=event.document_id,
+            position=event.position,
+            channel=event.channel,
+        )
     return SearchEntry(
         site_id=event.site_id,
         occurred_at=occurred_at,
@@ -176,4 +193,6 @@ def entry(event: Event, recorded_at: int) -> JournalEntry:
         query=event.query,
         matched=event.matched,
         visitor=event.visitor,
+        channel=event.channel,
+        page=event.page,
     )

@@ -11,9 +11,13 @@ import pytest
 import time_machine
 from flask import Flask
 
+from app.crawl.sources.runs import end_run, request_run
+from app.crawl.sources.sources import list_failed
+from app.models import Source
 from app.runtime import Runtime
 from app.services.mail.digests import Digests, Miss, SiteMisses, week_of, write_digest
 from backends.errors import BackendUnavailable
+from tests.answers import assert_ok
 from tests.callers import Tenant, page, register_tenant
 from tests.mail_server import Delivered, MailServer
 from tests.patience import PATIENCE_SECONDS
@@ -36,7 +40,7 @@ def search(tenant: Tenant, *queries: str) -> None:
 
 
 def queue_due(part: Runtime) -> int:
-    return Digests(part.database, part.searcher, part.settings).queue_due()
+    return Digests(part.database, part.searcher, part.settings, part.plans, list_failed).queue_due()
 
 
 def delivered(part: Runtime, server: MailServer) -> list[Delivered]:
@@ -87,6 +91,29 @@ def test_who_has_nothing_to_be_told_gets_no_mail(part: Runtime, tenant: Tenant, 
     clock.move_to(MONDAY)
 
     assert queue_due(part) == 0
+
+
+def test_it_tells_of_failed_crawls_and_of_quotas_with_a_link_each(
+    part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
+) -> None:
+    tenant.index(page(1), page(2), page(3), page(4))
+    tenant.set_plan("pro", documents=5)
+    wanted = {"url": "https://www.example.com/docs/", "kind": "sitemap"}
+    source = assert_ok(tenant.private.post(f"/api/sites/{tenant.site_id}/sources", json=wanted), 201)["source"]
+    with part.database.write() as session:
+        run = request_run(session, session.get_one(Source, source["id"]))
+        end_run(run, "failed", error={"code": "unreachable", "message": "The host does not answer."})
+    clock.move_to(MONDAY)
+
+    assert (queue_due(part), queue_due(part)) == (1, 0)
+
+    (mail,) = delivered(part, server)
+    assert mail.message["Subject"] == "What is still open at your site search"
+    assert "The host does not answer." in " ".join(mail.text.split())
+    assert f"https://search.example.com/api/sites/{tenant.site_id}/sources/{source['id']}" in mail.text
+    assert "Your sites have 4 of the 5 pages of your plan." in " ".join(mail.text.split())
+    assert "https://search.example.com/plans" in mail.text
+    assert "still finds nothing" not in mail.text
 
 
 def test_what_finds_something_by_now_or_is_ignored_is_not_told(

@@ -1,0 +1,220 @@
+"""A site's search rules: which of them hold for a search, and what they do to it.
+
+They are made ready once, with the site's record: by what a query is, by its words, and those that always may hold. So
+a search looks only at those that may hold for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property, lru_cache
+from typing import Any
+
+from backends.base import NO_EFFECTS, Boost, FieldKinds, SearchQuery
+from backends.embedded.analysis.languages import stems
+from backends.embedded.analysis.normalization import terms_of
+from backends.errors import BackendRejected
+from backends.field_rules import is_known
+from backends.filters import And, Filter, Not, Or, fields_of, parse_filter
+from backends.languages import LANGUAGES
+from backends.text import normal_form
+from schemas.validation.instants import parse_instant
+
+_STEMMED = tuple(code for code, language in LANGUAGES.items() if language.stemmer)
+_Words = tuple[frozenset[str], ...]
+"""For each word, its stems."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule that is switched on, made ready.
+
+    Attributes:
+        place: Where it stands among all.
+        conditions: What the search's own filter must name, each on its own.
+        first, end: When it holds; ``None``: since ever, for ever.
+        words: Those that a query must have.
+        action: What it does, as stored.
+    """
+
+    place: int
+    id: str
+    conditions: frozenset[Filter]
+    first: datetime | None
+    end: datetime | None
+    words: _Words
+    action: Mapping[str, Any]
+    boost: Boost | None
+    filter: Filter | None
+
+    @classmethod
+    def of(cls, place: int, stored: Mapping[str, Any], words: _Words) -> Rule:
+        """A rule as settings keep it."""
+        when, action = stored["when"], stored["do"]
+        first, end = when.get("from"), when.get("to")
+        boost = action.get("boost")
+        return cls(
+            place,
+            stored["id"],
+            frozenset(conjuncts(parse_filter(when["filters"]))) if "filters" in when else frozenset(),
+            None if first is None else parse_instant(first),
+            None if end is None else parse_instant(end),
+            words,
+            action,
+            None if boost is None else Boost(boost["rank"], parse_filter(boost["filters"])),
+            parse_filter(action["filters"]) if "filters" in action else None,
+        )
+
+
+@dataclass(slots=True)
+class _Index:
+    """Rules by how they are compared with a query."""
+
+    same: dict[str, list[Rule]] = field(default_factory=dict)
+    starts: dict[str, list[Rule]] = field(default_factory=dict)
+    contained: dict[str, list[Rule]] = field(default_factory=dict)
+    words: dict[str, list[Rule]] = field(default_factory=dict)
+    always: list[Rule] = field(default_factory=list)
+
+
+class RuleSet:
+    """The rules of a site.
+
+    Args:
+        stored: As settings keep them.
+        language: The site's, if it has one; else words may be inflected in any.
+    """
+
+    def __init__(self, stored: Sequence[Mapping[str, Any]] = (), language: str | None = None):
+        self._stored = [rule for rule in stored if rule["enabled"]]
+        self._languages = (language,) if language else _STEMMED
+
+    def apply(self, query: SearchQuery, now: Callable[[], datetime]) -> SearchQuery:
+        """A query as the rules that hold for it change it; itself where none does."""
+        if not self._stored:
+            return query
+        holding = [rule for rule in self._candidates(query.text) if self._holds(rule, query, now)]
+        return _with_effects(query, sorted(holding, key=lambda rule: rule.place)) if holding else query
+
+    def _candidates(self, text: str) -> Iterator[Rule]:
+        index = self._index
+        typed = normal_form(text)
+        yield from index.always
+        yield from index.same.get(typed, ())
+        for start, rules in index.starts.items():
+            if typed.startswith(start):
+                yield from rules
+        for part, rules in index.contained.items():
+            if part in typed:
+                yield from rules
+        if index.words:
+            words = self._words(typed)
+            every = frozenset().union(*words)
+            for stem in every.intersection(index.words):
+                for rule in index.words[stem]:
+                    if not any(wanted.isdisjoint(every) for wanted in rule.words):
+                        yield rule
+
+    @staticmethod
+    def _holds(rule: Rule, query: SearchQuery, now: Callable[[], datetime]) -> bool:
+        if rule.conditions and not rule.conditions <= _named_by(query):
+            return False
+        if rule.first is None and rule.end is None:
+            return True
+        at = now()
+        return (rule.first is None or rule.first <= at) and (rule.end is None or at < rule.end)
+
+    @cached_property
+    def _index(self) -> _Index:
+        index = _Index()
+        for place, stored in enumerate(self._stored):
+            when = stored["when"]
+            query, match = when.get("query"), when["match"]
+            words = self._words(query) if query is not None and match == "words" else ()
+            rule = Rule.of(place, stored, words)
+            if query is None:
+                index.always.append(rule)
+            elif match == "words":
+                for stem in words[0] if words else ():
+                    index.words.setdefault(stem, []).append(rule)
+            else:
+                by_text = {"is": index.same, "starts": index.starts, "contains": index.contained}[match]
+                by_text.setdefault(query, []).append(rule)
+        return index
+
+    def _words(self, text: str) -> _Words:
+        return tuple(_stems(self._languages, word) for word in terms_of(text))
+
+
+NO_RULES = RuleSet()
+
+
+@lru_cache(maxsize=8192)
+def _stems(languages: tuple[str, ...], word: str) -> frozenset[str]:
+    """The stems of a folded word, each with its language."""
+    return frozenset(f"{language}:{stem}" for language in languages for stem in stems(language, word))
+
+
+def conjuncts(expression: Filter) -> Iterator[Filter]:
+    """The conditions that must all hold for a filter, as they are compared: wherever they stand in its text."""
+    if isinstance(expression, And):
+        for operand in expression.operands:
+            yield from conjuncts(operand)
+    else:
+        yield _without_places(expression)
+
+
+def _without_places(node: Filter) -> Filter:
+    if isinstance(node, Not):
+        return Not(_without_places(node.operand))
+    if isinstance(node, And | Or):
+        return type(node)(tuple(map(_without_places, node.operands)))
+    return replace(node, position=0)
+
+
+def _named_by(query: SearchQuery) -> frozenset[Filter]:
+    """The conditions that a search's own filter names; none of what is not in the portable grammar."""
+    found: list[Filter] = [] if query.filter is None else [query.filter]
+    if query.filters.strip():
+        with suppress(BackendRejected):  # It may be in the engine's own syntax.
+            found.append(parse_filter(query.filters))
+    return frozenset(condition for each in found for condition in conjuncts(each))
+
+
+def _with_effects(query: SearchQuery, rules: Sequence[Rule]) -> SearchQuery:
+    actions = [rule.action for rule in rules]
+    text = _first(actions, "replace")
+    filters = [rule.filter for rule in rules if rule.filter is not None and _can_hold(rule.filter, query.kinds)]
+    conditions = [*([] if query.filter is None else [query.filter]), *filters]
+    effects = replace(
+        NO_EFFECTS,
+        rules=tuple(rule.id for rule in rules),
+        typed=None if text is None else query.text,
+        pinned=_all(actions, "pin"),
+        hidden=_all(actions, "hide"),
+        boosts=tuple(rule.boost for rule in rules if rule.boost is not None),
+        redirect=_first(actions, "redirect") or "",
+        notice=_first(actions, "notice"),
+    )
+    return replace(
+        query,
+        text=query.text if text is None else text,
+        filter=And(tuple(conditions)) if len(conditions) > 1 else next(iter(conditions), None),
+        effects=effects,
+    )
+
+
+def _can_hold(condition: Filter, kinds: FieldKinds) -> bool:
+    """Tell whether documents have every field of a condition; else a rule would make an error of every search."""
+    return all(is_known(name, kinds) for name in fields_of(condition))
+
+
+def _first(actions: Iterable[Mapping[str, Any]], name: str) -> Any:
+    return next((action[name] for action in actions if name in action), None)
+
+
+def _all(actions: Iterable[Mapping[str, Any]], name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(id for action in actions for id in action.get(name, ())))

@@ -1,0 +1,118 @@
+"""Reasons for the place of a hit: how much was demanded, the words it has, and each signal's share in its score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import tantivy
+
+from backends.base import rank_factor
+from backends.embedded.index.snapshots import Snapshot
+from backends.embedded.query.ranking import Ranking
+from backends.embedded.query.ranks import Factors
+from backends.embedded.query.scoring import Signal
+from backends.embedded.query.terms import ResolvedQuery, ResolvedTerm
+from backends.embedded.query.variants import TermVariant
+
+_Query = tantivy.Query
+_NEGLIGIBLE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A query that answered, to be explained.
+
+    Attributes:
+        query: Gives the score of words and signals, before factors.
+        relaxation: Name of the relaxation.
+        resolved: The words searched for.
+        signals: Those that add to the score.
+    """
+
+    query: tantivy.Query
+    relaxation: str
+    resolved: ResolvedQuery
+    signals: Sequence[Signal]
+
+    def explain(self, address: tantivy.DocAddress, factors: Factors, *, is_scored: bool) -> dict[str, Any] | None:
+        """The explanation of a hit as JSON; ``None`` if the query does not match it.
+
+        Args:
+            is_scored: Whether hits are ordered by score.
+        """
+        score = _score(self.query, self.resolved.snapshot, address)
+        if score is None:
+            return None
+        words = {"relaxation": self.relaxation, "words": list(_words(self.resolved, address))}
+        if not is_scored:
+            return {"score": None, **words, "signals": [], "rank": factors.rank}
+        shares = [*self._shares(score, address), ("recency", factors.recency), ("rank", rank_factor(factors.rank))]
+        return {
+            "score": score * factors.product,
+            **words,
+            "signals": [{"name": name, "share": share} for name, share in shares],
+            "rank": factors.rank,
+        }
+
+    def _shares(self, score: float, address: tantivy.DocAddress) -> Iterator[tuple[str, float]]:
+        """Words, then each signal that adds to them as the factor by which it raises what came before."""
+        added = {signal.__name__: self._added(signal, address) for signal in self.signals}
+        total = sum(added.values())
+        known = score - total
+        if known > _NEGLIGIBLE:
+            yield "words", known
+        else:  # What is found by stop words alone has nothing else.
+            added = {"words": score}
+            known = 0.0
+        for name, value in added.items():
+            if value > _NEGLIGIBLE:
+                yield name, (known + value) / known if known else value
+                known += value
+
+    def _added(self, signal: Signal, address: tantivy.DocAddress) -> float:
+        return sum(_score(query, self.resolved.snapshot, address) or 0.0 for query in signal(self.resolved))
+
+
+def _score(query: tantivy.Query, snapshot: Snapshot, address: tantivy.DocAddress) -> float | None:
+    """The score that a query gives a document; ``None`` if it does not match."""
+    try:
+        explanation = query.explain(snapshot.searcher, address)
+    except ValueError:
+        return None
+    value: float = orjson.loads(explanation.to_json())["value"]
+    return value
+
+
+def _words(resolved: ResolvedQuery, address: tantivy.DocAddress) -> Iterator[Mapping[str, str]]:
+    """Every form in which a word of the query stands in a field of a document."""
+    forms = [
+        (term.query_term.surface, variant, _kind(term, variant, resolved.ranking))
+        for term in resolved.terms
+        for variant in term.variants
+    ]
+    forms += [
+        (" ".join(phrase.words), TermVariant(phrase.terms, 1.0, words=phrase.words), "exact")
+        for phrase in resolved.parsed.phrases
+    ]
+    for word, variant, kind in forms:
+        for field in resolved.queries.fields:
+            query = resolved.queries.in_field(field, variant)
+            if query is not None and _score(query, resolved.snapshot, address) is not None:
+                shown = " ".join(variant.words or variant.terms)
+                yield {"word": word, "variant": shown, "kind": kind, "field": field}
+
+
+def _kind(term: ResolvedTerm, variant: TermVariant, ranking: Ranking) -> str:
+    typed = term.query_term.terms
+    if variant.terms == typed:
+        return "exact"
+    if variant.is_correction:
+        return "typo"
+    if not variant.errors:
+        return "synonym" if variant.boost == ranking.synonym else "stem"
+    if variant.boost == ranking.prefix:
+        return "prefix"
+    return "split" if len(variant.terms) > len(typed) else "joined"

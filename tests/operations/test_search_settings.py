@@ -1,0 +1,122 @@
+"""Going back to search settings of before, by the audit log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from app.errors import ApiError
+from app.models import AuditEntry
+from app.operations.search_settings import restore_settings
+from app.runtime import Runtime
+from app.services.access.callers import Caller
+from app.services.audit_log import recording
+from app.services.audit_log.entries import SettingsStates, settings_states
+from app.services.search_settings import settings_tag, shown_settings
+from tests.answers import assert_error
+from tests.callers import Tenant, register_tenant
+
+
+def put(tenant: Tenant, **settings: Any) -> None:
+    assert tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings).status_code == 200
+
+
+def entries(tenant: Tenant) -> list[int]:
+    """Changes of settings, the oldest first."""
+    listed = tenant.private.get("/api/audit-log?kind=search_settings").get_json()["entries"]
+    return [entry["id"] for entry in reversed(listed)]
+
+
+def states(tenant: Tenant, entry_id: int) -> SettingsStates | None:
+    with runtime_of(tenant).database.read() as session:
+        return settings_states(session, tenant.account_id, entry_id)
+
+
+def runtime_of(tenant: Tenant) -> Runtime:
+    runtime: Runtime = tenant.app.extensions["runtime"]
+    return runtime
+
+
+def caller_of(tenant: Tenant) -> Caller:
+    """An owner, as operations know them."""
+    with tenant.app.test_request_context("/sites", headers={"Authorization": f"Bearer {tenant.tokens['private']}"}):
+        tenant.app.preprocess_request()
+        from app.web.request_checks import current_caller
+
+        return current_caller()
+
+
+def test_a_change_can_be_undone_whole_and_the_undoing_too(tenant: Tenant) -> None:
+    put(tenant, distinct="first", rules=[{"id": "a", "do": {"replace": "b"}}], synonyms=[["car", "auto"]])
+    put(tenant, distinct="second", boosts=[{"path": "/a/*", "rank": 1}])
+    put(tenant, rank_field="third")
+    _, second, _ = entries(tenant)
+
+    found = states(tenant, second)
+    assert found is not None
+    assert shown_settings(found.before)["distinct"] == "first"
+    assert shown_settings(found.after)["distinct"] == "second"
+    site, unknown = restore_settings(runtime_of(tenant), caller_of(tenant), second)
+
+    settings = tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()["settings"]
+    assert settings == shown_settings(found.before) == shown_settings(site.search_settings)
+    assert unknown == []
+    assert settings["rules"][0]["id"] == "a"
+    undone = states(tenant, entries(tenant)[-1])
+    assert undone is not None
+    assert undone.before["rank_field"] == "third"
+    assert undone.after["distinct"] == "first"
+
+
+def test_what_others_changed_meanwhile_is_not_restored_over(tenant: Tenant) -> None:
+    put(tenant, distinct="first")
+    put(tenant, distinct="second")
+
+    with pytest.raises(ApiError) as refused:
+        restore_settings(runtime_of(tenant), caller_of(tenant), entries(tenant)[-1], {settings_tag({})})
+    assert refused.value.status == 412
+
+
+def test_changes_of_others_and_of_other_things_are_not_found(tenant: Tenant) -> None:
+    put(tenant, distinct="first")
+    stranger = register_tenant(tenant.app, "stranger@example.com")
+    site = tenant.private.get("/api/audit-log?kind=site").get_json()["entries"][0]["id"]
+
+    for caller, entry in ((stranger, entries(tenant)[0]), (tenant, site), (tenant, 10**9)):
+        with pytest.raises(ApiError) as refused:
+            restore_settings(runtime_of(tenant), caller_of(caller), entry)
+        assert refused.value.status == 404
+
+
+def test_only_the_newest_states_of_a_site_are_kept(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "MAX_STATES", 2)
+    for name in ("a", "b", "c", "d"):
+        put(tenant, distinct=name)
+
+    assert [states(tenant, entry) is not None for entry in entries(tenant)] == [False, False, True, True]
+    with pytest.raises(ApiError) as refused:
+        restore_settings(runtime_of(tenant), caller_of(tenant), entries(tenant)[0])
+    assert refused.value.status == 404
+
+
+def test_settings_that_are_too_large_are_not_kept_twice(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "MAX_STATE_BYTES", 500)
+    put(tenant, stop_words=["word" * 20] * 20)
+    put(tenant, distinct="a")
+
+    with runtime_of(tenant).database.read() as session:
+        kept = list(session.scalars(select(AuditEntry.state).where(AuditEntry.kind == "search_settings")))
+    assert [state is None for state in kept] == [False, True]
+    assert states(tenant, entries(tenant)[1]) is None
+    assert states(tenant, entries(tenant)[0]) is None
+
+
+def test_settings_of_a_site_that_is_gone_cannot_be_restored(tenant: Tenant) -> None:
+    put(tenant, distinct="a")
+    (entry,) = entries(tenant)
+    assert_error(tenant.private.get("/sites/999/search-settings"), 404, "site_not_found")
+    assert tenant.private.delete(f"/sites/{tenant.site_id}").status_code == 200
+
+    assert states(tenant, entry) is None
