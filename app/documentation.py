@@ -21,7 +21,7 @@ README = "readme"
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
         "start", "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "members", "api",
-        REFERENCE, "clients", "gateway", "migrating", "limits", "errors", "changelog",
+        REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
     ),
     "Operating it": (
         README, "operations", "deployment", "upgrading", "engines", "architecture", "contributing", "benchmarks",

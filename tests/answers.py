@@ -80,6 +80,8 @@ def _check_of(path: str) -> Callable[[TestResponse], dict[str, Any]]:
         return check_engine_error
     if path.startswith(algolia.PREFIX):
         return check_algolia_error
+    if path.partition("/mcp")[0] == "":
+        return check_mcp_error
     return check_custom_search_error if path == custom_search.PATH else check_error
 
 
@@ -165,6 +167,17 @@ def check_algolia_error(response: TestResponse) -> dict[str, Any]:
     assert set(body) == {"message", "status"}
     assert body["status"] == response.status_code
     assert response.status_code not in (429, 503) or int(response.headers["Retry-After"]) >= 1
+    _check_no_secrets(response)
+    return body
+
+
+def check_mcp_error(response: TestResponse) -> dict[str, Any]:
+    """Fail unless the answer is an error of JSON-RPC or, before a message was read, of the API; gives its body."""
+    body: dict[str, Any] = response.get_json()
+    if "jsonrpc" not in body:
+        return check_error(response)
+    assert {"jsonrpc", "error"} <= set(body) <= {"jsonrpc", "id", "error"}
+    assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "data"}
     _check_no_secrets(response)
     return body
 

@@ -27,7 +27,14 @@ from app.pages import (
     widget,
 )
 from app.pages.analytics import export, inbox, learning, overview, queries, remedies, suggestions
-from app.pages.docs.views import show_docs, show_docs_image, show_docs_page, show_docs_reference
+from app.pages.docs.views import (
+    show_docs,
+    show_docs_image,
+    show_docs_markdown,
+    show_docs_page,
+    show_docs_reference,
+    show_llms_txt,
+)
 from app.pages.email_changes import show_email_change, undo_email_change
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
@@ -103,6 +110,7 @@ PAGES: dict[str, View] = {
 
 _PAGE = OperationPolicy(ANYONE, has_page=True)
 _GUIDE = OperationPolicy(ANYONE, has_page=True, reflects_nothing=True)
+_TEXT = OperationPolicy(ANYONE)
 _ENTRANCE = OperationPolicy(ANYONE, opens_session=True, has_page=True)
 _SCRIPT = OperationPolicy(ANYONE, uncounted=True, reflects_nothing=True)
 _DOCUMENTS = OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True)
@@ -148,6 +156,8 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _SETTINGS_FORM),
     ("/docs", "pages.show_docs", show_docs, _GUIDE),
     ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
+    ("/docs/<string:name>.md", "pages.show_docs_markdown", show_docs_markdown, _TEXT),
+    ("/llms.txt", "pages.show_llms_txt", show_llms_txt, _TEXT),
     ("/docs/reference/<string:name>", "pages.show_docs_reference", show_docs_reference, _GUIDE),
     (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(ANYONE, reflects_nothing=True)),
     ("/widget.js", "widget", widget.show_widget, _SCRIPT),

@@ -1,8 +1,6 @@
-"""The Model Context Protocol: its messages, and the arguments of the tools. Names are the protocol's."""
+"""What agents send: arguments of tools, and which page they want."""
 
 from __future__ import annotations
-
-from marshmallow import Schema, fields
 
 from schemas.base import BodySchema, QuerySchema
 from schemas.fields import Text, WholeNumber
@@ -40,37 +38,3 @@ class PageQuerySchema(QuerySchema):
         max_length=MAX_URL_LENGTH,
         metadata={"description": "The page's address, absolute or a path of the site."},
     )
-
-
-class McpRequestSchema(Schema):
-    """A request or notification of JSON-RPC 2.0."""
-
-    jsonrpc = fields.String(required=True, metadata={"enum": ["2.0"]})
-    id = fields.Raw(metadata={"type": ["string", "integer"], "description": "Absent in notifications."})
-    method = fields.String(required=True, metadata={"example": "tools/list"})
-    params = fields.Dict()
-
-
-class McpAnswerSchema(Schema):
-    """The answer to a request; what a tool could not do is a result with `isError`."""
-
-    jsonrpc = fields.String(required=True, metadata={"enum": ["2.0"]})
-    id = fields.Raw(required=True, metadata={"type": ["string", "integer"]})
-    result = fields.Dict()
-    error = fields.Dict(metadata={"description": "In place of `result`, in revisions before 2026-07-28."})
-
-
-class McpProblemSchema(Schema):
-    """A problem of a message."""
-
-    code = fields.Integer(required=True)
-    message = fields.String(required=True)
-    data = fields.Dict()
-
-
-class McpErrorSchema(Schema):
-    """An error of JSON-RPC 2.0."""
-
-    jsonrpc = fields.String(required=True, metadata={"enum": ["2.0"]})
-    id = fields.Raw(metadata={"type": ["string", "integer"], "description": "Absent where none could be read."})
-    error = fields.Nested(McpProblemSchema, required=True)

@@ -21,6 +21,8 @@ RECORD = {
     "domains",
     "index",
     "active",
+    "agents",
+    "description",
     "plan",
     "indexed_pages",
     "created_at",
@@ -45,7 +47,7 @@ def test_a_new_site(app: Flask) -> None:
     assert response.headers["Location"] == f"/sites/{site['id']}"
     assert site == {
         **site, "name": "Shop", "url": "HTTPS://Shop.Example:8443/a?b", "domain": "shop.example", "domains": [],
-        "active": True, "plan": "pro", "indexed_pages": 0,
+        "active": True, "agents": False, "description": "", "plan": "pro", "indexed_pages": 0,
         "created_at": "2031-05-14T12:30:15.250Z", "updated_at": "2031-05-14T12:30:15.250Z",
     }  # fmt: skip
     with time_machine.travel(datetime(2031, 5, 14, 12, 31, tzinfo=UTC)):
@@ -224,7 +226,8 @@ def test_the_form_that_edits(ann: Tenant) -> None:
     form = answer["form"]
     assert (form["method"], form["action"]) == ("PUT", f"/sites/{site['id']}")
     assert {field["name"]: field["value"] for field in form["fields"]} == {
-        "name": "Edited", "url": site["url"], "domains": [], "active": True,
+        "name": "Edited", "url": site["url"], "domains": [], "active": True, "agents": False,
+        "description": "",
     }  # fmt: skip
     assert form["csrf_token"] == ann.browser.csrf_token
     sent = {field["name"]: field["value"] for field in form["fields"]}

@@ -40,7 +40,8 @@ MANAGEMENT = [
 ]
 ALLOWED = {
     "authorization", "content-type", "idempotency-key", "x-request-id", "x-meilisearch-client", "x-search-session",
-    "x-search-analytics", "meili-include-metadata",
+    "x-search-analytics", "x-search-channel", "x-search-page", "meili-include-metadata", "mcp-protocol-version",
+    "mcp-method", "mcp-name",
 }  # fmt: skip
 EXPOSED = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after", "x-request-id"}
 

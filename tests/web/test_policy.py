@@ -12,6 +12,7 @@ from werkzeug.test import TestResponse
 
 import app as application
 from app import create_app
+from app.doors.agents import views as agents
 from app.doors.algolia import views as algolia
 from app.doors.custom_search import views as custom_search
 from app.pages.method_override import METHODS
@@ -36,7 +37,8 @@ GUIDE = {"openapi", "pages.show_docs", "pages.show_docs_page", "pages.show_docs_
 FOR_ANYONE = UNCOUNTED | OPENING_SESSIONS | GUIDE | {
     "accounts.logout", "engine.show_health", "invitations.show_invitation", "pages.show_email_change",
     "pages.show_entrance", "pages.show_entrance.register", "pages.show_forgot", "pages.show_home", "pages.show_plans",
-    "pages.show_reset", "pages.show_unsubscribe", "pages.stop_digest",
+    "pages.show_docs_markdown", "pages.show_llms_txt", "pages.show_reset", "pages.show_unsubscribe",
+    "pages.stop_digest",
 }  # fmt: skip
 """Every door that is open: whoever adds one says so here."""
 
@@ -53,13 +55,22 @@ FOR_KEYS = {
     "algolia.search_indexes": algolia.ACCESS,
     "algolia.search_one_index": algolia.ACCESS,
     "custom_search.custom_search": custom_search.ACCESS,
-}
+    "agents.call": ANY_KEY,
+    **dict.fromkeys(
+        (
+            "agents.call_with_key", "agents.show_llms_full_txt", "agents.show_llms_txt", "agents.show_open_search",
+            "agents.show_page",
+        ),
+        agents.IN_PATH,
+    ),
+}  # fmt: skip
 GATEWAY_SEARCHES = {
     "engine.multi_search", "engine.search_facet", "engine.search_index", "engine.search_index_by_query",
 }  # fmt: skip
 ALGOLIA_SEARCHES = {"algolia.search_indexes", "algolia.search_one_index"}
 GATEWAY_OPERATIONS = GATEWAY_SEARCHES | {"engine.suggest", "engine.suggest_by_query"}
 SEARCHES = {
+    "agents.call", "agents.call_with_key",
     "custom_search.custom_search", "search.search", "search.search_by_body", "pages.show_search_preview",
 }  # fmt: skip
 SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
@@ -102,7 +113,7 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
 SCOPES = (
     (r"\w+ /api/v1/(index|documents|sync)\b", Scope.DOCUMENTS),
     (r"\w+ (/api)?/sites/\*/(sources|import|documents)\b", Scope.DOCUMENTS),
-    (r"\w+ /v1/(search|suggest)$|GET /sites/\*/try$", Scope.SEARCH),
+    (r"\w+ /v1/(search|suggest)$|POST /mcp$|GET /sites/\*/try$", Scope.SEARCH),
     (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
     (r"\w+ (/api/(sites/\*/)?keys|/sites/\*/box)\b", Scope.KEYS),
     (r"\w+ /(sites|dashboard)\b", Scope.SITES),

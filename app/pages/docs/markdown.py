@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from app.apidoc.code_blocks import mark_own
 from app.documentation import README, anchor_of
 
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def render_markdown(text: str) -> MarkdownPage:
     parser.add_render_rule("heading_close", _close_heading)
     parser.add_render_rule("fence", _code)
     parser.add_render_rule("code_block", _code)
-    tokens = parser.parse(_COMMENT.sub("", text))
+    tokens = parser.parse(COMMENT.sub("", text))
     headings = _name_headings(tokens)
     for token in tokens:
         for child in token.children or ():

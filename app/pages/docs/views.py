@@ -15,10 +15,10 @@ from app.apidoc.code_blocks import mark_own
 from app.apidoc.openapi import document
 from app.apidoc.reference import BASE_URL, Reference, read_reference
 from app.apidoc.samples import LANGUAGES
-from app.documentation import GROUPS, MOVED_SECTIONS, REFERENCE, documentation_files, documentation_image
+from app.documentation import GROUPS, MOVED_SECTIONS, README, REFERENCE, documentation_files, documentation_image
 from app.errors import ApiError, ErrorCode
 from app.pages.box import allow_engine, box_options
-from app.pages.docs.markdown import MarkdownPage, render_markdown
+from app.pages.docs.markdown import COMMENT, MarkdownPage, render_markdown
 from app.pages.layout import code_spans, render
 from app.runtime import runtime
 from app.services.access.callers import Caller
@@ -106,6 +106,40 @@ def show_docs_reference(name: str) -> Response:
         mark_own=mark_own,
         sites=_sites(),
     )
+
+
+def show_docs_markdown(name: str) -> Response:
+    """A page of the guide as its Markdown.
+
+    Raises:
+        ApiError: 404.
+    """
+    file = documentation_files().get(name)
+    if file is None:
+        raise _not_found()
+    text = COMMENT.sub("", file.read_text(encoding="utf-8"))
+    if name == README:
+        text = text.replace("](docs/", "](")
+    return _as_text(text.replace(BASE_URL, base_url()), "text/markdown")
+
+
+def show_llms_txt() -> Response:
+    """The contents of the documentation for agents: each page with its address and a line."""
+    lines = ["# Site Search Service\n", f"Every operation, for programs: {base_url()}/openapi.json"]
+    for title, entries in _groups().items():
+        lines.append(f"\n## {title}\n")
+        for entry in entries:
+            end = "" if entry.name == REFERENCE else ".md"
+            lines.append(f"- [{entry.title}]({base_url()}/docs/{entry.name}{end}): {entry.lead}")
+    return _as_text("\n".join(lines) + "\n", "text/plain")
+
+
+def _as_text(text: str, media_type: str) -> Response:
+    response = Response(text, content_type=f"{media_type}; charset=utf-8")
+    response.add_etag()
+    response.cache_control.no_cache = True
+    response.make_conditional(request)
+    return response
 
 
 def show_docs_image(name: str) -> Response:

@@ -12,7 +12,8 @@ from app.apidoc.code_blocks import mark_own
 from app.apidoc.openapi import document
 from app.documentation import GROUPS, REFERENCE, anchor_of, documentation_files
 from app.pages.docs.markdown import render_markdown
-from tests.callers import Tenant
+from tests.answers import assert_error
+from tests.callers import ApiClient, Tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.pages.markup import Element
 from tests.pages.people import BROWSER_ACCEPT, Person
@@ -308,3 +309,23 @@ def test_what_stands_for_a_key_is_marked_in_code_alone() -> None:
 
 def test_anchors_are_made_of_headings() -> None:
     assert anchor_of("A tour of the `API`!") == "a-tour-of-the-api"
+
+
+def test_the_documentation_is_there_for_agents(app: Flask) -> None:
+    client = ApiClient(app)
+
+    contents = client.get("/llms.txt")
+    pages = re.findall(r"\]\(http://localhost(/docs/\S+\.md)\)", contents.get_data(as_text=True))
+
+    assert contents.mimetype == "text/plain"
+    assert "/docs/agents.md" in pages
+    assert "# Using the service" in contents.get_data(as_text=True)
+    for path in pages:
+        answer = client.get(path)
+        text = answer.get_data(as_text=True)
+        assert (answer.status_code, answer.mimetype) == (200, "text/markdown"), path
+        assert text.startswith("# "), path
+        for name in re.findall(r"\]\((?!https?:)([\w./-]+\.md)", text):
+            assert client.get(f"/docs/{name}").status_code == 200, f"{path}: {name}"
+    assert client.get("/llms.txt", headers={"If-None-Match": contents.headers["ETag"]}).status_code == 304
+    assert_error(client.get("/docs/nowhere.md"), 404, "not_found")
