@@ -29,7 +29,7 @@ class Between:
     field: str
     low: str
     high: str
-    position: int
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ ALLOWED_HEADERS = (
     "X-Search-Analytics, X-Search-Channel, X-Search-Page, Meili-Include-Metadata, X-Algolia-API-Key, "
     "X-Algolia-Application-Id, X-Algolia-Agent, MCP-Protocol-Version, Mcp-Method, Mcp-Name"
 )
-)
 EXPOSED_HEADERS = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id"
 PREFLIGHT_SECONDS = 7200
 
