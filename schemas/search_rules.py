@@ -7,7 +7,8 @@ from typing import Any
 from marshmallow import ValidationError, fields, validates_schema
 
 from backends.errors import BackendRejected
-from backends.filters import MAX_FILTER_LENGTH, parse_filter
+from backends.filters import MAX_FILTER_LENGTH, fields_of, parse_filter
+from backends.matching import compile_matching
 from schemas.base import BodySchema
 from schemas.fields import FieldName, Flag, Glob, ItemList, NormalText, Text, WholeNumber
 from schemas.search import MAX_QUERY_BYTES
@@ -41,7 +42,9 @@ class FilterText(Text):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         text = super()._deserialize(value, attr, data, **kwargs)
         try:
-            parse_filter(text)
+            parsed = parse_filter(text)
+            # What cannot be compared would be an error of every search. Documents may have any fields by then.
+            compile_matching(parsed, {name: frozenset() for name in fields_of(parsed)})
         except BackendRejected as error:
             position = "" if error.position is None else f" at character {error.position}"
             raise ValidationError([Problem(f"is no filter{position}: {error}", "invalid_filter")]) from error

@@ -286,6 +286,8 @@ def test_rules_ranks_and_links_are_answered_as_written(tenant: Tenant) -> None:
         ({"rules": [{"id": "a", "do": {"pin": []}}]}, "rules[0].do.pin", "too_short"),
         ({"rules": [{"id": "a", "do": {"pin": ["x"] * 51}}]}, "rules[0].do.pin", "too_long"),
         ({"rules": [{"id": "a", "do": {"filters": "kind ="}}]}, "rules[0].do.filters", "invalid_filter"),
+        ({"rules": [{"id": "a", "do": {"filters": "date > soon"}}]}, "rules[0].do.filters", "invalid_filter"),
+        ({"boosts": [{"rank": 1, "filters": "price > cheap"}]}, "boosts[0].filters", "invalid_filter"),
         ({"rules": [{"id": "a", "do": {"redirect": "javascript:alert(1)"}}]}, "rules[0].do.redirect", "invalid_url"),
         ({"rules": [{"id": "a", "do": {"redirect": "//evil.example"}}]}, "rules[0].do.redirect", "invalid_url"),
         ({"rules": [{"id": "a", "do": {"notice": {"url": "/"}}}]}, "rules[0].do.notice.text", "required"),
