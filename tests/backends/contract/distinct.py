@@ -162,7 +162,11 @@ class DistinctContract:
         best = case.ids("tea", distinct="page")
         latest = case.ids("tea", settings=settings(LATEST))
         places = {"pot": "pot@2.0rc1", "cup": "cup@1.9"}
-        assert latest == [places.get(id.partition("@")[0], id) for id in best]
+        shown = [places.get(id.partition("@")[0], id) for id in best]
+        # The site's highest version has rank 1, which may lift it.
+        lifted = "pot@2.0rc1"
+        assert latest.index(lifted) <= shown.index(lifted)
+        assert [id for id in latest if id != lifted] == [id for id in shown if id != lifted]
 
     def test_the_highest_is_taken_among_the_hits_only(self, case: Case) -> None:
         case.add(*MANUALS, manual("pot", "3.0", "Coffee"))
