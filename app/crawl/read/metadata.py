@@ -15,8 +15,6 @@ from backends.standard_fields import STANDARD_FIELDS
 OWN_PREFIX = "site-search:"
 """Begins the names of ``<meta>`` elements that speak to us."""
 OWN_ID = "id"
-DOCSEARCH = {"docsearch:version": "version", "docsearch:language": "lang"}
-"""Names of another search's ``<meta>`` elements, and the fields that they mean."""
 FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 MAX_FIELDS = 100
 MAX_HEADINGS = 20
@@ -103,8 +101,7 @@ class Metadata:
     def fields(self) -> dict[str, Any]:
         """Further fields, by ``<meta name="site-search:…">``: a text, or a list where the name comes several times.
 
-        ``docsearch:version`` and ``docsearch:language`` are taken where the page has no ``site-search:`` ones. Names
-        that no further field can have are left out, and so are fields beyond the hundredth.
+        Names that no further field can have are left out, and so are fields beyond the hundredth.
         """
         fields: dict[str, Any] = {}
         own = [
@@ -112,9 +109,8 @@ class Metadata:
             for name, contents in self._meta.items()
             if name.startswith(OWN_PREFIX)
         ]
-        theirs = [(field, self._meta.get(name, [])) for name, field in DOCSEARCH.items()]
-        for field, contents in [*own, *theirs]:
-            if not contents or field in fields or field in STANDARD_FIELDS or not FIELD_NAME.fullmatch(field):
+        for field, contents in own:
+            if field in STANDARD_FIELDS or not FIELD_NAME.fullmatch(field):
                 continue
             values = list(dict.fromkeys(cut_line(content) for content in contents[:MAX_FIELDS]))
             fields[field] = values[0] if len(values) == 1 else values

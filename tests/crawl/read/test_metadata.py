@@ -131,19 +131,6 @@ def test_further_fields() -> None:
     assert metadata(html).fields() == {"section": "Guide & more", "productLine": "Boats", "tag": ["sea", "sun"]}
 
 
-@pytest.mark.parametrize(
-    ("own", "fields"),
-    [
-        ("", {"version": "2.1", "lang": "de"}),
-        ('<meta name="site-search:version" content="two">', {"version": "two", "lang": "de"}),
-    ],
-)
-def test_what_pages_tell_another_search_is_taken_where_they_tell_us_nothing(own: str, fields: dict[str, str]) -> None:
-    html = '<meta name="docsearch:version" content="2.1"><meta name="DocSearch:language" content="de">'
-
-    assert metadata(html + own + '<meta name="docsearch:other" content="x">').fields() == fields
-
-
 def test_fields_beyond_the_hundredth_are_left_out() -> None:
     html = "".join(f'<meta name="site-search:f{n}" content="x">' for n in range(150))
 

@@ -8,16 +8,18 @@ from app.crawl.fetch.values import RANK, Fetched, FieldRules, Page, Reason, Sele
 from app.crawl.read.bounds import cut_line, cut_text
 from app.crawl.read.directives import header_directives, meta_directives
 from app.crawl.read.field_rules import Subject, ruled_fields
+from app.crawl.read.html.annotations import CONTENT, LEFT_OUT, annotated_fields
 from app.crawl.read.html.found_fields import found_fields
 from app.crawl.read.html.main_text import main_part, only_lists
 from app.crawl.read.html.soft_404 import is_soft_404
 from app.crawl.read.links import canonical_address, page_base, page_links
-from app.crawl.read.metadata import Metadata
+from app.crawl.read.metadata import Metadata, iso_date
 from app.texts.formats import node_to_text, parse_html
 from app.texts.sections import mark_headings, take_sections
+from backends.standard_fields import STANDARD_FIELDS
 from backends.values import parse_number
 
-IGNORED = "[data-site-search-ignore]"
+IGNORED = f"[data-site-search-ignore], {LEFT_OUT}"
 RANK_OF_LISTS = -3
 """The rank of pages that only lead to others."""
 
@@ -44,16 +46,21 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
     # What a text is taken from is changed on the way, so all else is read before.
     own_title, excerpt, author, date = metadata.title(), metadata.excerpt(), metadata.author(), metadata.date()
     fields = metadata.fields()
+    annotated = annotated_fields(document)
+    told = {name: str(annotated.pop(name)) for name in STANDARD_FIELDS if name in annotated}
     for others in (
+        annotated,
         ruled_fields(rules, canonical or fetched.url, Subject(document, metadata, base)),
         found_fields(document, metadata, base, rules.start),
     ):
         fields |= {name: value for name, value in others.items() if name not in fields}
     if isinstance(rank := fields.get(RANK), str) and (number := parse_number(rank)) is not None:
         fields[RANK] = number
-    title = _selected_title(document, selectors.title) or own_title
+    title = _selected_title(document, selectors.title) or told.get("title") or own_title
     if selectors.content:
         marked = _selected_text(document, selectors.content)
+    elif document.select_one(CONTENT) is not None:
+        marked = _selected_text(document, CONTENT)
     else:
         main = main_part(document)
         marked = node_to_text(main)
@@ -68,9 +75,9 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         links=links,
         noindex=directives.noindex,
         left_out=_left_out(directives.noindex, title, content),
-        excerpt=excerpt,
-        author=author,
-        date=date,
+        excerpt=told.get("excerpt") or excerpt,
+        author=told.get("author") or author,
+        date=iso_date(told.get("date", "")) or date,
         lang=metadata.language(),
         fields=fields,
         sections=sections,
