@@ -15,6 +15,7 @@ from app.apidoc import openapi
 from app.commands import cli
 from app.config import Settings, load_settings
 from app.doors.agents import views as agents_views
+from app.doors.algolia import views as algolia_views
 from app.doors.custom_search import views as custom_search_views
 from app.gateway import views as gateway_views
 from app.jobs import Jobs
@@ -86,6 +87,7 @@ def create_app(
     smorest.register_blueprint(gateway_views.blp)
     smorest.register_blueprint(custom_search_views.blp)
     agents_views.register(app)
+    smorest.register_blueprint(algolia_views.blp)
     pages.register(app, smorest)
     cli.register(app)
     require_policies(app)

@@ -67,6 +67,9 @@ class Or:
 
 Filter = Comparison | Between | OneOf | Presence | Not | And | Or
 
+NO_DOCUMENT: Filter = OneOf("id", ("",))
+"""A condition that no document meets: none has an empty id."""
+
 
 MAX_FILTER_LENGTH = 2000
 """Longest expression accepted, in characters."""

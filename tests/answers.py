@@ -19,6 +19,7 @@ from referencing.jsonschema import DRAFT202012
 from werkzeug.test import TestResponse
 
 from app.apidoc.openapi import document
+from app.doors.algolia import views as algolia
 from app.doors.custom_search import views as custom_search
 from app.errors import STATUS, ErrorCode
 from app.web.gateway_errors import is_gateway_path
@@ -79,6 +80,8 @@ def _check_of(path: str) -> Callable[[TestResponse], dict[str, Any]]:
         return check_engine_error
     if path.partition("/mcp")[0] == "":
         return check_mcp_error
+    if path.startswith(algolia.PREFIX):
+        return check_algolia_error
     return check_custom_search_error if path == custom_search.PATH else check_error
 
 
@@ -165,6 +168,16 @@ def check_mcp_error(response: TestResponse) -> dict[str, Any]:
         return check_error(response)
     assert {"jsonrpc", "error"} <= set(body) <= {"jsonrpc", "id", "error"}
     assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "data"}
+    _check_no_secrets(response)
+    return body
+
+
+def check_algolia_error(response: TestResponse) -> dict[str, Any]:
+    """Fail unless the answer has the shape that errors of Algolia have; gives its body."""
+    body: dict[str, Any] = response.get_json()
+    assert set(body) == {"message", "status"}
+    assert body["status"] == response.status_code
+    assert response.status_code not in (429, 503) or int(response.headers["Retry-After"]) >= 1
     _check_no_secrets(response)
     return body
 

@@ -32,7 +32,7 @@ from app.web.parsing import check_query_string, read_json_once
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller, require_search
 from app.web.responses import json_answer
-from app.web.visitors import gateway_visitor
+from app.web.visitors import typing_visitor
 from backends.base import SearchQuery
 from backends.text import normal_form
 from schemas.gateway.answers import (
@@ -206,7 +206,7 @@ def search_index_by_query(uid: str) -> Response:
 def _search(site: SiteRecord, parameters: dict[str, Any]) -> Response:
     search = make_engine_search(parameters, site)
     require_search()
-    return json_answer(_run(site, search, runtime().searcher.new_room(), gateway_visitor()))
+    return json_answer(_run(site, search, runtime().searcher.new_room(), typing_visitor(site.id)))
 
 
 @blp.route("/engine/multi-search", methods=["POST"])
@@ -221,7 +221,7 @@ def multi_search() -> Response:
     searches = [_inside(at, make_engine_search, query, site) for at, (query, site) in pairs]
     require_search()
     room = runtime().searcher.new_room()
-    visitor = gateway_visitor()
+    visitor = typing_visitor(covered[0].id) if covered else None
     # Several queries of one text are one search, of which the first shows the hits and the others count facets.
     first = {_normal_text(search.text): at for at, search in reversed(list(enumerate(searches)))}
     results = [

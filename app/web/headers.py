@@ -13,11 +13,12 @@ from app.web import hosts
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:+/=-]{1,128}", re.ASCII)
 
-BROWSER_PREFIXES = ("/v1/", "/engine/", "/customsearch/", "/mcp/", "/agents/")
+BROWSER_PREFIXES = ("/v1/", "/engine/", "/customsearch/", "/1/indexes/", "/mcp/", "/agents/")
 BROWSER_PATHS = ("/mcp", "/api/v1/search-log", "/api/v1/click", "/openapi.json", "/widget.js", "/widget-results.js")
 ALLOWED_HEADERS = (
     "Authorization, Content-Type, Idempotency-Key, X-Request-Id, X-Meilisearch-Client, X-Search-Session, "
-    "X-Search-Analytics, X-Search-Channel, X-Search-Page, Meili-Include-Metadata, "
+    "X-Search-Analytics, X-Search-Channel, X-Search-Page, Meili-Include-Metadata, X-Algolia-API-Key, "
+    "X-Algolia-Application-Id, X-Algolia-Agent, "
     "MCP-Protocol-Version, Mcp-Method, Mcp-Name"
 )
 EXPOSED_HEADERS = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id"

@@ -67,20 +67,21 @@ def agent_visitor() -> Visitor:
     return Visitor(None, None, AGENT)
 
 
-def gateway_visitor() -> Visitor | None:
-    """The visitor at the gateway: ``None`` where the client asks that it be left out of analytics.
+def typing_visitor(site_id: int) -> Visitor | None:
+    """The visitor whose every keystroke may be a search: ``None`` where the client asks to be left out of analytics.
+
+    Args:
+        site_id: The site that is searched.
 
     Raises:
         SQLAlchemyError: As :func:`current_visitor`.
     """
     if request.headers.get("X-Search-Analytics", "").strip().lower() == "false":
         return None
-    caller = current_caller()
-    assert caller.site is not None, "engine keys are for a site"
     sent = request.headers.get("X-Search-Session", "").strip()
     if not (0 < len(sent) <= MAX_SESSION_LENGTH and sent.isprintable()):
-        sent = runtime().visitor_keys.address_session(holder(caller), _address())
-    return current_visitor(caller.site.id, sent)
+        sent = runtime().visitor_keys.address_session(holder(current_caller()), _address())
+    return current_visitor(site_id, sent)
 
 
 def _address() -> str:

@@ -13,6 +13,7 @@ from werkzeug.test import TestResponse
 import app as application
 from app import create_app
 from app.doors.agents import views as agents
+from app.doors.algolia import views as algolia
 from app.doors.custom_search import views as custom_search
 from app.pages.method_override import METHODS
 from app.services.access.roles import Role
@@ -51,12 +52,14 @@ FOR_KEYS = {
     "suggestions.suggest": SEARCHING,
     "documents.index_documents": INDEXING,
     "documents.delete_document": INDEXING,
+    "algolia.search_indexes": algolia.ACCESS,
+    "algolia.search_one_index": algolia.ACCESS,
     "custom_search.custom_search": custom_search.ACCESS,
-    "agents.call": ANY_KEY,
+    "agents_call": ANY_KEY,
     **dict.fromkeys(
         (
-            "agents.call_with_key", "agents.show_llms_full_txt", "agents.show_llms_txt", "agents.show_open_search",
-            "agents.show_page",
+            "agents_call_with_key", "agents_show_llms_full_txt", "agents_show_llms_txt", "agents_show_open_search",
+            "agents_show_page",
         ),
         agents.IN_PATH,
     ),
@@ -64,9 +67,10 @@ FOR_KEYS = {
 GATEWAY_SEARCHES = {
     "engine.multi_search", "engine.search_facet", "engine.search_index", "engine.search_index_by_query",
 }  # fmt: skip
+ALGOLIA_SEARCHES = {"algolia.search_indexes", "algolia.search_one_index"}
 GATEWAY_OPERATIONS = GATEWAY_SEARCHES | {"engine.suggest", "engine.suggest_by_query"}
 SEARCHES = {
-    "agents.call", "agents.call_with_key",
+    "agents_call", "agents_call_with_key",
     "custom_search.custom_search", "search.search", "search.search_by_body", "pages.show_search_preview",
 }  # fmt: skip
 SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
@@ -76,10 +80,10 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
     "reflects nothing": (lambda policy: policy.reflects_nothing, GUIDE | {"static", "widget", "widget_results"}),
     "goes on without counters": (
         lambda policy: policy.searches,
-        SEARCHES | GATEWAY_OPERATIONS | {"suggestions.suggest"},
+        SEARCHES | ALGOLIA_SEARCHES | GATEWAY_OPERATIONS | {"suggestions.suggest"},
     ),
-    "charges a search": (lambda policy: policy.charges, SEARCHES | GATEWAY_SEARCHES),
-    "charges an intent": (lambda policy: policy.searched_text, GATEWAY_SEARCHES),
+    "charges a search": (lambda policy: policy.charges, SEARCHES | ALGOLIA_SEARCHES | GATEWAY_SEARCHES),
+    "charges an intent": (lambda policy: policy.searched_text, ALGOLIA_SEARCHES | GATEWAY_SEARCHES),
     "reports usage": (lambda policy: policy.reports_usage, {"usage.report_usage"}),
     "of the whole account, beside its own scope": (
         lambda policy: policy.whole_account is not (policy.scope is Scope.ACCOUNT),
@@ -136,7 +140,7 @@ def test_the_scope_of_each_operation(ann: Tenant) -> None:
     for operation in operations(ann):
         told = f"{operation.method} {re.sub('<[^>]+>', '*', operation.rule)}"
         needed = next((scope for address, scope in SCOPES if re.match(address, told)), None)
-        free = not operation.policy.access.private or operation.policy.access.public
+        free = not operation.policy.access.private or (operation.policy.access.public and needed is None)
         assert operation.policy.scope is (None if free else needed), told
         assert free or needed, told
 

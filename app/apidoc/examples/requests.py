@@ -156,6 +156,13 @@ REQUESTS: Mapping[str, RequestExample] = {
     ),
     "showClientInfo": RequestExample(),
     "customSearch": RequestExample(parameters={"key": "YOUR_KEY", "q": "opening hours", "num": 2}),
+    "algoliaQueries": RequestExample(
+        parameters={"x-algolia-api-key": "YOUR_KEY"},
+        body={"requests": [{"indexName": "museum", "query": "opening hours", "filters": "section:visit"}]},
+    ),
+    "algoliaQuery": RequestExample(
+        parameters={"x-algolia-api-key": "YOUR_KEY"}, body={"query": "opening hours", "hitsPerPage": 1}
+    ),
     "engineHealth": RequestExample(),
     "engineSearch": RequestExample(
         parameters={"Meili-Include-Metadata": True},

@@ -13,7 +13,7 @@ from app.errors import field_error
 from app.services.access.credentials import SiteRecord
 from app.services.search.search import MAX_SORT_KEYS
 from backends.base import Highlight, SearchQuery, SortKey
-from backends.filters import And, Between, Comparison, Filter, Not, OneOf
+from backends.filters import NO_DOCUMENT, And, Between, Comparison, Filter, Not, OneOf
 from backends.standard_fields import STANDARD_FIELDS
 from schemas.doors.custom_search import MAX_RESULTS
 from schemas.search import MAX_QUERY_BYTES
@@ -26,8 +26,6 @@ _MONTHS = {"m": 1, "y": 12}
 _HTML = frozenset({"htm", "html"})
 FILE_TYPES = ("pdf", "docx", "pptx", "xlsx", "odt", "odp", "ods", "epub")
 """What the crawler writes into ``type`` for files that are no web pages."""
-_NOTHING = OneOf("id", ("",))
-"""A condition that no document meets: none has an empty id."""
 
 
 def make_search_query(parameters: Mapping[str, Any], site: SiteRecord, today: date) -> SearchQuery:
@@ -127,7 +125,7 @@ def _of_type(file_type: str, site: SiteRecord) -> list[Filter]:
         return []
     if wanted in _HTML:
         return [Not(OneOf("type", FILE_TYPES))] if "type" in site.kinds else []
-    return [Comparison("type", "=", wanted)] if "type" in site.kinds else [_NOTHING]
+    return [Comparison("type", "=", wanted)] if "type" in site.kinds else [NO_DOCUMENT]
 
 
 def _of_host(address: str, left_out: bool, site: SiteRecord) -> list[Filter]:
@@ -142,7 +140,7 @@ def _of_host(address: str, left_out: bool, site: SiteRecord) -> list[Filter]:
         return [Not(there) if left_out else there]
     own = site.domain.removeprefix("www.")
     is_own = own == host or own.endswith(f".{host}")
-    return [] if is_own is not left_out else [_NOTHING]
+    return [] if is_own is not left_out else [NO_DOCUMENT]
 
 
 def _in_language(languages: str, site: SiteRecord) -> list[Filter]:

@@ -33,6 +33,7 @@ NOW = datetime(2024, 5, 14, 9, 30, tzinfo=UTC)
 MEASURED = {
     "processingTimeMs": 2,
     "avg_response_time_ms": 2,
+    "processingTimeMS": 2,
     "searchTime": 0.002,
     "formattedSearchTime": "0.00",
 }
@@ -112,8 +113,7 @@ class Story:
         method, path, operation = self._operations[name]
         known = {parameter["name"]: parameter["in"] for parameter in operation.get("parameters", ())}
         query = {key: _as_text(value) for key, value in parameters.items() if known[key] == "query"}
-        if query.get("key") == ANY_KEY:
-            query["key"] = self._search_key
+        query |= {key: self._search_key for key, value in query.items() if value == ANY_KEY}
         headers |= {key: _as_text(value) for key, value in parameters.items() if known[key] == "header"}
         caller = self._caller(name, path, operation)
         options |= {"query_string": query, "headers": headers, "base_url": BASE_URL}

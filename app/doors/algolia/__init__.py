@@ -1,0 +1,1 @@
+"""Algolia's search API, as far as DocSearch and plain searches need it, over whichever engine runs."""

@@ -1,0 +1,156 @@
+"""Algolia's filters as conditions.
+
+Source: https://www.algolia.com/doc/api-reference/api-parameters/filters/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from app.errors import ApiError, field_error
+from backends.base import FieldKinds
+from backends.filters import (
+    MAX_FILTER_DEPTH,
+    NO_DOCUMENT,
+    And,
+    Between,
+    Comparison,
+    ComparisonOperator,
+    Filter,
+    Not,
+    Or,
+)
+from backends.standard_fields import STANDARD_FIELDS
+
+_NAMES = {"objectID": "id", "language": "lang"}
+"""Algolia's and DocSearch's names of fields that are called otherwise here."""
+_QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
+_KEYWORD = re.compile(r"\s*(?:(AND|OR|NOT)\b|([()]))")
+_TERM = re.compile(rf"\s*(?P<field>{_QUOTED}|[\w.-]+)\s*(?P<operator><=|>=|!=|[:=<>])\s*(?P<value>{_QUOTED}|[^\s()]+)")
+_END = re.compile(rf"\s+TO\s+(?P<high>{_QUOTED}|[^\s()]+)")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
+
+def read_filters(parameters: dict[str, object], kinds: FieldKinds) -> Filter | None:
+    """The condition of ``filters``, ``facetFilters`` and ``numericFilters`` together; ``None`` for none.
+
+    A field that no document has is met by none, as at Algolia.
+
+    Raises:
+        ApiError: 400 for an expression that cannot be read.
+    """
+    conditions: list[Filter] = []
+    if text := str(parameters["filters"]).strip():
+        conditions.append(_Expression(text, kinds).read())
+    conditions += _listed(parameters["facetFilters"], lambda text: _facet(text, kinds))
+    conditions += _listed(parameters["numericFilters"], lambda text: _Expression(text, kinds).read())
+    if not conditions:
+        return None
+    return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
+
+
+def _listed(value: object, read: Callable[[str], Filter]) -> list[Filter]:
+    """Conditions that must all hold; of those in a list within the list, one."""
+    members = cast("Sequence[str | Sequence[str]]", [value] if isinstance(value, str) else value)
+    conditions: list[Filter] = []
+    for member in members:
+        texts = [member] if isinstance(member, str) else member
+        either = [read(text) for text in texts if text.strip()]
+        if either:
+            conditions.append(either[0] if len(either) == 1 else Or(tuple(either)))
+    return conditions
+
+
+def _facet(text: str, kinds: FieldKinds) -> Filter:
+    name, colon, value = text.partition(":")
+    if not colon:
+        raise _unreadable("facetFilters", text)
+    if value.startswith("-"):
+        return Not(_condition(name.strip(), "=", value[1:], kinds))
+    return _condition(name.strip(), "=", value.removeprefix("\\"), kinds)
+
+
+def _condition(name: str, operator: str, value: str, kinds: FieldKinds) -> Filter:
+    field = _NAMES.get(name, name)
+    if field not in STANDARD_FIELDS and field not in kinds:
+        return NO_DOCUMENT
+    return Comparison(field, cast(ComparisonOperator, operator), value)
+
+
+def _unreadable(parameter: str, text: str) -> ApiError:
+    return field_error(parameter, "invalid", f"cannot be read at {text.strip()[:80]!r}")
+
+
+class _Expression:
+    """An expression of ``filters``: terms with AND, OR, NOT and parentheses."""
+
+    def __init__(self, text: str, kinds: FieldKinds):
+        self._text = text
+        self._kinds = kinds
+        self._at = 0
+
+    def read(self) -> Filter:
+        """The whole expression.
+
+        Raises:
+            ApiError: 400.
+        """
+        found = self._either(0)
+        if self._text[self._at :].strip():
+            raise self._error()
+        return found
+
+    def _either(self, depth: int) -> Filter:
+        members = [self._all(depth)]
+        while self._take("OR"):
+            members.append(self._all(depth))
+        return members[0] if len(members) == 1 else Or(tuple(members))
+
+    def _all(self, depth: int) -> Filter:
+        members = [self._one(depth)]
+        while self._take("AND"):
+            members.append(self._one(depth))
+        return members[0] if len(members) == 1 else And(tuple(members))
+
+    def _one(self, depth: int) -> Filter:
+        if depth > MAX_FILTER_DEPTH:
+            raise self._error()
+        if self._take("NOT"):
+            return Not(self._one(depth + 1))
+        if self._take("("):
+            found = self._either(depth + 1)
+            if not self._take(")"):
+                raise self._error()
+            return found
+        return self._term()
+
+    def _term(self) -> Filter:
+        match = _TERM.match(self._text, self._at)
+        if match is None:
+            raise self._error()
+        self._at = match.end()
+        name, operator, value = _unquoted(match["field"]), match["operator"], _unquoted(match["value"])
+        if operator != ":":
+            return _condition(name, operator, value, self._kinds)
+        end = _END.match(self._text, self._at)
+        if end is None:
+            return _condition(name, "=", value, self._kinds)
+        self._at = end.end()
+        known = _condition(name, "=", value, self._kinds)
+        return Between(known.field, value, _unquoted(end["high"])) if isinstance(known, Comparison) else known
+
+    def _take(self, wanted: str) -> bool:
+        match = _KEYWORD.match(self._text, self._at)
+        if match is None or wanted not in match.groups():
+            return False
+        self._at = match.end()
+        return True
+
+    def _error(self) -> ApiError:
+        return _unreadable("filters", self._text[self._at :])
+
+
+def _unquoted(text: str) -> str:
+    return _ESCAPE.sub(r"\1", text[1:-1]) if text[0] in "\"'" else text

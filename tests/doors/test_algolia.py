@@ -1,0 +1,226 @@
+"""Algolia's search API, as DocSearch's front end and Algolia's clients call it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from werkzeug.test import TestResponse
+
+from tests.callers import ApiClient, Tenant, page
+from tests.gateway.callers import used_today
+
+Ask = Callable[..., TestResponse]
+HIERARCHY = [*(f"hierarchy.lvl{level}" for level in range(7)), "content", "type", "url"]
+MANUAL = {
+    "id": "install",
+    "title": "Installing",
+    "content": "How it begins.\nOn Debian\nInstall the package with apt.\nPitfalls & traps\nMind the locks of apt.",
+    "url": "/manual/install",
+    "section": "Manual",
+    "lang": "en",
+    "sections": [
+        {"anchor": "debian", "title": "On Debian", "level": 2, "start": 15},
+        {"anchor": "traps", "title": "Pitfalls & traps", "level": 3, "start": 54},
+    ],
+}
+
+
+@pytest.fixture
+def ask(tenant: Tenant) -> Ask:
+    """Sends searches as Algolia's clients for browsers do: the key in the address, JSON as plain text."""
+    client = ApiClient(tenant.app)
+
+    def call(*requests: dict[str, Any], kind: str = "search", **options: Any) -> TestResponse:
+        address = {"x-algolia-api-key": tenant.tokens[kind], "x-algolia-application-id": "ANY"}
+        body = json.dumps({"requests": [{"indexName": "any", **each} for each in requests]})
+        return client.post(
+            f"/1/indexes/*/queries?{urlencode(address)}", data=body, content_type="text/plain", **options
+        )
+
+    return call
+
+
+def answered(response: TestResponse) -> dict[str, Any]:
+    assert response.status_code == 200, response.get_json()
+    answer: dict[str, Any] = response.get_json()["results"][0]
+    return answer
+
+
+def urls(response: TestResponse) -> list[str]:
+    return [hit["url"].removeprefix("https://www.example.com") for hit in answered(response)["hits"]]
+
+
+def test_there_is_a_hit_for_each_section_with_the_titles_above_it(tenant: Tenant, ask: Ask) -> None:
+    tenant.index(MANUAL)
+
+    answer = answered(ask({"query": "apt traps", "attributesToRetrieve": HIERARCHY, "highlightPreTag": "<mark>",
+                           "highlightPostTag": "</mark>"}))  # fmt: skip
+    first = answer["hits"][0]
+
+    assert {name: answer[name] for name in ("nbHits", "page", "nbPages", "hitsPerPage", "query", "index")} == {
+        "nbHits": 1, "page": 0, "nbPages": 1, "hitsPerPage": 20, "query": "apt traps", "index": "any",
+    }  # fmt: skip
+    assert answer["queryID"]
+    assert {name: first[name] for name in ("objectID", "url", "url_without_anchor", "anchor", "type", "lang")} == {
+        "objectID": "install#traps",
+        "url": "https://www.example.com/manual/install#traps",
+        "url_without_anchor": "https://www.example.com/manual/install",
+        "anchor": "traps",
+        "type": "lvl3",
+        "lang": "en",
+    }
+    assert first["hierarchy"] == {
+        "lvl0": "Manual", "lvl1": "Installing", "lvl2": "On Debian", "lvl3": "Pitfalls & traps",
+        "lvl4": None, "lvl5": None, "lvl6": None,
+    }  # fmt: skip
+    assert first["_highlightResult"]["hierarchy"]["lvl3"] == {
+        "value": "Pitfalls &amp; <mark>traps</mark>", "matchLevel": "full", "matchedWords": ["traps"],
+    }  # fmt: skip
+    assert first["_snippetResult"]["hierarchy"]["lvl1"]["matchLevel"] == "none"
+    assert "locks of <mark>apt</mark>" in first["_snippetResult"]["content"]["value"]
+    assert "locks of apt" in first["content"]
+
+
+def test_a_page_whose_title_matches_is_a_hit_of_its_own(tenant: Tenant, ask: Ask) -> None:
+    tenant.index(MANUAL)
+
+    (hit,) = answered(ask({"query": "installing", "attributesToRetrieve": HIERARCHY}))["hits"]
+
+    assert (hit["objectID"], hit["type"], hit["anchor"]) == ("install", "lvl1", None)
+
+
+def test_without_titles_above_titles_there_is_a_hit_for_each_page(tenant: Tenant, ask: Ask) -> None:
+    tenant.index(*[page(number, title="Harbour", content="ships", url=f"/{number}") for number in range(30)])
+
+    first = answered(ask({"query": "harbour", "hitsPerPage": 20}))
+    second = answered(ask({"query": "harbour", "hitsPerPage": 20, "page": 1}))
+
+    assert (len(first["hits"]), len(second["hits"]), first["nbPages"]) == (20, 10, 2)
+    assert not {hit["objectID"] for hit in first["hits"]} & {hit["objectID"] for hit in second["hits"]}
+
+
+def test_no_page_of_sections_has_more_hits_than_asked_for(tenant: Tenant, ask: Ask) -> None:
+    tenant.index(*[{**MANUAL, "id": str(number), "url": f"/{number}"} for number in range(9)])
+    wish = {"query": "apt", "hitsPerPage": 8, "attributesToRetrieve": HIERARCHY}
+
+    pages = [answered(ask({**wish, "page": at})) for at in range(6)]
+
+    assert all(0 < len(answer["hits"]) <= 8 for answer in pages[:5])
+    assert pages[0]["nbPages"] == 5
+    assert {hit["objectID"].partition("#")[0] for answer in pages for hit in answer["hits"]} == set(map(str, range(9)))
+
+
+def test_older_clients_send_a_query_string(tenant: Tenant, ask: Ask) -> None:
+    tenant.index(MANUAL)
+    params = urlencode({"query": "apt", "hitsPerPage": 4, "attributesToRetrieve": json.dumps(HIERARCHY),
+                        "facetFilters": json.dumps([["lang:en", "lang:de"]]), "facets": "lang"})  # fmt: skip
+
+    answer = answered(ask({"params": params}))
+
+    assert (answer["params"], answer["hitsPerPage"], answer["facets"]) == (params, 4, {"lang": {"en": 1}})
+    assert answer["hits"][0]["anchor"] in ("debian", "traps")
+
+
+def test_one_search_has_an_address_of_its_own(tenant: Tenant) -> None:
+    tenant.index(MANUAL)
+
+    response = ApiClient(tenant.app).post(
+        "/1/indexes/any/query", json={"query": "apt"}, headers={"X-Algolia-API-Key": tenant.tokens["public"]}
+    )
+
+    assert response.get_json()["index"] == "any"
+    assert [hit["objectID"] for hit in response.get_json()["hits"]] == ["install"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"filters": "lang:en"}, ["/a"]),
+        ({"filters": 'lang:"en"'}, ["/a"]),
+        ({"filters": "language:en"}, ["/a"]),
+        ({"filters": "NOT lang:en"}, ["/b", "/c"]),
+        ({"filters": "lang:en OR (lang:de AND price <= 2)"}, ["/a", "/b"]),
+        ({"filters": "price:2 TO 3"}, ["/b", "/c"]),
+        ({"filters": "price = 3"}, ["/c"]),
+        ({"filters": "nowhere:x"}, []),
+        ({"filters": "NOT nowhere:x"}, ["/a", "/b", "/c"]),
+        ({"filters": "objectID:page-a"}, ["/a"]),
+        ({"facetFilters": ["lang:de", "price:2"]}, ["/b"]),
+        ({"facetFilters": [["lang:en", "price:3"]]}, ["/a", "/c"]),
+        ({"facetFilters": "lang:-en"}, ["/b", "/c"]),
+        ({"numericFilters": ["price>1", "price<3"]}, ["/b"]),
+    ],
+)
+def test_filters(tenant: Tenant, ask: Ask, parameters: dict[str, Any], expected: list[str]) -> None:
+    tenant.index(
+        page("a", title="Harbour", url="/a", lang="en", price=1),
+        page("b", title="Harbour", url="/b", lang="de", price=2),
+        page("c", title="Harbour", url="/c", lang="de", price=3),
+    )
+
+    assert sorted(urls(ask({"query": "harbour", **parameters}))) == expected
+
+
+@pytest.mark.parametrize(
+    ("requests", "message"),
+    [
+        ([], "requests must be an array of 1 to 10 searches"),
+        ([{}] * 11, "requests must be an array of 1 to 10 searches"),
+        ([{"query": 5}], "query must be a string"),
+        ([{"query": "x" * 600}], "query must have at most 512 bytes"),
+        ([{"hitsPerPage": 101}], "hitsPerPage must be between 0 and 100"),
+        ([{"filters": "lang"}], "filters cannot be read at 'lang'"),
+        ([{"filters": "lang:en AND"}], "filters cannot be read at ''"),
+        ([{"filters": "(lang:en"}], "filters cannot be read at ''"),
+        ([{"filters": "(" * 100 + "lang:en" + ")" * 100}], None),
+        ([{"facetFilters": "lang"}], "facetFilters cannot be read at 'lang'"),
+        ([{"facetFilters": {"lang": "en"}}], "facetFilters must be a string or an array"),
+    ],
+)
+def test_what_is_wrong_is_told(ask: Ask, requests: list[dict[str, Any]], message: str | None) -> None:
+    response = ask(*requests)
+
+    assert (response.status_code, response.get_json()["status"]) == (400, 400)
+    assert message in (None, response.get_json()["message"])
+
+
+@pytest.mark.parametrize("body", ["", "[", "[]", "5", '{"requests": {}}', '{"requests": [5]}', "\udcff"])
+def test_what_is_no_request_is_a_400(tenant: Tenant, body: str) -> None:
+    path = f"/1/indexes/*/queries?x-algolia-api-key={tenant.tokens['search']}"
+
+    response = ApiClient(tenant.app).post(path, data=body.encode("utf-8", "surrogateescape"))
+
+    assert response.status_code == 400
+
+
+def test_keys_are_refused_as_algolia_refuses_them(tenant: Tenant, ask: Ask) -> None:
+    unknown = ApiClient(tenant.app).post("/1/indexes/a/query", json={}, headers={"X-Algolia-API-Key": "abc"})
+    absent = ApiClient(tenant.app).post("/1/indexes/a/query", json={})
+
+    assert [answer.status_code for answer in (unknown, absent, ask({}, kind="private"))] == [403, 403, 403]
+    assert unknown.get_json() == {"message": "The API key is invalid.", "status": 403}
+
+
+def test_keystrokes_are_charged_as_one_search(tenant: Tenant, ask: Ask) -> None:
+    tenant.index(MANUAL)
+    before = used_today(tenant)
+
+    for typed in ("i", "in", "ins", "install"):
+        assert ask({"query": typed}, kind="public").status_code == 200
+
+    assert used_today(tenant) == before + 1
+
+
+def test_pages_of_any_origin_may_ask(tenant: Tenant) -> None:
+    response = tenant.app.test_client().options(
+        "/1/indexes/*/queries",
+        headers={"Origin": "https://a.example", "Access-Control-Request-Method": "POST",
+                 "Access-Control-Request-Headers": "x-algolia-api-key"},
+    )  # fmt: skip
+
+    assert response.status_code == 204
+    assert "X-Algolia-API-Key" in response.headers["Access-Control-Allow-Headers"]

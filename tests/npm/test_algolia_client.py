@@ -1,0 +1,46 @@
+"""Algolia's JavaScript client, whose host and key are all that is changed."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.npm.conftest import Customer, Packages
+
+
+def call(packages: Packages, customer: Customer, *calls: tuple[str, dict[str, Any]], key: str = "") -> list[Any]:
+    """The outcome of each call."""
+    address = urlsplit(customer.server.base_url)
+    wish = {
+        "host": address.netloc,
+        "protocol": address.scheme,
+        "key": key or customer.tokens["public"],
+        "calls": [{"method": method, "argument": argument} for method, argument in calls],
+    }
+    outcomes: list[Any] = packages.run("algolia.mjs", wish)
+    return outcomes
+
+
+def test_it_searches_one_index_and_several(packages: Packages, customer: Customer) -> None:
+    wish = {"query": "install", "hitsPerPage": 3, "filters": "author:Ann", "facets": ["author"]}
+
+    several, one = call(
+        packages,
+        customer,
+        ("search", {"requests": [{"indexName": "any", **wish}, {"indexName": "any", "query": "upgrade"}]}),
+        ("searchSingleIndex", {"indexName": "any", "searchParams": wish}),
+    )
+
+    first, second = several["value"]["results"]
+    assert [hit["objectID"] for hit in first["hits"]] == [hit["objectID"] for hit in one["value"]["hits"]]
+    assert (len(first["hits"]), list(first["facets"]["author"])) == (3, ["Ann"])
+    assert all("<em>Install</em>" in hit["_highlightResult"]["hierarchy"]["lvl1"]["value"] for hit in first["hits"])
+    assert second["nbHits"] > 0
+
+
+def test_it_understands_what_is_refused(packages: Packages, customer: Customer) -> None:
+    (refused,) = call(packages, customer, ("search", {"requests": [{"indexName": "any", "filters": "author"}]}))
+    (unknown,) = call(packages, customer, ("search", {"requests": [{"indexName": "any"}]}), key="abc")
+
+    assert refused["error"] == {"message": "filters cannot be read at 'author'", "status": 400}
+    assert unknown["error"] == {"message": "The API key is invalid.", "status": 403}
