@@ -279,7 +279,7 @@ def test_tools_tell_what_the_site_is(tenant: Tenant) -> None:
 
 
 def test_a_search_leads_to_the_place_on_the_page(tenant: Tenant, call: Call) -> None:
-    tenant.index(TOURS, page(1, title="Ferries"))
+    tenant.index(TOURS, page(1))
 
     result = call("search", query="ferry costs", limit=1)
 
@@ -521,6 +521,17 @@ def test_llms_txt_lists_pages_by_section(tenant: Tenant, get: Callable[..., Test
     )
 
 
+def test_many_pages_below_one_path_are_divided(tenant: Tenant, get: Callable[..., TestResponse]) -> None:
+    paths = [f"/docs/en/{name}/{number}" for name in ("guide", "reference") for number in range(30)]
+    tenant.index(*[page(path, url=path) for path in ("/docs/start", "/docs/faq", *paths)])
+
+    text = get("llms.txt").get_data(as_text=True)
+
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        "## docs", "## docs/en/guide", "## docs/en/reference",
+    ]  # fmt: skip
+
+
 def test_llms_txt_is_bounded(tenant: Tenant, get: Callable[..., TestResponse]) -> None:
     for start in range(0, MOST_LISTED + 200, 400):
         tenant.index(*[page(n, excerpt="word " * 100) for n in range(start, start + 400)])
@@ -576,7 +587,7 @@ def test_what_a_client_has_is_not_sent_again(tenant: Tenant, get: Callable[..., 
 
     again = get(name, headers={"If-None-Match": tag})
     open_site(tenant, name="Renamed")
-    tenant.index({**TOURS, "content": "Other content."})
+    tenant.index({**TOURS, "author": "Bob"})
 
     assert (again.status_code, again.data) == (304, b"")
     assert get(name, headers={"If-None-Match": tag}).status_code == 200

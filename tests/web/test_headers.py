@@ -41,7 +41,7 @@ MANAGEMENT = [
 ALLOWED = {
     "authorization", "content-type", "idempotency-key", "x-request-id", "x-meilisearch-client", "x-search-session",
     "x-search-analytics", "x-search-channel", "x-search-page", "meili-include-metadata", "mcp-protocol-version",
-    "mcp-method", "mcp-name",
+    "mcp-method", "mcp-name", "x-algolia-api-key", "x-algolia-application-id", "x-algolia-agent",
 }  # fmt: skip
 EXPOSED = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after", "x-request-id"}
 

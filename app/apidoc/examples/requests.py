@@ -125,7 +125,9 @@ REQUESTS: Mapping[str, RequestExample] = {
             "domains": ["https://blog.museum-friends.example/"],
         }
     ),
-    "patchSite": RequestExample(body={"name": "Harbour Museum"}),
+    "patchSite": RequestExample(
+        body={"agents": True, "description": "Opening hours, tickets, and exhibitions of the museum."}
+    ),
     "createKey": RequestExample(
         body={"name": "Search box", "type": "public", "allowed_origins": ["https://*.museum.example"]}
     ),

@@ -21,6 +21,9 @@ MAX_FULL_BYTES = 5 * 1024 * 1024
 _NOTE_BYTES = 500
 """What is kept free for saying that pages are missing."""
 _LEAST_IN_SECTION = 2
+_MOST_IN_SECTION = 50
+"""Pages that are listed together if their paths allow to divide them."""
+_MOST_FOLDERS = 8
 _MAX_LEAD = 120
 _OTHERS = "Other pages"
 _SENTENCE = re.compile(r".*?[.!?。！？](?=\s|$)", re.DOTALL)
@@ -63,6 +66,10 @@ class _Entry:
     title: str
     lead: str
 
+    @property
+    def folders(self) -> list[str]:
+        return urlsplit(self.url).path.strip("/").split("/")[:-1]
+
     def line(self) -> str:
         title = re.sub(r"([\[\]\\])", r"\\\1", " ".join(self.title.split()))
         address = quote(self.url, safe="%/:?#[]@!$&'*+,;=~-._")
@@ -80,7 +87,10 @@ def list_pages(database: Database, site: SiteRecord, doors: Doors, total: int) -
     ]
     sections: dict[str, list[_Entry]] = {}
     for entry in entries:
-        sections.setdefault(entry.section, []).append(entry)
+        if entry.section:
+            sections.setdefault(entry.section, []).append(entry)
+    for name, members in _by_path([entry for entry in entries if not entry.section], 1).items():
+        sections.setdefault(name, []).extend(members)
     others = [
         entry for name, members in sections.items() if not name or len(members) < _LEAST_IN_SECTION for entry in members
     ]
@@ -106,14 +116,24 @@ def _one_line(text: str) -> str:
 
 
 def _section(page: Page) -> str:
-    """What the page says, or the first part of its path."""
+    """What the page says of it; empty if it says nothing."""
     said = page.fields.get("section")
     if isinstance(said, list):
         said = next(iter(said), None)
-    if isinstance(said, str) and said.strip():
-        return said.strip()
-    parts = urlsplit(page.url).path.strip("/").split("/")
-    return parts[0] if len(parts) > 1 else ""
+    return said.strip() if isinstance(said, str) else ""
+
+
+def _by_path(entries: list[_Entry], depth: int) -> dict[str, list[_Entry]]:
+    """Entries by the first directories of their paths: ``depth``, or more where too many have these in common."""
+    groups: dict[str, list[_Entry]] = {}
+    for entry in entries:
+        groups.setdefault("/".join(entry.folders[:depth]), []).append(entry)
+    split: dict[str, list[_Entry]] = {}
+    for name, members in groups.items():
+        is_deeper = depth < _MOST_FOLDERS and any(len(entry.folders) > depth for entry in members)
+        is_large = len(members) > _MOST_IN_SECTION
+        split |= _by_path(members, depth + 1) if is_large and is_deeper else {name: members}
+    return split
 
 
 def _lead(page: Page) -> str:

@@ -204,7 +204,7 @@ def register(app: Flask) -> None:
     They are not in the OpenAPI document: the protocol describes its tools itself, and the rest is text.
     """
     for method, rule, view, policy in _ROUTES:
-        endpoint = f"agents.{view.__name__}"
+        endpoint = f"agents_{view.__name__}"
         app.add_url_rule(rule, endpoint, view, methods=[method])
         set_policy(app, endpoint, policy)
     app.extensions["error_responders"].insert(0, respond)

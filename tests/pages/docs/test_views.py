@@ -116,7 +116,7 @@ def test_other_pictures_are_404(passer_by: Person, name: str) -> None:
         "nope",
         "..",
         "%2e%2e",
-        "engines.md",
+        "engines.txt",
         "..%2fREADME",
         "README",
         "%00",
