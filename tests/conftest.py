@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
@@ -18,7 +19,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from jinja2 import BytecodeCache
 from jinja2.bccache import Bucket
-from sqlalchemy import event
+from sqlalchemy import Dialect, event
 from werkzeug.routing import Map, Rule, RuleFactory
 
 from app import Application, create_app
@@ -79,9 +80,12 @@ def make_app(settings: Settings) -> Flask:
     database: Database = app.extensions["runtime"].database
     if database.is_sqlite:  # No power is cut here.
         event.listen(database.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
-    if settings.database_url == f"sqlite:///{settings.data_path / 'service.db'}":
+    has_file = settings.database_url == f"sqlite:///{settings.data_path / 'service.db'}"
+    if has_file:
         shutil.copyfile(_migrated_file(), settings.data_path / "service.db")
     shared_servers.make_empty(settings.data_path)
+    if has_file or settings.database_url == shared_servers.database_url(settings.data_path):
+        _share_statements(database)
     if settings.search_url == shared_servers.search_url():
         if not _searching:  # An application that lost its index would build it again, and end its engine keys.
             engine = app.extensions["runtime"].engines.current
@@ -135,6 +139,21 @@ class _CompiledTemplates(BytecodeCache):
 
 
 _templates = _CompiledTemplates()
+
+_dialects: dict[str, Dialect] = {}
+_statements: dict[Any, Any] = {}
+"""The SQL of all applications of this process, each statement compiled once for its dialect."""
+
+
+def _share_statements(database: Database) -> None:
+    engine = database.engine
+    if engine.dialect.name not in _dialects:
+        engine.connect().close()  # A dialect asks the first server what it can.
+        database.dispose()
+        _dialects[engine.dialect.name] = engine.dialect
+    for one in (engine, database.writing_sessions.kw["bind"]):
+        one.dialect = _dialects[engine.dialect.name]
+        one.update_execution_options(compiled_cache=_statements)
 
 
 @cache
