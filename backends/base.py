@@ -229,7 +229,7 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a site's rules do to a search.
+    """Effects of a site's rules on a search.
 
     Attributes:
         rules: Ids of the rules that hold, in order.
@@ -301,7 +301,7 @@ class SearchQuery:
 
     @property
     def typed(self) -> str:
-        """What the person typed, also where a rule searches for something else."""
+        """The text that the person typed, also where a rule searches for something else."""
         return self.text if self.effects.typed is None else self.effects.typed
 
     @property

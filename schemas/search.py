@@ -269,7 +269,7 @@ class SearchLinkSchema(Schema):
 
 
 class EffectsSchema(Schema):
-    """What a site's rules and settings say to a search, beside its hits; each only if there is something."""
+    """Statements of a site's rules and settings to a search, beside its hits; each only if there is something."""
 
     rules = fields.List(
         fields.String(), metadata={"description": "Ids of the rules that hold, in order; absent if none does."}

@@ -78,7 +78,7 @@ class Moment(Text):
 
 
 class Rank(WholeNumber):
-    """How far documents move up, or down."""
+    """Number by which documents move up, or down."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -90,7 +90,7 @@ class Rank(WholeNumber):
 
 
 class RuleConditionSchema(BodySchema):
-    """When a rule holds: if all that is named here does. Without anything, always."""
+    """Conditions of a rule: it holds if all that is named here does. Without anything, always."""
 
     query = NormalText(max_bytes=MAX_QUERY_BYTES, metadata={"description": "Kept in normal form."})
     match = Text(
@@ -127,7 +127,7 @@ class NoticeSchema(BodySchema):
 
 
 class RuleActionSchema(BodySchema):
-    """What a rule does: at least one of these."""
+    """Actions of a rule: at least one of these."""
 
     pin = ItemList(
         Text(min_length=1, max_length=512),
@@ -159,7 +159,7 @@ class RuleActionSchema(BodySchema):
 
 
 class RuleSchema(BodySchema):
-    """What happens in certain searches."""
+    """A rule for certain searches."""
 
     id = Text(trim=True, min_length=1, max_length=MAX_RULE_ID_LENGTH, required=True)
     when = _nested(RuleConditionSchema, load_default=lambda: {"match": "is"})
@@ -200,7 +200,7 @@ class BoostSchema(BodySchema):
 
 
 class RecencySchema(BodySchema):
-    """How much newer documents are preferred."""
+    """Preference of newer documents."""
 
     field = FieldName(
         load_default="date",

@@ -414,7 +414,7 @@ class PageLookupQuerySchema(QuerySchema):
 
 
 class PageLookupSchema(Schema):
-    """What is known of an address."""
+    """State of an address."""
 
     url = fields.String(required=True)
     status = fields.String(required=True, metadata={"enum": list(LOOKUP_STATUSES)})

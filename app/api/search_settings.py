@@ -125,7 +125,7 @@ def _expected_tags() -> Set[str] | None:
 
 
 def _limits(engine: SearchBackend, settings: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What the engine cannot do of ranks, if there are any."""
+    """Warnings of what the engine cannot do of ranks, if there are any."""
     ranks = settings["boosts"] or settings["rank_field"] or settings["recency"]
     if not engine.rank_limits or not (ranks or any("boost" in rule["do"] for rule in settings["rules"])):
         return []

@@ -134,7 +134,7 @@ def preview_page(
 
 
 def look_up_page(runtime: Runtime, caller: Caller, site_id: int, url: str) -> PageLookup:
-    """What is known of an address: whether it is found, why not, and what leads to it.
+    """Look up an address: whether it is found, why not, and what leads to it.
 
     Raises:
         ApiError: 404; 400 for what is no address.

@@ -28,11 +28,11 @@ class FormTree:
         return root
 
     def text(self, name: str) -> str:
-        """What a field holds, of several with this name the last; empty if there is none."""
+        """The text of a field, of several with this name the last; empty if there is none."""
         return self._values.get(name, [""])[-1]
 
     def texts(self, name: str) -> list[str]:
-        """What fields with this name hold, each text once."""
+        """The texts of fields with this name, each text once."""
         return list(dict.fromkeys(text for text in self._values.get(name, ()) if text))
 
     def child(self, name: str) -> FormTree:

@@ -1,4 +1,4 @@
-"""What needs doing first on the sites of an account: failed and running crawls, misses of visitors, quotas."""
+"""Tasks that need doing first on the sites of an account: failed and running crawls, misses of visitors, quotas."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def candidates_of(session: Session, sites: Sequence[Site]) -> list[tuple[Site, l
 
 
 def todos_of_misses(candidates: Sequence[tuple[Site, Sequence[Candidate]]]) -> Iterator[Todo]:
-    """What visitors missed and still would."""
+    """Tasks for what visitors missed and still would."""
     for site, of_site in candidates:
         address = f"/api/analytics/inbox?site_id={site.id}"
         try:

@@ -165,7 +165,7 @@ class _Search:
         return (Matched.ALL, None) if corrected is None else (Matched.CORRECTED, corrected)
 
     def explain(self, answer: _Answer, address: tantivy.DocAddress) -> dict[str, Any]:
-        """Why a hit of the page stands where it does, as JSON."""
+        """Explain as JSON why a hit of the page stands where it does."""
         factors = Factors()
         if self.ranks is not None and place_of(address) in self._with_factors:
             factors = self.ranks.factors(address)

@@ -94,7 +94,7 @@ class Ranks:
 
 
 def explaining(make: MakeHit, query: SearchQuery, ranks: Ranks, told: Sequence[str], limits: str = "") -> MakeHit:
-    """What makes hits, with an explanation if a query asks for one.
+    """A maker of hits, with an explanation if a query asks for one.
 
     Args:
         told: Members of what the server gives that tell why a hit stands where it does.

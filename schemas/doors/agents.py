@@ -1,4 +1,4 @@
-"""What agents send: arguments of tools, and which page they want."""
+"""Requests of agents: arguments of tools, and which page they want."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FetchArgumentsSchema(BodySchema):
 
 
 class PageQuerySchema(QuerySchema):
-    """Which page to give as Markdown."""
+    """The page to give as Markdown."""
 
     url = Text(
         required=True,

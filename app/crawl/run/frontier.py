@@ -82,7 +82,7 @@ def pack_links(links: Sequence[str]) -> bytes | None:
 
 
 def unpack_links(packed: bytes | None) -> tuple[str, ...]:
-    """What :func:`pack_links` made."""
+    """Links that :func:`pack_links` packed."""
     return tuple(zlib.decompress(packed).decode().split("\n")) if packed else ()
 
 

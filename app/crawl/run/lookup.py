@@ -1,4 +1,4 @@
-"""What is known of an address: whether it is a document, why not, and what leads to it."""
+"""Look-up of an address: whether it is a document, why not, and what leads to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STEP = 500
 
 @dataclass(frozen=True, slots=True)
 class PageLookup:
-    """What is known of an address.
+    """State of an address.
 
     Attributes:
         status: ``indexed``, ``left_out``, ``not_seen`` or ``removed``.
@@ -45,7 +45,7 @@ class PageLookup:
 
 
 def look_up(session: Session, site: Site, url: str, document_ids: Iterable[str] = ()) -> PageLookup:
-    """What is known of an address of a site.
+    """Look up an address of a site.
 
     Args:
         url: An absolute http or https URL.
@@ -112,7 +112,7 @@ def twins_of_run(session: Session, run: SourceRun, pages: Iterable[RunPage]) -> 
 
 
 def _referrers(session: Session, source_ids: Sequence[str], address: str, first: Iterable[str]) -> list[str]:
-    """What leads to an address: what did so first in a run, then pages whose links have it."""
+    """Pages that lead to an address: the one that did so first in a run, then pages whose links have it."""
     found = dict.fromkeys(first)
     last, searched = ("", ""), 0
     while len(found) < MAX_REFERRERS and searched < MAX_SEARCHED:

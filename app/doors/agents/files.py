@@ -116,7 +116,7 @@ def _one_line(text: str) -> str:
 
 
 def _section(page: Page) -> str:
-    """What the page says of it; empty if it says nothing."""
+    """The section that the page names; empty if it says nothing."""
     said = page.fields.get("section")
     if isinstance(said, list):
         said = next(iter(said), None)
@@ -137,7 +137,7 @@ def _by_path(entries: list[_Entry], depth: int) -> dict[str, list[_Entry]]:
 
 
 def _lead(page: Page) -> str:
-    """What the page is about: its excerpt, or the first sentence of its text."""
+    """The subject of the page: its excerpt, or the first sentence of its text."""
     text = str(page.fields.get("excerpt") or page.fields["content"])[: 10 * _MAX_LEAD]
     text = _one_line(text).removeprefix(_one_line(page.title)).lstrip(" .:|-–—")
     sentence = _SENTENCE.match(text)

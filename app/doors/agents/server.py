@@ -89,7 +89,7 @@ def _call(message: Message, site: SiteRecord) -> dict[str, Any]:
 
 
 def failed_call(error: ApiError) -> dict[str, Any]:
-    """What a tool gives that could not do what it was asked: for the model to read, which may know what to do then."""
+    """The result of a tool that could not do what it was asked, for the model to read, which may know what to do."""
     is_detailed = error.code is ErrorCode.VALIDATION_FAILED and error.details
     told = "; ".join(detail.message for detail in error.details) if is_detailed else error.message
     return {"content": [_text(told)], "isError": True}

@@ -223,7 +223,7 @@ def _fetch(site: SiteRecord, arguments: Any) -> Found:
 
 
 def _end_of_part(text: str, start: int) -> int:
-    """Where a part that begins at ``start`` ends: behind a line, unless that would leave it half empty."""
+    """The end of a part that begins at ``start`` behind a line, unless that would leave it half empty."""
     end = start + MAX_TEXT
     if end >= len(text):
         return len(text)

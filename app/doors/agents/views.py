@@ -118,7 +118,7 @@ def _read_body() -> Any:
 
 
 def _state_of(site: SiteRecord) -> tuple[int, int, datetime]:
-    """How many pages the site has, its revision, and when it was changed itself."""
+    """The number of the site's pages, its revision, and the moment of its own last change."""
     with runtime().database.read() as session:
         row = get_site(session, site.account_id, site.id)
         return row.document_count, row.revision, row.updated_at

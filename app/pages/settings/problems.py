@@ -1,4 +1,4 @@
-"""What is wrong with search settings, at the place where it stands in the form of rows."""
+"""Problems of search settings, each at the place where it stands in the form of rows."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def _load(site_id: int) -> Site:
 
 
 def _read(site_id: int) -> Sent:
-    """What was sent, but for its settings; then whatever is wrong with these can be told beside them."""
+    """Read what was sent, but for its settings; then whatever is wrong with these can be told beside them."""
     form = read_form_body(request)
     return Sent(_load(site_id), {}, form.get("tag", ""), form.get("query", "").strip())
 

@@ -1,4 +1,4 @@
-"""Why an address is not found: what is known of it, and what to do about it."""
+"""The page that tells why an address is not found: what is known of it, and what to do about it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schemas.sources import PageLookupQuerySchema
 
 
 def look_up_page(site_id: int) -> str:
-    """What is known of the address that was asked for."""
+    """Tell what is known of the address that was asked for."""
     check_query_string(request)
     refill_on_error(lambda error: _page(site_id, error=error), (400, 503))
     try:

@@ -297,7 +297,7 @@ def encode_hit(hit: Hit, shown: Set[str] | None = None) -> bytes:
 
 
 def encode_effects(query: SearchQuery, result: SearchResult, links: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """What a site's owner says to a search, beside its hits: of rules that hold, and where nothing is found.
+    """Statements of a site's owner to a search, beside its hits: of rules that hold, and where nothing is found.
 
     Args:
         links: The site's links for searches that find nothing.

@@ -51,7 +51,7 @@ def place_of(address: tantivy.DocAddress) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """What the score of a hit is multiplied with, beside its words.
+    """Factors that the score of a hit is multiplied with, beside its words.
 
     Attributes:
         rank: All ranks that hold, added and bounded.
@@ -133,7 +133,7 @@ class Ranks:
         return Factors(bounded_rank(rank), recency_factor)
 
     def _products(self, addresses: list[tantivy.DocAddress], ranks: list[float]) -> list[float]:
-        """What the scores of hits are multiplied with, given the ranks that boosts give them."""
+        """Factors that the scores of hits are multiplied with, given the ranks that boosts give them."""
         ranks = self._with_own(addresses, ranks)
         by_rank = {rank: rank_factor(rank) for rank in set(ranks)}
         return [by_rank[rank] * recent for rank, recent in zip(ranks, self._recencies(addresses), strict=True)]

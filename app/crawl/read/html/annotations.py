@@ -62,7 +62,7 @@ def _annotations(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def _pagefind(element: Element, text: str) -> Iterator[tuple[str, str]]:
-    """What Pagefind reads of one attribute: ``author``, ``image[src], image_alt[alt]``, or ``date:2024-05-01``."""
+    """Names and values of one attribute: ``author``, ``image[src], image_alt[alt]``, or ``date:2024-05-01``."""
     parts = [text] if ":" in text.partition(",")[0] else text.split(",")
     for part in parts:
         match = _PAGEFIND.fullmatch(part.strip())

@@ -77,7 +77,8 @@ def test_what_alone_is_content(attribute: str) -> None:
     [
         '<meta class="swiftype" name="" content="x">', '<meta class="swiftype" name="a b" content="x">',
         '<meta class="swiftype" name="url" content="https://elsewhere.example/">', '<meta class="swiftype" name="n">',
-        '<b data-pagefind-meta="[src]">x</b>', '<b data-pagefind-meta=",,">x</b>', '<meta name="docsearch:" content="x">',
+        '<b data-pagefind-meta="[src]">x</b>', '<b data-pagefind-meta=",,">x</b>',
+        '<meta name="docsearch:" content="x">',
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_field_is_passed_over(html: str) -> None:
