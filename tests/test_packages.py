@@ -55,7 +55,7 @@ def test_a_dependency_ends_before_the_next_version_that_may_break_it(text: str) 
 def test_every_package_has_one_version_and_no_address() -> None:
     assert len(LINES) > len(ASKED_FOR)
     for line in LINES:
-        assert re.fullmatch(r"[a-z0-9-]+==[A-Za-z0-9.]+( ; [a-z_]+ [<>=!]+ '[A-Za-z0-9.]+')*", line), line
+        assert re.fullmatch(r"[a-z0-9-]+==[A-Za-z0-9.]+( (;|and) [a-z_]+ [<>=!]+ '[A-Za-z0-9.]+')*", line), line
 
 
 @pytest.mark.slow

@@ -238,10 +238,20 @@ def _away(*_: Any) -> None:
 
 def test_previews_of_a_day_are_limited(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quota, "SETTINGS_PREVIEW_LIMIT", 2)
-    path, body = f"/sites/{tenant.site_id}/search-settings/preview", {"settings": {}, "queries": ["a"]}
+    path, body = f"/sites/{tenant.site_id}/search-settings/preview", {"settings": {}, "queries": ["a", "b"]}
 
     assert [tenant.private.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429]
     assert [tenant.browser.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429], "keys spent theirs"
+
+
+def test_what_members_try_as_they_type_counts_as_searches_that_are_tried(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quota, "SETTINGS_PREVIEW_LIMIT", 0)
+    monkeypatch.setattr(quota, "PREVIEW_LIMIT", 2)
+    path, body = f"/sites/{tenant.site_id}/search-settings/preview", {"settings": {}, "queries": ["a"]}
+
+    assert [tenant.browser.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429]
 
 
 RULE = {

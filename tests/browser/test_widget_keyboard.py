@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from selenium.webdriver.common.keys import Keys
 
 from tests.browser.stub import Stub, running_stub
 from tests.browser.test_widget import Visitor
@@ -22,6 +21,14 @@ STATE = """
       chosen: chosen?.id ?? null, told: input.getAttribute("aria-activedescendant"),
       at: [input.selectionStart, input.selectionEnd], value: input.value,
       seen: root.querySelector("#results").checkVisibility() }"""
+
+
+class Keys:
+    """Keys as WebDriver sends them, so that the rows can be read where selenium is not installed."""
+
+    BACKSPACE, TAB, ENTER, SHIFT, ESCAPE = "\ue003", "\ue004", "\ue007", "\ue008", "\ue00c"
+    END, HOME, DELETE = "\ue010", "\ue011", "\ue017"
+    ARROW_LEFT, ARROW_UP, ARROW_RIGHT, ARROW_DOWN = "\ue012", "\ue013", "\ue014", "\ue015"
 
 
 class Row(NamedTuple):

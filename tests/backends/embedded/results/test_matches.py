@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from backends.embedded.analysis.normalization import terms_of
-from backends.embedded.results.matches import MatchTerms, find_matches, first_matches, fold_text
+from backends.embedded.results.matches import MatchTerms, SearchedText, find_matches, fold_text
 from tests.backends.embedded.results.highlighted import texts
 
 
@@ -34,7 +34,7 @@ def test_each_part_of_a_text_has_its_first_match(typed: set[str], first_of_the_l
     text = "A harbor, a harbor. | Harbors, and a harbor"
     match_terms = MatchTerms.of({}, {"harbor": 0}, {})
 
-    found = first_matches(text, match_terms, [0, 12, 22], typed)
+    found = SearchedText(text).first_matches(match_terms, [0, 12, 22], typed)
 
     assert [(start, text[start:end]) for start, end, _ in found] == [
         (2, "harbor"), (12, "harbor"), (first_of_the_last, text[first_of_the_last:].split(",")[0]),
