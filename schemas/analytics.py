@@ -39,11 +39,16 @@ class Day(fields.Date):
 
 
 class PeriodSchema(QuerySchema):
-    """A choice of days."""
+    """A number of days until today."""
 
     period = Text(
         load_default="30d", choices=tuple(PERIODS), metadata={"description": "Number of UTC days, including today."}
     )
+
+
+class DaysSchema(QuerySchema):
+    """Any days; beside a period, they win."""
+
     first = Day(
         data_key="from",
         load_default=None,
@@ -66,38 +71,42 @@ class PeriodSchema(QuerySchema):
 
 
 def days_of(parameters: Mapping[str, Any], today: date) -> tuple[date, int]:
-    """The last UTC day that a :class:`PeriodSchema` chooses, and how many days end with it."""
+    """The last UTC day that :class:`PeriodSchema` and :class:`DaysSchema` choose, and how many days end with it."""
     last = parameters["last"] or today
     if parameters["first"] is None:
         return last, PERIODS[parameters["period"]]
     return last, (last - parameters["first"]).days + 1
 
 
-class AnalyticsQuerySchema(PeriodSchema):
-    """A choice of searches."""
-
-    channel = Text(
-        load_default=None,
-        choices=CHANNELS,
-        metadata={"description": "Only searches that came this way. Default: all."},
-    )
+class _SearchesSchema(PeriodSchema):
     site_id = QueryWholeNumber(
         low=-MAX_INT64 - 1,
         high=MAX_INT64,
         load_default=None,
         metadata={"description": "The site. Default: all sites of the account."},
     )
-
     limit = QueryWholeNumber(
         low=1, high=1000, load_default=10, metadata={"description": "Most items of each list of queries."}
     )
 
 
-class QueryAnalyticsQuerySchema(PeriodSchema):
-    """A choice of one query of one site."""
+class AnalyticsQuerySchema(DaysSchema, _SearchesSchema):
+    """A choice of searches. Generated clients may name parameters by their place: new ones come last."""
 
+    channel = Text(
+        load_default=None,
+        choices=CHANNELS,
+        metadata={"description": "Only searches that came this way. Default: all."},
+    )
+
+
+class _SearchesOfQuerySchema(PeriodSchema):
     site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."})
     q = QueryText(required=True, metadata={"description": "The query, as searched."})
+
+
+class QueryAnalyticsQuerySchema(DaysSchema, _SearchesOfQuerySchema):
+    """A choice of one query of one site."""
 
 
 class QueryCountSchema(Schema):

@@ -65,18 +65,18 @@ public class Journey {
         check(indexed.getCreated() == 2, indexed);
 
         SearchResults found = visitor.search(
-            "opning hours", null, null, null, null, "section = visit", null, "section", null, true, null, null, null).getResults();
+            "opning hours", null, null, null, null, "section = visit", null, "section", null, true, null, null, null, null).getResults();
         check(found.getHits().size() == 1 && found.getHits().get(0).getId().equals("hours"), found);
         check(found.getHits().get(0).getAdditionalProperty("section").equals("visit"), found);
         check(found.getFacetDistribution().get("section").get("visit") == 1, found);
         SearchBody body = new SearchBody().q("hours").facets(List.of("section"));
         check(visitor.searchByBody(body).getResults().getHits().size() == 2, body);
 
-        Analytics analytics = new AnalyticsApi(server).showAnalytics("7d", site.getId(), null);
+        Analytics analytics = new AnalyticsApi(server).showAnalytics("7d", site.getId(), null, null, null, null);
         check(analytics.getSeries().size() == 7 && analytics.getPrevious().getClickThroughRate() == null, analytics);
 
         var broken = refusal(page, () -> visitor.search(
-            "hours", null, null, null, null, "section visit", null, null, null, null, null, null, null));
+            "hours", null, null, null, null, "section visit", null, null, null, null, null, null, null, null));
         check(broken.getError().equals("invalid_filter") && broken.getDetails().get(0).getPosition() == 8, broken);
 
         Destroy destroy = new Destroy().id("hours");
