@@ -13,6 +13,7 @@ import orjson
 from markupsafe import Markup
 
 from app.pages.layout import day_element, moment_element
+from app.pages.search.reasons import Reasons, show_reasons
 from backends.standard_fields import REQUIRED_HIT_FIELDS
 from schemas.validation.instants import parse_instant
 
@@ -31,6 +32,7 @@ class ShownHit:
         id: The document's.
         address: Where its document is; empty if its URL is none a page may link to.
         details: Author, date and further short fields, with their names.
+        reasons: Why it stands there; ``None`` if nobody knows.
     """
 
     id: str
@@ -39,6 +41,7 @@ class ShownHit:
     shown_address: str
     snippet: Marked
     details: Sequence[tuple[str, str]]
+    reasons: Reasons | None
 
 
 def show_hits(hits: Sequence[bytes], site_url: str) -> list[ShownHit]:
@@ -51,7 +54,8 @@ def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) ->
     address = link_to(str(document["url"]), site_url)
     title = split_marks(str(formatted.get("title", ""))) if document["title"] else [(False, str(document["url"]))]
     shown = address or str(document["url"])
-    return ShownHit(document["id"], title, address, shown, _snippet(document, formatted), _details(document))
+    reasons = show_reasons(document.pop("_explain", None))
+    return ShownHit(document["id"], title, address, shown, _snippet(document, formatted), _details(document), reasons)
 
 
 def _snippet(document: dict[str, Any], formatted: dict[str, Any]) -> Marked:

@@ -50,7 +50,7 @@ def show_search_preview(site_id: int) -> str | Response:
     if not wants_page():
         return _as_json(site)
     refill_on_error(lambda error: _page(site, problem=error), {*REFILLED, 503} - {401})
-    return _page(site, found=_search(site, _parameters() | {"fields": ""}) if has_query() else None)
+    return _page(site, found=_search(site, _parameters() | {"fields": "", "explain": True}) if has_query() else None)
 
 
 def tune_search(site_id: int) -> Response:
@@ -66,7 +66,7 @@ def tune_search(site_id: int) -> Response:
 
 def _refused_page(site: Site, refusal: ApiError) -> str:
     try:
-        found = _search(site, _parameters() | {"fields": ""}) if has_query() else None
+        found = _search(site, _parameters() | {"fields": "", "explain": True}) if has_query() else None
     except ApiError as error:
         return _page(site, problem=error, refusal=refusal)
     return _page(site, found=found, refusal=refusal)

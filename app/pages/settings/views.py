@@ -210,6 +210,7 @@ def _form(sent: Sent, error: ApiError | None = None, preview: SettingsPreview | 
         languages=_LANGUAGES,
         matches=_MATCHES,
         rank_options=_RANKS,
+        rank_limits=runtime().engines.current.rank_limits,
         weighted=WEIGHTED_FIELDS,
         query=sent.query,
         frequent=frequent,

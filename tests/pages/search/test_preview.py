@@ -217,3 +217,29 @@ def test_nobody_else_searches_there(harbour: Tenant, stranger: Tenant, passer_by
     assert_error(harbour.search.get(path), 403, "insufficient_permission")
     assert _used(harbour) == 0
     assert _used(stranger) == 0
+
+
+def test_each_result_tells_why_it_is_here(person: Person, tenant: Tenant) -> None:
+    tenant.index(page("a", title="Harbours", content="Ships."), page("b", title="A pier", content="Near the harbour."))
+    settings = {"boosts": [{"path": "/pages/b", "rank": 2}]}
+    assert tenant.browser.put(f"/sites/{tenant.site_id}/search-settings", json=settings).status_code == 200
+
+    person.go(f"/sites/{tenant.site_id}/try?q=harbour")
+    reasons = {hit.one("h2").text: hit.one("details").text for hit in person.page.one("ol", class_="hits").all("li")
+               if hit.all("details")}  # fmt: skip
+
+    assert "It has every word of the search." in reasons["Harbours"]
+    assert "“harbours” in the title, another form of “harbour”." in reasons["Harbours"]
+    assert "“harbour” in the content, as typed." in reasons["A pier"]
+    assert "Its rank is +2." in reasons["A pier"]
+    assert "1.56 (rank)" in reasons["A pier"]
+
+
+def test_a_pinned_page_says_so(person: Person, tenant: Tenant) -> None:
+    tenant.index(page("a", title="Harbour"))
+    settings = {"pinned": [{"query": "ferry", "ids": ["page-a"]}]}
+    assert tenant.browser.put(f"/sites/{tenant.site_id}/search-settings", json=settings).status_code == 200
+
+    person.go(f"/sites/{tenant.site_id}/try?q=ferry")
+
+    assert "It is pinned for this search." in person.page.one("ol", class_="hits").one("details").text
