@@ -38,7 +38,7 @@ CALLERS = {
     "session": "a session",
     "engineKey": "an engine key",
 }
-TITLES = {"engine": "Gateway"}
+TITLES = {"algolia": "Algolia's search API", "custom_search": "Google's Custom Search API", "engine": "Gateway"}
 """Tags whose pages have another title than their name."""
 
 CANNOT_BE_UNDONE = frozenset({"deleteDocuments", "finishSync", "rotateKey", "updateSearchSettings"})

@@ -203,6 +203,7 @@ def test_keys_are_refused_as_algolia_refuses_them(tenant: Tenant, ask: Ask) -> N
 
     assert [answer.status_code for answer in (unknown, absent, ask({}, kind="private"))] == [403, 403, 403]
     assert unknown.get_json() == {"message": "The API key is invalid.", "status": 403}
+    assert "X-Algolia-API-Key" in absent.get_json()["message"]
 
 
 def test_keystrokes_are_charged_as_one_search(tenant: Tenant, ask: Ask) -> None:

@@ -188,6 +188,7 @@ def test_keys_are_refused_as_google_refuses_them(tenant: Tenant, ask: Ask) -> No
     assert [(answer.status_code, answer.get_json()["error"]["status"]) for answer in (absent, unknown, private)] == [
         (403, "PERMISSION_DENIED"), (400, "INVALID_ARGUMENT"), (403, "PERMISSION_DENIED"),
     ]  # fmt: skip
+    assert absent.get_json()["error"]["message"] == "Send a public or search key of the site as the parameter key."
     assert unknown.get_json()["error"]["details"][0]["reason"] == "API_KEY_INVALID"
 
 

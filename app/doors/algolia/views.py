@@ -46,6 +46,8 @@ _READ = AlgoliaQuerySchema()
 
 def _error_body(error: ApiError) -> dict[str, Any]:
     """The JSON body of an error: Algolia refuses keys with 403."""
+    if error.code is ErrorCode.MISSING_API_KEY:
+        return {"message": "Send a public or search key of the site in X-Algolia-API-Key.", "status": 403}
     return {"message": error.message, "status": 403 if error.code in _NO_KEY else error.status}
 
 

@@ -36,6 +36,7 @@ _STATUSES = {
     500: ("INTERNAL", "backendError"),
     503: ("UNAVAILABLE", "backendError"),
 }
+_NO_KEY = "Send a public or search key of the site as the parameter key."
 _REFUSED_KEYS = frozenset({ErrorCode.INVALID_API_KEY, ErrorCode.KEY_DISABLED, ErrorCode.KEY_EXPIRED})
 
 
@@ -159,10 +160,11 @@ def error_body(error: ApiError) -> dict[str, Any]:
     """The JSON body of an error."""
     code = error_status(error)
     status, reason = _STATUSES.get(code, _STATUSES[400])
+    message = _NO_KEY if error.code is ErrorCode.MISSING_API_KEY else error.message
     body: dict[str, Any] = {
         "code": code,
-        "message": error.message,
-        "errors": [{"message": error.message, "domain": "global", "reason": reason}],
+        "message": message,
+        "errors": [{"message": message, "domain": "global", "reason": reason}],
         "status": status,
     }
     if error.code in _REFUSED_KEYS:

@@ -18,7 +18,8 @@ _KINDS = {
     "split": "written apart for “{}”",
 }
 """How a word is found, by the kind of its variant."""
-_DEMANDED = {"all_terms": "It has every word of the search.", "any_term": "It has some of the words of the search."}
+_HAS_ALL = "All words of the search are in it."
+_DEMANDED = {"all_terms": _HAS_ALL, "any_term": "Some words of the search are in it."}
 MAX_WORDS = 20
 _NEUTRAL = 0.005
 """Shares that are nearer to 1 change nothing that anybody sees."""
@@ -58,7 +59,10 @@ def _sentences(explanation: Mapping[str, Any]) -> Iterator[str]:
     if explanation.get("pinned"):
         yield "It is pinned for this search."
     demanded = _DEMANDED.get(explanation.get("relaxation", ""))
-    if demanded is not None:
+    # Where one word is enough, those that have all of them are told by a signal.
+    if any(signal["name"] == "all_terms" and signal["share"] > 1 for signal in explanation.get("signals", ())):
+        yield _HAS_ALL
+    elif demanded is not None:
         yield demanded
     for word in explanation.get("words", ())[:MAX_WORDS]:
         yield f"“{word['variant']}” in the {word['field']}, {_KINDS[word['kind']].format(word['word'])}."

@@ -224,11 +224,14 @@ def test_each_result_tells_why_it_is_here(person: Person, tenant: Tenant) -> Non
     settings = {"boosts": [{"path": "/pages/b", "rank": 2}]}
     assert tenant.browser.put(f"/sites/{tenant.site_id}/search-settings", json=settings).status_code == 200
 
+    person.go(f"/sites/{tenant.site_id}/try?q=harbour+ships")
+    assert [hit.one("details").text.count("All words") for hit in person.page.one("ol", class_="hits").all("li")
+            if hit.all("details")] == [1, 0]  # fmt: skip
     person.go(f"/sites/{tenant.site_id}/try?q=harbour")
     reasons = {hit.one("h2").text: hit.one("details").text for hit in person.page.one("ol", class_="hits").all("li")
                if hit.all("details")}  # fmt: skip
 
-    assert "It has every word of the search." in reasons["Harbours"]
+    assert "All words of the search are in it." in reasons["Harbours"]
     assert "“harbours” in the title, another form of “harbour”." in reasons["Harbours"]
     assert "“harbour” in the content, as typed." in reasons["A pier"]
     assert "Its rank is +2." in reasons["A pier"]
