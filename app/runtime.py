@@ -156,9 +156,9 @@ def _create_mailer(settings: Settings, database: Database) -> Mailer:
     return Mailer(database, settings.smtp_url, settings.mail_from, writers)
 
 
-def attach(app: Flask, part: Runtime) -> None:
+def attach(app: Flask, runtime: Runtime) -> None:
     """Give ``app`` its parts."""
-    app.extensions["runtime"] = part
+    app.extensions["runtime"] = runtime
 
 
 def runtime() -> Runtime:

@@ -73,14 +73,14 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
 @blp.response(200, QueryAnalyticsSchema)
 def show_query_analytics(parameters: dict[str, Any]) -> dict[str, Any]:
     """Get what became of one query at one site: searches, clicks, and what it finds now. No search is charged."""
-    part = runtime()
+    current_runtime = runtime()
     account_id = current_caller().account.id
     refuse_other_site(current_caller(), parameters["site_id"])
-    with part.database.read() as session:
+    with current_runtime.database.read() as session:
         site = get_site(session, account_id, parameters["site_id"])
         last, days = days_of(parameters, today())
         told = get_query_analytics(session, account_id, site.id, parameters["q"], days, last)
-    found = search_now(part.searcher, site_record(site), told.query)
+    found = search_now(current_runtime.searcher, site_record(site), told.query)
     return {
         "query": told.query,
         "searches": told.searches,

@@ -25,11 +25,11 @@ blp = ApiBlueprint("clicks", __name__, description="Clicks on results, for analy
 @blp.response(200, SuccessSchema)
 def report_click(fields: dict[str, Any]) -> dict[str, Any]:
     """Report a click on a result, for analytics. The same click again changes nothing."""
-    part = runtime()
+    current_runtime = runtime()
     site_id = _site_id(current_caller())
     visitor = current_visitor(site_id, fields["session_id"])
     click = make_click(
-        part.settings.secret_key,
+        current_runtime.settings.secret_key,
         site_id,
         fields["id"],
         query_id=fields["query_id"],
@@ -42,7 +42,7 @@ def report_click(fields: dict[str, Any]) -> dict[str, Any]:
         channel=visitor.channel,
     )
     if click is not None:
-        part.events.record(click)
+        current_runtime.events.record(click)
     return {"success": True}
 
 

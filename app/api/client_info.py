@@ -25,24 +25,24 @@ blp = ApiBlueprint("client-info", __name__, description="Connection details for 
 @blp.response(200, ClientInfoSchema)
 def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
     """Get the engine's URL and keys for this key's site, the site's state, and the plan's limits."""
-    part = runtime()
+    current_runtime = runtime()
     caller = current_caller()
     key = caller.key
     assert key is not None
     site = own_site(caller)
-    engine = part.engines.get_engine(site.engine)
-    direct = bool(part.settings.search_public_url) and engine.issues_credentials
+    engine = current_runtime.engines.get_engine(site.engine)
+    direct = bool(current_runtime.settings.search_public_url) and engine.issues_credentials
     if direct and site.active:
         try:
-            engine_key, public_key = direct_keys(part.database, engine, key, site)
+            engine_key, public_key = direct_keys(current_runtime.database, engine, key, site)
         except CredentialsStopped as error:
             raise BackendUnavailable("The key or the site changed at this moment.", retry_after=1) from error
     else:
-        engine_key, public_key = gateway_keys(key, site, part.settings.secret_key)
+        engine_key, public_key = gateway_keys(key, site, current_runtime.settings.secret_key)
     limits = caller.account.limits
     monthly = per_month(limits.searches_per_day)
     answer = {
-        "engine_host": part.settings.search_public_url if direct else f"{base_url()}/engine",
+        "engine_host": current_runtime.settings.search_public_url if direct else f"{base_url()}/engine",
         "engine_key": engine_key,
         "engine_public_key": public_key,
         "active": site.active,

@@ -21,8 +21,14 @@ blp = ApiBlueprint("dashboard", __name__, description="Counts, usage, and limits
 def show_dashboard() -> Dashboard:
     """Get counts, usage, and limits of the account."""
     caller = current_caller()
-    part = runtime()
-    with part.database.read() as session:
+    current_runtime = runtime()
+    with current_runtime.database.read() as session:
         return get_dashboard(
-            session, part.counters, part.health, caller.account.id, caller.account.plan, caller.account.limits, today()
+            session,
+            current_runtime.counters,
+            current_runtime.health,
+            caller.account.id,
+            caller.account.plan,
+            caller.account.limits,
+            today(),
         )

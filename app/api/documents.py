@@ -137,9 +137,9 @@ def _document_id(in_query: str | None, in_body: str | None) -> str:
 @blp.alt_response(200, schema=_TEXT, content_type=JSON_LINES)
 def list_documents(query: dict[str, Any]) -> Response:
     """List documents, last changed first. With `Accept: application/x-ndjson`, all are streamed, one per line."""
-    part = runtime()
+    current_runtime = runtime()
     caller = current_caller()
-    with part.database.read() as session:
+    with current_runtime.database.read() as session:
         site = get_site(session, caller.account.id, choose_written_site(caller, query["site_id"], None))
     ids = None if query["id"] is None else list(dict.fromkeys(query["id"]))
     selection = select_documents(site, source=query["source"] or None, ids=ids, filters=query["filters"])
@@ -149,8 +149,8 @@ def list_documents(query: dict[str, Any]) -> Response:
         answer = Response(stream_with_context(_lines(selection, cursor, shown)), content_type=JSON_LINES)
     else:
         documents: list[bytes] = []
-        take = encode_into(documents, part.searcher.new_room(), shown, may_end_early=ids is None)
-        page = read_page(part.database, site, selection, cursor, query["limit"], take)
+        take = encode_into(documents, current_runtime.searcher.new_room(), shown, may_end_early=ids is None)
+        page = read_page(current_runtime.database, site, selection, cursor, query["limit"], take)
         found = [orjson.Fragment(document) for document in documents]
         answer = json_answer({"documents": found, "total": page.total, "next_cursor": page.next_cursor})
     answer.vary.add("Accept")
@@ -198,17 +198,17 @@ def change_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, A
 @blp.response(200, DeleteAnswerSchema)
 def delete_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
     """Remove documents: some ids, what a filter matches, or all. Unknown ids are passed over."""
-    part = runtime()
+    current_runtime = runtime()
     caller = current_caller()
     site_id = choose_written_site(caller, query["site_id"], body["site_id"])
     if body["ids"] is not None:
-        deleted = part.writer.remove_ids(caller.account.id, site_id, list(dict.fromkeys(body["ids"])))
+        deleted = current_runtime.writer.remove_ids(caller.account.id, site_id, list(dict.fromkeys(body["ids"])))
         return {"success": True, "deleted": deleted}
-    with part.database.read() as session:
+    with current_runtime.database.read() as session:
         site = get_site(session, caller.account.id, site_id)
     selection = select_documents(site, filters=body["filters"] or "")
-    deleted = part.writer.remove_all(
-        caller.account.id, site_id, _batches(walk_ids(part.database, selection)), up_to=site.revision
+    deleted = current_runtime.writer.remove_all(
+        caller.account.id, site_id, _batches(walk_ids(current_runtime.database, selection)), up_to=site.revision
     )
     return {"success": True, "deleted": deleted}
 

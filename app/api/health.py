@@ -32,6 +32,6 @@ def show_health() -> dict[str, Any]:
 @blp.response(200, ReadinessSchema)
 def show_readiness() -> dict[str, Any]:
     """Check that the database, the counter store, and the search engine are ready."""
-    part = runtime()
-    check_readiness(part.database, part.counters, part.engines)
+    current_runtime = runtime()
+    check_readiness(current_runtime.database, current_runtime.counters, current_runtime.engines)
     return {"status": "ok", "checks": {"database": "ok", "counters": "ok", "search": "ok"}}

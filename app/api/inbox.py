@@ -39,12 +39,12 @@ def show_inbox(parameters: dict[str, Any]) -> dict[str, Any]:
     at.
     """
     page = {name: parameters[name] for name in ("limit", "offset")}
-    part = runtime()
+    current_runtime = runtime()
     refuse_other_site(current_caller(), parameters["site_id"])
-    with part.database.read() as session:
+    with current_runtime.database.read() as session:
         site = get_site(session, current_caller().account.id, parameters["site_id"])
         candidates = inbox.list_candidates(session, site, today(), ignored=parameters["ignored"])
-    items, total = inbox.list_inbox(part.searcher, site_record(site), candidates, **page)
+    items, total = inbox.list_inbox(current_runtime.searcher, site_record(site), candidates, **page)
     return {"items": items, "total": total, **page}
 
 

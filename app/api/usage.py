@@ -57,17 +57,17 @@ _BACK = timedelta(days=30)
 def report_usage(report: dict[str, Any]) -> dict[str, Any]:
     """Report searches or indexing operations that ran outside this API."""
     caller = current_caller()
-    part = runtime()
+    current_runtime = runtime()
     idempotency = _idempotency_key(report)
-    with part.database.read() as session:
+    with current_runtime.database.read() as session:
         site_id = find_index(session, caller.account.id, report["index"])
     _refuse_beyond_kind(caller, report, site_id)
-    outcome = part.counters.report_usage(
+    outcome = current_runtime.counters.report_usage(
         caller.account.id,
         site_id,
         report["operation"],
         report["count"],
-        capped=caller.kind == "public" and not part.settings.search_public_url,
+        capped=caller.kind == "public" and not current_runtime.settings.search_public_url,
         idempotency=idempotency,
         now=now().timestamp(),
     )

@@ -30,13 +30,13 @@ def backup(file: Path) -> None:
 
     FILE also holds the secret and the plans. Indexes are not in it: they are rebuilt from the documents.
     """
-    part = runtime()
-    kept = {SECRET: part.settings.secret_key}
-    if part.settings.plans_file:
-        kept[PLANS] = Path(part.settings.plans_file).read_text()
+    current_runtime = runtime()
+    kept = {SECRET: current_runtime.settings.secret_key}
+    if current_runtime.settings.plans_file:
+        kept[PLANS] = Path(current_runtime.settings.plans_file).read_text()
     try:
         manifest = write_backup(
-            part.database, file, kept, created_at=isoformat(now()), program=version("site-search-service")
+            current_runtime.database, file, kept, created_at=isoformat(now()), program=version("site-search-service")
         )
     except (BackupError, OSError) as error:
         raise click.ClickException(str(error)) from error
@@ -56,8 +56,8 @@ def restore(file: Path, force: bool) -> None:
 
     The next start rebuilds the indexes. The original may continue to run.
     """
-    part = runtime()
-    folder = part.settings.data_path
+    current_runtime = runtime()
+    folder = current_runtime.settings.data_path
     try:
         manifest = read_manifest(file)
         secret = read_file(file, SECRET)
@@ -66,19 +66,19 @@ def restore(file: Path, force: bool) -> None:
             raise BackupError(
                 "SECRET_KEY is not the backup's, so no key would be valid. Unset it, or set it to the backup's."
             )
-        if is_in_use(part.database) and not force:
+        if is_in_use(current_runtime.database) and not force:
             raise BackupError(
                 "The database has accounts. To replace them by the backup's, stop the service and use --force."
             )
-        with restored_tables(part.database, file, manifest) as session:
-            renew_indexes(session, part.engines.current.identity)
+        with restored_tables(current_runtime.database, file, manifest) as session:
+            renew_indexes(session, current_runtime.engines.current.identity)
             discard_mails(session)
             session.flush()
             # Before the tables: with an empty database and the right secret, this command can be repeated.
             if not own_secret:
                 _replace(folder / SECRET, secret)
             if PLANS in manifest.files:
-                _restore_plans(part.settings, read_file(file, PLANS))
+                _restore_plans(current_runtime.settings, read_file(file, PLANS))
     except (BackupError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(

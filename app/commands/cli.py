@@ -149,8 +149,8 @@ password_option = click.option(
 @json_option
 def create(email: str, name: str, password: str, plan: str | None, as_json: bool) -> None:
     """Create an account."""
-    part = runtime()
-    plan = plan or part.settings.default_plan
+    current_runtime = runtime()
+    plan = plan or current_runtime.settings.default_plan
     _check_plan(plan)
     _check_password(password)
     if not is_email(email.strip()):
@@ -158,7 +158,9 @@ def create(email: str, name: str, password: str, plan: str | None, as_json: bool
     if not 1 <= len(name.strip()) <= 100:
         raise click.ClickException("The name must have 1 to 100 characters.")
     try:
-        account = operations.create_account(part, name=name.strip(), email=email, password=password, plan=plan)
+        account = operations.create_account(
+            current_runtime, name=name.strip(), email=email, password=password, plan=plan
+        )
     except ApiError as error:
         raise click.ClickException(f"{email}: {error.message}.") from error
     show(as_json, _shown(account), f"Created account {account.id} for {account.email} on plan {account.plan}.")
@@ -177,7 +179,7 @@ def _override_options(command: Any) -> Any:
 @json_option
 def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
     """Change an account's plan. Limits given here override the plan's; earlier overrides are removed."""
-    part = runtime()
+    current_runtime = runtime()
     _check_plan(plan)
     try:
         overrides = {
@@ -188,7 +190,7 @@ def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
     except ConfigurationError as error:
         raise click.ClickException(str(error)) from error
     account = _get(email)
-    account = operations.set_plan(part, account.id, plan, overrides)
+    account = operations.set_plan(current_runtime, account.id, plan, overrides)
     show(as_json, _shown(account), f"{account.email} is on plan {plan}{' with overrides' if overrides else ''}.")
 
 
@@ -231,10 +233,10 @@ def list_all(order: str, as_json: bool) -> None:
 @json_option
 def delete(email: str, yes: bool, as_json: bool) -> None:
     """Delete an account and all its data."""
-    part = runtime()
+    current_runtime = runtime()
     account = _get(email)
     if not yes:
         click.confirm(f"Delete {account.email} with all its sites, keys, documents, and analytics?", abort=True)
-    operations.delete_account(part, account.id)
+    operations.delete_account(current_runtime, account.id)
     current_app.extensions["jobs"].run_all()
     show(as_json, {"deleted": account.id}, f"Deleted {account.email}.")

@@ -19,15 +19,15 @@ group = AppGroup("clicks", help="Clicks on results, and what sites learn from th
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def learn_now(site_id: int | None, as_json: bool) -> None:
     """Learn from clicks now, for the sites whose settings say so. The service does it every night."""
-    part = runtime()
-    with part.database.read() as session:
+    current_runtime = runtime()
+    with current_runtime.database.read() as session:
         wanted = sites_that_learn(session)
     if site_id is not None and site_id not in wanted:
         raise click.ClickException(f"Site {site_id} does not exist, is paused, or does not learn from clicks.")
     learned: dict[str, int] = {}
     for each in wanted if site_id is None else [site_id]:
         try:
-            queries = learn(part, each)
+            queries = learn(current_runtime, each)
         except BackendError as error:
             raise click.ClickException(f"Site {each}: {error} Run the command again.") from error
         if queries is not None:

@@ -47,27 +47,27 @@ def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str
     """
     if claim is not None:
         keep_claim(claim)
-    part = runtime()
+    current_runtime = runtime()
     bound_arenas()
     if metrics_port is not None:
-        _serve_metrics(part, metrics_host, metrics_port)
-    with crawl_parts(part) as parts:
-        working = Worker(parts, runs_at_once=runs_at_once or part.settings.crawl_runs or 4)
+        _serve_metrics(current_runtime, metrics_host, metrics_port)
+    with crawl_parts(current_runtime) as parts:
+        working = Worker(parts, runs_at_once=runs_at_once or current_runtime.settings.crawl_runs or 4)
         end_with_signals(working.stop)
         if claim is not None:
             end_with_parent(working.stop)
             working.run(until_idle=True)
         else:
             working.run()
-        SharedTurns(part.database).forget_idle()
-    _end_process(part)
+        SharedTurns(current_runtime.database).forget_idle()
+    _end_process(current_runtime)
 
 
-def _end_process(part: Runtime) -> None:
+def _end_process(runtime: Runtime) -> None:
     """End without waiting for requests that are under way: what they bring belongs to nobody any more."""
-    part.engines.close()
-    part.counters.close()
-    part.database.dispose()
+    runtime.engines.close()
+    runtime.counters.close()
+    runtime.database.dispose()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -85,26 +85,26 @@ def crawl(site_id: int, url: str, max_removed_percent: int | None, as_json: bool
     The site's source with this address is used, or one without a schedule is created. The exit status is 0 if the
     run finished, 1 if it failed or was cancelled.
     """
-    part = runtime()
-    url = part.previewer.complete_url(url).url
+    current_runtime = runtime()
+    url = current_runtime.previewer.complete_url(url).url
     try:
-        run_id = _request(part, site_id, url, max_removed_percent)
+        run_id = _request(current_runtime, site_id, url, max_removed_percent)
     except ApiError as error:
         raise click.ClickException(error.message) from error
-    with crawl_parts(part) as parts:
-        run = _work(part, parts, run_id, hidden=as_json)
-    _report(part, run, as_json)
+    with crawl_parts(current_runtime) as parts:
+        run = _work(current_runtime, parts, run_id, hidden=as_json)
+    _report(current_runtime, run, as_json)
     sys.exit(0 if run.status == "finished" else 1)
 
 
-def _request(part: Runtime, site_id: int, url: str, max_removed_percent: int | None) -> str:
+def _request(runtime: Runtime, site_id: int, url: str, max_removed_percent: int | None) -> str:
     """Queue the run.
 
     Raises:
         ApiError: The address is none of the site's.
     """
-    private_addresses = part.settings.crawl_private_addresses
-    with part.database.write() as session:
+    private_addresses = runtime.settings.crawl_private_addresses
+    with runtime.database.write() as session:
         site = session.get(Site, site_id)
         if site is None:
             raise click.ClickException(f"Site {site_id} does not exist.")
@@ -119,26 +119,26 @@ def _request(part: Runtime, site_id: int, url: str, max_removed_percent: int | N
         return run.id
 
 
-def _serve_metrics(part: Runtime, host: str, port: int) -> None:
+def _serve_metrics(runtime: Runtime, host: str, port: int) -> None:
     try:
-        server = serve_processes(host, port, part.settings.metrics_token)
+        server = serve_processes(host, port, runtime.settings.metrics_token)
     except OSError as error:
         raise click.ClickException(f"Metrics cannot be served at {host}:{port}: {error}") from error
     click.echo(f"Metrics: http://{host}:{server.server_port}/metrics", err=True)
 
 
-def _work(part: Runtime, parts: CrawlParts, run_id: str, *, hidden: bool) -> SourceRun:
+def _work(runtime: Runtime, parts: CrawlParts, run_id: str, *, hidden: bool) -> SourceRun:
     """Work on a run, or watch it if another process does; gives it as it ended."""
     working = Worker(parts, runs_at_once=1, only=run_id)
     end_with_signals(working.stop)
     thread = threading.Thread(target=working.run, daemon=True)
     thread.start()
-    run = _load(part, run_id)
+    run = _load(runtime, run_id)
     # The length grows while addresses are found; the bar is told of both.
     with click.progressbar(length=max(1, run.found), label="Crawling", hidden=hidden, show_eta=False) as bar:
         while run.status in runs.OPEN and (thread.is_alive() or not working.is_stopping):
             thread.join(timeout=LOOK_SECONDS)
-            run = _load(part, run_id)
+            run = _load(runtime, run_id)
             bar.length = max(1, run.found)
             bar.label = f"Crawling: {number(_settled(run))} of {number(run.found)} pages"
             bar.update(_settled(run) - bar.pos)
@@ -151,16 +151,16 @@ def _settled(run: SourceRun) -> int:
     return run.indexed + run.unchanged + run.skipped + run.failed
 
 
-def _load(part: Runtime, run_id: str) -> SourceRun:
-    with part.database.read() as session:
+def _load(runtime: Runtime, run_id: str) -> SourceRun:
+    with runtime.database.read() as session:
         run = session.get(SourceRun, run_id)
     if run is None:
         raise click.ClickException("The source was deleted.")
     return run
 
 
-def _report(part: Runtime, run: SourceRun, as_json: bool) -> None:
-    with part.database.read() as session:
+def _report(runtime: Runtime, run: SourceRun, as_json: bool) -> None:
+    with runtime.database.read() as session:
         pages, total = runs.list_left_out(session, run, limit=MAX_SHOWN, offset=0)
         reasons = runs.count_reasons(session, run)
     if as_json:

@@ -49,13 +49,13 @@ def import_documents(site_id: int, form: str | None, columns: tuple[str, ...], a
 
     Invalid lines are left out and reported with their numbers, and in an array those of the records.
     """
-    part = runtime()
-    with part.database.read() as session:
+    current_runtime = runtime()
+    with current_runtime.database.read() as session:
         site = session.get(Site, site_id)
     if site is None:
         raise click.ClickException(f"Site {site_id} does not exist.")
-    limits = limits_of_account(part.database, part.plans, site.account_id)
-    job = FileImport(part.writer, site.account_id, limits, site_id, part.settings.max_site_fields)
+    limits = limits_of_account(current_runtime.database, current_runtime.plans, site.account_id)
+    job = FileImport(current_runtime.writer, site.account_id, limits, site_id, current_runtime.settings.max_site_fields)
     try:
         column_map = read_column_map("\n".join(columns))
         with (

@@ -30,15 +30,15 @@ def _sites(site_id: int | None) -> list[Site]:
 
 
 def _rebuild_all(
-    part: Runtime, sites: list[Site], target: SearchBackend | None, *, keep_old: bool, quiet: bool
+    runtime: Runtime, sites: list[Site], target: SearchBackend | None, *, keep_old: bool, quiet: bool
 ) -> list[int]:
-    with part.database.read() as session:
+    with runtime.database.read() as session:
         total = sum(count_site_documents(session, site.id) for site in sites)
     done: list[int] = []
     with click.progressbar(length=total, label="Documents", hidden=quiet) as bar:
         for site in sites:
             try:
-                part.rebuilder.rebuild(site.id, target, keep_old=keep_old, progress=bar.update)
+                runtime.rebuilder.rebuild(site.id, target, keep_old=keep_old, progress=bar.update)
             except RebuildUnderWay as error:
                 raise click.ClickException(f"Another process is rebuilding the index of site {site.id}.") from error
             except BackendError as error:
@@ -63,14 +63,14 @@ def reindex(site_id: int | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def move(site_id: int | None, as_json: bool) -> None:
     """Move sites to the engine of SEARCH_NEXT_URL. Searches continue meanwhile; safe to interrupt and repeat."""
-    part = runtime()
-    target = part.engines.upcoming
+    current_runtime = runtime()
+    target = current_runtime.engines.upcoming
     if target is None:
         raise click.ClickException(
             "Set SEARCH_NEXT_URL here and for the running service, and restart the service first."
         )
     waiting = [site for site in _sites(site_id) if site.engine != target.identity]
-    done = _rebuild_all(part, waiting, target, keep_old=True, quiet=as_json)
+    done = _rebuild_all(current_runtime, waiting, target, keep_old=True, quiet=as_json)
     text = (
         f"{counted(len(done), 'site')} moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL, and "
         "restart the service. Old indexes are kept until you run `search drop-old` with SEARCH_NEXT_URL set to the "

@@ -28,10 +28,10 @@ GUNICORN = ("-m", "gunicorn", "--config", str(SETTINGS), "wsgi:app")
 def serve(with_upgrade: bool) -> None:
     """Serve, on HOST and PORT, until stopped."""
     check_server()
-    part = runtime()
+    current_runtime = runtime()
     if with_upgrade:
-        upgrade(part.database)
-    run_server(part)
+        upgrade(current_runtime.database)
+    run_server(current_runtime)
 
 
 def check_server() -> ServerEnvironment:
@@ -61,10 +61,10 @@ def check_server() -> ServerEnvironment:
     return environment
 
 
-def run_server(part: Runtime) -> NoReturn:
+def run_server(runtime: Runtime) -> NoReturn:
     """Become gunicorn, which forks: nothing that this process opened goes with it."""
-    part.engines.close()
-    part.counters.close()
-    part.database.dispose()
+    runtime.engines.close()
+    runtime.counters.close()
+    runtime.database.dispose()
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, *GUNICORN])  # noqa: S606 - our own command.

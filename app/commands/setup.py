@@ -35,16 +35,16 @@ def demo(base_url: str | None, serves: bool) -> None:
     if serves:
         environment = check_server()
         base_url = base_url or environment.base_url
-    part = runtime()
+    current_runtime = runtime()
     click.echo("Setting up the database …")
-    upgrade(part.database)
+    upgrade(current_runtime.database)
     click.echo("Crawling the documentation into the demo's site: about ten seconds …")
     # The requests for the documentation's pages are no visitors', and that its index is new is no news.
     logging.getLogger("app").setLevel(logging.WARNING)
-    click.echo(make_demo(part, base_url or "http://127.0.0.1:8000"))
+    click.echo(make_demo(current_runtime, base_url or "http://127.0.0.1:8000"))
     if serves:
         click.echo("Starting the server. Ctrl+C ends it.")
-        run_server(part)
+        run_server(current_runtime)
 
 
 @click.command("openapi")

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def register(app: Flask, part: Runtime) -> None:
+def register(app: Flask, current_runtime: Runtime) -> None:
     """Count every request of ``app`` and serve ``/metrics``."""
     requests.register(app)
-    installation = InstallationMetrics(part)
+    installation = InstallationMetrics(current_runtime)
 
     def show() -> Response:
         """The metrics: to loopback without a proxy in between, else with METRICS_TOKEN."""

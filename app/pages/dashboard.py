@@ -26,10 +26,12 @@ SHOWN_SITES = 5
 def show_dashboard() -> str:
     """Usage against limits, searches of the last 30 days, and what to do next."""
     caller = current_caller()
-    account, part = caller.account, runtime()
-    counters = None if part.health.failing_since(COUNTERS) else part.counters
-    with part.database.read() as session:
-        board = get_dashboard(session, counters, part.health, account.id, account.plan, account.limits, today())
+    account, current_runtime = caller.account, runtime()
+    counters = None if current_runtime.health.failing_since(COUNTERS) else current_runtime.counters
+    with current_runtime.database.read() as session:
+        board = get_dashboard(
+            session, counters, current_runtime.health, account.id, account.plan, account.limits, today()
+        )
         today_meter, *others = read_meters(session)
         running = list_open_runs(session, account.id)
         analytics = get_analytics(session, account.id, PERIODS["30d"], today=today())

@@ -47,8 +47,8 @@ def quota_meter(label: str, used: int, most: int | None, *, full: str, note: str
 
 def read_meters(session: Session) -> tuple[Meter, ...]:
     """The meters of the caller's account, as they stand; while the counter store is away, from what was copied last."""
-    account, part, day = current_caller().account, runtime(), today()
-    counters = None if part.health.failing_since(COUNTERS) else part.counters
+    account, current_runtime, day = current_caller().account, runtime(), today()
+    counters = None if current_runtime.health.failing_since(COUNTERS) else current_runtime.counters
     return quota_meters(
         account.limits,
         searches=sum(each.used for each in usage_between(session, counters, account.id, day, day)),

@@ -30,19 +30,19 @@ ROWS = (
 
 def show_plans() -> str:
     """All plans, for everybody."""
-    part = runtime()
+    current_runtime = runtime()
     caller: Caller | None = g.caller
     account = caller.account if caller is not None and MANAGING.allows(caller) else None
     return render(
         "plans.html",
-        plans=part.plans,
+        plans=current_runtime.plans,
         rows=ROWS,
         account=account,
-        has_own_limits=account is not None and account.limits != part.plans[account.plan],
-        meters=[] if account is None else _meters(part, account),
-        contact=part.settings.operator_contact,
-        contact_address=contact_address(part.settings.operator_contact),
-        is_open=part.settings.registration,
+        has_own_limits=account is not None and account.limits != current_runtime.plans[account.plan],
+        meters=[] if account is None else _meters(current_runtime, account),
+        contact=current_runtime.settings.operator_contact,
+        contact_address=contact_address(current_runtime.settings.operator_contact),
+        is_open=current_runtime.settings.registration,
     )
 
 
@@ -53,9 +53,9 @@ def contact_address(contact: str) -> str:
     return contact if contact.startswith(("https://", "http://")) else ""
 
 
-def _meters(part: Runtime, account: AccountRecord) -> tuple[Meter, ...]:
-    counters = None if part.health.failing_since(COUNTERS) else part.counters
-    with part.database.read() as session:
+def _meters(runtime: Runtime, account: AccountRecord) -> tuple[Meter, ...]:
+    counters = None if runtime.health.failing_since(COUNTERS) else runtime.counters
+    with runtime.database.read() as session:
         searches = sum(day.used for day in usage_between(session, counters, account.id, today(), today()))
         pages, sites = count_documents(session, account.id), count_sites(session, account.id)
         keys = count_keys(session, account.id)

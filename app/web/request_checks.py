@@ -98,17 +98,17 @@ def _check() -> None:
     policy = policy_of(req.endpoint)
     if policy.uncounted:
         return
-    part = runtime()
+    current_runtime = runtime()
     access = policy.access
     token = find_token(req, policy.token_places)
-    caller, failure = _identify(part, req, access, token)
+    caller, failure = _identify(current_runtime, req, access, token)
     if caller is not None and caller.kind == "session" and not (access.session or access.anyone):
         caller, failure = None, missing_key()
     who = _name_sharer(caller, policy, token)
-    part.shares.enter(who)
+    current_runtime.shares.enter(who)
     state.share_of = who
     if caller is None:
-        _consume_address(part, policy, token)
+        _consume_address(current_runtime, policy, token)
         if req.routing_exception is not None:
             raise req.routing_exception
         if not access.anyone:
@@ -118,18 +118,18 @@ def _check() -> None:
         return
     state.caller = caller  # Whatever ends the request from here on, its answer is for them.
     try:
-        caller, state.outcome = _count(part, req, policy, caller, token)
+        caller, state.outcome = _count(current_runtime, req, policy, caller, token)
     except ApiError as error:
         # What they were known as has ended: they are nobody.
         state.caller = None
-        _consume_address(part, policy, token)
+        _consume_address(current_runtime, policy, token)
         raise req.routing_exception or error from error
     state.caller = caller
-    part.usage_copies.note(caller.account.id)
+    current_runtime.usage_copies.note(caller.account.id)
     if caller.key is not None:
-        part.keys_last_used.note(caller.key.id, _host_of_page(req) if caller.kind == "public" else None)
+        current_runtime.keys_last_used.note(caller.key.id, _host_of_page(req) if caller.kind == "public" else None)
         if caller.kind == "private":
-            _note_exposure(part, req, caller.key)
+            _note_exposure(current_runtime, req, caller.key)
     if req.routing_exception is not None:
         raise req.routing_exception
     if policy.opens_session:
@@ -155,11 +155,11 @@ def _host_of_page(req: Request) -> str | None:
     return page.netloc.lower()
 
 
-def _note_exposure(part: Runtime, req: Request, key: KeyRecord) -> None:
+def _note_exposure(runtime: Runtime, req: Request, key: KeyRecord) -> None:
     """Note a private key that a web page sends; pages of this service are none that anybody else reads."""
     origin = req.environ.get("HTTP_ORIGIN")
     if origin is not None and not is_own_origin(req, origin):
-        part.key_exposures.note(key, origin)
+        runtime.key_exposures.note(key, origin)
 
 
 def _leave_share(_error: BaseException | None) -> None:
@@ -168,19 +168,21 @@ def _leave_share(_error: BaseException | None) -> None:
         runtime().shares.leave(who)
 
 
-def _identify(part: Runtime, req: Request, access: Access, token: str | None) -> tuple[Caller | None, ApiError | None]:
+def _identify(
+    runtime: Runtime, req: Request, access: Access, token: str | None
+) -> tuple[Caller | None, ApiError | None]:
     """The caller, or why they are not known."""
     try:
         if token is not None:
-            return identify_token(part, req.path, access, token), None
+            return identify_token(runtime, req.path, access, token), None
         cookie = req.cookies.get(SESSION_COOKIE)
-        return (None if cookie is None else identify_session(part, cookie)), None
+        return (None if cookie is None else identify_session(runtime, cookie)), None
     except ApiError as error:
         return None, error
 
 
 def _count(
-    part: Runtime, req: Request, policy: OperationPolicy, caller: Caller, token: str | None
+    runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, token: str | None
 ) -> tuple[Caller, ConsumeOutcome | None]:
     """Count the request in its caller's windows.
 
@@ -188,32 +190,32 @@ def _count(
         The caller as they are known to be at this moment, and what was counted; ``None`` without counters.
     """
     try:
-        outcome = _consume_for(part, req, policy, caller)
+        outcome = _consume_for(runtime, req, policy, caller)
     except CountersUnavailable as error:
         _refuse_write(error)
         g.uncounted = _uncounted_search(req, policy, caller)
-        return (caller if token is None else identify_token(part, req.path, policy.access, token, _UNSETTLED)), None
+        return (caller if token is None else identify_token(runtime, req.path, policy.access, token, _UNSETTLED)), None
     except RequestLimitExceeded as error:
         if error.outcome is None or not _is_stale(caller, token, error.outcome):
-            _count_refusal(part, req, policy, caller, error)
+            _count_refusal(runtime, req, policy, caller, error)
             raise
         outcome = error.outcome
     if token is not None and _is_stale(caller, token, outcome):
         known = caller
         try:
-            caller = identify_token(part, req.path, policy.access, token, outcome.credential_version)
+            caller = identify_token(runtime, req.path, policy.access, token, outcome.credential_version)
         except Exception:
-            _undo(part, outcome)
+            _undo(runtime, outcome)
             raise
         is_counted_alike = caller.account.limits == known.account.limits and _may(req, policy, caller) == _may(
             req, policy, known
         )
         if outcome.refused is not None or not is_counted_alike:
-            _undo(part, outcome)
+            _undo(runtime, outcome)
             try:
-                outcome = _consume_for(part, req, policy, caller)
+                outcome = _consume_for(runtime, req, policy, caller)
             except RequestLimitExceeded as error:
-                _count_refusal(part, req, policy, caller, error)
+                _count_refusal(runtime, req, policy, caller, error)
                 raise
     return caller, outcome
 
@@ -223,7 +225,7 @@ def _may(req: Request, policy: OperationPolicy, caller: Caller) -> bool:
 
 
 def _count_refusal(
-    part: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
+    runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
 ) -> None:
     """Count what a limit of the plan refused, not what one visitor or member overdid; a search is noted, too."""
     if caller.member is not None:
@@ -234,12 +236,12 @@ def _count_refusal(
     minutely = error.window.seconds == MINUTE_SECONDS
     QUOTA_REFUSALS.labels("requests_per_minute" if minutely else "requests_per_day").inc()
     if _may(req, policy, caller) and _charge(req, policy)[0]:
-        _note_refused(part, caller)
+        _note_refused(runtime, caller)
 
 
-def _note_refused(part: Runtime, caller: Caller) -> None:
+def _note_refused(runtime: Runtime, caller: Caller) -> None:
     try:
-        part.counters.count_refusal(caller.account.id, now=now().timestamp())
+        runtime.counters.count_refusal(caller.account.id, now=now().timestamp())
     except CountersUnavailable as error:
         log.error("a refused search could not be counted: %s", error)
 
@@ -255,7 +257,7 @@ def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> boo
     )
 
 
-def _consume_for(part: Runtime, req: Request, policy: OperationPolicy, caller: Caller) -> ConsumeOutcome:
+def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller) -> ConsumeOutcome:
     bucket = bucket_windows(caller, charged=policy.charges)
     windows = visitor_windows(caller, address, reports=policy.reports_usage)
     shown = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
@@ -264,7 +266,7 @@ def _consume_for(part: Runtime, req: Request, policy: OperationPolicy, caller: C
         intent = intent._replace(windows=bucket)
     else:
         windows = bucket + windows
-    return part.limiter.check_request_limits(
+    return runtime.limiter.check_request_limits(
         RequestLimits(
             windows=windows,
             reserve=reserve,
@@ -330,26 +332,26 @@ def _stranger(policy: OperationPolicy, token: str | None) -> str:
     return name_stranger(address(), is_reader=is_open_page and token is None)
 
 
-def _consume_address(part: Runtime, policy: OperationPolicy, token: str | None) -> None:
+def _consume_address(runtime: Runtime, policy: OperationPolicy, token: str | None) -> None:
     """Count a request of somebody unknown."""
     window = address_window(_stranger(policy, token))
     try:
-        part.limiter.check_request_limits(RequestLimits((window,)), now=now().timestamp())
+        runtime.limiter.check_request_limits(RequestLimits((window,)), now=now().timestamp())
     except CountersUnavailable as error:
         _refuse_write(error)
 
 
-def _undo(part: Runtime, outcome: ConsumeOutcome) -> None:
+def _undo(runtime: Runtime, outcome: ConsumeOutcome) -> None:
     if outcome.refused is not None:
         return
     try:
-        part.counters.refund(reservation=outcome.reservation, windows=outcome.windows, now=now().timestamp())
+        runtime.counters.refund(reservation=outcome.reservation, windows=outcome.windows, now=now().timestamp())
     except AnswerLost as error:
         log.error("a request that was counted twice is given back when the counter store answers: %s", error)
     except CountersUnavailable as error:
         log.error("a request that was counted twice stays so, and its search is given back later: %s", error)
         if outcome.reservation is not None:
-            part.late_charges.give_back(outcome.reservation)
+            runtime.late_charges.give_back(outcome.reservation)
 
 
 def _refuse_write(error: CountersUnavailable) -> None:
@@ -402,9 +404,9 @@ def used_today() -> int:
     outcome: ConsumeOutcome | None = g.outcome
     if outcome is not None and outcome.used_today is not None:
         return outcome.used_today
-    part = runtime()
+    current_runtime = runtime()
     caller = current_caller()
-    return part.counters.usage_of_day(caller.account.id, now().date()).used
+    return current_runtime.counters.usage_of_day(caller.account.id, now().date()).used
 
 
 def check_csrf(caller: Caller) -> None:

@@ -44,11 +44,11 @@ def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, 
             used up.
         BackendUnavailable: The engine cannot answer now.
     """
-    part = runtime()
+    current_runtime = runtime()
     query = for_site(wanted, site)
     require_search()
     encode = encode_hit if shown is None else partial(encode_hit, shown=shown)
     counted = None if request.method == "HEAD" else visitor
-    timed = part.searcher.run(site, query, encode, part.searcher.new_room(), record_for=counted)
-    query_id = make_query_id(part.settings.secret_key, site.id, query.typed, timed.searched_at)
+    timed = current_runtime.searcher.run(site, query, encode, current_runtime.searcher.new_room(), record_for=counted)
+    query_id = make_query_id(current_runtime.settings.secret_key, site.id, query.typed, timed.searched_at)
     return Found(query, timed, query_id, site.no_results_links)

@@ -102,9 +102,11 @@ def _spellings(url: str, site: SiteRecord) -> list[str]:
 
 
 def _ids_at(site: SiteRecord, urls: list[str]) -> list[str]:
-    part = runtime()
+    current_runtime = runtime()
     query = SearchQuery(MATCH_ALL, limit=1, filter=OneOf("url", tuple(urls)), kinds=site.kinds)
-    timed = part.searcher.run(site, query, partial(encode_hit, shown=frozenset({"id"})), part.searcher.new_room())
+    timed = current_runtime.searcher.run(
+        site, query, partial(encode_hit, shown=frozenset({"id"})), current_runtime.searcher.new_room()
+    )
     return [orjson.loads(hit)["id"] for hit in timed.hits]
 
 

@@ -57,15 +57,15 @@ def show_inbox() -> str | Response:
         parameters = InboxQuerySchema().load(sent)
     except ValidationError as error:
         raise invalid(error) from error
-    part, record = runtime(), site_record(choice.site)
+    current_runtime, record = runtime(), site_record(choice.site)
     ignored = parameters["ignored"]
     page = {name: parameters[name] for name in ("limit", "offset")}
-    with part.database.read() as session:
+    with current_runtime.database.read() as session:
         candidates = inbox.list_candidates(session, choice.site, today(), ignored=ignored)
         searched = inbox.has_searches(session, choice.site.id)
         clicks_reported = inbox.reports_clicks(session, choice.site.id, today())
         ignored_count = inbox.count_ignored(session, choice.site.id)
-    items, total = inbox.list_inbox(part.searcher, record, candidates, **page)
+    items, total = inbox.list_inbox(current_runtime.searcher, record, candidates, **page)
     return render(
         "inbox.html",
         choice=choice,
@@ -100,12 +100,12 @@ def _done(choice: Choice, items: Sequence[InboxItem]) -> Done | None:
     action, query = request.args.get("done", ""), request.args.get("q", "").replace("\x00", "")
     if action not in ("ignored", "shown", "synonym", "pin") or choice.site is None:
         return None
-    part = runtime()
-    with part.database.read() as session:
+    current_runtime = runtime()
+    with current_runtime.database.read() as session:
         if not inbox.was_searched(session, choice.site.id, query):
             return None
         if action == "ignored" and not inbox.is_ignored(session, choice.site.id, query):
             return None
     item = next((item for item in items if item.query == query), None)
-    finds_now = item.finds_now if item else search_now(part.searcher, site_record(choice.site), query).total
+    finds_now = item.finds_now if item else search_now(current_runtime.searcher, site_record(choice.site), query).total
     return Done(action, query, finds_now, item)

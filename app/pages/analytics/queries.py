@@ -41,14 +41,14 @@ def show_query() -> str | Response:
         raise invalid(error) from error
     choice = choose_site()
     assert choice.site is not None, "the schema requires one"
-    part, site = runtime(), choice.site
-    with part.database.read() as session:
+    current_runtime, site = runtime(), choice.site
+    with current_runtime.database.read() as session:
         told = get_query_analytics(session, current_caller().account.id, site.id, query, choice.days, choice.last)
         ignored = inbox.is_ignored(session, site.id, query)
     found: CurrentResult | None = None
     problem = None
     try:
-        found = search_now(part.searcher, site_record(site), query, limit=SHOWN_HITS)
+        found = search_now(current_runtime.searcher, site_record(site), query, limit=SHOWN_HITS)
     except (ApiError, BackendUnavailable) as error:
         problem = error.message if isinstance(error, ApiError) else "The search engine is unavailable."
     return render(

@@ -76,7 +76,7 @@ class QueryPreview:
 
 
 def preview_settings(
-    part: PreviewParts,
+    parts: PreviewParts,
     site: Site,
     settings: Mapping[str, Any],
     queries: Sequence[str],
@@ -100,32 +100,32 @@ def preview_settings(
         raise site_inactive()
     record = site_record(site, learned[0])
     wanted = with_settings(record, settings, learned[1])
-    engine = part.engines.get_engine(record.engine)
+    engine = parts.engines.get_engine(record.engine)
     searches = [SearchQuery(text.strip(), limit=SHOWN_DOCUMENTS) for text in queries]
-    before = [_search(part, record, search) for search in searches]
+    before = [_search(parts, record, search) for search in searches]
     if not engine.keeps_synonyms:
-        after = [_search(part, wanted, search) for search in searches]
+        after = [_search(parts, wanted, search) for search in searches]
         return [QueryPreview(*each) for each in zip(queries, before, after, strict=True)]
     change = SynonymChange(record.settings.synonyms, wanted.settings.synonyms)
     kept = replace(wanted, settings=replace(wanted.settings, synonyms=record.settings.synonyms))
     try:
-        after = [_search(part, kept, search) for search in searches]
+        after = [_search(parts, kept, search) for search in searches]
     finally:
-        _keep_saved_synonyms(part, record)
+        _keep_saved_synonyms(parts, record)
     exact = [not change.concerns(search.text) for search in searches]
     return [QueryPreview(*each) for each in zip(queries, before, after, exact, strict=True)]
 
 
-def _keep_saved_synonyms(part: PreviewParts, record: SiteRecord) -> None:
+def _keep_saved_synonyms(parts: PreviewParts, record: SiteRecord) -> None:
     """Search once with the settings as they are by now, if others were saved meanwhile.
 
     The preview's searches gave the index back the synonyms that it had before, and other processes would not notice.
     """
-    with part.database.read() as session:
+    with parts.database.read() as session:
         site = session.get(Site, record.id)
     if site is not None and site.active and read_settings(site.search_settings).synonyms != record.settings.synonyms:
         now_saved = site_record(site)
-        _search(part, now_saved, SearchQuery(MATCH_ALL, limit=0))
+        _search(parts, now_saved, SearchQuery(MATCH_ALL, limit=0))
 
 
 def frequent_queries(session: Session, site_id: int) -> list[str]:
@@ -143,7 +143,7 @@ def frequent_queries(session: Session, site_id: int) -> list[str]:
     )
 
 
-def _search(part: PreviewParts, record: SiteRecord, search: SearchQuery) -> list[PreviewedDocument]:
+def _search(parts: PreviewParts, record: SiteRecord, search: SearchQuery) -> list[PreviewedDocument]:
     encode = partial(encode_hit, shown=_SHOWN_FIELDS)
-    timed = part.searcher.run(record, for_site(search, record), encode, part.searcher.new_room())
+    timed = parts.searcher.run(record, for_site(search, record), encode, parts.searcher.new_room())
     return [PreviewedDocument(**orjson.loads(hit)) for hit in timed.hits]
