@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import browser, start_browser  # noqa: F401
+from tests.browser.conftest import browser, chromium, devtools, start_browser  # noqa: F401
 from tests.browser.stub import SCRIPT_ELEMENT, Stub, page_with, running_stub
 from tests.browser.test_widget import Visitor
 from tests.browser.test_widget_box import HITS, SEARCH, press
