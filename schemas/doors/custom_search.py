@@ -104,7 +104,7 @@ class CustomSearchResultSchema(_Listed):
     pagemap = fields.Dict(metadata={"description": "The document's further fields as `metatags`, and its image."})
 
 
-class CustomSearchRequestSchema(_Listed):
+class CustomSearchPageSchema(_Listed):
     """A page of results, and how it is asked for; with the parameters that were sent."""
 
     title = fields.String(required=True)
@@ -121,9 +121,9 @@ class CustomSearchRequestSchema(_Listed):
 class CustomSearchPagesSchema(Schema):
     """This page of results, and those beside it, as far as there are any."""
 
-    previousPage = fields.List(fields.Nested(CustomSearchRequestSchema))
-    request = fields.List(fields.Nested(CustomSearchRequestSchema), required=True)
-    nextPage = fields.List(fields.Nested(CustomSearchRequestSchema))
+    previousPage = fields.List(fields.Nested(CustomSearchPageSchema))
+    request = fields.List(fields.Nested(CustomSearchPageSchema), required=True)
+    nextPage = fields.List(fields.Nested(CustomSearchPageSchema))
 
 
 class CustomSearchInformationSchema(Schema):

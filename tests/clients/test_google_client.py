@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -20,15 +22,23 @@ def customer(needs_package: Callable[[str], None], make_customer: Callable[[str]
     return customer
 
 
-def test_it_turns_pages_until_there_is_none(customer: Customer) -> None:
-    discovery = import_module("googleapiclient.discovery")
-    service = discovery.build(
-        "customsearch",
-        "v1",
-        developerKey=customer.tokens["search"],
-        client_options={"api_endpoint": customer.server.base_url},
-        static_discovery=True,
-    )
+@pytest.fixture
+def make_service(customer: Customer) -> Iterator[Callable[[str], Any]]:
+    """Makes Google's client with a key; its connections are closed at the end."""
+    with ExitStack() as stack:
+        yield lambda key: stack.enter_context(
+            import_module("googleapiclient.discovery").build(
+                "customsearch",
+                "v1",
+                developerKey=key,
+                client_options={"api_endpoint": customer.server.base_url},
+                static_discovery=True,
+            )
+        )
+
+
+def test_it_turns_pages_until_there_is_none(customer: Customer, make_service: Callable[[str], Any]) -> None:
+    service = make_service(customer.tokens["search"])
     request = service.cse().list(q="bicycle", cx="any", num=2, safe="active", hl="en")
     links = []
 
@@ -43,12 +53,10 @@ def test_it_turns_pages_until_there_is_none(customer: Customer) -> None:
     assert sorted(links) == [f"https://example.com/{number}" for number in range(3)]
 
 
-def test_it_understands_what_is_refused(customer: Customer) -> None:
-    discovery, errors = import_module("googleapiclient.discovery"), import_module("googleapiclient.errors")
-    options = {"api_endpoint": customer.server.base_url}
-    service = discovery.build("customsearch", "v1", developerKey="AIza", client_options=options, static_discovery=True)
+def test_it_understands_what_is_refused(make_service: Callable[[str], Any]) -> None:
+    error = import_module("googleapiclient.errors").HttpError
 
-    with pytest.raises(errors.HttpError, match="The API key is invalid") as caught:
-        service.cse().list(q="bicycle", cx="any").execute()
+    with pytest.raises(error, match="The API key is invalid") as caught:
+        make_service("AIza").cse().list(q="bicycle", cx="any").execute()
 
     assert (caught.value.status_code, caught.value.error_details[0]["reason"]) == (400, "API_KEY_INVALID")
