@@ -114,11 +114,12 @@ def is_json(req: Request) -> bool:
 _MUST_BE_THERE = object()
 
 
-def read_json(req: Request, *, absent: Any = _MUST_BE_THERE) -> Any:
+def read_json(req: Request, *, absent: Any = _MUST_BE_THERE, any_type: bool = False) -> Any:
     """The request's JSON body.
 
     Args:
         absent: What stands for a body that is not there, with or without a Content-Type; by default it must be there.
+        any_type: Whether the body is JSON whatever its Content-Type says.
 
     Raises:
         ApiError: 413, 415 for another or no content type, 400 ``invalid_json`` for broken JSON or UTF-8.
@@ -126,7 +127,7 @@ def read_json(req: Request, *, absent: Any = _MUST_BE_THERE) -> Any:
     body = read_body(req)
     if not body and absent is not _MUST_BE_THERE:
         return absent
-    if not is_json(req):
+    if not (any_type or is_json(req)):
         raise ApiError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be JSON: send the header Content-Type: application/json."
         )
@@ -138,15 +139,18 @@ def read_json(req: Request, *, absent: Any = _MUST_BE_THERE) -> Any:
         ) from error
 
 
-def read_json_once(req: Request) -> Any:
+def read_json_once(req: Request, *, any_type: bool = False) -> Any:
     """The request's JSON body, also where something asks for it before the view does.
+
+    Args:
+        any_type: As for :func:`read_json`.
 
     Raises:
         ApiError: As :func:`read_json`, each time.
     """
     if "json_body" not in g:
         try:
-            g.json_body = (read_json(req), None)
+            g.json_body = (read_json(req, any_type=any_type), None)
         except ApiError as error:
             g.json_body = (None, error)
     body, failure = g.json_body

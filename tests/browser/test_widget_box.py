@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -45,12 +46,19 @@ ARABIC = {
 MOUNT = '<script nonce="page" src="/widget.js"></script><script nonce="page">{}</script>'
 
 
-@pytest.fixture
-def stub() -> Iterator[Stub]:
+@contextmanager
+def finding_stub() -> Iterator[Stub]:
+    """A stub of the gateway that finds :data:`HITS`, and suggests nothing."""
     with running_stub() as running:
         running.info = {"engine_host": f"{running.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
         running.answers[SEARCH] = [(200, HITS)]
         running.answers["/engine/suggest"] = [(200, {"suggestions": []})]
+        yield running
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with finding_stub() as running:
         yield running
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.browser.stub import Stub, running_stub
+from tests.browser.stub import Stub
 from tests.browser.test_widget import EVIL, Visitor
-from tests.browser.test_widget_box import HITS, SEARCH, finds, focused, open_page, press
+from tests.browser.test_widget_box import HITS, SEARCH, finding_stub, finds, focused, open_page, press
 from tests.browser.test_widget_results import PLACE, Searcher
 
 pytestmark = pytest.mark.browser
@@ -30,10 +30,7 @@ def found(**metadata: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def stub() -> Iterator[Stub]:
-    with running_stub() as running:
-        running.info = {"engine_host": f"{running.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
-        running.answers[SEARCH] = [(200, HITS)]
-        running.answers["/engine/suggest"] = [(200, {"suggestions": []})]
+    with finding_stub() as running:
         yield running
 
 

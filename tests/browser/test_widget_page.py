@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.browser.stub import STRICT, Stub, running_stub
+from tests.browser.stub import STRICT, Stub
 from tests.browser.test_widget import Visitor
-from tests.browser.test_widget_box import HITS, SEARCH, finds, focused, open_page, press
+from tests.browser.test_widget_box import SEARCH, finding_stub, finds, focused, open_page, press
 
 pytestmark = pytest.mark.browser
 
@@ -27,10 +27,7 @@ LOOKS = """
 
 @pytest.fixture
 def stub() -> Iterator[Stub]:
-    with running_stub() as running:
-        running.info = {"engine_host": f"{running.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
-        running.answers[SEARCH] = [(200, HITS)]
-        running.answers["/engine/suggest"] = [(200, {"suggestions": []})]
+    with finding_stub() as running:
         running.policy = STRICT + "; style-src 'unsafe-inline'"
         yield running
 

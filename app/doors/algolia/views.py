@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 from flask import Response, g, request
 from flask.blueprints import BlueprintSetupState
 from marshmallow import ValidationError
@@ -15,7 +14,7 @@ from app.doors.algolia.filters import read_filters
 from app.errors import ApiError, ErrorCode, field_error
 from app.services.access.credentials import SiteRecord
 from app.web.auth import Access, TokenPlace
-from app.web.parsing import invalid, read_body
+from app.web.parsing import invalid, read_json_once
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
@@ -90,27 +89,12 @@ def respond(error: ApiError) -> Response | None:
 
 
 def _body() -> Any:
-    """The request's body, read once: JSON, whatever its type says, since Algolia's clients send it as plain text.
+    """The request's body: JSON, whatever its type says, since Algolia's clients send it as plain text.
 
     Raises:
         ApiError: 400, 408, 413, 415.
     """
-    if "algolia_body" not in g:
-        try:
-            g.algolia_body = (_read_body(), None)
-        except ApiError as error:
-            g.algolia_body = (None, error)
-    body, failure = g.algolia_body
-    if failure is not None:
-        raise failure
-    return body
-
-
-def _read_body() -> Any:
-    try:
-        return orjson.loads(read_body(request))
-    except orjson.JSONDecodeError as error:
-        raise ApiError(ErrorCode.INVALID_JSON, "The body is not valid JSON in UTF-8.") from error
+    return read_json_once(request, any_type=True)
 
 
 def _queries() -> list[dict[str, Any]]:
@@ -119,12 +103,15 @@ def _queries() -> list[dict[str, Any]]:
     Raises:
         ApiError: 400.
     """
-    body = _body()
-    try:
-        sent = read_requests(body) if request.endpoint == "algolia.search_indexes" else [body]
-        return [_READ.load_query(each) for each in sent]
-    except ValidationError as error:
-        raise invalid(error) from error
+    if "algolia_queries" not in g:  # The checks before the view ask, too.
+        body = _body()
+        try:
+            sent = read_requests(body) if request.endpoint == "algolia.search_indexes" else [body]
+            g.algolia_queries = [_READ.load_query(each) for each in sent]
+        except ValidationError as error:
+            raise invalid(error) from error
+    queries: list[dict[str, Any]] = g.algolia_queries
+    return queries
 
 
 def searched_text() -> str:
