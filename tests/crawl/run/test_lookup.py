@@ -35,8 +35,8 @@ def report(runner: Runner, run: Any) -> dict[str, dict[str, Any]]:
 def pages(runner: Runner, website: Website) -> dict[str, Answer]:
     runner.tenant.browser.put(f"/sites/{runner.tenant.site_id}", json={"url": website.url})
     website.pages = {
-        "/": html("Home", links=["/a", "/copy", "/missing"]),
-        "/a": html("A", text="The same text on two pages.", links=["/missing", "/hidden", "/"]),
+        "/": html("Home", links=["/a", "/missing"]),
+        "/a": html("A", text="The same text on two pages.", links=["/missing", "/hidden", "/", "/copy"]),
         "/copy": html("A", text="The same text on two pages."),
         "/hidden": html("Hidden", head='<meta name="robots" content="noindex">'),
     }
@@ -63,7 +63,7 @@ def test_what_is_indexed_left_out_and_never_seen(runner: Runner, website: Websit
     assert look_up(runner, "https://elsewhere.example.net/", reason=0) == {"reason": "other_host"}
     told = report(runner, run)
     assert told["/missing"] == {"reason": "http_404", "found_on": [website.address("/")]}
-    twin = {"found_on": [website.address("/")], "document": website.address("/a")}
+    twin = {"found_on": [website.address("/a")], "document": website.address("/a")}
     assert told["/copy"] == {"reason": "duplicate", **twin}
 
 
