@@ -116,20 +116,27 @@ def preview_page(
     Args:
         fields: ``url``, ``selectors``, ``fields`` and ``headers``.
         kind: Of other kinds than ``website``, the first page that the address lists is read.
-        source_id: The source whose stored headers are sent, and whose rules hold, if none are given.
+        source_id: The source whose stored headers are sent to its host, and whose rules hold, if none are given.
 
     Raises:
         ApiError: 404; 400 for an address that is not the site's; 503 while too many pages are looked at.
     """
-    headers, rules = fields["headers"], fields["fields"]
+    headers, headers_url, rules = fields["headers"], None, fields["fields"]
     with runtime.database.read() as session:
         site = get_site(session, caller.account.id, site_id)
         if source_id is not None:
             source = sources.get_source(session, caller.account.id, site_id, source_id)
-            headers = headers or source.headers
+            if not headers:
+                headers, headers_url = source.headers, source.url
             rules = source.fields if rules is None else rules
     return runtime.previewer.preview(
-        site, fields["url"], kind=kind, selectors=fields["selectors"], fields=rules or (), headers=headers
+        site,
+        fields["url"],
+        kind=kind,
+        selectors=fields["selectors"],
+        fields=rules or (),
+        headers=headers,
+        headers_url=headers_url,
     )
 
 
