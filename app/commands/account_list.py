@@ -9,7 +9,7 @@ from typing import Any
 from app.models import Account
 from app.plans import PlanLimits, PlanTable
 from app.services.accounts.usage import AccountUsage
-from app.wording import number
+from app.wording import number, printable
 
 Listed = tuple[AccountUsage, PlanLimits | None]
 """An account's usage and what it may use; ``None`` if its plan is no longer in the plans file."""
@@ -78,7 +78,7 @@ def _row(usage: AccountUsage, limits: PlanLimits | None) -> tuple[str, ...]:
         )
     searches, *others = used
     plan = account.plan if limits is not None else f"{account.plan} (unknown)"
-    return (str(account.id), plan, searches, number(usage.searches_this_month), *others, account.email, account.name)
+    return (str(account.id), plan, searches, number(usage.searches_this_month), *others, account.email, printable(account.name))
 
 
 def _padded(name: str, cell: str, width: int) -> str:
