@@ -24,8 +24,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
     ),
     "Operating it": (
-        README, "operations", "deployment", "upgrading", "engines", "architecture", "contributing", "benchmarks",
-        "glossary",
+        README, "operations", "security", "deployment", "upgrading", "engines", "architecture", "contributing",
+        "benchmarks", "glossary",
     ),
 }  # fmt: skip
 """Title of a group to its pages below ``/docs``, in reading order."""

@@ -78,7 +78,8 @@ def _row(usage: AccountUsage, limits: PlanLimits | None) -> tuple[str, ...]:
         )
     searches, *others = used
     plan = account.plan if limits is not None else f"{account.plan} (unknown)"
-    return (str(account.id), plan, searches, number(usage.searches_this_month), *others, account.email, printable(account.name))
+    texts = (account.email, printable(account.name))
+    return (str(account.id), plan, searches, number(usage.searches_this_month), *others, *texts)
 
 
 def _padded(name: str, cell: str, width: int) -> str:

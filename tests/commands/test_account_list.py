@@ -111,7 +111,7 @@ def test_an_account_whose_plan_is_gone_is_listed_too(app: Flask, used: Tenant) -
 def test_a_name_writes_no_lines_of_its_own_and_commands_no_terminal(app: Flask, used: Tenant) -> None:
     assert_ok(used.browser.put("/profile", json={"name": "Eve\x1b[2J\n9  business"}))
 
-    head, *lines = run(app).splitlines()
+    _, *lines = run(app).splitlines()
 
     assert len(lines) == 2
     assert any(line.endswith("Eve�[2J�9  business") for line in lines)

@@ -195,7 +195,7 @@ def test_what_is_no_request_is_refused_at_once(wire: Callable[[], Wire], sent: b
 
 
 def test_no_header_makes_a_path_mean_another(wire: Callable[[], Wire]) -> None:
-    """A proxy's rules are about the path that it was asked for; some proxies on this machine let such headers through."""
+    """A proxy's rules are about the path that it was asked for; some proxies let such headers through."""
     for header in ("SCRIPT_NAME: /public", "PATH_INFO: /healthz"):
         asking = wire()
         asking.send(siege.head("/public/healthz") + header.encode() + b"\r\n\r\n")

@@ -74,7 +74,7 @@ def test_a_public_url_is_the_address_whatever_the_host(tmp_path: Path) -> None:
 
 
 def test_what_may_be_kept_on_the_way_does_not_depend_on_the_host(ann: Tenant) -> None:
-    """Else who asks with another Host first has others sent to it, from the cache of a proxy that does not tell hosts."""
+    """Else who asks first, with another Host, has others sent to it by a cache that does not tell hosts apart."""
     kept = set()
     for rule in ann.app.url_map.iter_rules():
         if "GET" not in (rule.methods or ()) or rule.arguments:

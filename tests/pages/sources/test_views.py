@@ -536,7 +536,7 @@ def test_a_preview_while_editing_uses_the_stored_headers(intranet: Tenant, websi
 
 
 def test_a_preview_sends_the_stored_headers_to_the_sources_host_alone(intranet: Tenant, website: Website) -> None:
-    """Who may change a site's addresses, but was never shown the headers, must not have them sent to a server of theirs."""
+    """Who may change a site's addresses, but was never shown the headers, must not have them sent elsewhere."""
     source = make_source(intranet, url=website.url, headers={"Authorization": "Basic c3RhZ2luZw=="})
     person = person_of(intranet)
     with serving() as elsewhere:
