@@ -15,7 +15,7 @@ from argon2 import PasswordHasher
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from app.models import Account
+from app.models import Account, Member
 from app.services.accounts import accounts
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, register_browser
@@ -226,6 +226,24 @@ class TestLogin:
             assert_error(log_in(app, "ann@example.com", address="10.0.2.1"), 429, "rate_limit_exceeded")
             clock.shift(3600)
             assert_ok(log_in(app, "ann@example.com", address="10.0.2.1"))
+
+    def test_guesses_at_the_same_moment_are_all_counted(self, app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+        """While a guess is compared, the next one comes: none may pass because those before have not failed yet."""
+        check, compared = accounts.check_password, 0
+
+        def check_while_another_guesses(member: Member | None, password: str) -> bool:
+            nonlocal compared
+            compared += 1
+            assert log_in(app, "ann@example.com", "another guess").status_code in (401, 429)
+            return check(member, password)
+
+        with time_machine.travel(NOON, tick=False):
+            register(app, email="ann@example.com")
+            monkeypatch.setattr(accounts, "check_password", check_while_another_guesses)
+
+            log_in(app, "ann@example.com", "a guess")
+
+        assert compared == 10
 
     def test_who_knows_the_password_is_never_limited(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False):
