@@ -42,7 +42,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CrawlParts:
-    """Parts that all runs of a process share."""
+    """Parts that all runs of a process share.
+
+    Attributes:
+        public_url: The service's address, to which mails lead; ``None`` where none are sent.
+    """
 
     database: Database
     writer: DocumentWriter
@@ -52,6 +56,7 @@ class CrawlParts:
     reader: PageReader
     turns: Turns
     user_agent: str
+    public_url: str | None = None
 
 
 def execute(parts: CrawlParts, claim: Claim, control: RunControl) -> str:
@@ -79,7 +84,7 @@ class _Execution:
     def __init__(self, parts: CrawlParts, claim: Claim, control: RunControl):
         self._parts = parts
         self._control = control
-        self._impatient = StoredRun(parts.database, claim)
+        self._impatient = StoredRun(parts.database, claim, parts.public_url)
         self._stored = control.insistent(self._impatient)
         self._syncs = control.insistent(parts.syncs)
         self._run, self._source, self._site = self._stored.load()

@@ -168,7 +168,7 @@ def walk(files: Files, *names: str) -> tuple[list[str], dict[str, str]]:
     failed: dict[str, str] = {}
     urls = [f"{SITE}/{name}.xml" for name in names]
     found = walk_sitemaps(files, urls, lambda u, e: failed.update({u: e.reason}), read_sitemap)
-    return [url.removeprefix(SITE) for url in found], failed
+    return [page.url.removeprefix(SITE) for page in found], failed
 
 
 class TestWalking:
