@@ -94,7 +94,10 @@ def unpack_links(packed: bytes | None) -> tuple[str, ...]:
 
 
 class Frontier:
-    """Reads the addresses of one run: what sitemaps date, the newest first, then breadth first. It holds a few of them in memory, however many there are."""
+    """Reads the addresses of one run: what sitemaps date, the newest first, then breadth first.
+
+    It holds a few of them in memory, however many there are.
+    """
 
     def __init__(self, database: Database, run_id: str, source: Source):
         self._database = database

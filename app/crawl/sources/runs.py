@@ -68,7 +68,7 @@ def find_open_run(session: Session, source: Source) -> SourceRun | None:
     return session.scalar(_open_run(source))
 
 
-def _open_run(source: Source) -> Select[tuple[SourceRun]]:
+def _open_run(source: Source) -> Select[SourceRun]:
     return select(SourceRun).where(SourceRun.source_id == source.id, SourceRun.status.in_(OPEN))
 
 
