@@ -20,7 +20,7 @@ NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 URL = "https://www.example.com/"
 RECORD = {
     *("id", "site_id", "kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages"),
-    *("max_depth", "status", "last_run", "created_at", "updated_at"),
+    *("max_depth", "status", "last_run", "created_at", "updated_at", "hook_url"),
 }
 RUN = {
     *("id", "status", "started_at", "finished_at", "found", "indexed", "unchanged", "removed", "failed", "skipped"),
