@@ -18,7 +18,7 @@ from app.runtime import Runtime
 from app.services.access.quota import MINUTE_SECONDS
 
 SUBMISSIONS = 60
-"""Submissions a minute for a host: for each of them, the host is asked for the key."""
+"""Submissions a minute for a host: each is read, and the host is asked for the key."""
 
 _KEY = re.compile(r"[A-Za-z0-9-]{8,128}", re.ASCII)
 _PAGES = ("website", "sitemap")
@@ -61,6 +61,8 @@ def submit(runtime: Runtime, host: str | None, key: str, key_location: str, urls
         found = sources.find_on_host(session, host)
     if not found:
         raise Unprocessable(f"No source is on the host {host[:255]}.")
+    window = WindowRequest(f"indexnow:{host}", SUBMISSIONS, MINUTE_SECONDS)
+    count_attempt(runtime, [window], "submissions for this host")
     checked = [_read(f"urlList[{position}]", url) for position, url in enumerate(urls)]
     scheme = checked[0].partition("://")[0]
     location = _read("keyLocation", key_location or f"{scheme}://{host}/{key}.txt")
@@ -71,8 +73,6 @@ def submit(runtime: Runtime, host: str | None, key: str, key_location: str, urls
     for url in checked:
         if not _path_on(host, url).startswith(folder):
             raise Unprocessable(f"{url[:200]} is not in the folder of the key, {folder[:200]}.")
-    window = WindowRequest(f"indexnow:{host}", SUBMISSIONS, MINUTE_SECONDS)
-    count_attempt(runtime, [window], "submissions for this host")
     words = runtime.previewer.read_key_file(location).split()
     # A page that repeats what it is asked for says more than keys.
     if key not in words or not all(map(_KEY.fullmatch, words)):

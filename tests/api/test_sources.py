@@ -641,3 +641,27 @@ def test_a_source_may_lie_on_a_further_address_of_the_site(tenant: Tenant) -> No
     assert assert_ok(tenant.private.get(path_of(source)))["source"]["url"] == wanted["url"]
     refused = tenant.private.post(sources_of(tenant), json={**wanted, "url": "https://example.org/"})
     assert_error(refused, 400, "validation_failed", field="url")
+
+
+@pytest.mark.parametrize("answering", ["https", "http"])
+def test_an_address_without_a_scheme_gets_that_with_which_it_answers(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, answering: str
+) -> None:
+    asked: list[str] = []
+
+    def answers(url: str, *args: Any, **kwargs: Any) -> bool:
+        asked.append(url)
+        return url.startswith(f"{answering}:")
+
+    monkeypatch.setattr("app.crawl.run.visits.answering.answers", answers)
+
+    source = create(tenant, url="docs.example.com/a")
+    assert source["url"] == f"{answering}://docs.example.com/a"
+    changed = assert_ok(tenant.private.put(path_of(source), json={"url": "docs.example.com/b"}))["source"]
+    assert changed["url"] == f"{answering}://docs.example.com/b"
+    assert asked[0] == "https://docs.example.com/a"
+
+    asked.clear()
+    refused = tenant.private.post(sources_of(tenant), json={"kind": "website", "url": "elsewhere.example/"})
+    assert_error(refused, 400, "validation_failed")
+    assert asked == []
