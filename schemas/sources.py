@@ -391,7 +391,7 @@ class RunRequestSchema(BodySchema):
 
 
 class HookSchema(LenientBodySchema):
-    """What a hook may be sent. Whatever else it is sent is ignored."""
+    """Addresses that a hook is sent. Whatever else it is sent is ignored."""
 
     urls = ItemList(
         SiteUrl(), low=1, high=MAX_RUN_URLS, load_default=None, metadata={"description": "Only these addresses."}

@@ -97,7 +97,7 @@ def _path_on(host: str, url: str) -> str:
 
 
 def _shared_out(found: Sequence[Source], urls: Sequence[str]) -> list[tuple[Source, list[str] | None]]:
-    """Which source is to read which addresses, ``None`` for all it has.
+    """The sources that are to read addresses, and each one's share of these; ``None`` for all that it has.
 
     Of each site, the first that wants an address reads it: two would take its document from each other. Feeds and
     blogs, which list what is new, come last and are read as a whole.

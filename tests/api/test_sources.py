@@ -182,7 +182,7 @@ LONG_URL = URL + "x" * 2048
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"kind": None}, "kind"),
     ({"kind": "gopher"}, "kind"),
-    ({"url": "example.com"}, "url"),
+    ({"url": "example"}, "url"),
     ({"url": "ftp://www.example.com/"}, "url"),
     ({"url": "https://user:secret@www.example.com/"}, "url"),
     ({"url": LONG_URL}, "url"),
