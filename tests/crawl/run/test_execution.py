@@ -13,7 +13,7 @@ from app.crawl.fetch.addresses import host_of
 from app.crawl.run import control as control_module
 from app.crawl.run import decisions
 from app.crawl.run.control import RunControl
-from app.crawl.run.execution import MUCH_LEFT_OUT_PERCENT, execute
+from app.crawl.run.execution import MUCH_LEFT_OUT_PERCENT, REPORTED_URLS, execute
 from app.crawl.run.visits.patience import FAILURES_IN_A_ROW, MAX_PAUSED_SECONDS, TRIES
 from app.crawl.sources import runs
 from app.models import Account, Mail, RunPage, Site, Source, SourceRun
@@ -988,6 +988,16 @@ def test_a_run_that_was_asked_for_meanwhile_follows(runner: Runner, website: Web
     assert (asked, first.status) == ([first.id], "finished")
     assert runner.load(following.id).status == "finished"
     assert sorted(runner.documents()) == ["/", "/a"]
+
+
+def test_of_the_many_addresses_that_a_run_was_limited_to_few_are_kept(runner: Runner, website: Website) -> None:
+    website.pages = {f"/{number}": html(f"Page {number}") for number in range(REPORTED_URLS + 5)}
+    urls = [website.address(path) for path in website.pages]
+
+    run = runner.run(runner.add(), urls=urls)
+
+    assert counts(run) == {"found": len(urls), "indexed": len(urls)}
+    assert run.options == {"urls": urls[:REPORTED_URLS]}
 
 
 def mails(runner: Runner) -> list[Mail]:

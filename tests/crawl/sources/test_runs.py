@@ -13,7 +13,7 @@ from sqlalchemy import select
 from app.crawl.sources import runs
 from app.crawl.sources.runs import LEASE, MAX_ASKED, Claim, ClaimState
 from app.errors import ApiError
-from app.models import RunPage, Source, SourceRun
+from app.models import RunPage, Site, Source, SourceRun
 from app.storage.database import Database
 from tests.callers import Tenant, register_tenant
 from tests.crawl.sources.rows import add_source
@@ -332,3 +332,21 @@ def test_who_cancels_a_run_cancels_the_one_that_was_to_follow(database: Database
         runs.cancel_run(session, session.get_one(Source, source.id))
 
     assert waiting_options(database, source) is None
+
+
+def test_nothing_follows_on_a_paused_site(database: Database, source: Source) -> None:
+    request(database, source)
+    claimed = claim(database)
+    ask(database, source, "a")
+
+    with database.write() as session:
+        session.get_one(Site, source.site_id).active = False
+        run = runs.held_run(session, claimed)
+        assert run is not None
+        runs.end_run(run, "failed")
+        session.flush()
+        runs.follow_run(session, session.get_one(Source, source.id), run)
+
+    assert waiting_options(database, source) is None
+    with database.read() as session:
+        assert runs.find_open_run(session, source) is None
