@@ -38,7 +38,6 @@ def judge(suite: str, outcomes: Mapping[str, str | None]) -> int:
             print(f"PASSED, although outside.toml names it ({reasons[matching[0]]}): {name}")
     for pattern in unused:
         print(f"outside.toml names a test of {suite} that there is not: {pattern}")
-    print(
-        f"{suite}: {len(outcomes) - left_out - wrong} as its authors expect, {left_out} otherwise for reasons, {wrong} not."
-    )
+    right = len(outcomes) - left_out - wrong
+    print(f"{suite}: {right} as its authors expect, {left_out} otherwise for reasons, {wrong} without.")
     return wrong + len(unused) + (not outcomes)

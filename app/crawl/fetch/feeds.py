@@ -79,12 +79,12 @@ def _content_type(fetched: Fetched) -> str:
     return "application/xml" if charset is None or is_wide else f"application/xml; charset={charset}"
 
 
-def _page_link(entry: feedparser.FeedParserDict) -> str | None:
-    """The entry's page: of several alternates the first. The parser takes the last one, often a translation."""
+def _page_link(entry: feedparser.FeedParserDict) -> str:
+    """The entry's page, or nothing: of several alternates the first. The parser takes the last, often a translation."""
     for link in entry.get("links", ()):
         if link.get("rel") == "alternate" and link.get("type") in _PAGE_TYPES and link.get("href"):
             return str(link["href"])
-    return entry.get("link")
+    return str(entry.get("link", ""))
 
 
 class _Nesting:

@@ -60,11 +60,6 @@ def decode(body: bytes, content_type: str = "") -> str:
     return body.decode(WESTERN if is_guess else match.codec or WESTERN, "replace")
 
 
-def _header_label(content_type: str) -> str | None:
-    match = HEADER_CHARSET.search(content_type)
-    return match[1] if match else None
-
-
 def _meta_label(body: bytes) -> str | None:
     match = META_CHARSET.search(body[:META_BYTES])
     return match[1].decode("ascii", "replace") if match else None
