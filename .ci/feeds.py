@@ -22,7 +22,7 @@ from app.crawl.fetch.feeds import read_feed
 from app.crawl.fetch.sitemaps import read_sitemap
 from app.crawl.fetch.values import Fetched, NotIndexed
 
-FOLDERS = ("wellformed", "encoding")
+FOLDERS = ("wellformed", "illformed", "encoding", "entities")
 HOST = "http://127.0.0.1:8097/tests/"
 """Where the expectations have the files."""
 HEADER = re.compile(r"(?m)^Header:\s+([^:\n]+):(.*)$")
