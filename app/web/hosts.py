@@ -57,6 +57,11 @@ def base_url() -> str:
     return runtime().settings.public_url or f"{request.scheme}://{_host_of(request)}{request.root_path}"
 
 
+def service_name() -> str:
+    """The service's host, as apps for one-time codes name it."""
+    return urlsplit(base_url()).hostname or ""
+
+
 def _host_of(req: Request) -> str:
     """The host and, unless it is the scheme's own, the port that a request names; the server's if it names none."""
     sent = req.environ.get("HTTP_HOST")

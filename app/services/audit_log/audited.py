@@ -39,7 +39,10 @@ AUDITED: dict[type[Any], Audited] = {
     # An account that is deleted takes its log with it; the first owner tells that it was made.
     Account: Audited("account", lambda account: account.name, ("plan", "limit_overrides"), comes_and_goes=False),
     Member: Audited(
-        "member", lambda member: member.email, ("name", "email", "role"), secrets={"password_hash": "password"}
+        "member",
+        lambda member: member.email,
+        ("name", "email", "role", "codes_since"),
+        secrets={"password_hash": "password", "recovery_hashes": "recovery_codes"},
     ),
     Invitation: Audited("invitation", lambda invitation: invitation.email, ("email", "role"), {"token_hash": "link"}),
     Site: Audited(
