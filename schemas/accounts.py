@@ -184,7 +184,7 @@ class CodesStateSchema(Schema):
 
 
 class CodesBegunSchema(Schema):
-    """What an app needs to show codes."""
+    """Secret of an app that is to show codes."""
 
     success = fields.Boolean(required=True)
     secret = fields.String(required=True, metadata={"description": "In base32, to type in."})

@@ -111,7 +111,7 @@ def begin_codes(runtime: Runtime, caller: Caller, password: str, issuer: str) ->
 
 
 def find_begun_codes(runtime: Runtime, caller: Caller, issuer: str) -> tuple[str, str] | None:
-    """What :func:`begin_codes` gave, while the app may still show its first code."""
+    """Secret and address that :func:`begin_codes` gave, while the app may still show its first code."""
     with runtime.database.read() as session:
         member = get_user(session, caller)
         app = one_time_codes.find_new_app(member, runtime.settings.secret_key)

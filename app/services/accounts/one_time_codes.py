@@ -34,7 +34,7 @@ _HALF = 6
 
 
 class CodeUse(Enum):
-    """What a code proved to be."""
+    """Kinds of codes that a login takes."""
 
     CODE = "code"
     RECOVERY_CODE = "recovery code"
