@@ -59,7 +59,7 @@ def test_a_qr_code_and_a_first_code_switch_codes_on(person: Person, tenant: Tena
     assert app.secret in person.page.text
 
     assert person.send("Switch codes on", code="000000").status_code == 400
-    assert person.problem_of("code").startswith("Code is not what the app shows now")
+    assert person.problem_of("code").startswith("Code is not the one that the app shows now")
     assert app.secret in person.page.text, "a typing error does not mean to scan again"
 
     person.press("Switch codes on", code=code_of(app))

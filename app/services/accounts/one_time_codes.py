@@ -74,7 +74,7 @@ def confirm(member: Member, code: str, secret: str) -> list[str]:
         raise field_error("code", "expired", "comes too late: begin to set codes up again")
     step = _step_of(app, _normal(code))
     if step is None:
-        raise field_error("code", "incorrect", "is not what the app shows now; is its clock right?")
+        raise field_error("code", "incorrect", "is not the one that the app shows now")
     recovery = [_recovery_code() for _ in range(RECOVERY_CODES)]
     member.codes_since, member.codes_salt, member.codes_step = now(), member.new_codes_salt, step
     member.recovery_hashes = [_recovery_hash(member, _normal(made), secret) for made in recovery]
