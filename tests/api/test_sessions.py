@@ -72,6 +72,12 @@ def test_the_list_tells_where_somebody_is_logged_in(app: Flask) -> None:
     assert cookie.value not in str(answer)
 
 
+def test_of_ipv6_the_list_tells_the_network(app: Flask) -> None:
+    register_browser(app, ANN)
+    browser = log_in(app, environ_overrides={"REMOTE_ADDR": "2001:db8:1:2:3::4"})
+    assert sessions_of(browser)[0]["address"] == "2001:db8:1:2::/64"
+
+
 def test_an_ended_session_has_ended_in_every_worker(workers: tuple[Flask, Flask]) -> None:
     first, second = workers
     here, _ = register_browser(first, ANN)

@@ -77,7 +77,7 @@ def confirm(member: Member, code: str, secret: str) -> list[str]:
         raise field_error("code", "incorrect", "is not the one that the app shows now")
     recovery = [_recovery_code() for _ in range(RECOVERY_CODES)]
     member.codes_since, member.codes_salt, member.codes_step = now(), member.new_codes_salt, step
-    member.recovery_hashes = [_recovery_hash(member, _normal(made), secret) for made in recovery]
+    member.recovery_hashes = [_recovery_hash(_normal(made), secret) for made in recovery]
     member.new_codes_salt = member.new_codes_until = None
     return recovery
 
@@ -94,7 +94,7 @@ def accept(member: Member, code: str, secret: str) -> CodeUse | None:
     if step is not None and step > member.codes_step:
         member.codes_step = step
         return CodeUse.CODE
-    used = _recovery_hash(member, code, secret)
+    used = _recovery_hash(code, secret)
     if used in member.recovery_hashes:
         member.recovery_hashes = [one for one in member.recovery_hashes if one != used]
         return CodeUse.RECOVERY_CODE
@@ -171,5 +171,5 @@ def _recovery_code() -> str:
     return f"{digits[:_HALF]}-{digits[_HALF:]}"
 
 
-def _recovery_hash(member: Member, code: str, secret: str) -> str:
-    return hash_token(f"recovery:{member.id}:{code}", secret)
+def _recovery_hash(code: str, secret: str) -> str:
+    return hash_token(f"recovery:{code}", secret)
