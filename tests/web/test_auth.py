@@ -134,6 +134,8 @@ TABLE = [
     Row("DELETE", "/api/invitations/{invitation}", None, NO_INVITATION),
     Row("GET", "/api/audit-log"),
 ]
+NOT_FOR_KEYS = ("/profile/totp", "/profile/sessions")
+"""How addresses begin at which no key may do anything."""
 NOTHING = {
     "source": "src_0000000000000000",
     "run": "run_00000000000000000000",
