@@ -30,13 +30,15 @@ from schemas.accounts import (
 from schemas.forms import describe_form
 
 _FORMS = {"/login": LoginSchema, "/register": RegisterSchema}
+_LATER = ("code",)
+"""What is asked for as a second step."""
 
 
 def show_entrance() -> str | Response:
     """The login or the registration form, or on to where they lead for whom is logged in."""
     schema = _FORMS[request.path]()
     if not wants_page():
-        form = {"method": "POST", "action": request.path, "fields": describe_form(schema, {})}
+        form = {"method": "POST", "action": request.path, "fields": describe_form(schema, {}, leave_out=_LATER)}
         return json_answer({"form": form})
     if g.caller is not None and g.caller.kind == "session":
         return see_other(local_path(request.args.get("next", "")))
@@ -53,7 +55,7 @@ def _entrance(error: ApiError | None = None) -> str:
             proof=error.proof,
             next=following,
         )
-    shown = shown_fields(_FORMS[request.path](), {}, error, leave_out=("code",))
+    shown = shown_fields(_FORMS[request.path](), {}, error, leave_out=_LATER)
     return render(
         f"{request.path[1:]}.html",
         fields=shown,
