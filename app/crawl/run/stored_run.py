@@ -15,7 +15,10 @@ from app.crawl.run.outcome import Outcome
 from app.crawl.run.visits.visitor import is_passing_reason
 from app.crawl.sources.runs import Claim, count_reasons, count_waiting, delete_old_runs, end_run, hand_back, held_run
 from app.models import RunPage, Site, Source, SourcePage, SourceRun
+from app.services.webhooks.events import announce
 from app.storage.database import Database
+from schemas.sources import RunSchema
+from schemas.validation.webhooks import RUN_FAILED, RUN_FINISHED
 
 DELETE_STEP = 500
 
@@ -127,6 +130,7 @@ class StoredRun:
             run.removed += removed
             end_run(run, status, error=error)
             session.flush()
+            _announce(session, run)
             delete_old_runs(session, run.source_id)
 
     def delete_settled(self, source_id: str) -> None:
@@ -157,3 +161,20 @@ class StoredRun:
         if run is None:
             raise RunLost
         return run
+
+
+_EVENTS = {"finished": RUN_FINISHED, "failed": RUN_FAILED}
+"""A run's status to the event that it is; who cancels one needs not be told."""
+
+
+def _announce(session: Session, run: SourceRun) -> None:
+    if run.status not in _EVENTS:
+        return
+    source = session.get_one(Source, run.source_id)
+    site = session.get_one(Site, source.site_id)
+    data = {
+        "site": {"id": site.id, "name": site.name},
+        "source": {"id": source.id, "kind": source.kind, "url": source.url},
+        "run": RunSchema().dump(run),
+    }
+    announce(session, site.account_id, _EVENTS[run.status], data)
