@@ -278,6 +278,17 @@ REQUESTS: Mapping[str, RequestExample] = {
     "listAuditEntries": RequestExample(parameters={"kind": "member", "limit": 3}),
     "removeMember": RequestExample(),
     "revokeInvitation": RequestExample(),
+    # The museum's own programs are told of events.
+    "createWebhook": RequestExample(
+        body={"url": "https://museum.example/hooks/search", "events": ["run.failed", "quota.warning"]}
+    ),
+    "listWebhooks": RequestExample(parameters={"limit": 20}),
+    "showWebhook": RequestExample(),
+    "updateWebhook": RequestExample(body={"events": ["run.finished", "run.failed", "quota.warning", "key.exposed"]}),
+    "patchWebhook": RequestExample(body={"active": True}),
+    "listDeliveries": RequestExample(parameters={"limit": 20}),
+    "redeliver": RequestExample(body={}),
+    "deleteWebhook": RequestExample(),
     # The end.
     "deleteSource": RequestExample(parameters={"keep_documents": True}),
     "deleteDocument": RequestExample(body={"id": "lighthouse"}),
@@ -297,6 +308,8 @@ PATHS: Mapping[str, tuple[Any, ...]] = {
     "invitation_id": ("createInvitation", "invitation", "id"),
     "token": ("renewInvitation", "token"),
     "member_id": ("listMembers", "members", 1, "id"),
+    "webhook_id": ("createWebhook", "webhook", "id"),
+    "delivery_id": ("listDeliveries", "deliveries", 0, "id"),
     "run_id": ("createSource", "source", "last_run", "id"),
 }
 """A parameter of paths to what it names in the story: an operation, and the members of its answer that lead there."""
