@@ -20,7 +20,7 @@ README = "readme"
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
-        "start", "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "members", "api",
+        "start", "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "members", "webhooks", "api",
         REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
     ),
     "Operating it": (
