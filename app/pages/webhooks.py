@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hmac
+import json
+from functools import partial
 
 from flask import Response, request
 from werkzeug.http import dump_cookie
@@ -89,6 +91,7 @@ def _webhook(webhook_id: str, error: ApiError | None = None) -> str:
         total=total,
         paging=paging,
         kept=queue.KEPT,
+        pretty=partial(json.dumps, indent=2, ensure_ascii=False),
         fields=shown,
         banner=banner_of(error, shown),
     )
