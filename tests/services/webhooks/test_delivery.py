@@ -26,19 +26,13 @@ from app.services.webhooks.delivery import NotSent
 from app.services.webhooks.events import announce
 from app.services.webhooks.queue import CLAIM, KEPT, OFF_AFTER, TRIES
 from tests.answers import assert_error, assert_ok
-from tests.callers import Tenant, register_tenant
+from tests.callers import Tenant
 from tests.conftest import close_app, make_app, make_settings
-from tests.mail_server import MailServer, mail_server, mail_settings
+from tests.mail_server import MailServer, mail_settings
 from tests.patience import PATIENCE_SECONDS
 from tests.services.webhooks.receiver import DATA, Receiver, add_webhook, deliveries, receiving, send, tell
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def server() -> Iterator[MailServer]:
-    with mail_server() as made:
-        yield made
 
 
 @pytest.fixture
@@ -47,17 +41,6 @@ def app(tmp_path: Path, server: MailServer) -> Iterator[Flask]:
     made = make_app(make_settings(tmp_path, crawl_private_addresses=True, **mail_settings(server)))
     yield made
     close_app(made)
-
-
-@pytest.fixture
-def part(app: Flask) -> Runtime:
-    part: Runtime = app.extensions["runtime"]
-    return part
-
-
-@pytest.fixture
-def tenant(app: Flask) -> Tenant:
-    return register_tenant(app, "ann@example.com")
 
 
 @pytest.fixture
