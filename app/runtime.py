@@ -172,7 +172,7 @@ def _create_deliverer(settings: Settings, database: Database) -> Deliverer:
 
 def _post(settings: Settings, url: str, headers: Mapping[str, str], body: bytes) -> int:
     """Send a body to a webhook, within the crawler's bounds of where it may go; gives the status of the answer."""
-    # What fetches pages takes some 20 MB of a process: only one that sends something loads it.
+    # What fetches pages takes some 5 MB of a process: only one that sends something loads it.
     from app.crawl.fetch.fetching import post
     from app.crawl.fetch.network import Network
 
