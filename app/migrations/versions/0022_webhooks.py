@@ -1,7 +1,7 @@
 """webhooks, and what is sent to them
 
 Revision: 0022
-Follows: 0020
+Follows: 0021
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 
 
 revision = '0022'
-down_revision = '0020'
+down_revision = '0021'
 branch_labels = None
 depends_on = None
 
