@@ -25,6 +25,7 @@ from app.pages import (
     plans,
     profile_logins,
     sites,
+    webhooks,
     widget,
 )
 from app.pages.analytics import export, inbox, learning, overview, queries, remedies, suggestions
@@ -76,6 +77,13 @@ PAGES: dict[str, View] = {
     "invitations.show_invitation": invitations.show_invitation,
     "invitations.accept_invitation": invitations.accept_invitation,
     "audit-log.list_entries": audit_log.show_log,
+    "webhooks.list_webhooks": webhooks.list_webhooks,
+    "webhooks.create_webhook": webhooks.create_webhook,
+    "webhooks.show_webhook": webhooks.show_webhook,
+    "webhooks.update_webhook": webhooks.update_webhook,
+    "webhooks.delete_webhook": webhooks.delete_webhook,
+    "webhooks.list_deliveries": webhooks.list_deliveries,
+    "webhooks.redeliver": webhooks.redeliver,
     "dashboard.show_dashboard": dashboard.show_dashboard,
     "analytics.show_analytics": overview.show_analytics,
     "analytics.show_query_analytics": queries.show_query,

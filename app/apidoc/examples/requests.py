@@ -299,6 +299,17 @@ REQUESTS: Mapping[str, RequestExample] = {
     "listAuditEntries": RequestExample(parameters={"kind": "member", "limit": 3}),
     "removeMember": RequestExample(),
     "revokeInvitation": RequestExample(),
+    # The museum's own programs are told of events.
+    "createWebhook": RequestExample(
+        body={"url": "https://museum.example/hooks/search", "events": ["run.failed", "quota.warning"]}
+    ),
+    "listWebhooks": RequestExample(parameters={"limit": 20}),
+    "showWebhook": RequestExample(),
+    "updateWebhook": RequestExample(body={"events": ["run.finished", "run.failed", "quota.warning", "key.exposed"]}),
+    "patchWebhook": RequestExample(body={"active": True}),
+    "listDeliveries": RequestExample(parameters={"limit": 20}),
+    "redeliver": RequestExample(body={}),
+    "deleteWebhook": RequestExample(),
     # The end.
     "deleteSource": RequestExample(parameters={"keep_documents": True}),
     "deleteDocument": RequestExample(body={"id": "lighthouse"}),
@@ -319,6 +330,8 @@ PATHS: Mapping[str, tuple[Any, ...]] = {
     "token": ("renewInvitation", "token"),
     "session_id": ("listSessions", "sessions", 0, "id"),
     "member_id": ("listMembers", "members", 1, "id"),
+    "webhook_id": ("createWebhook", "webhook", "id"),
+    "delivery_id": ("listDeliveries", "deliveries", 0, "id"),
     "secret": ("renewHook", "source", "hook_url"),
     "run_id": ("createSource", "source", "last_run", "id"),
 }

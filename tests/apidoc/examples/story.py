@@ -27,6 +27,7 @@ from app.apidoc.openapi import document
 from app.crawl.run import first_page
 from app.crawl.run.visits import answering
 from app.models import RunPage, SourceRun
+from app.services.webhooks.events import announce
 from tests.callers import ApiClient, Browser
 
 BASE_URL = "https://search.example.com"
@@ -40,7 +41,7 @@ MEASURED = {
 }
 """What takes another time whenever it is measured."""
 
-TOKEN = re.compile(r"(svc_[a-z]+_\w{4})\w{20,}")
+TOKEN = re.compile(r"((?:svc_[a-z]+|whsec)_[\w+/]{4})[\w+/=]{20,}")
 
 FORMATS = {
     "text/csv": "csv",
@@ -218,6 +219,12 @@ class Story:
     def _before_revokeInvitation(self) -> None:
         invitation = self._private("POST", "/api/invitations", json={"email": "kim@museum.example"}).get_json()
         self._paths["invitation_id"] = invitation["invitation"]["id"]
+
+    def _before_listDeliveries(self) -> None:
+        """Most of the day's searches are used."""
+        data = {"quota": "searches", "percent": 80, "used": 8_000, "allowed": 10_000}
+        with self._runtime.database.write() as session:
+            announce(session, 1, "quota.warning", data)
 
     def _after_deleteSite(self) -> None:
         self._token = ""  # The key was the site's.

@@ -22,6 +22,7 @@ from backends.errors import BackendUnavailable
 from tests.answers import assert_ok
 from tests.crawl.run.conftest import FreeTurns, Runner, counts
 from tests.crawl.run.websites import Answer, Website, html
+from tests.services.webhooks.receiver import add_webhook, deliveries
 
 
 def test_a_website_is_read_by_its_links_and_its_sitemap(runner: Runner, website: Website) -> None:
@@ -545,6 +546,31 @@ def test_a_site_that_is_deleted_in_the_middle_ends_the_run(runner: Runner, websi
 
     assert ended == "lost"
     assert runner.documents() == {}
+
+
+def test_webhooks_are_told_how_a_run_ended_but_not_that_it_was_cancelled(runner: Runner, website: Website) -> None:
+    webhook, _ = add_webhook(runner.tenant, "https://example.com/hook", "run.finished", "run.failed")
+    make_site(website, 3)
+    source = runner.add()
+    finished = runner.run(source)
+    website.pages = {"/": Answer(status=500)}
+    failed = runner.run(source)
+    cancelled = RunControl()
+    cancelled.cancel()
+    runner.run(source, cancelled)
+
+    second, first = deliveries(runner.tenant, webhook)
+    assert (first["event"], second["event"]) == ("run.finished", "run.failed")
+    shown = [
+        assert_ok(runner.tenant.private.get(f"/api/sites/{runner.tenant.site_id}/sources/{source.id}/runs/{run.id}"))
+        for run in (finished, failed)
+    ]
+    assert first["payload"]["data"] == {
+        "site": {"id": runner.tenant.site_id, "name": "Pages"},
+        "source": {"id": source.id, "kind": "website", "url": source.url},
+        "run": shown[0]["run"],
+    }
+    assert second["payload"]["data"]["run"] == shown[1]["run"]
 
 
 def test_a_cancelled_run_keeps_what_it_has_read_and_removes_nothing(runner: Runner, website: Website) -> None:
