@@ -25,8 +25,8 @@ class Row:
 
     Attributes:
         path: With ``{site}``, ``{key}`` and ``{index}`` for objects of the account, and ``{source}``, ``{run}``,
-            ``{sync}``, ``{session}``, ``{member}``, ``{invitation}``, ``{webhook}`` and ``{delivery}`` for what there is
-            none of.
+            ``{sync}``, ``{session}``, ``{member}``, ``{invitation}``, ``{webhook}`` and ``{delivery}`` for what there
+            is none of.
         answer: What it answers to those it is for: a status, or the error that only those get who were let in.
     """
 

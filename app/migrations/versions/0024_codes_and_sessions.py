@@ -1,7 +1,7 @@
 """one-time codes of members, and where sessions were begun
 
 Revision: 0024
-Follows: 0021
+Follows: 0022
 """
 
 import sqlalchemy as sa
