@@ -440,6 +440,34 @@ class PageLookupSchema(Schema):
     )
 
 
+class DeadLinkSchema(Schema):
+    """A link of the site's own pages to one that is not there."""
+
+    url = fields.String(required=True)
+    status = fields.Integer(required=True, metadata={"enum": [404, 410]})
+    found_on = fields.List(
+        fields.String(),
+        required=True,
+        metadata={
+            "description": "At most 10 pages, sitemaps, and feeds that have it; none for one of several sitemaps."
+        },
+    )
+
+
+class DeadLinkListSchema(Schema):
+    """Dead links, in the order in which they were found."""
+
+    dead_links = fields.List(fields.Nested(DeadLinkSchema), required=True)
+    run_id = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "The run that found them; `null` if none has read pages yet."},
+    )
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+
+
 class RunShowSchema(Schema):
     """One run and the addresses it did not index."""
 

@@ -103,6 +103,7 @@ TABLE = [
     Row("POST", SOURCES + "/{source}/cancel", None, NO_SOURCE),
     Row("GET", SOURCES + "/{source}/runs", None, NO_SOURCE),
     Row("GET", SOURCES + "/{source}/runs/{run}", None, NO_SOURCE),
+    Row("GET", SOURCES + "/{source}/dead-links", None, NO_SOURCE),
     Row("GET", KEYS),
     Row("POST", KEYS, {"name": "New"}, 201),
     Row("GET", KEYS + "/{key}"),

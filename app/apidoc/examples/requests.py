@@ -258,6 +258,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "updateSource": RequestExample(body={"exclude": ["/private/*", "*?print=*"], "max_pages": 500}),
     "patchSource": RequestExample(body={"schedule": "weekly"}),
     "showRun": RequestExample(parameters={"limit": 20}),
+    "listDeadLinks": RequestExample(parameters={"limit": 20}),
     "runSource": RequestExample(body={"urls": ["https://museum.example/visit/opening-hours"]}),
     "cancelRun": RequestExample(body={}),
     "listRuns": RequestExample(parameters={"limit": 20}),
