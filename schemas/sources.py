@@ -26,6 +26,7 @@ SCHEDULES = ("none", "hourly", "daily", "weekly")
 SOURCE_STATUSES = ("idle", "queued", "running", "failed")
 RUN_STATUSES = ("queued", "running", "finished", "failed", "cancelled")
 LOOKUP_STATUSES = ("indexed", "left_out", "not_seen", "removed")
+CONFIG_FORMATS = ("docsearch",)
 SELECTORS = ("content", "title", "remove")
 
 MAX_GLOBS = 50
@@ -352,6 +353,26 @@ class SourceShowSchema(Schema):
     """One source."""
 
     source = fields.Nested(SourceSchema, required=True)
+
+
+class ConfigQuerySchema(QuerySchema):
+    """The format of a configuration."""
+
+    format = Text(
+        required=True, choices=CONFIG_FORMATS, metadata={"description": "Format of the file.", "example": "docsearch"}
+    )
+
+
+class ConfigAnswerSchema(Schema):
+    """The sources that a configuration became. Their first runs are queued."""
+
+    success = fields.Boolean(required=True)
+    sources = fields.List(fields.Nested(SourceSchema), required=True)
+    ignored = fields.List(
+        fields.String(),
+        required=True,
+        metadata={"description": "What has no counterpart here, as paths such as `start_urls[0].tags[1]`."},
+    )
 
 
 class SourceListSchema(Schema):

@@ -93,6 +93,12 @@ TABLE = [
     Row("POST", "/api/sites/{site}/import?format=jsonl", page(1)),
     Row("GET", SOURCES),
     Row("POST", SOURCES, {"kind": "website", "url": SITE["url"]}, 201),
+    Row(
+        "POST",
+        "/api/sites/{site}/import-config?format=docsearch",
+        {"start_urls": [SITE["url"]], "selectors": {"text": "p"}},
+        201,
+    ),
     Row("POST", SOURCES + "/preview", {"url": "https://elsewhere.test/"}, (400, "validation_failed")),
     Row("GET", SOURCES + "/lookup?url=https://elsewhere.test/"),
     Row("GET", SOURCES + "/{source}", None, NO_SOURCE),

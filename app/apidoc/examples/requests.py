@@ -253,6 +253,15 @@ REQUESTS: Mapping[str, RequestExample] = {
             ],
         }
     ),
+    "importConfig": RequestExample(
+        parameters={"format": "docsearch"},
+        body={
+            "index_name": "museum",
+            "start_urls": [{"url": "https://museum.example/docs/", "tags": ["docs"]}],
+            "stop_urls": ["/docs/archive/"],
+            "selectors": {"lvl0": "main h1", "lvl1": "main h2", "text": "main p, main li"},
+        },
+    ),
     "listSources": RequestExample(parameters={"limit": 20}),
     "showSource": RequestExample(),
     "updateSource": RequestExample(body={"exclude": ["/private/*", "*?print=*"], "max_pages": 500}),
