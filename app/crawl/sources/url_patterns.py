@@ -59,7 +59,7 @@ def _alternatives(text: str, place: int, variables: Mapping[str, Sequence[str]])
 
 
 def _part(text: str, place: int, variables: Mapping[str, Sequence[str]]) -> tuple[list[str], int]:
-    """What stands at a place, and where it ends."""
+    """The patterns of what stands at a place, and where that ends."""
     character = text[place]
     if character == "(":
         group = _GROUP.match(text, place)
