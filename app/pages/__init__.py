@@ -120,6 +120,7 @@ PAGES: dict[str, View] = {
     "sources.renew_hook": sources.renew_hook,
     "sources.list_runs": sources.list_runs,
     "sources.show_run": sources.show_run,
+    "sources.show_dead_links": sources.show_dead_links,
     "sources.preview_page": sources.preview_page,
     "sources.look_up_page": look_up_page,
 }
@@ -154,6 +155,12 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/sites/<int(signed=True):site_id>/box", "pages.show_box", box.show_box, _BOX),
     (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENT_FORM),
     (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENT_FORM),
+    (
+        _SOURCES + "/<string:source_id>/dead-links/export",
+        "pages.export_dead_links",
+        sources.export_dead_links,
+        OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    ),
     ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _DOCUMENT_FORM),
     ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _DOCUMENTS),
     (

@@ -59,6 +59,7 @@ MINE = [
     "/api/sites/{site}/sources/lookup?url=nope://",
     "/api/sites/{site}/sources/{source}/runs",
     "/api/sites/{site}/sources/{source}/runs/{run}",
+    "/api/sites/{site}/sources/{source}/dead-links",
     "/api/sites/{site}/keys",
     "/api/sites/{site}/keys/{key}",
     "/api/sites/{site}/keys/{key}/edit",

@@ -254,11 +254,21 @@ REQUESTS: Mapping[str, RequestExample] = {
             ],
         }
     ),
+    "importConfig": RequestExample(
+        parameters={"format": "docsearch"},
+        body={
+            "index_name": "museum",
+            "start_urls": [{"url": "https://museum.example/docs/", "tags": ["docs"]}],
+            "stop_urls": ["/docs/archive/"],
+            "selectors": {"lvl0": "main h1", "lvl1": "main h2", "text": "main p, main li"},
+        },
+    ),
     "listSources": RequestExample(parameters={"limit": 20}),
     "showSource": RequestExample(),
     "updateSource": RequestExample(body={"exclude": ["/private/*", "*?print=*"], "max_pages": 500}),
     "patchSource": RequestExample(body={"schedule": "weekly"}),
     "showRun": RequestExample(parameters={"limit": 20}),
+    "listDeadLinks": RequestExample(parameters={"limit": 20}),
     "runSource": RequestExample(body={"urls": ["https://museum.example/visit/opening-hours"]}),
     "cancelRun": RequestExample(body={}),
     "listRuns": RequestExample(parameters={"limit": 20}),

@@ -94,8 +94,15 @@ def check_field_rules(rules: Sequence[Mapping[str, Any]]) -> None:
             _check_selector(rule["selector"], f"fields[{position}].selector")
 
 
-def _check_selector(selector: str, field: str) -> None:
+def is_css(selector: str) -> bool:
+    """Tell whether the reader of pages can use a selector."""
     try:
         parse("", positions=False).select(selector)
-    except ValueError as error:
-        raise field_error(field, "invalid", "is not a CSS selector") from error
+    except ValueError:
+        return False
+    return True
+
+
+def _check_selector(selector: str, field: str) -> None:
+    if not is_css(selector):
+        raise field_error(field, "invalid", "is not a CSS selector")

@@ -202,12 +202,15 @@ class Story:
                 update(SourceRun)
                 .where(SourceRun.id == run_id)
                 .values(
-                    status="finished", started_at=NOW, finished_at=NOW + timedelta(seconds=41), found=12, indexed=11,
-                    unchanged=0, removed=0, failed=0, skipped=1,
+                    status="finished", started_at=NOW, finished_at=NOW + timedelta(seconds=41), found=13, indexed=11,
+                    unchanged=0, removed=0, failed=0, skipped=2,
                 )
             )  # fmt: skip
-            page = {"url": "https://museum.example/shop", "position": 3, "depth": 1}
-            session.execute(insert(RunPage).values(run_id=run_id, status="skipped", reason="robots", **page))
+            page = {"run_id": run_id, "depth": 1, "status": "skipped"}
+            for position, (path, reason) in enumerate((("shop", "robots"), ("visit/winter", "http_404"))):
+                url, found_on = f"https://museum.example/{path}", "https://museum.example/visit"
+                values = {"url": url, "found_on": found_on, "position": position, "reason": reason}
+                session.execute(insert(RunPage).values(**page, **values))
 
     def _before_submitAddress(self) -> None:
         self._patch.setattr(answering, "read_key_file", lambda *args, **kwargs: INDEXNOW_KEY)
