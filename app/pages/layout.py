@@ -45,6 +45,9 @@ NOTICES = {
     "exposure-dismissed": "Notice dismissed. It returns if the key is in a web page after you rotate it.",
     "profile-updated": "Profile saved.",
     "password-changed": "Password changed. Your other sessions were logged out.",
+    "codes-off": "One-time codes are off. The password alone logs you in.",
+    "session-ended": "Session ended.",
+    "sessions-ended": "All your other sessions have ended.",
     "role-changed": "Role changed. It takes effect immediately.",
     "member-removed": "Member removed and logged out.",
     "invitation-revoked": "Invitation revoked. Its link no longer works.",
@@ -54,6 +57,11 @@ NOTICES = {
     "password-reset": "Password changed. All your sessions were logged out. Log in with the new password.",
     "email-restored": "Your e-mail address is restored. Everybody was logged out, and API keys are disabled. "
     "A mail with a link to a new password is on its way.",
+    "webhook-updated": "Webhook saved.",
+    "webhook-on": "Webhook switched on.",
+    "webhook-off": "Webhook switched off. Nothing is sent to it; what waited was given up.",
+    "webhook-deleted": "Webhook deleted.",
+    "redelivered": "Sent again within seconds, under the same id.",
     "logged-out": "You are logged out.",
     "account-deleted": "Your account and all its data have been deleted.",
 }
@@ -73,6 +81,7 @@ def register(app: Flask) -> None:
         day_text=day_text,
         day_element=day_element,
         moment_element=moment_element,
+        moment_text=moment_text,
         ago_element=ago_element,
         code_spans=code_spans,
     )

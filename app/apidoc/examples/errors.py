@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import ApiError, Detail, ErrorCode, error_body, field_error
+from app.services.access.sessions import session_not_found
 from app.services.accounts.invitations import invitation_not_found
+from app.services.accounts.one_time_codes import code_required
 from app.services.search.search import rejected
 from app.web.gateway_errors import GatewayError, code_of, gateway_error_body, invalid_engine_key
 from backends.errors import BackendRejected
@@ -43,6 +45,7 @@ _ERRORS = (
     ApiError(ErrorCode.KEY_DISABLED, "The API key is disabled."),
     ApiError(ErrorCode.KEY_EXPIRED, "The API key has expired."),
     ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or password is incorrect."),
+    code_required(),
     ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "A search key cannot do this; use a private key."),
     ApiError(
         ErrorCode.ORIGIN_NOT_ALLOWED,
@@ -58,6 +61,7 @@ _ERRORS = (
         "was indexed.",
     ),
     ApiError(ErrorCode.MEMBER_LIMIT_REACHED, "An account can have 100 members, open invitations included."),
+    ApiError(ErrorCode.WEBHOOK_LIMIT_REACHED, "An account can have 10 webhooks; delete one."),
     ApiError(ErrorCode.LAST_OWNER, "An account must have an owner; make another member an owner first."),
     ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is incorrect."),
     ApiError(ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."),
@@ -68,7 +72,10 @@ _ERRORS = (
     ApiError(ErrorCode.RUN_NOT_FOUND, "Run not found."),
     ApiError(ErrorCode.SYNC_NOT_FOUND, "Sync not found: it does not exist, or has ended."),
     ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found."),
+    session_not_found(),
     invitation_not_found(),
+    ApiError(ErrorCode.WEBHOOK_NOT_FOUND, "Webhook not found."),
+    ApiError(ErrorCode.DELIVERY_NOT_FOUND, "Delivery not found."),
     ApiError(ErrorCode.INDEX_NOT_FOUND, "Index not found."),
     ApiError(ErrorCode.NOT_FOUND, "This address does not exist."),
     ApiError(ErrorCode.METHOD_NOT_ALLOWED, "This address supports GET, POST, not PUT."),

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.models import Account, Invitation, Key, Member, Site, Source
+from app.models import Account, Invitation, Key, Member, Site, Source, Webhook
 from app.services.search_settings import shown_settings
 from app.tokens import PREFIXES
 
@@ -39,7 +39,10 @@ AUDITED: dict[type[Any], Audited] = {
     # An account that is deleted takes its log with it; the first owner tells that it was made.
     Account: Audited("account", lambda account: account.name, ("plan", "limit_overrides"), comes_and_goes=False),
     Member: Audited(
-        "member", lambda member: member.email, ("name", "email", "role"), secrets={"password_hash": "password"}
+        "member",
+        lambda member: member.email,
+        ("name", "email", "role", "codes_since"),
+        secrets={"password_hash": "password", "recovery_hashes": "recovery_codes"},
     ),
     Invitation: Audited("invitation", lambda invitation: invitation.email, ("email", "role"), {"token_hash": "link"}),
     Site: Audited(
@@ -60,6 +63,7 @@ AUDITED: dict[type[Any], Audited] = {
         ("kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages", "max_depth"),
         {"headers": "headers", "hook_salt": "hook"},
     ),
+    Webhook: Audited("webhook", lambda webhook: webhook.url, ("url", "events", "active")),
 }
 """Table to what is logged of its rows."""
 
