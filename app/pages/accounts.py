@@ -17,6 +17,7 @@ from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.pages.redirects import local_path, see_other
 from app.runtime import runtime
+from app.web.parsing import read_form_body
 from app.web.request_checks import current_caller, current_client
 from app.web.responses import cookie_header, json_answer
 from schemas.accounts import (
@@ -70,7 +71,7 @@ def enter() -> Response:
     refill_on_error(_entrance)
     schema: type[Schema] = _FORMS[request.path]
     start: Callable[..., tuple[Member, str, str]] = log_in if request.path == "/login" else register
-    if request.path == "/login" and "proof" in request.form:
+    if request.path == "/login" and "proof" in read_form_body(request):
         schema, start = LoginCodeSchema, log_in_with_code
     _, _, cookie = start(runtime(), current_client(), **read_form(schema()))
     response = see_other(local_path(request.form.get("next", "")))
