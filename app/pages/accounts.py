@@ -9,12 +9,14 @@ from flask import Response, g, request
 from app.errors import ApiError
 from app.models import Member
 from app.operations import profile
-from app.operations.logins import log_in, log_out, register
+from app.operations.logins import AccountChoice, log_in, log_out, register
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
+from app.pages.oidc import show_choice
 from app.pages.redirects import local_path, see_other
 from app.runtime import runtime
+from app.services.accounts import identities
 from app.web.request_checks import current_caller, current_client
 from app.web.responses import cookie_header, json_answer
 from schemas.accounts import AccountDeleteSchema, LoginSchema, ProfileUpdateSchema, RegisterSchema
@@ -26,22 +28,29 @@ _FORMS = {"/login": LoginSchema, "/register": RegisterSchema}
 def show_entrance() -> str | Response:
     """The login or the registration form, or on to where they lead for whom is logged in."""
     schema = _FORMS[request.path]()
+    has_passwords = runtime().settings.password_login
     if not wants_page():
-        form = {"method": "POST", "action": request.path, "fields": describe_form(schema, {})}
-        return json_answer({"form": form})
+        fields = describe_form(schema, {}, leave_out=("account_id",))
+        with_password = {"method": "POST", "action": request.path, "fields": fields}
+        without = {"method": "GET", "action": "/login/oidc", "fields": []}
+        return json_answer({"form": with_password if has_passwords else without})
     if g.caller is not None and g.caller.kind == "session":
         return see_other(local_path(request.args.get("next", "")))
+    if request.path == "/register" and not has_passwords:
+        return see_other("/login", next=request.args.get("next"))
     return _entrance()
 
 
 def _entrance(error: ApiError | None = None) -> str:
-    shown = shown_fields(_FORMS[request.path](), {}, error)
+    shown = shown_fields(_FORMS[request.path](), {}, error, leave_out=("account_id",))
     return render(
         f"{request.path[1:]}.html",
         fields=shown,
         banner=banner_of(error, shown),
         next=local_path(request.values.get("next", "")),
         is_open=runtime().settings.registration,
+        provider=runtime().settings.provider_name,
+        has_passwords=runtime().settings.password_login,
     )
 
 
@@ -49,9 +58,15 @@ def enter() -> Response:
     """Log in, or register."""
     refill_on_error(_entrance)
     fields = read_form(_FORMS[request.path]())
-    start = log_in if request.path == "/login" else register
-    _, _, cookie = start(runtime(), current_client(), **fields)
-    response = see_other(local_path(request.form.get("next", "")))
+    next = local_path(request.form.get("next", ""))
+    if request.path == "/register":
+        cookie = register(runtime(), current_client(), **fields)[2]
+    else:
+        try:
+            cookie = log_in(runtime(), current_client(), **fields, asks=True)[2]
+        except AccountChoice as choice:
+            return show_choice(choice.members, next)
+    response = see_other(next)
     response.headers.add("Set-Cookie", cookie_header(request, cookie))
     return response
 
@@ -76,8 +91,17 @@ def show_profile() -> str:
 def _profile(error: ApiError | None = None) -> str:
     with runtime().database.read() as session:
         user = profile.get_user(session, current_caller())
+        is_connected = runtime().provider is None or identities.is_connected(session, user.id)
     parts = _profile_parts(user, error if request.form else None)
-    return render("profile.html", user=user, account=user.account, sends_mail=runtime().settings.sends_mail, **parts)
+    return render(
+        "profile.html",
+        user=user,
+        account=user.account,
+        sends_mail=runtime().settings.sends_mail,
+        has_passwords=runtime().settings.password_login,
+        provider="" if is_connected else runtime().settings.provider_name,
+        **parts,
+    )
 
 
 def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:

@@ -29,6 +29,7 @@ THINGS = {
     "member": "member",
     "invitation": "invitation of",
     "account": "plan of",
+    "identity": "sign-in with a provider of",
 }
 """Kind to what the thing is called before its name."""
 KIND_NAMES = {
@@ -39,6 +40,7 @@ KIND_NAMES = {
     "member": "Members",
     "invitation": "Invitations",
     "account": "Plan",
+    "identity": "Sign-ins with a provider",
 }
 
 

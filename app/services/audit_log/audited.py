@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.models import Account, Invitation, Key, Member, Site, Source
+from app.models import Account, Identity, Invitation, Key, Member, Site, Source
 from app.services.search_settings import shown_settings
 from app.tokens import PREFIXES
 
@@ -39,8 +39,12 @@ AUDITED: dict[type[Any], Audited] = {
     # An account that is deleted takes its log with it; the first owner tells that it was made.
     Account: Audited("account", lambda account: account.name, ("plan", "limit_overrides"), comes_and_goes=False),
     Member: Audited(
-        "member", lambda member: member.email, ("name", "email", "role"), secrets={"password_hash": "password"}
+        "member",
+        lambda member: member.email,
+        ("name", "email", "email_confirmed", "role"),
+        secrets={"password_hash": "password"},
     ),
+    Identity: Audited("identity", lambda identity: identity.member.email, ("issuer",)),
     Invitation: Audited("invitation", lambda invitation: invitation.email, ("email", "role"), {"token_hash": "link"}),
     Site: Audited(
         "site",
@@ -73,6 +77,8 @@ def account_of(session: Session, thing: Any) -> int:
     """The account that a row belongs to."""
     if isinstance(thing, Account):
         return thing.id
+    if isinstance(thing, Identity):
+        return thing.member.account_id
     if isinstance(thing, Source):
         found = session.connection().execute(select(Site.account_id).where(Site.id == thing.site_id)).scalar_one()
         return int(found)

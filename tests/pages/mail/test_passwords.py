@@ -199,8 +199,8 @@ def test_a_request_takes_alike_since_no_account_is_looked_up(
     def look_up(*_: object) -> None:
         raise AssertionError("the request tells whether there is such an account")
 
-    monkeypatch.setattr(members, "find_member", look_up)
-    monkeypatch.setattr("app.services.accounts.password_resets.find_member", look_up)
+    monkeypatch.setattr(members, "find_members", look_up)
+    monkeypatch.setattr("app.services.accounts.password_resets.find_members", look_up)
 
     assert ask(app, tenant.email).response.status_code == 303
 

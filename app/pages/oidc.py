@@ -1,0 +1,95 @@
+"""Logging in with the OpenID Connect provider: to it, back from it, and the choice of an account afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flask import Response, g, make_response, request
+from werkzeug.http import dump_cookie
+
+from app.errors import ApiError
+from app.models import Member
+from app.operations.logins import choose_account, enter
+from app.operations.proofs import oidc
+from app.pages.forms import read_form, refill_on_error
+from app.pages.layout import render
+from app.pages.redirects import local_path, see_other
+from app.runtime import runtime
+from app.services.access.choices import offer_members
+from app.web.request_checks import current_caller, current_client
+from app.web.responses import cookie_header, is_secure
+from schemas.accounts import AccountChoiceSchema
+
+COOKIE = "login_attempt"
+
+
+def begin_login() -> Response:
+    """Send somebody to the provider; with an invitation, to join an account."""
+    refill_on_error(show_failure, statuses=FAILURES)
+    next = local_path(request.args.get("next", ""))
+    return _to_provider(*oidc.begin(runtime(), current_client(), next, request.args.get("invitation", "")))
+
+
+def connect_login() -> Response:
+    """Send a member to the provider, to be known by it from now on."""
+    refill_on_error(show_failure, statuses=FAILURES)
+    member_id = current_caller().member_id
+    return _to_provider(*oidc.begin(runtime(), current_client(), "/profile/edit", connects=member_id))
+
+
+def _to_provider(address: str, cookie: str) -> Response:
+    response = Response(status=303, headers={"Location": address, "Cache-Control": "no-store"})
+    response.headers.add("Set-Cookie", _attempt_cookie(cookie))
+    return response
+
+
+def finish_login() -> Response:
+    """Log somebody in who comes back, or let them choose the account."""
+    refill_on_error(show_failure, statuses=FAILURES)
+    member_id = g.caller.member_id if g.caller is not None else None
+    members, next = oidc.finish(
+        runtime(), current_client(), request.cookies.get(COOKIE, ""), request.args.to_dict(), member_id
+    )
+    if len(members) > 1:
+        response = show_choice(members, next)
+    else:
+        response = see_other(next)
+        response.headers.add("Set-Cookie", cookie_header(request, enter(runtime(), current_client(), members[0])[2]))
+    response.headers.add("Set-Cookie", _attempt_cookie(""))
+    return response
+
+
+def show_choice(members: Sequence[Member], next: str) -> Response:
+    """The page that asks which account somebody wants."""
+    offer = offer_members(members, runtime().settings.secret_key)
+    return make_response(render("account_choice.html", members=members, offer=offer, next=next))
+
+
+def choose() -> Response:
+    """Log in to the account that somebody chose."""
+    refill_on_error(show_failure)
+    _, _, cookie = choose_account(runtime(), current_client(), **read_form(AccountChoiceSchema()))
+    response = see_other(local_path(request.form.get("next", "")))
+    response.headers.add("Set-Cookie", cookie_header(request, cookie))
+    return response
+
+
+FAILURES = frozenset({400, 401, 403, 404, 429, 503})
+"""Statuses that lead back to the login, with what was wrong."""
+
+
+def show_failure(error: ApiError) -> str:
+    """The way back to the login, with what was wrong."""
+    return render("login_failed.html", error=error)
+
+
+def _attempt_cookie(value: str) -> str:
+    return dump_cookie(
+        COOKIE,
+        value,
+        max_age=oidc.ATTEMPT_SECONDS if value else 0,
+        path="/login/oidc",
+        secure=is_secure(request),
+        httponly=True,
+        samesite="Lax",
+    )
