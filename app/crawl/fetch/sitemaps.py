@@ -27,6 +27,8 @@ _PIECE = 65_536
 _FEEDS = {"rss", "feed", "RDF"}
 _LONE_AMPERSAND = re.compile(rb"&(?!(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);)")
 _LONGEST_REFERENCE = 10
+_WIDE_STARTS = (b"\xff\xfe", b"\xfe\xff", b"\0")
+"""How XML in UTF-16 and UTF-32 begins, with a byte order mark or without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def read_sitemap(fetched: Fetched) -> Sitemap:
         pieces = _cut(unpack(pieces, "gzip"))
     try:
         head, pieces = _head(pieces)
-        if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or head.startswith(_WIDE_STARTS):
             sitemap = _read_xml(pieces, fetched)
         else:
             sitemap = Sitemap(_addresses(_lines(pieces), fetched.url))

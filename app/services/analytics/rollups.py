@@ -167,7 +167,7 @@ def apply_changes(session: Session, accounts: Mapping[int, int], changes: Change
     _add_to_click_days(session, changes)
     _add_to_click_anchor_days(session, changes)
     change_origin_days(session, changes.origins)
-    starts = _window_starts(session, accounts, {site_id for site_id, _, _ in queries}, today)
+    starts = _window_starts(session, accounts, {site_id for site_id, _ in changes.days}, today)
     windows: Windows = defaultdict(lambda: [0] * len(COUNTS))
     for (site_id, day, query), counts in queries.items():
         for index, period in enumerate(PERIODS):

@@ -47,6 +47,7 @@ class TestReading:
             urlset(f"{SITE}/a", f"{SITE}/b?x=1&amp;y=2")[:-9],
             b"\xef\xbb\xbf" + urlset(f"{SITE}/a", f"{SITE}/b?x=1&amp;y=2").encode(),
             urlset(f"{SITE}/a", f"{SITE}/b?x=1&amp;y=2").replace("UTF-8", "UTF-16").encode("utf-16"),
+            urlset(f"{SITE}/a", f"{SITE}/b?x=1&amp;y=2").replace("UTF-8", "UTF-16").encode("utf-16-be"),
             gzip.compress(urlset(f"{SITE}/a", f"{SITE}/b?x=1&amp;y=2").encode(), mtime=0),
             f"{SITE}/a\r\nno address\n\n{SITE}/b?x=1&y=2\n",
             gzip.compress(f"\ufeff{SITE}/a\n{SITE}/b?x=1&y=2".encode(), mtime=0),

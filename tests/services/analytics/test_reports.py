@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
@@ -106,6 +106,7 @@ actions = st.lists(
 
 @pytest.mark.slow
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@example([[SearchEvent(1, "a", 0, MIDNIGHT, None, None, channel="agent")]])
 @given(actions)
 def test_the_analytics_equal_a_plain_count(module_database: Database, actions: list[object]) -> None:
     database = module_database
