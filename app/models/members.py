@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, Index, String, UniqueConstraint, true
+from sqlalchemy import ForeignKey, Index, String, UniqueConstraint, false, true
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.models.accounts import Account
@@ -27,6 +27,8 @@ class Member(Base):
     """The same, if a member of another account had the e-mail first; ``email_key`` is then no e-mail, but unique."""
     email_confirmed: Mapped[bool] = mapped_column(default=False, server_default=true())
     """Whether they have shown that the mailbox is theirs. Those of before this was asked count as confirmed."""
+    email_by_key: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether an API key has set the e-mail: then a proof that the mailbox is somebody's does not make them known."""
     password_hash: Mapped[str] = mapped_column(String(255))
     role: Mapped[str] = mapped_column(String(16))
     """``owner``, ``editor`` or ``viewer``."""

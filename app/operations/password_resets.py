@@ -71,27 +71,28 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
         reset = password_resets.find_reset(session, token, runtime.settings.secret_key)
         if reset is None:
             raise _ended()
-        member = session.get_one(Member, reset.member_id)
-        members = {found.id: found for found in (*password_resets.find_owners_of(session, member.email), member)}
-        in_order = sorted(members.values(), key=lambda found: found.account_id)
-        for found in in_order:
-            get_account(session, found.account_id, lock=True)
-            session.refresh(found)
+        email = session.get_one(Member, reset.member_id).email
+        account_ids = sorted(member.account_id for member in password_resets.find_owners_of(session, email))
+        for account_id in account_ids:
+            get_account(session, account_id, lock=True)
+        session.expire_all()
         # Who used the link, or changed the password or the e-mail, held that lock: only now it is certain.
         if password_resets.find_reset(session, token, runtime.settings.secret_key) is None:
             raise _ended()
-        for found in (found for found in in_order if found.compared_email == member.compared_email):
-            with acting(client.member(found.email, found.id)):
-                confirm_email(found)
+        for member in password_resets.find_owners_of(session, email):
+            if member.account_id not in account_ids:
+                continue
+            with acting(client.member(member.email, member.id)):
+                confirm_email(member)
                 accounts.update_profile(
                     session,
-                    found.account_id,
+                    member.account_id,
                     {"password_hash": password_hash},
-                    member_id=found.id,
+                    member_id=member.id,
                     proof=accounts.PasswordProof(None),
                 )
-            after_commit.enter_context(changed_credentials(runtime.counters, found.account_id))
-    forget_failures(runtime, client, member.email)
+            after_commit.enter_context(changed_credentials(runtime.counters, member.account_id))
+    forget_failures(runtime, client, email)
 
 
 def _ended() -> ApiError:

@@ -27,18 +27,19 @@ def begin_login() -> Response:
     """Send somebody to the provider; with an invitation, to join an account."""
     refill_on_error(show_failure, statuses=FAILURES)
     next = local_path(request.args.get("next", ""))
-    return _to_provider(*oidc.begin(runtime(), current_client(), next, request.args.get("invitation", "")))
+    address, cookie = oidc.begin(runtime(), current_client(), next, request.args.get("invitation", ""))
+    response = Response(status=303, headers={"Location": address, "Cache-Control": "no-store"})
+    response.headers.add("Set-Cookie", _attempt_cookie(cookie))
+    return response
 
 
 def connect_login() -> Response:
     """Send a member to the provider, to be known by it from now on."""
     refill_on_error(show_failure, statuses=FAILURES)
     member_id = current_caller().member_id
-    return _to_provider(*oidc.begin(runtime(), current_client(), "/profile/edit", connects=member_id))
-
-
-def _to_provider(address: str, cookie: str) -> Response:
-    response = Response(status=303, headers={"Location": address, "Cache-Control": "no-store"})
+    address, cookie = oidc.begin(runtime(), current_client(), "/profile/edit", connects=member_id)
+    # The pages' policy keeps what forms lead to on this service; a link leads on.
+    response = make_response(render("login_connect.html", address=address, provider=runtime().settings.provider_name))
     response.headers.add("Set-Cookie", _attempt_cookie(cookie))
     return response
 
@@ -47,10 +48,10 @@ def finish_login() -> Response:
     """Log somebody in who comes back, or let them choose the account."""
     refill_on_error(show_failure, statuses=FAILURES)
     member_id = g.caller.member_id if g.caller is not None else None
-    members, next = oidc.finish(
+    members, is_asked, next = oidc.finish(
         runtime(), current_client(), request.cookies.get(COOKIE, ""), request.args.to_dict(), member_id
     )
-    if len(members) > 1:
+    if is_asked:
         response = show_choice(members, next)
     else:
         response = see_other(next)

@@ -20,6 +20,7 @@ def upgrade() -> None:
     op.add_column('accounts', sa.Column('confirm_by', sa.BigInteger(), nullable=True))
     op.add_column('members', sa.Column('shared_email_key', sa.String(length=254), nullable=True))
     op.add_column('members', sa.Column('email_confirmed', sa.Boolean(), server_default=sa.true(), nullable=False))
+    op.add_column('members', sa.Column('email_by_key', sa.Boolean(), server_default=sa.false(), nullable=False))
     op.create_index(op.f('ix_members_shared_email_key'), 'members', ['shared_email_key'])
     op.create_table('identities',
     sa.Column('member_id', BIG_ID, autoincrement=False, nullable=False),
@@ -36,6 +37,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_table('identities')
     op.drop_index(op.f('ix_members_shared_email_key'), 'members')
+    op.drop_column('members', 'email_by_key')
     op.drop_column('members', 'email_confirmed')
     op.drop_column('members', 'shared_email_key')
     op.drop_column('accounts', 'confirm_by')

@@ -100,10 +100,10 @@ def begin(
 
 def finish(
     runtime: Runtime, client: Client, cookie: str, answer: Mapping[str, str], member_id: int | None = None
-) -> tuple[list[Member], str]:
+) -> tuple[list[Member], bool, str]:
     """End a login with the answer that the provider sent through the browser.
 
-    Gives the members whom the person may log in as, oldest first, and where they wanted to go.
+    Gives the members whom the person may log in as, oldest first; whether to ask which; and where they wanted to go.
 
     Args:
         cookie: What :func:`begin` gave the browser; empty if it has none.
@@ -139,28 +139,22 @@ def finish(
     if domains and person.email.rpartition("@")[2].lower() not in domains:
         raise _forbidden(f"People with addresses such as {person.email} cannot log in here.")
     connects = attempt.connects if attempt.connects == member_id else None
-    return _find_members(runtime, client, person, attempt.invitation, connects), attempt.next
+    return *_find_members(runtime, client, person, attempt.invitation, connects), attempt.next
 
 
 def _find_members(
     runtime: Runtime, client: Client, person: Person, invitation: str, connects: int | None
-) -> list[Member]:
+) -> tuple[list[Member], bool]:
     with runtime.database.read() as session:
         known = identities.find_known(session, person.issuer, person.subject)
-        if known and not invitation and not identities.find_unknown(session, person.issuer, person.email):
-            return list(known)
+        unknown = identities.find_unknown(session, person.issuer, person.email, connects)
+    if known and not unknown and not invitation:
+        return list(known), len(known) > 1
     password_hash = accounts.hash_password(secrets.token_urlsafe(32))
     with ExitStack() as after_commit, acting(client.member(person.email)), runtime.database.write() as session:
-        linked = _link_members(session, person, password_hash, connects)
+        linked, is_asked = _link_members(session, person, password_hash, connects)
         if invitation:
-            secret = runtime.settings.secret_key
-            if email_key(invitations.get_open_invitation(session, invitation, secret).email) != email_key(person.email):
-                raise _forbidden("The invitation is for another e-mail address than the one you have at the provider.")
-            member = invitations.accept_invitation(
-                session, invitation, secret, name=person.name, password_hash=password_hash, confirmed=True
-            )
-            identities.link(session, member, person.issuer, person.subject)
-            members = [member]
+            members = [_accept(runtime, session, person, invitation, password_hash)]
         else:
             members = list(identities.find_known(session, person.issuer, person.subject))
         if not members:
@@ -169,24 +163,40 @@ def _find_members(
         for account_id in linked:
             after_commit.enter_context(changed_credentials(runtime.counters, account_id))
     runtime.run_engine_tasks()
-    return members
+    return members, len(members) > 1 or (is_asked and not invitation)
 
 
-def _link_members(session: Session, person: Person, password_hash: str, connects: int | None) -> list[int]:
-    """Know the members with the person's e-mail by the provider from now on; gives the ids of their accounts."""
-    linked = []
-    unknown = identities.find_unknown(session, person.issuer, person.email)
-    for member in sorted(unknown, key=lambda member: member.account_id):
-        get_account(session, member.account_id, lock=True)
-        # Who changed the e-mail, or was faster, held that lock: only now it is certain.
-        session.refresh(member)
-        if member not in identities.find_unknown(session, person.issuer, person.email):
+def _link_members(session: Session, person: Person, password_hash: str, connects: int | None) -> tuple[list[int], bool]:
+    """Know the members with the person's e-mail by the provider from now on.
+
+    Gives the ids of their accounts, and whether one is somebody else's, who may have joined in the person's name.
+    """
+    unknown = identities.find_unknown(session, person.issuer, person.email, connects)
+    account_ids = sorted(member.account_id for member in unknown)
+    for account_id in account_ids:
+        get_account(session, account_id, lock=True)
+    # Who changed an e-mail, or was faster, held these locks: only now it is certain.
+    session.expire_all()
+    linked, is_asked = [], False
+    for member in identities.find_unknown(session, person.issuer, person.email, connects):
+        if member.account_id not in account_ids:
             continue
         if not member.email_confirmed and member.id != connects:
-            identities.take_over(session, member, password_hash)
+            is_asked |= not identities.take_over(session, member, password_hash)
         identities.link(session, member, person.issuer, person.subject)
         linked.append(member.account_id)
-    return linked
+    return linked, is_asked
+
+
+def _accept(runtime: Runtime, session: Session, person: Person, invitation: str, password_hash: str) -> Member:
+    secret = runtime.settings.secret_key
+    if email_key(invitations.get_open_invitation(session, invitation, secret).email) != email_key(person.email):
+        raise _forbidden("The invitation is for another e-mail address than the one you have at the provider.")
+    member = invitations.accept_invitation(
+        session, invitation, secret, name=person.name, password_hash=password_hash, confirmed=True
+    )
+    identities.link(session, member, person.issuer, person.subject)
+    return member
 
 
 def _register(runtime: Runtime, session: Session, person: Person, password_hash: str) -> Member:

@@ -141,7 +141,7 @@ def update_profile(
     if "email" in changes:
         if is_moved:
             refuse_taken_email(session, changes["email"])
-        set_email(session, member, changes["email"])
+        set_email(session, member, changes["email"], by_key=member_id is None)
     if "weekly_digest" in changes:
         account.weekly_digest = changes["weekly_digest"]
     if "password_hash" in changes:

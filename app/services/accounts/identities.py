@@ -18,8 +18,7 @@ from app.models import Session as Login
 from app.services.access.keys import disable_keys
 from app.services.access.sessions import end_other_sessions
 from app.services.accounts.members import confirm_email, find_members, first_owner
-from app.services.accounts.password_resets import end_resets, find_owners_of
-from app.services.sites import get_account
+from app.services.accounts.password_resets import end_resets
 
 
 def find_known(session: Session, issuer: str, subject: str) -> Sequence[Member]:
@@ -28,9 +27,19 @@ def find_known(session: Session, issuer: str, subject: str) -> Sequence[Member]:
     return session.scalars(known.order_by(Member.id)).all()
 
 
-def find_unknown(session: Session, issuer: str, email: str) -> list[Member]:
-    """The members with an e-mail who are nobody at the provider yet, and whose mailbox makes them known."""
-    return [member for member in find_owners_of(session, email) if not _is_linked(session, member, issuer)]
+def find_unknown(session: Session, issuer: str, email: str, connects: int | None = None) -> list[Member]:
+    """The members with an e-mail who are nobody at the provider yet, and whom its proof of the address makes known.
+
+    Not those to whom a key gave the address: who found it would have the account.
+
+    Args:
+        connects: A member who is logged in, so that it does not matter who set the address.
+    """
+    return [
+        member
+        for member in find_members(session, email)
+        if (not member.email_by_key or member.id == connects) and not _is_linked(session, member, issuer)
+    ]
 
 
 def is_somebody_else(session: Session, issuer: str, email: str) -> bool:
@@ -54,8 +63,10 @@ def link(session: Session, member: Member, issuer: str, subject: str) -> None:
     confirm_email(member)
 
 
-def take_over(session: Session, member: Member, password_hash: str) -> None:
-    """End what was made in the name of an e-mail that was not confirmed. The account must be locked.
+def take_over(session: Session, member: Member, password_hash: str) -> bool:
+    """End what was made in the name of an e-mail that was not confirmed; tells whether the account is the member's.
+
+    It must be locked.
 
     The member's password and sessions end. If the account is theirs, as its first owner, so do all keys and sessions,
     and the members and invitations whom somebody else may have let in.
@@ -67,11 +78,12 @@ def take_over(session: Session, member: Member, password_hash: str) -> None:
     end_resets(session, member.id)
     end_other_sessions(session, member.id, None)
     if first_owner(session, member.account_id).id != member.id:
-        return
+        return False
     session.execute(delete(Login).where(Login.account_id == member.account_id))
     for table in (Member, Invitation):
         for other in session.scalars(select(table).where(table.account_id == member.account_id)).all():
             if other is not member:
                 session.delete(other)
-    disable_keys(session, get_account(session, member.account_id).id)
+    disable_keys(session, member.account_id)
     session.flush()
+    return True

@@ -111,12 +111,12 @@ def _set_keys(session: Session, member: Member) -> None:
     member.shared_email_key = key if is_shared else None
 
 
-def set_email(session: Session, member: Member, email: str) -> None:
+def set_email(session: Session, member: Member, email: str, *, by_key: bool = False) -> None:
     """Give a member another e-mail, which they have not confirmed; :func:`flush_email` writes it."""
     is_moved = email_key(email) != member.compared_email
     member.email = email
     if is_moved:
-        member.email_confirmed = False
+        member.email_confirmed, member.email_by_key = False, by_key
         with session.no_autoflush:
             _set_keys(session, member)
 
@@ -126,7 +126,7 @@ def confirm_email(member: Member) -> None:
 
     To be called where credentials change.
     """
-    member.email_confirmed = True
+    member.email_confirmed, member.email_by_key = True, False
     if member.role == Role.OWNER:
         member.account.confirm_by = None
 
