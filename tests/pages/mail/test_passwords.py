@@ -368,3 +368,21 @@ def test_without_a_contact_it_is_the_operator(shared_app: Flask) -> None:
     person.go("/password/forgot")
 
     assert "ask the operator of this service." in person.page.text
+
+
+def test_of_an_e_mail_with_several_accounts_all_get_the_new_password(
+    app: Flask, part: Runtime, tenant: Tenant, stranger: Tenant, server: MailServer
+) -> None:
+    invited = tenant.browser.post("/api/invitations", json={"email": stranger.email, "role": "viewer"})
+    browser = accept_invitation(app, invited.get_json()["url"])
+    part.mailer.send_due()
+    server.mails.clear()
+    ask(app, stranger.email)
+    person = Person(app)
+    person.go(link_of(part, server))
+    person.send("Set the password", new_password=NEW_PASSWORD)
+    assert browser.get("/dashboard").status_code == stranger.browser.get("/dashboard").status_code == 401
+    body = {"email": stranger.email, "password": NEW_PASSWORD}
+    found = app.test_client().post("/login", json=body).get_json()["accounts"]
+    assert [account["id"] for account in found] == [stranger.account_id, tenant.account_id]
+    assert can_log_in(app, tenant.email, PASSWORD)
