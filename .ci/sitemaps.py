@@ -98,8 +98,8 @@ def site_node(homepage_url: str) -> Node:
     except NotIndexed as error:
         named, robots = (), Node(f"{home}robots.txt", reason=error.message)
     failed: list[str] = []
-    walked = set(walk_sitemaps(fetch, named, lambda url, _: failed.append(url), read_sitemap))
-    assert walked == {page.url for page in robots.all_pages()}
+    walked = walk_sitemaps(fetch, named, lambda url, _: failed.append(url), read_sitemap)
+    assert {page.url for page in walked} == {page.url for page in robots.all_pages()}
     assert not named or failed == list(robots.failures())
     usual = sitemap_node(f"{home}sitemap.xml")
     is_more = not usual.failed and usual.url not in named

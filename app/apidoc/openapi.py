@@ -85,6 +85,7 @@ _DESCRIPTIONS = {
     412: "Changed meanwhile",
     413: "Request body too large",
     415: "Unsupported content type",
+    422: "Not of this host, or not of this protocol",
     429: "Rate limit or daily quota exceeded",
     500: "Internal error",
     503: "A component is temporarily unavailable; retry after `Retry-After` seconds",
@@ -130,6 +131,7 @@ class ApiBlueprint(SmorestBlueprint):
     DEFAULT_LOCATION_CONTENT_TYPE_MAPPING: dict[str, str] = {  # noqa: RUF012
         **SmorestBlueprint.DEFAULT_LOCATION_CONTENT_TYPE_MAPPING,
         "json_optional": "application/json",
+        "hook": "application/json",
         "documents": "application/json",
     }
 

@@ -104,6 +104,7 @@ PAGES: dict[str, View] = {
     "sources.delete_source": sources.delete_source,
     "sources.run_source": sources.run_source,
     "sources.cancel_run": sources.cancel_run,
+    "sources.renew_hook": sources.renew_hook,
     "sources.list_runs": sources.list_runs,
     "sources.show_run": sources.show_run,
     "sources.preview_page": sources.preview_page,

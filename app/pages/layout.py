@@ -22,6 +22,7 @@ NOTICES = {
     "site-created-silent": "Site added. Its address answers neither with https nor with http now: check it. "
     "Next: say where its pages are.",
     "source-created": "Source added. Its pages are being found and read.",
+    "hook-renewed": "The hook has another address now. The one before does nothing any more.",
     "source-updated": "Source saved. Changes take effect with the next run.",
     "source-deleted": "Source deleted. Its pages are being removed from the search.",
     "source-deleted-alone": "Source deleted. Its pages stay in the search.",

@@ -101,6 +101,7 @@ TABLE = [
     Row("DELETE", SOURCES + "/{source}", None, NO_SOURCE),
     Row("POST", SOURCES + "/{source}/run", None, NO_SOURCE),
     Row("POST", SOURCES + "/{source}/cancel", None, NO_SOURCE),
+    Row("POST", SOURCES + "/{source}/hook", None, NO_SOURCE),
     Row("GET", SOURCES + "/{source}/runs", None, NO_SOURCE),
     Row("GET", SOURCES + "/{source}/runs/{run}", None, NO_SOURCE),
     Row("GET", KEYS),

@@ -62,7 +62,7 @@ AUDITED: dict[type[Any], Audited] = {
         "source",
         lambda source: source.url,
         ("kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages", "max_depth"),
-        {"headers": "headers"},
+        {"headers": "headers", "hook_salt": "hook"},
     ),
 }
 """Table to what is logged of its rows."""
