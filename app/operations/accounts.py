@@ -10,8 +10,8 @@ from app.models import Account, Member
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import AccountRecord, credential_change
-from app.services.accounts import accounts
-from app.services.accounts.members import find_members
+from app.services.accounts import accounts, one_time_codes
+from app.services.accounts.members import find_members, lock_member
 
 
 def create_account(runtime: Runtime, *, name: str, email: str, password: str, plan: str) -> Account:
@@ -47,6 +47,19 @@ def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
                 member_id=member.id,
                 proof=accounts.PasswordProof(None),
             )
+        return members[0] if members else None
+
+
+def reset_codes(runtime: Runtime, email: str) -> Member | None:
+    """Let whoever has an e-mail log in without one-time codes, in all of their accounts: their phone is lost.
+
+    Gives the member of the oldest account; ``None`` if nobody has this e-mail.
+    """
+    with runtime.database.write() as session:
+        found = [lock_member(session, member.id) for member in find_members(session, email)]
+        members = [member for member in found if member is not None]
+        for member in members:
+            one_time_codes.switch_off(member)
         return members[0] if members else None
 
 

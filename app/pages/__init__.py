@@ -25,6 +25,7 @@ from app.pages import (
     oidc,
     passwords,
     plans,
+    profile_logins,
     sites,
     widget,
 )
@@ -39,6 +40,7 @@ from app.pages.docs.views import (
     show_llms_txt,
 )
 from app.pages.email_changes import show_email_change, undo_email_change
+from app.pages.login_steps import choose
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
@@ -60,6 +62,13 @@ PAGES: dict[str, View] = {
     "profile.show_edit_form": accounts.show_profile,
     "profile.update_profile": accounts.update_profile,
     "profile.delete_account": accounts.delete_account,
+    "profile.show_codes": profile_logins.to_profile,
+    "profile.begin_codes": profile_logins.begin_codes,
+    "profile.confirm_codes": profile_logins.confirm_codes,
+    "profile.remove_codes": profile_logins.remove_codes,
+    "profile.list_sessions": profile_logins.to_profile,
+    "profile.end_session": profile_logins.end_session,
+    "profile.end_other_sessions": profile_logins.end_other_sessions,
     "members.list_members": members.list_members,
     "members.show_member": members.show_member,
     "members.update_member": members.update_member,
@@ -181,7 +190,7 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", confirmations.PATH, "pages.confirm_email", confirm_email, _ENTRANCE),
     ("POST", "/profile/confirmation", "pages.send_confirmation", send_again, _OWN),
     ("POST", "/profile/identity", "pages.connect_login", oidc.connect_login, _OWN),
-    ("POST", "/login/account", "pages.choose_account", oidc.choose, _ENTRANCE),
+    ("POST", "/login/account", "pages.choose_account", choose, _ENTRANCE),
     ("POST", unsubscribing.PATH, "pages.stop_digest", digests.stop_digest, _PAGE),
     (
         "DELETE",

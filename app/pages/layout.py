@@ -45,6 +45,9 @@ NOTICES = {
     "exposure-dismissed": "Notice dismissed. It returns if the key is in a web page after you rotate it.",
     "profile-updated": "Profile saved.",
     "password-changed": "Password changed. Your other sessions were logged out.",
+    "codes-off": "One-time codes are off. The password alone logs you in.",
+    "session-ended": "Session ended.",
+    "sessions-ended": "All your other sessions have ended.",
     "role-changed": "Role changed. It takes effect immediately.",
     "member-removed": "Member removed and logged out.",
     "invitation-revoked": "Invitation revoked. Its link no longer works.",
@@ -75,6 +78,7 @@ def register(app: Flask) -> None:
         day_text=day_text,
         day_element=day_element,
         moment_element=moment_element,
+        moment_text=moment_text,
         ago_element=ago_element,
         code_spans=code_spans,
     )

@@ -1,24 +1,19 @@
-"""Logging in with the OpenID Connect provider: to it, back from it, and the choice of an account afterwards."""
+"""Logging in with the OpenID Connect provider: to it, and back from it."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from flask import Response, g, make_response, request
 from werkzeug.http import dump_cookie
 
-from app.errors import ApiError
-from app.models import Member
-from app.operations.logins import choose_account, enter
+from app.operations.logins import enter
 from app.operations.proofs import oidc
-from app.pages.forms import read_form, refill_on_error
+from app.pages.forms import refill_on_error
 from app.pages.layout import render
+from app.pages.login_steps import show_choice, show_failure
 from app.pages.redirects import local_path, see_other
 from app.runtime import runtime
-from app.services.access.choices import offer_members
 from app.web.request_checks import current_caller, current_client
 from app.web.responses import cookie_header, is_secure
-from schemas.accounts import AccountChoiceSchema
 
 COOKIE = "login_attempt"
 
@@ -52,7 +47,7 @@ def finish_login() -> Response:
         runtime(), current_client(), request.cookies.get(COOKIE, ""), request.args.to_dict(), member_id
     )
     if is_asked:
-        response = show_choice(members, next)
+        response = make_response(show_choice(members, next, needs_code=False))
     else:
         response = see_other(next)
         response.headers.add("Set-Cookie", cookie_header(request, enter(runtime(), current_client(), members[0])[2]))
@@ -60,28 +55,8 @@ def finish_login() -> Response:
     return response
 
 
-def show_choice(members: Sequence[Member], next: str) -> Response:
-    """The page that asks which account somebody wants."""
-    offer = offer_members(members, runtime().settings.secret_key)
-    return make_response(render("account_choice.html", members=members, offer=offer, next=next))
-
-
-def choose() -> Response:
-    """Log in to the account that somebody chose."""
-    refill_on_error(show_failure)
-    _, _, cookie = choose_account(runtime(), current_client(), **read_form(AccountChoiceSchema()))
-    response = see_other(local_path(request.form.get("next", "")))
-    response.headers.add("Set-Cookie", cookie_header(request, cookie))
-    return response
-
-
 FAILURES = frozenset({400, 401, 403, 404, 429, 503})
 """Statuses that lead back to the login, with what was wrong."""
-
-
-def show_failure(error: ApiError) -> str:
-    """The way back to the login, with what was wrong."""
-    return render("login_failed.html", error=error)
 
 
 def _attempt_cookie(value: str) -> str:

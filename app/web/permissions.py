@@ -65,8 +65,12 @@ def _wrong_kind(policy: OperationPolicy, caller: Caller) -> ApiError:
             "directly, or use a search key."
         )
     else:
-        fitting = next((kind for kind in ("private", "search", "public") if getattr(policy.access, kind)), "private")
-        message = f"A {caller.kind} key cannot do this; use a {fitting} key."
+        fitting = next((kind for kind in ("private", "search", "public") if getattr(policy.access, kind)), None)
+        message = (
+            f"A {caller.kind} key cannot do this; use a {fitting} key."
+            if fitting
+            else "No key can do this; a member who is logged in can."
+        )
     return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
 
 

@@ -278,6 +278,14 @@ REQUESTS: Mapping[str, RequestExample] = {
     "showDashboard": RequestExample(),
     "showProfileEditForm": RequestExample(),
     "updateProfile": RequestExample(body={"name": "Ada Marin-Holt"}),
+    # One-time codes, and sessions. The first code is what the app shows at this moment of the story.
+    "beginCodes": RequestExample(body={"current_password": PASSWORD}),
+    "confirmCodes": RequestExample(body={"code": "874879"}),
+    "showCodes": RequestExample(),
+    "removeCodes": RequestExample(body={"current_password": PASSWORD}),
+    "listSessions": RequestExample(parameters={"limit": 20}),
+    "endSession": RequestExample(),
+    "endOtherSessions": RequestExample(),
     # A colleague joins, and leaves.
     "createInvitation": RequestExample(body={"email": "leo@museum.example", "role": "viewer"}),
     "renewInvitation": RequestExample(body={}),
@@ -309,6 +317,7 @@ PATHS: Mapping[str, tuple[Any, ...]] = {
     "source_id": ("createSource", "source", "id"),
     "invitation_id": ("createInvitation", "invitation", "id"),
     "token": ("renewInvitation", "token"),
+    "session_id": ("listSessions", "sessions", 0, "id"),
     "member_id": ("listMembers", "members", 1, "id"),
     "secret": ("renewHook", "source", "hook_url"),
     "run_id": ("createSource", "source", "last_run", "id"),

@@ -1,7 +1,7 @@
 """people at an OpenID Connect provider, confirmed e-mails, and e-mails that belong to several accounts
 
 Revision: 0025
-Follows: 0021
+Follows: 0024
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 
 
 revision = '0025'
-down_revision = '0021'
+down_revision = '0024'
 branch_labels = None
 depends_on = None
 

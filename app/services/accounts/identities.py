@@ -18,6 +18,7 @@ from app.models import Session as Login
 from app.services.access.keys import disable_keys
 from app.services.access.sessions import end_other_sessions
 from app.services.accounts.members import confirm_email, find_members, first_owner
+from app.services.accounts.one_time_codes import switch_off
 from app.services.accounts.password_resets import end_resets
 
 
@@ -75,6 +76,7 @@ def take_over(session: Session, member: Member, password_hash: str) -> bool:
         password_hash: Of a password that nobody knows.
     """
     member.password_hash = password_hash
+    switch_off(member)  # Else whoever typed the address could keep them out with codes of their own.
     end_resets(session, member.id)
     end_other_sessions(session, member.id, None)
     if first_owner(session, member.account_id).id != member.id:

@@ -41,8 +41,8 @@ AUDITED: dict[type[Any], Audited] = {
     Member: Audited(
         "member",
         lambda member: member.email,
-        ("name", "email", "email_confirmed", "role"),
-        secrets={"password_hash": "password"},
+        ("name", "email", "email_confirmed", "role", "codes_since"),
+        secrets={"password_hash": "password", "recovery_hashes": "recovery_codes"},
     ),
     Identity: Audited("identity", lambda identity: identity.member.email, ("issuer",)),
     Invitation: Audited("invitation", lambda invitation: invitation.email, ("email", "role"), {"token_hash": "link"}),

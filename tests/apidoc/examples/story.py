@@ -147,6 +147,12 @@ class Story:
     def _after_login(self) -> None:
         self._browsers[-1].csrf_token = self.answers["login"][JSON]["csrf_token"]
 
+    def _before_listSessions(self) -> None:
+        phone = {"User-Agent": "Mozilla/5.0 (Android 16; Mobile; rv:150.0) Gecko/150.0 Firefox/150.0"}
+        body = REQUESTS["login"].body
+        answer = self._app.test_client().post("/login", json=body, headers=phone, base_url=BASE_URL)
+        assert answer.status_code == 200, answer.get_json()
+
     def _after_createSite(self) -> None:
         with fixed_chance("the key of the server"):
             self._token = self._make_key("Server", "private")

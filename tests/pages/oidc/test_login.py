@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyotp
 import pytest
 from flask import Flask
 from sqlalchemy import select
@@ -284,3 +285,26 @@ def test_without_a_provider_there_is_none(tmp_path: Path) -> None:
     for path in ("/login/oidc", "/login/oidc/callback"):
         assert_error(ApiClient(app).get(path), 404, "not_found")
     close_app(app)
+
+
+def test_who_comes_by_the_provider_is_asked_for_no_code(app: Flask, provider: IdentityProvider) -> None:
+    """A second factor is the provider's; codes that somebody set up for an address of others end."""
+    tenant = register_tenant(app, ANN)
+    secret = assert_ok(tenant.browser.post("/profile/totp", json={"current_password": PASSWORD}))["secret"]
+    assert_ok(tenant.browser.post("/profile/totp/confirm", json={"code": pyotp.TOTP(secret).now()}))
+    person = person_of(tenant)
+    person.go("/profile/edit")
+    person.send("Connect")
+    person.call("GET", provider.log_in(person.page.first("a", "Continue to Example").attributes["href"]))
+    assert account_of(come(app, provider)) == tenant.account_id
+    assert_error(log_in(app), 401, "code_required")
+
+
+def test_codes_of_an_address_taken_in_advance_end(app: Flask, provider: IdentityProvider) -> None:
+    attacker = register_tenant(app, ANN)
+    secret = assert_ok(attacker.browser.post("/profile/totp", json={"current_password": PASSWORD}))["secret"]
+    assert_ok(attacker.browser.post("/profile/totp/confirm", json={"code": pyotp.TOTP(secret).now()}))
+    come(app, provider)
+    part: Runtime = app.extensions["runtime"]
+    with part.database.read() as session:
+        assert session.scalars(select(Member)).one().codes_since is None
