@@ -17,6 +17,7 @@ from app.pages.negotiation import wants_page
 from app.pages.redirects import local_path, see_other
 from app.runtime import runtime
 from app.services.accounts import identities
+from app.web.parsing import read_form_body
 from app.web.request_checks import current_caller, current_client
 from app.web.responses import cookie_header, json_answer
 from schemas.accounts import (
@@ -72,10 +73,11 @@ def _entrance(error: ApiError | None = None) -> str:
 def enter() -> Response:
     """Log in, or register."""
     refill_on_error(_entrance)
-    following = local_path(request.form.get("next", ""))
+    form = read_form_body(request)
+    following = local_path(form.get("next", ""))
     if request.path == "/register":
         cookie = register(runtime(), current_client(), **read_form(RegisterSchema()))[2]
-    elif "proof" in request.form:
+    elif "proof" in form:
         cookie = log_in_with_code(runtime(), current_client(), **read_form(LoginCodeSchema()))[2]
     else:
         try:
