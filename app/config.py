@@ -71,7 +71,8 @@ class Settings:
         400, "Days after which searches, clicks, and their roll-ups are deleted; at least 91."
     )
     crawl_private_addresses: bool = _setting(
-        False, "Whether the crawler may connect to loopback, private, and link-local addresses, for an intranet."
+        False,
+        "Whether the crawler and webhooks may connect to loopback, private, and link-local addresses, for an intranet.",
     )
     crawl_runs: int = _setting(
         4,

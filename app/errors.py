@@ -38,6 +38,7 @@ class ErrorCode(StrEnum):
     SOURCE_LIMIT_REACHED = "source_limit_reached"
     DOCUMENT_LIMIT_REACHED = "document_limit_reached"
     MEMBER_LIMIT_REACHED = "member_limit_reached"
+    WEBHOOK_LIMIT_REACHED = "webhook_limit_reached"
     LAST_OWNER = "last_owner"
     PASSWORD_INCORRECT = "password_incorrect"
     EMAIL_NOT_CONFIRMED = "email_not_confirmed"
@@ -51,6 +52,8 @@ class ErrorCode(StrEnum):
     MEMBER_NOT_FOUND = "member_not_found"
     SESSION_NOT_FOUND = "session_not_found"
     INVITATION_NOT_FOUND = "invitation_not_found"
+    WEBHOOK_NOT_FOUND = "webhook_not_found"
+    DELIVERY_NOT_FOUND = "delivery_not_found"
     INDEX_NOT_FOUND = "index_not_found"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
@@ -91,6 +94,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.SOURCE_LIMIT_REACHED: 403,
     ErrorCode.DOCUMENT_LIMIT_REACHED: 403,
     ErrorCode.MEMBER_LIMIT_REACHED: 403,
+    ErrorCode.WEBHOOK_LIMIT_REACHED: 403,
     ErrorCode.LAST_OWNER: 403,
     ErrorCode.PASSWORD_INCORRECT: 403,
     ErrorCode.EMAIL_NOT_CONFIRMED: 403,
@@ -104,6 +108,8 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.MEMBER_NOT_FOUND: 404,
     ErrorCode.SESSION_NOT_FOUND: 404,
     ErrorCode.INVITATION_NOT_FOUND: 404,
+    ErrorCode.WEBHOOK_NOT_FOUND: 404,
+    ErrorCode.DELIVERY_NOT_FOUND: 404,
     ErrorCode.INDEX_NOT_FOUND: 404,
     ErrorCode.NOT_FOUND: 404,
     ErrorCode.METHOD_NOT_ALLOWED: 405,

@@ -16,6 +16,7 @@ plain = re.compile(r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|(?<=://)[^/@\s]*
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
+        ("secret whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD/A== of", "secret [secret] of"),
         ("redis://:hush@cache:6379/0 is away", "redis://[secret]@cache:6379/0 is away"),
         ("postgresql://me:hu:sh@db/search", "postgresql://[secret]@db/search"),
         ("Authorization: Bearer abc.def", "Authorization: [secret]"),

@@ -27,6 +27,7 @@ from app.models.members import EmailChange, EmailChangeLink, Identity, Invitatio
 from app.models.sites import ClickLessons, EngineTask, Site
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
 from app.models.usage import UsageDay
+from app.models.webhooks import Webhook, WebhookDelivery
 
 __all__ = [
     "API_SOURCE",
@@ -70,5 +71,7 @@ __all__ = [
     "Sync",
     "UsageDay",
     "VisitorKey",
+    "Webhook",
+    "WebhookDelivery",
     "WindowStart",
 ]

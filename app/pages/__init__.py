@@ -27,6 +27,7 @@ from app.pages import (
     plans,
     profile_logins,
     sites,
+    webhooks,
     widget,
 )
 from app.pages.analytics import export, inbox, learning, overview, queries, remedies, suggestions
@@ -80,6 +81,13 @@ PAGES: dict[str, View] = {
     "invitations.show_invitation": invitations.show_invitation,
     "invitations.accept_invitation": invitations.accept_invitation,
     "audit-log.list_entries": audit_log.show_log,
+    "webhooks.list_webhooks": webhooks.list_webhooks,
+    "webhooks.create_webhook": webhooks.create_webhook,
+    "webhooks.show_webhook": webhooks.show_webhook,
+    "webhooks.update_webhook": webhooks.update_webhook,
+    "webhooks.delete_webhook": webhooks.delete_webhook,
+    "webhooks.list_deliveries": webhooks.list_deliveries,
+    "webhooks.redeliver": webhooks.redeliver,
     "dashboard.show_dashboard": dashboard.show_dashboard,
     "analytics.show_analytics": overview.show_analytics,
     "analytics.show_query_analytics": queries.show_query,
@@ -116,6 +124,7 @@ PAGES: dict[str, View] = {
     "sources.renew_hook": sources.renew_hook,
     "sources.list_runs": sources.list_runs,
     "sources.show_run": sources.show_run,
+    "sources.show_dead_links": sources.show_dead_links,
     "sources.preview_page": sources.preview_page,
     "sources.look_up_page": look_up_page,
 }
@@ -154,6 +163,12 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/sites/<int(signed=True):site_id>/box", "pages.show_box", box.show_box, _BOX),
     (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENT_FORM),
     (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENT_FORM),
+    (
+        _SOURCES + "/<string:source_id>/dead-links/export",
+        "pages.export_dead_links",
+        sources.export_dead_links,
+        OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    ),
     ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _DOCUMENT_FORM),
     ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _DOCUMENTS),
     (

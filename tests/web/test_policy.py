@@ -111,6 +111,8 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
             "invitations.renew_invitation", "invitations.revoke_invitation", "members.list_members",
             "members.patch_member", "members.remove_member", "members.show_member", "members.update_member",
             "pages.export_audit_log", "pages.restore_settings", "profile.delete_account",
+            "webhooks.create_webhook", "webhooks.delete_webhook", "webhooks.list_deliveries", "webhooks.list_webhooks",
+            "webhooks.patch_webhook", "webhooks.redeliver", "webhooks.show_webhook", "webhooks.update_webhook",
         },
     ),
     "for editors, although it only reads": (
@@ -133,7 +135,7 @@ SCOPES = (
     (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
     (r"\w+ (/api/(sites/\*/)?keys|/sites/\*/box)\b", Scope.KEYS),
     (r"\w+ /(sites|dashboard)\b", Scope.SITES),
-    (r"\w+ (/profile|/api/members|/api/invitations|(/api)?/audit-log)\b", Scope.ACCOUNT),
+    (r"\w+ (/profile|/api/members|/api/invitations|/api/webhooks|(/api)?/audit-log)\b", Scope.ACCOUNT),
 )
 """The scope that a private key needs, by method and address."""
 

@@ -61,6 +61,7 @@ _ERRORS = (
         "was indexed.",
     ),
     ApiError(ErrorCode.MEMBER_LIMIT_REACHED, "An account can have 100 members, open invitations included."),
+    ApiError(ErrorCode.WEBHOOK_LIMIT_REACHED, "An account can have 10 webhooks; delete one."),
     ApiError(ErrorCode.LAST_OWNER, "An account must have an owner; make another member an owner first."),
     ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is incorrect."),
     ApiError(
@@ -78,6 +79,8 @@ _ERRORS = (
     ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found."),
     session_not_found(),
     invitation_not_found(),
+    ApiError(ErrorCode.WEBHOOK_NOT_FOUND, "Webhook not found."),
+    ApiError(ErrorCode.DELIVERY_NOT_FOUND, "Delivery not found."),
     ApiError(ErrorCode.INDEX_NOT_FOUND, "Index not found."),
     ApiError(ErrorCode.NOT_FOUND, "This address does not exist."),
     ApiError(ErrorCode.METHOD_NOT_ALLOWED, "This address supports GET, POST, not PUT."),

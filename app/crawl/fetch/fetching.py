@@ -205,6 +205,23 @@ class Fetcher:
         return headers
 
 
+def post(network: Network, url: str, headers: Mapping[str, str], body: bytes, *, max_seconds: float) -> int:
+    """Send a body to an address once; gives the status of the answer, which is neither read nor followed elsewhere.
+
+    Args:
+        max_seconds: How long looking up, connecting, sending, and waiting for the answer may take, added up.
+
+    Raises:
+        NotIndexed: There is no answer; its message says why.
+    """
+    target = _target(url)
+    if not network.allows(target):
+        raise _private(target.hostname)
+    sent = {"Host": target.host, "Content-Length": str(len(body)), **headers}
+    with _reasons(target.hostname), time_limit(max_seconds), network.send("POST", target, sent, body) as response:
+        return int(response.status)
+
+
 @contextmanager
 def _reasons(host: str) -> Iterator[None]:
     """Translate what goes wrong on the way to a host."""

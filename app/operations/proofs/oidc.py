@@ -12,10 +12,10 @@ import secrets
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
 from itsdangerous import BadData, URLSafeTimedSerializer
-from joserfc.util import urlsafe_b64encode
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -29,11 +29,13 @@ from app.services.access.credentials import changed_credentials
 from app.services.accounts import accounts, identities, invitations
 from app.services.accounts.members import email_key
 from app.services.audit_log.actors import acting
-from app.services.oidc.id_tokens import Person, read_person
 from app.services.oidc.provider import AnswerRefused, Provider, ProviderUnavailable
 from app.services.sites import get_account
 from app.tokens import hash_token
 from app.wording import operator_text
+
+if TYPE_CHECKING:
+    from app.services.oidc.id_tokens import Person
 
 log = logging.getLogger(__name__)
 CALLBACK = "/login/oidc/callback"
@@ -75,6 +77,8 @@ def begin(
     Raises:
         ApiError: 404 without a provider; 429 after too many; 503 if it does not answer.
     """
+    from joserfc.util import urlsafe_b64encode  # Late, as in Provider.keys.
+
     provider = _provider(runtime)
     count_attempt(runtime, [WindowRequest(f"oidc:{client.key}", ATTEMPTS, HOUR_SECONDS)], "logins")
     try:
@@ -114,6 +118,8 @@ def finish(
         ApiError: 401 for an answer that is not good; 403 for people who have no account here; 503 if the provider does
             not answer.
     """
+    from app.services.oidc.id_tokens import read_person  # Late, as in Provider.keys.
+
     provider = _provider(runtime)
     attempt = _read_attempt(runtime, cookie)
     if attempt is None or not hmac.compare_digest(answer.get("state", "").encode(), attempt.derive("state").encode()):

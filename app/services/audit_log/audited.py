@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.models import Account, Identity, Invitation, Key, Member, Site, Source
+from app.models import Account, Identity, Invitation, Key, Member, Site, Source, Webhook
 from app.services.search_settings import shown_settings
 from app.tokens import PREFIXES
 
@@ -64,6 +64,7 @@ AUDITED: dict[type[Any], Audited] = {
         ("kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages", "max_depth"),
         {"headers": "headers", "hook_salt": "hook"},
     ),
+    Webhook: Audited("webhook", lambda webhook: webhook.url, ("url", "events", "active")),
 }
 """Table to what is logged of its rows."""
 

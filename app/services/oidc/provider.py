@@ -10,16 +10,17 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlsplit
 
 import orjson
 import requests
-from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
 
 from app.clock import now
 from app.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from joserfc.jwk import KeySet
 
 CONNECT_SECONDS, READ_SECONDS = 3.0, 5.0
 LONGEST_SECONDS = 10.0
@@ -128,6 +129,10 @@ class Provider:
         with self._lock:
             if self._keys is not None and not anew and _seconds() < self._keys_until:
                 return self._keys
+        # The cryptography takes some 10 MB of a process: only one in which people log in so loads it.
+        from joserfc.errors import JoseError
+        from joserfc.jwk import KeySet
+
         said = self._call("GET", self.endpoints().keys)
         try:
             found = KeySet.import_key_set({"keys": said["keys"]})
