@@ -41,6 +41,7 @@ class ErrorCode(StrEnum):
     WEBHOOK_LIMIT_REACHED = "webhook_limit_reached"
     LAST_OWNER = "last_owner"
     PASSWORD_INCORRECT = "password_incorrect"
+    EMAIL_NOT_CONFIRMED = "email_not_confirmed"
     CSRF_FAILED = "csrf_failed"
     SITE_NOT_FOUND = "site_not_found"
     KEY_NOT_FOUND = "key_not_found"
@@ -66,6 +67,7 @@ class ErrorCode(StrEnum):
     DATABASE_UNAVAILABLE = "database_unavailable"
     COUNTERS_UNAVAILABLE = "counters_unavailable"
     SERVER_BUSY = "server_busy"
+    IDENTITY_PROVIDER_UNAVAILABLE = "identity_provider_unavailable"
 
 
 STATUS: Mapping[ErrorCode, int] = {
@@ -95,6 +97,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.WEBHOOK_LIMIT_REACHED: 403,
     ErrorCode.LAST_OWNER: 403,
     ErrorCode.PASSWORD_INCORRECT: 403,
+    ErrorCode.EMAIL_NOT_CONFIRMED: 403,
     ErrorCode.CSRF_FAILED: 403,
     ErrorCode.SITE_NOT_FOUND: 404,
     ErrorCode.KEY_NOT_FOUND: 404,
@@ -120,6 +123,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.DATABASE_UNAVAILABLE: 503,
     ErrorCode.COUNTERS_UNAVAILABLE: 503,
     ErrorCode.SERVER_BUSY: 503,
+    ErrorCode.IDENTITY_PROVIDER_UNAVAILABLE: 503,
 }
 
 

@@ -25,7 +25,7 @@ from app.services.access.credentials import CredentialCache
 from app.services.access.key_exposures import KeyExposures
 from app.services.access.key_last_used import KeysLastUsed
 from app.services.access.thread_shares import ThreadShares
-from app.services.accounts import email_changes, password_resets
+from app.services.accounts import confirmations, email_changes, password_resets
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.visitors import VisitorKeys
 from app.services.analytics.waiting_events import WaitingEvents
@@ -38,6 +38,7 @@ from app.services.indexing.rebuilder import Rebuilder
 from app.services.late_charges import LateCharges
 from app.services.mail.delivery import Mailer
 from app.services.mail.webhook_notices import queue_notice
+from app.services.oidc.provider import Provider
 from app.services.search.search import Searcher
 from app.services.search.suggestions import Suggester
 from app.services.syncs import Syncs
@@ -80,6 +81,8 @@ class Runtime:
     visitor_keys: VisitorKeys
     mailer: Mailer
     deliverer: Deliverer
+    provider: Provider | None = None
+    """The OpenID Connect provider, if people log in with one."""
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
     task_handlers: Mapping[str, outbox.Handler] = field(default_factory=dict)
@@ -153,6 +156,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         waiting_events=WaitingEvents(journals, database),
         visitor_keys=VisitorKeys(database, settings.secret_key),
         mailer=_create_mailer(settings, database),
+        provider=_create_provider(settings),
         deliverer=_create_deliverer(settings, database),
         task_handlers=SourceRemoval(database, writer).handlers,
     )
@@ -161,8 +165,19 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
 def _create_mailer(settings: Settings, database: Database) -> Mailer:
     reset = password_resets.ResetWriter(database, settings.public_url, settings.secret_key)
     notice = email_changes.NoticeWriter(database, settings.public_url, settings.secret_key)
-    writers = {password_resets.KIND: reset.write, email_changes.KIND: notice.write}
+    confirmation = confirmations.ConfirmationWriter(database, settings.public_url, settings.secret_key)
+    writers = {
+        password_resets.KIND: reset.write,
+        email_changes.KIND: notice.write,
+        confirmations.KIND: confirmation.write,
+    }
     return Mailer(database, settings.smtp_url, settings.mail_from, writers)
+
+
+def _create_provider(settings: Settings) -> Provider | None:
+    if not settings.oidc_issuer:
+        return None
+    return Provider(settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret)
 
 
 def _create_deliverer(settings: Settings, database: Database) -> Deliverer:

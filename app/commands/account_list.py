@@ -8,6 +8,7 @@ from typing import Any
 
 from app.models import Account
 from app.plans import PlanLimits, PlanTable
+from app.services.accounts.members import email_key
 from app.services.accounts.usage import AccountUsage
 from app.wording import number, printable
 
@@ -16,7 +17,7 @@ Listed = tuple[AccountUsage, PlanLimits | None]
 
 ORDERS: dict[str, Callable[[Listed], Any]] = {
     "id": lambda listed: listed[0].account.id,
-    "email": lambda listed: listed[0].account.email_key,
+    "email": lambda listed: email_key(listed[0].account.email),
     "plan": lambda listed: listed[0].account.plan,
     "searches": lambda listed: (-listed[0].searches_today, -listed[0].searches_this_month),
     "documents": lambda listed: -listed[0].documents,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from flask import Flask
 from flask_smorest import Api
 
+from app.operations.proofs.oidc import CALLBACK
 from app.pages import (
     accounts,
     audit_log,
@@ -21,6 +22,7 @@ from app.pages import (
     keys,
     layout,
     members,
+    oidc,
     passwords,
     plans,
     profile_logins,
@@ -29,6 +31,7 @@ from app.pages import (
     widget,
 )
 from app.pages.analytics import export, inbox, learning, overview, queries, remedies, suggestions
+from app.pages.confirmations import confirm_email, send_again, show_confirmation
 from app.pages.docs.views import (
     show_docs,
     show_docs_image,
@@ -38,6 +41,7 @@ from app.pages.docs.views import (
     show_llms_txt,
 )
 from app.pages.email_changes import show_email_change, undo_email_change
+from app.pages.login_steps import choose
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
@@ -45,7 +49,7 @@ from app.pages.settings import views as search_settings
 from app.pages.sources import views as sources
 from app.pages.sources.lookup import look_up_page
 from app.services.access.roles import Role
-from app.services.accounts import email_changes
+from app.services.accounts import confirmations, email_changes
 from app.services.mail import unsubscribing
 from app.web.auth import ANYONE, MANAGING
 from app.web.compression import API_DOCUMENT
@@ -130,6 +134,7 @@ _PAGE = OperationPolicy(ANYONE, has_page=True)
 _GUIDE = OperationPolicy(ANYONE, has_page=True, reflects_nothing=True)
 _TEXT = OperationPolicy(ANYONE)
 _ENTRANCE = OperationPolicy(ANYONE, opens_session=True, has_page=True)
+_OWN = OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.VIEWER)
 _SCRIPT = OperationPolicy(ANYONE, uncounted=True, reflects_nothing=True)
 _DOCUMENTS = OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True)
 _ANALYTICS = OperationPolicy(MANAGING, Scope.ANALYTICS)
@@ -150,6 +155,9 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/password/forgot", "pages.show_forgot", passwords.show_forgot, _PAGE),
     ("/password/reset", "pages.show_reset", passwords.show_reset, _PAGE),
     (email_changes.PATH, "pages.show_email_change", show_email_change, _PAGE),
+    (confirmations.PATH, "pages.show_confirmation", show_confirmation, _PAGE),
+    ("/login/oidc", "pages.begin_login", oidc.begin_login, _PAGE),
+    (CALLBACK, "pages.finish_login", oidc.finish_login, _PAGE),
     (unsubscribing.PATH, "pages.show_unsubscribe", digests.show_unsubscribe, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
     ("/sites/<int(signed=True):site_id>/box", "pages.show_box", box.show_box, _BOX),
@@ -194,6 +202,10 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", "/password/forgot", "pages.send_link", passwords.send_link, _ENTRANCE),
     ("POST", "/password/reset", "pages.set_password", passwords.set_password, _ENTRANCE),
     ("POST", email_changes.PATH, "pages.undo_email_change", undo_email_change, _ENTRANCE),
+    ("POST", confirmations.PATH, "pages.confirm_email", confirm_email, _ENTRANCE),
+    ("POST", "/profile/confirmation", "pages.send_confirmation", send_again, _OWN),
+    ("POST", "/profile/identity", "pages.connect_login", oidc.connect_login, _OWN),
+    ("POST", "/login/account", "pages.choose_account", choose, _ENTRANCE),
     ("POST", unsubscribing.PATH, "pages.stop_digest", digests.stop_digest, _PAGE),
     (
         "DELETE",

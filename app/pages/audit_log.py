@@ -30,6 +30,7 @@ THINGS = {
     "member": "member",
     "invitation": "invitation of",
     "account": "plan of",
+    "identity": "sign-in with a provider of",
     "webhook": "webhook",
 }
 """Kind to what the thing is called before its name."""
@@ -41,6 +42,7 @@ KIND_NAMES = {
     "member": "Members",
     "invitation": "Invitations",
     "account": "Plan",
+    "identity": "Sign-ins with a provider",
     "webhook": "Webhooks",
 }
 

@@ -57,6 +57,8 @@ NOTICES = {
     "password-reset": "Password changed. All your sessions were logged out. Log in with the new password.",
     "email-restored": "Your e-mail address is restored. Everybody was logged out, and API keys are disabled. "
     "A mail with a link to a new password is on its way.",
+    "email-confirmed": "Your e-mail address is confirmed.",
+    "confirmation-sent": "A mail with a link is on its way to your address. Open the link to confirm it.",
     "webhook-updated": "Webhook saved.",
     "webhook-on": "Webhook switched on.",
     "webhook-off": "Webhook switched off. Nothing is sent to it; what waited was given up.",

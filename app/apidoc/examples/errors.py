@@ -64,6 +64,11 @@ _ERRORS = (
     ApiError(ErrorCode.WEBHOOK_LIMIT_REACHED, "An account can have 10 webhooks; delete one."),
     ApiError(ErrorCode.LAST_OWNER, "An account must have an owner; make another member an owner first."),
     ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is incorrect."),
+    ApiError(
+        ErrorCode.EMAIL_NOT_CONFIRMED,
+        "The e-mail address of the account's owner is not confirmed: open the link that was sent to it, or have "
+        "another one sent from the dashboard.",
+    ),
     ApiError(ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."),
     ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found."),
     ApiError(ErrorCode.KEY_NOT_FOUND, "Key not found."),
@@ -101,6 +106,11 @@ _ERRORS = (
         ErrorCode.SERVER_BUSY,
         "Your slow requests use all of your share of this server; try again when they have finished.",
         retry_after=1,
+    ),
+    ApiError(
+        ErrorCode.IDENTITY_PROVIDER_UNAVAILABLE,
+        "The identity provider does not answer as it should; try again in a minute.",
+        retry_after=10,
     ),
 )
 

@@ -86,11 +86,16 @@ class KeyRecord:
 
 @dataclass(slots=True)
 class AccountRecord:
-    """An account's plan and, as they are asked for, its sites."""
+    """An account's plan and, as they are asked for, its sites.
+
+    Attributes:
+        confirm_by: When its keys stop unless an owner has confirmed their e-mail; ``None``: that is not asked.
+    """
 
     id: int
     plan: str
     limits: PlanLimits
+    confirm_by: datetime | None = None
     sites: dict[int, SiteRecord] = field(default_factory=dict)
 
 
@@ -222,7 +227,8 @@ def _credentials(
     key: KeyRecord | None,
     credential_version: CredentialVersion | None,
 ) -> Credentials:
-    record = AccountRecord(account.id, account.plan, plans.limits_of(account.plan, account.limit_overrides))
+    limits = plans.limits_of(account.plan, account.limit_overrides)
+    record = AccountRecord(account.id, account.plan, limits, account.confirm_by)
     record.sites[site.id] = site_record(site, read_gains(session, site))
     settled = credential_version if credential_version is not None and credential_version.is_settled else None
     return Credentials(key, record, settled)
