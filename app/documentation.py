@@ -24,7 +24,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
     ),
     "Operating it": (
-        README, "operations", "security", "deployment", "upgrading", "engines", "architecture", "contributing",
+        README, "operations", "login", "security", "deployment", "upgrading", "engines", "architecture", "contributing",
         "benchmarks", "glossary",
     ),
 }  # fmt: skip

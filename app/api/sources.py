@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response, request
-from marshmallow import ValidationError
 
 from app.api.views import source_answer
 from app.apidoc.openapi import ApiBlueprint
@@ -15,15 +14,12 @@ from app.errors import ErrorCode
 from app.operations import sources as source_operations
 from app.runtime import runtime
 from app.web.auth import ANYONE, MANAGING
-from app.web.parsing import invalid, read_json
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from app.web.responses import CSV, csv_response, prefers
 from schemas.base import NothingSchema
 from schemas.sites import PageQuerySchema, SuccessSchema
 from schemas.sources import (
-    ConfigAnswerSchema,
-    ConfigQuerySchema,
     DeadLinkListSchema,
     HookSchema,
     PageLookupQuerySchema,
@@ -47,11 +43,6 @@ blp = ApiBlueprint("sources", __name__, description="Where a site's pages are: c
 
 SITE_SOURCES = "/api/sites/<int(signed=True):site_id>/sources"
 SOURCE = SITE_SOURCES + "/<string:source_id>"
-_CONFIG = {
-    "required": True,
-    "description": "The configuration as it is.",
-    "content": {"application/json": {"schema": {"type": "object", "additionalProperties": True}}},
-}
 _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SOURCE_NOT_FOUND)
 
 
@@ -82,25 +73,6 @@ def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any],
     source = source_operations.create_source(runtime(), current_caller(), site_id, fields)
     location = f"/api/sites/{site_id}/sources/{source.id}"
     return {"success": True, "source": source_answer(source, current_caller())}, 201, {"Location": location}
-
-
-@blp.route("/api/sites/<int(signed=True):site_id>/import-config", methods=["POST"])
-@blp.operation(
-    "importConfig",
-    OperationPolicy(MANAGING, Scope.DOCUMENTS),
-    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SOURCE_LIMIT_REACHED),
-    body=True,
-)
-@blp.doc(requestBody=_CONFIG)
-@blp.arguments(ConfigQuerySchema, location="query")
-@blp.response(201, ConfigAnswerSchema)
-def import_config(query: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Make the sources of a configuration of DocSearch's scraper, all of them or none. Their first runs are queued."""
-    try:
-        made, ignored = source_operations.import_config(runtime(), current_caller(), site_id, read_json(request))
-    except ValidationError as error:
-        raise invalid(error) from error
-    return {"success": True, "sources": [source_answer(each, current_caller()) for each in made], "ignored": ignored}
 
 
 @blp.route(SITE_SOURCES + "/preview", methods=["POST"])
