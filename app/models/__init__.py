@@ -17,6 +17,7 @@ from app.models.events import (
     ScopeWindow,
     SearchClick,
     SearchEvent,
+    VisitorErasure,
     VisitorKey,
     WindowStart,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "StoredDocument",
     "Sync",
     "UsageDay",
+    "VisitorErasure",
     "VisitorKey",
     "WindowStart",
 ]

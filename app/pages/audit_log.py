@@ -28,7 +28,7 @@ THINGS = {
     "source": "source",
     "member": "member",
     "invitation": "invitation of",
-    "account": "plan of",
+    "account": "account",
 }
 """Kind to what the thing is called before its name."""
 KIND_NAMES = {
@@ -38,7 +38,7 @@ KIND_NAMES = {
     "source": "Sources",
     "member": "Members",
     "invitation": "Invitations",
-    "account": "Plan",
+    "account": "Plan and suspension",
 }
 
 

@@ -8,6 +8,7 @@ from app.operations.dashboard import get_dashboard
 from app.pages.analytics.charts import draw_chart
 from app.pages.layout import render
 from app.pages.meters import Meter, read_meters
+from app.pages.sites import list_deleted
 from app.pages.sources.reports import explain_failure
 from app.pages.todos import candidates_of, in_order, todos_of_misses, todos_of_quotas, todos_of_runs
 from app.plans import per_month
@@ -37,6 +38,7 @@ def show_dashboard() -> str:
         analytics = get_analytics(session, account.id, PERIODS["30d"], today=today())
         found, total = sites.list_sites(session, account.id, limit=SHOWN_SITES, offset=0)
         candidates = candidates_of(session, found)
+        deleted = list_deleted(session, account.id)
         box_used = is_box_used(session, account.id)
     limits = account.limits
     refused = board.usage["refused_searches_this_month"]
@@ -59,5 +61,6 @@ def show_dashboard() -> str:
         sites=found,
         is_box_used=box_used,
         site_total=total,
+        deleted=deleted,
         explain_failure=explain_failure,
     )

@@ -15,9 +15,9 @@ from app.runtime import Runtime
 from app.services.access import engine_keys, sessions
 from app.services.access.callers import Caller, CallerKind, MemberRecord
 from app.services.access.credentials import (
-    AccountRecord,
     Credentials,
     KeyRecord,
+    account_record,
     load_credentials,
     load_engine_credentials,
 )
@@ -195,7 +195,7 @@ def _identify_engine_key(runtime: Runtime, token: str, credential_version: Crede
 def _stands(claims: engine_keys.EngineClaims, credentials: Credentials) -> bool:
     """Tell whether what an engine key was made for still is as it was then."""
     site = credentials.account.sites[claims.site_id]
-    if not site.active:
+    if not site.active or credentials.account.suspension is not None:
         return False
     if claims.key_id is None:
         return site.public_epoch == claims.version
@@ -220,11 +220,9 @@ def identify_session(runtime: Runtime, cookie: str) -> Caller | None:
 def session_caller(runtime: Runtime, login: Session) -> Caller:
     """A live session as a caller."""
     member = login.member
-    account = member.account
-    limits = runtime.plans.limits_of(account.plan, account.limit_overrides)
     return Caller(
         "session",
-        AccountRecord(account.id, account.plan, limits),
+        account_record(runtime.plans, member.account),
         member=MemberRecord(member.id, member.email, Role(member.role)),
         csrf_token=login.csrf_token,
         session_hash=login.token_hash,

@@ -21,7 +21,7 @@ from app.crawl.sources.runs import OPEN, newest_runs, request_run, source_status
 from app.crawl.sources.schedule import next_run_at
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site, Source, SourcePage, SourceRun
-from app.services.sites import get_site, site_inactive
+from app.services.sites import get_site, listed, site_inactive
 from app.storage.database import ROW_LOCK
 from app.wording import counted
 
@@ -137,7 +137,7 @@ def list_failed(session: Session, account_id: int) -> list[FailedSource]:
         select(Source, Site.name)
         .join(Site, Site.id == Source.site_id)
         .where(
-            Site.account_id == account_id,
+            listed(account_id),
             select(SourceRun.id).where(SourceRun.source_id == Source.id, SourceRun.status == "failed").exists(),
         )
     ).all()
@@ -172,7 +172,7 @@ def list_open_runs(session: Session, account_id: int) -> list[OpenRun]:
         select(Source, SourceRun)
         .join(Site, Site.id == Source.site_id)
         .join(SourceRun, SourceRun.source_id == Source.id)
-        .where(Site.account_id == account_id, SourceRun.status.in_(OPEN))
+        .where(listed(account_id), SourceRun.status.in_(OPEN))
         .order_by(SourceRun.queued_at, SourceRun.id)
     ).all()
     return [
