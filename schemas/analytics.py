@@ -124,7 +124,7 @@ class VisitorQuerySchema(QuerySchema):
 
 
 class VisitorErasureSchema(Schema):
-    """What was erased."""
+    """The numbers of events that were erased."""
 
     success = fields.Boolean(required=True)
     searches = fields.Integer(required=True, metadata={"description": "Searches that were erased."})

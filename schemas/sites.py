@@ -86,7 +86,7 @@ class SiteUpdateSchema(UpdateSchema):
 
 
 class SiteDeleteQuerySchema(QuerySchema):
-    """How a site is deleted."""
+    """The way in which a site is deleted."""
 
     name = Text(
         trim=True,
@@ -100,7 +100,7 @@ class SiteDeleteQuerySchema(QuerySchema):
 
 
 class SiteDeleteSchema(BodySchema):
-    """How somebody deletes a site on its page."""
+    """The form that deletes a site on its page."""
 
     name = Text(required=True, trim=True, max_length=100, metadata={"title": "Name of the site"})
     purge = Flag(load_default=False, metadata={"title": "Delete it at once, so that it cannot be restored"})

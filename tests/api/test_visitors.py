@@ -33,13 +33,14 @@ EVENTS = (SearchEvent, SearchClick)
 
 
 def rows(tenant: Tenant, *tables: Any) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows, without numbers of rows and what the last search of a query found."""
+    """All rows that count something, without numbers of rows and what the last search of a query found."""
     found = {}
     with tenant.app.extensions["runtime"].database.read() as session:
         for table in tables:
             columns = [column for column in inspect(table).columns if column.name not in {"id", "recorded_at"}]
             columns = [column for column in columns if not column.name.startswith("last_")]
-            found[table.__tablename__] = sorted((tuple(row) for row in session.execute(select(*columns))), key=repr)
+            read = (tuple(row) for row in session.execute(select(*columns)))
+            found[table.__tablename__] = sorted((row for row in read if any(row[2:])), key=repr)
     return found
 
 

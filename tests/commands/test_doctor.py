@@ -31,7 +31,7 @@ from tests.mail_server import mail_server
 
 TOPICS = [
     "settings", "versions", "disk", "file modes", "proxies", "database", "counters", "engine", "clocks",
-    "indexes", "runs", "tasks", "mail", "events", "charges",
+    "indexes", "runs", "tasks", "mail", "events", "accounts", "charges",
 ]  # fmt: skip
 
 

@@ -112,10 +112,10 @@ def test_sources_of_a_suspended_account_do_not_run(tenant: Tenant) -> None:
         assert renew_claim(session, claim) is ClaimState.CANCELLED
     with time_machine.travel(NOON + timedelta(days=1)):
         tenant.app.extensions["jobs"].run_all()
+        late = add_source(tenant.app, tenant)
         with database.write() as session:
             assert session.scalar(select(func.count(SourceRun.id)).where(SourceRun.status == "queued")) == 0
-            run = add_source(tenant.app, tenant)
-            request_run(session, session.merge(run))
+            request_run(session, session.get_one(Source, late.id))
             assert claim_run(session) is None, "it waits"
     account(tenant, "resume")
     with database.write() as session:
