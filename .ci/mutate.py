@@ -1,4 +1,7 @@
-"""Break the code at random places, one at a time, and run what names the module: SEED COUNT [all of the fast tests]."""
+"""Break the code at random places, one at a time, and run what names the module: SEED COUNT [all] [FOLDER...].
+
+"all": then all fast tests; FOLDER: only places in these.
+"""
 
 import ast
 import random
@@ -33,11 +36,13 @@ def is_killed(copy, file):
     place = file.with_suffix("").parts
     words = f"test_{file.name}", ".".join(place), f"{'.'.join(place[:-1])} import {file.stem}"
     tests = [str(p) for p in Path("tests").rglob("test_*.py") if any(word in p.name + p.read_text() for word in words)]
-    runs = [tests or ["/".join(("tests", *place[place[0] == "app" : -1]))]] + [["tests"]] * (sys.argv[3:] == ["all"])
+    runs = [tests or ["/".join(("tests", *place[place[0] == "app" : -1]))]] + [["tests"]] * ("all" in options)
     return any(subprocess.run([*PYTEST, *run], cwd=copy, capture_output=True).returncode not in (0, 5) for run in runs)
 
 
-code = sorted(p for top in ("app", "backends", "schemas") for p in Path(top).rglob("*.py") if "versions" not in p.parts)
+options = sys.argv[3:]
+folders = [option for option in options if option != "all"] or ["app", "backends", "schemas"]
+code = sorted(p for top in folders for p in Path(top).rglob("*.py") if "versions" not in p.parts)
 places = [(file, *change) for file in code for change in changes(file.read_text())]
 with tempfile.TemporaryDirectory() as copy:
     shutil.copytree(".", copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__"))

@@ -34,7 +34,7 @@ class Settings:
     data_dir: str = _setting("var", "Folder for the database, indexes, counters, and journals.")
     secret_key: str = _setting(
         "",
-        "Secret used to hash keys and sessions, at least 32 characters. "
+        "Secret used to hash keys and sessions, and for one-time codes, at least 32 characters. "
         "Empty: generated once and stored in DATA_DIR/secret_key.",
     )
     database_url: str = _setting("", "SQLite file or PostgreSQL (postgresql://…). Empty: DATA_DIR/service.db.")

@@ -29,6 +29,7 @@ class ErrorCode(StrEnum):
     KEY_DISABLED = "key_disabled"
     KEY_EXPIRED = "key_expired"
     INVALID_CREDENTIALS = "invalid_credentials"
+    CODE_REQUIRED = "code_required"
     INSUFFICIENT_PERMISSION = "insufficient_permission"
     ORIGIN_NOT_ALLOWED = "origin_not_allowed"
     SITE_INACTIVE = "site_inactive"
@@ -48,6 +49,7 @@ class ErrorCode(StrEnum):
     RUN_NOT_FOUND = "run_not_found"
     SYNC_NOT_FOUND = "sync_not_found"
     MEMBER_NOT_FOUND = "member_not_found"
+    SESSION_NOT_FOUND = "session_not_found"
     INVITATION_NOT_FOUND = "invitation_not_found"
     INDEX_NOT_FOUND = "index_not_found"
     NOT_FOUND = "not_found"
@@ -79,6 +81,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.KEY_DISABLED: 401,
     ErrorCode.KEY_EXPIRED: 401,
     ErrorCode.INVALID_CREDENTIALS: 401,
+    ErrorCode.CODE_REQUIRED: 401,
     ErrorCode.INSUFFICIENT_PERMISSION: 403,
     ErrorCode.ORIGIN_NOT_ALLOWED: 403,
     ErrorCode.SITE_INACTIVE: 403,
@@ -98,6 +101,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.RUN_NOT_FOUND: 404,
     ErrorCode.SYNC_NOT_FOUND: 404,
     ErrorCode.MEMBER_NOT_FOUND: 404,
+    ErrorCode.SESSION_NOT_FOUND: 404,
     ErrorCode.INVITATION_NOT_FOUND: 404,
     ErrorCode.INDEX_NOT_FOUND: 404,
     ErrorCode.NOT_FOUND: 404,

@@ -14,7 +14,9 @@ from flask import Flask, Response, g, has_request_context, request
 
 access = logging.getLogger("app.access")
 
-_SECRETS = re.compile(r"svc_(?:pub|srch|prv|inv)_[0-9A-Za-z]+|(?<=://)[^/@\s:]*+:[^/@\s]++(?=@)|(?i:bearer)\s++\S++")
+_SECRETS = re.compile(
+    r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|(?<=://)[^/@\s:]*+:[^/@\s]++(?=@)|(?i:bearer)\s++\S++"
+)
 
 
 class JsonFormatter(logging.Formatter):

@@ -21,6 +21,8 @@ _INVITATION_PREFIX = "svc_inv_"
 _INVITATION_LENGTH = 43
 _KEY_ID = re.compile(r"key_[A-Z2-7]{10}", re.ASCII)
 _INVITATION = re.compile(r"svc_inv_[0-9A-Za-z]{43}", re.ASCII)
+_HOOK_PREFIX = "svc_hook_"
+_HOOK = re.compile(r"svc_hook_([0-9a-f]{16})[0-9a-f]{32}", re.ASCII)
 _TOKEN = re.compile(r"svc_(?:pub|srch|prv)_[0-9A-Za-z]{38}", re.ASCII)
 
 
@@ -41,6 +43,25 @@ def make_invitation_token() -> str:
 def is_invitation_token(text: str) -> bool:
     """Tell whether ``text`` could be such a token; what could not is not worth a query."""
     return _INVITATION.fullmatch(text) is not None
+
+
+def make_hook_token(source_id: str, salt: str, secret: str) -> str:
+    """The token in the address of a source's hook.
+
+    It is nowhere stored: whoever has the database alone cannot make it, and it can be shown at any time.
+
+    Args:
+        source_id: ``src_`` and 16 hexadecimal digits.
+        salt: Another one makes another token.
+        secret: The server's.
+    """
+    return f"{_HOOK_PREFIX}{source_id[4:]}{hash_token(f'hook:{source_id}:{salt}', secret)[:32]}"
+
+
+def read_hook_token(text: str) -> str | None:
+    """The id of the source that ``text`` may be the hook's token of; ``None`` if it can be none's."""
+    found = _HOOK.fullmatch(text)
+    return None if found is None else f"src_{found[1]}"
 
 
 def make_token(key_type: str) -> str:

@@ -54,6 +54,10 @@ def _known_password(**kwargs: Any) -> Text:
     return Text(min_length=1, max_length=MAX_PASSWORD_LENGTH, metadata=metadata, **kwargs)
 
 
+def _code(**kwargs: Any) -> Text:
+    return Text(max_length=64, **kwargs)
+
+
 class UserSchema(Schema):
     """The person behind an account."""
 
@@ -79,6 +83,13 @@ class LoginSchema(BodySchema):
         required=True, trim=True, min_length=1, max_length=254, metadata={"title": "E-mail", "format": "email"}
     )
     password = _known_password(required=True, metadata={"title": "Password"})
+    code = _code(
+        load_default="",
+        metadata={
+            "title": "Code",
+            "description": "A one-time code or a recovery code, for members who have switched codes on.",
+        },
+    )
 
 
 class PasswordForgotSchema(BodySchema):
@@ -143,3 +154,72 @@ class AccountDeleteSchema(BodySchema):
 
     password = _known_password(required=True, metadata={"title": "Password"})
     reason = Text(load_default="", max_length=2000, metadata={"title": "Reason"})
+
+
+class LoginCodeSchema(BodySchema):
+    """The second step of a login: a code, after the password."""
+
+    proof = Text(required=True, max_length=1000)
+    code = _code(required=True, metadata={"title": "Code"})
+
+
+class CurrentPasswordSchema(BodySchema):
+    """The password of who is logged in."""
+
+    current_password = _known_password(required=True, metadata={"title": "Current password"})
+
+
+class FirstCodeSchema(BodySchema):
+    """The first code that an app shows."""
+
+    code = _code(required=True, metadata={"title": "Code"})
+
+
+class CodesStateSchema(Schema):
+    """One-time codes of a member."""
+
+    enabled = fields.Boolean(required=True)
+    since = Instant(required=True, allow_none=True, metadata={"description": "When they were switched on."})
+    recovery_codes_left = fields.Integer(required=True)
+
+
+class CodesBegunSchema(Schema):
+    """Secret of an app that is to show codes."""
+
+    success = fields.Boolean(required=True)
+    secret = fields.String(required=True, metadata={"description": "In base32, to type in."})
+    otpauth_url = fields.String(required=True, metadata={"description": "To open, or to show as a QR code."})
+
+
+class RecoveryCodesSchema(Schema):
+    """Recovery codes. They are not shown again."""
+
+    success = fields.Boolean(required=True)
+    recovery_codes = fields.List(
+        fields.String(), required=True, metadata={"description": "Each logs in once, instead of a code."}
+    )
+
+
+class SessionSchema(Schema):
+    """A login of the member."""
+
+    id = fields.String(required=True)
+    created_at = Instant(required=True)
+    last_used_at = Instant(required=True, metadata={"description": "Up to five minutes behind."})
+    browser = fields.String(
+        required=True, metadata={"description": "What logged in, such as `Firefox on Windows`; empty if unknown."}
+    )
+    address = fields.String(
+        required=True,
+        metadata={"description": "The network it logged in from: of IPv4 the /24, of IPv6 the /64; empty if unknown."},
+    )
+    current = fields.Boolean(required=True, metadata={"description": "Whether it is the session that asks."})
+
+
+class SessionListSchema(Schema):
+    """Sessions of the member, newest first."""
+
+    sessions = fields.List(fields.Nested(SessionSchema), required=True)
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)

@@ -9,22 +9,28 @@ from marshmallow import Schema, ValidationError, fields
 from schemas.base import BodySchema, QuerySchema, UpdateSchema
 from schemas.fields import Flag, Instant, ItemList, QueryFlag, QueryWholeNumber, RowNumber, Text
 from schemas.validation.problems import Problem
-from schemas.validation.sites import domain_of
+from schemas.validation.sites import complete_url, domain_of
 
 MAX_DOMAINS = 10
 
 
 class SiteUrl(Text):
-    """An absolute http or https URL of at most 2048 characters."""
+    """An absolute http or https URL of at most 2048 characters.
 
-    def __init__(self, **kwargs: Any):
-        kwargs.setdefault("metadata", {}).setdefault("format", "uri")
+    Args:
+        bare: Whether its scheme may be missing: who uses it finds one.
+    """
+
+    def __init__(self, *, bare: bool = False, **kwargs: Any):
+        if not bare:
+            kwargs.setdefault("metadata", {}).setdefault("format", "uri")
         super().__init__(min_length=1, max_length=2048, trim=True, **kwargs)
+        self.bare = bare
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         url = super()._deserialize(value, attr, data, **kwargs)
         try:
-            domain_of(url)
+            domain_of(complete_url(url) if self.bare else url)
         except ValueError as error:  # UnicodeError of idna is one too.
             raise ValidationError([Problem("must be an absolute http or https URL", "invalid_url")]) from error
         return url

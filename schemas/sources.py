@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, post_load
 
-from schemas.base import BodySchema, QuerySchema, UpdateSchema
+from schemas.base import BodySchema, LenientBodySchema, QuerySchema, UpdateSchema
 from schemas.fields import Flag, Glob, Instant, ItemList, QueryFlag, RowNumber, Text, WholeNumber
 from schemas.sites import SiteUrl
 from schemas.validation.field_rules import (
@@ -257,7 +257,12 @@ class SourceCreateSchema(BodySchema):
     kind = Text(required=True, choices=KINDS, metadata={"title": "Kind"})
     url = SiteUrl(
         required=True,
-        metadata={"title": "Address", "description": "On the site's host or below its registrable domain."},
+        bare=True,
+        metadata={
+            "title": "Address",
+            "description": "On the site's host or below its registrable domain. Without a scheme, https is tried, "
+            "then http.",
+        },
     )
     schedule = Text(choices=SCHEDULES, load_default="none", metadata=dict(_SCHEDULE))
     include = _globs(load_default=list, metadata=dict(_INCLUDE))
@@ -273,7 +278,7 @@ class SourceUpdateSchema(UpdateSchema):
     """Changes of a source; omitted fields stay. `kind` cannot change."""
 
     kind = Text(choices=KINDS, metadata={"title": "Kind"})
-    url = SiteUrl(metadata={"title": "Address"})
+    url = SiteUrl(bare=True, metadata={"title": "Address"})
     schedule = Text(choices=SCHEDULES, metadata=dict(_SCHEDULE))
     include = _globs(metadata=dict(_INCLUDE))
     exclude_ = _globs(metadata=dict(_EXCLUDE), data_key="exclude", attribute="exclude")
@@ -339,6 +344,11 @@ class SourceSchema(Schema):
     last_run = fields.Nested(RunSchema, required=True, allow_none=True)
     created_at = Instant(required=True)
     updated_at = Instant(required=True)
+    hook_url = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "A `POST` to it queues a run. Null for members who only view: whoever has it can."},
+    )
 
 
 class SourceAnswerSchema(Schema):
@@ -377,6 +387,14 @@ class RunRequestSchema(BodySchema):
         high=100,
         load_default=None,
         metadata={"description": "Most documents of the source, in percent, that the run may remove. Default: `20`."},
+    )
+
+
+class HookSchema(LenientBodySchema):
+    """Addresses that a hook is sent. Whatever else it is sent is ignored."""
+
+    urls = ItemList(
+        SiteUrl(), low=1, high=MAX_RUN_URLS, load_default=None, metadata={"description": "Only these addresses."}
     )
 
 
@@ -453,7 +471,7 @@ class RunShowSchema(Schema):
 class PreviewSchema(BodySchema):
     """A page to look at."""
 
-    url = SiteUrl(required=True, metadata={"title": "Address"})
+    url = SiteUrl(required=True, bare=True, metadata={"title": "Address"})
     selectors = fields.Nested(SelectorsSchema, load_default=dict, metadata={"title": "CSS selectors"})
     fields_ = _rules(load_default=None)
     headers = Headers(load_default=dict, metadata=dict(_HEADERS))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.logs import redact
 
-plain = re.compile(r"svc_(?:pub|srch|prv|inv)_[0-9A-Za-z]+|(?<=://)[^/@\s]*:[^/@\s]+(?=@)|(?i:bearer)\s+\S+")
+plain = re.compile(r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|(?<=://)[^/@\s]*:[^/@\s]+(?=@)|(?i:bearer)\s+\S+")
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,7 @@ plain = re.compile(r"svc_(?:pub|srch|prv|inv)_[0-9A-Za-z]+|(?<=://)[^/@\s]*:[^/@
         ("Authorization: Bearer abc.def", "Authorization: [secret]"),
         ("key svc_prv_0123abc", "key [secret]"),
         ("GET /invitations/svc_inv_0123abc 200", "GET /invitations/[secret] 200"),
+        ("POST /hooks/svc_hook_0123abc 200", "POST /hooks/[secret] 200"),
         ("http://127.0.0.1:8108/health", "http://127.0.0.1:8108/health"),
     ],
 )

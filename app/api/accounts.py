@@ -35,11 +35,19 @@ def register_account(fields: dict[str, Any]) -> Response:
 
 
 @blp.route("/login", methods=["POST"])
-@blp.operation("login", OperationPolicy(ANYONE, opens_session=True), errors=(ErrorCode.INVALID_CREDENTIALS,), body=True)
+@blp.operation(
+    "login",
+    OperationPolicy(ANYONE, opens_session=True),
+    errors=(ErrorCode.INVALID_CREDENTIALS, ErrorCode.CODE_REQUIRED),
+    body=True,
+)
 @blp.arguments(LoginSchema)
 @blp.response(200, LoginAnswerSchema)
 def login(fields: dict[str, Any]) -> Response:
-    """Log in and set the session cookie."""
+    """Log in and set the session cookie.
+
+    Members with one-time codes send a `code`, too; without it the answer is 401 `code_required`.
+    """
     return logged_in(*log_in(runtime(), current_client(), **fields), status=200)
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.api.views import source_answer
 from app.apidoc.openapi import ApiBlueprint
 from app.crawl.run.lookup import PageLookup, twins_of_run
 from app.crawl.sources import runs, sources
 from app.errors import ErrorCode
 from app.operations import sources as source_operations
 from app.runtime import runtime
-from app.web.auth import MANAGING
+from app.web.auth import ANYONE, MANAGING
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.base import NothingSchema
 from schemas.sites import PageQuerySchema, SuccessSchema
 from schemas.sources import (
+    HookSchema,
     PageLookupQuerySchema,
     PageLookupSchema,
     PreviewAnswerSchema,
@@ -49,8 +51,8 @@ def list_sources(page: dict[str, Any], site_id: int) -> dict[str, Any]:
     with runtime().database.read() as session:
         found, total = sources.list_sources(session, current_caller().account.id, site_id, **page)
         newest = runs.newest_runs(session, [source.id for source in found])
-        views = [sources.view(source, newest.get(source.id)) for source in found]
-    return {"sources": views, "total": total, **page}
+        shown = [source_answer(sources.view(source, newest.get(source.id)), current_caller()) for source in found]
+    return {"sources": shown, "total": total, **page}
 
 
 @blp.route(SITE_SOURCES, methods=["POST"])
@@ -66,7 +68,7 @@ def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any],
     """Create a source. Its first run is queued at once."""
     source = source_operations.create_source(runtime(), current_caller(), site_id, fields)
     location = f"/api/sites/{site_id}/sources/{source.id}"
-    return {"success": True, "source": source}, 201, {"Location": location}
+    return {"success": True, "source": source_answer(source, current_caller())}, 201, {"Location": location}
 
 
 @blp.route(SITE_SOURCES + "/preview", methods=["POST"])
@@ -100,14 +102,13 @@ def show_source(site_id: int, source_id: str) -> dict[str, Any]:
     """Get a source with its newest run."""
     with runtime().database.read() as session:
         source = sources.get_source(session, current_caller().account.id, site_id, source_id)
-        return {"source": sources.view(source, runs.newest_runs(session, [source.id]).get(source.id))}
+        view = sources.view(source, runs.newest_runs(session, [source.id]).get(source.id))
+    return {"source": source_answer(view, current_caller())}
 
 
 def _update(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    return {
-        "success": True,
-        "source": source_operations.update_source(runtime(), current_caller(), site_id, source_id, changes),
-    }
+    source = source_operations.update_source(runtime(), current_caller(), site_id, source_id, changes)
+    return {"success": True, "source": source_answer(source, current_caller())}
 
 
 @blp.route(SOURCE, methods=["PUT"])
@@ -161,6 +162,35 @@ def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 def cancel_run(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
     """Cancel the run that is queued or running. What it has indexed stays; nothing is removed."""
     return {"success": True, "run": source_operations.cancel_run(runtime(), current_caller(), site_id, source_id)}
+
+
+@blp.route(SOURCE + "/hook", methods=["POST"])
+@blp.operation("renewHook", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS, body=True)
+@blp.arguments(NothingSchema, location="json_optional", required=False)
+@blp.response(200, SourceAnswerSchema)
+def renew_hook(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
+    """Give the hook of a source another address. The one before ends at once."""
+    source = source_operations.renew_hook(runtime(), current_caller(), site_id, source_id)
+    return {"success": True, "source": source_answer(source, current_caller())}
+
+
+@blp.route("/hooks/<string:secret>", methods=["POST"])
+@blp.operation(
+    "runSourceByHook",
+    OperationPolicy(ANYONE, token_places=()),
+    errors=(
+        *(ErrorCode.SOURCE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.ACCOUNT_SUSPENDED),
+        *(ErrorCode.REQUEST_TIMEOUT, ErrorCode.PAYLOAD_TOO_LARGE),
+    ),
+)
+@blp.arguments(HookSchema, location="hook", required=False)
+@blp.response(200, RunAnswerSchema)
+def run_source_by_hook(fields: dict[str, Any], secret: str) -> dict[str, Any]:
+    """Queue a run of the source whose hook this is, at most once a minute.
+
+    While a run is under way, the answer is that one, and another follows it. A body that is no JSON object is ignored.
+    """
+    return {"success": True, "run": source_operations.run_by_hook(runtime(), secret, fields["urls"])}
 
 
 @blp.route(SOURCE + "/runs", methods=["GET"])

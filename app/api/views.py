@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
+from app.crawl.sources.sources import SourceView
 from app.models import Member, Site
 from app.services.access.callers import Caller
+from app.services.access.roles import Role
+from app.web.hosts import hook_url
 
 
 def site_answer(site: Site, caller: Caller) -> dict[str, Any]:
@@ -25,6 +29,13 @@ def site_answer(site: Site, caller: Caller) -> dict[str, Any]:
         "created_at": site.created_at,
         "updated_at": site.updated_at,
     }
+
+
+def source_answer(source: SourceView, caller: Caller) -> dict[str, Any]:
+    """A source as answers show it; the address of its hook to whoever may start its runs."""
+    may_run = caller.member is None or caller.member.role.covers(Role.EDITOR)
+    shown = {member.name: getattr(source, member.name) for member in fields(source) if member.name != "hook_salt"}
+    return {**shown, "hook_url": hook_url(source.id, source.hook_salt) if may_run else None}
 
 
 def user_answer(user: Member) -> dict[str, Any]:

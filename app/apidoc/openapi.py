@@ -79,6 +79,7 @@ _DESCRIPTIONS = {
     412: "Changed meanwhile",
     413: "Request body too large",
     415: "Unsupported content type",
+    422: "Not of this host, or not of this protocol",
     429: "Rate limit or daily quota exceeded",
     500: "Internal error",
     503: "A component is temporarily unavailable; retry after `Retry-After` seconds",
@@ -124,6 +125,7 @@ class ApiBlueprint(SmorestBlueprint):
     DEFAULT_LOCATION_CONTENT_TYPE_MAPPING: dict[str, str] = {  # noqa: RUF012
         **SmorestBlueprint.DEFAULT_LOCATION_CONTENT_TYPE_MAPPING,
         "json_optional": "application/json",
+        "hook": "application/json",
         "documents": "application/json",
     }
 
@@ -165,7 +167,9 @@ class ApiBlueprint(SmorestBlueprint):
             codes.update(_COUNTED)
         if not policy.access.anyone:
             codes.update(_KEY_ERRORS)
-            codes.add(ErrorCode.INSUFFICIENT_PERMISSION)
+            codes.update((ErrorCode.INSUFFICIENT_PERMISSION, ErrorCode.ACCOUNT_SUSPENDED))
+        if policy.access.public or policy.access.search or policy.access.private:
+            codes.add(ErrorCode.SITE_INACTIVE)
         if policy.access.public:
             codes.add(ErrorCode.ORIGIN_NOT_ALLOWED)
         if policy.access.session or policy.opens_session:

@@ -235,6 +235,18 @@ def resume(email: str, as_json: bool) -> None:
     show(as_json, _shown(account), f"{account.email} can be used again.")
 
 
+@account_group.command("reset-codes")
+@click.argument("email")
+@json_option
+def reset_codes(email: str, as_json: bool) -> None:
+    """Let the member with this e-mail log in without one-time codes, after a lost phone."""
+    account = _get(email)
+    member = operations.reset_codes(runtime(), email)
+    if member is None:
+        raise click.ClickException(f"No account has the e-mail address {email}.")
+    show(as_json, _shown(account), f"{member.email} logs in without one-time codes.")
+
+
 @account_group.command("list")
 @click.option(
     "--sort",

@@ -31,6 +31,7 @@ def crawl_parts(runtime: Runtime) -> Iterator[CrawlParts]:
             reader,
             SharedTurns(runtime.database),
             user_agent(runtime.settings.public_url),
+            runtime.settings.public_url if runtime.settings.sends_mail else None,
         )
     finally:
         reader.close()

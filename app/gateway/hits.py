@@ -50,6 +50,7 @@ class HitShape:
         highlighted = frozenset(parameters["attributesToHighlight"])
         crops = parameters["attributesToCrop"]
         retrieved = parameters["attributesToRetrieve"]
+        known = {EVERY, *STANDARD_FIELDS, *kinds}
         return cls(
             retrieved=(EVERY,) if EVERY in retrieved else frozenset(retrieved),
             highlighted=highlighted,
@@ -58,7 +59,7 @@ class HitShape:
             post_tag=parameters["highlightPostTag"],
             crop_marker=parameters["cropMarker"],
             positions=parameters["showMatchesPosition"],
-            has_formatted=bool(highlighted or crops),
+            has_formatted=any(name in known for name in (*highlighted, *(crop.partition(":")[0] for crop in crops))),
         )
 
     def highlight(self) -> Highlight | None:

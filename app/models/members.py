@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, Index, String, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.models.accounts import Account
@@ -27,6 +27,18 @@ class Member(Base):
     role: Mapped[str] = mapped_column(String(16))
     """``owner``, ``editor`` or ``viewer``."""
     created_at: Mapped[datetime]
+    codes_since: Mapped[datetime | None]
+    """When one-time codes were switched on; ``NULL``: the password is enough."""
+    codes_salt: Mapped[str | None] = mapped_column(String(32))
+    """What the secret of the codes follows from, together with that of the server."""
+    codes_step: Mapped[int] = mapped_column(default=0, server_default="0")
+    """The time step of the last code that was accepted: none of it or before is accepted again."""
+    recovery_hashes: Mapped[list[str]] = mapped_column(JSON, default=list, server_default=text("'[]'"))
+    """Of the recovery codes that were not used."""
+    new_codes_salt: Mapped[str | None] = mapped_column(String(32))
+    """The same of an app that has not shown a code yet."""
+    new_codes_until: Mapped[datetime | None]
+    """Until when it may."""
 
     account: Mapped[Account] = relationship(lazy="joined", innerjoin=True)
 
@@ -44,6 +56,10 @@ class Session(Base):
     created_at: Mapped[datetime]
     seen_at: Mapped[datetime]
     expires_at: Mapped[datetime]
+    browser: Mapped[str] = mapped_column(String(60), default="", server_default=text("''"))
+    """What logged in, such as ``Firefox on Windows``."""
+    address: Mapped[str] = mapped_column(String(64), default="", server_default=text("''"))
+    """The network that it came from."""
 
     member: Mapped[Member] = relationship(lazy="joined", innerjoin=True)
 

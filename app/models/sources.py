@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from sqlalchemy import JSON, ForeignKey, Index, LargeBinary, String, UniqueConstraint, false, text
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from app.models.base import Base, BigId
 
@@ -17,7 +18,7 @@ class Source(Base):
     """The place where pages of a site are: a web site, a sitemap, a feed or a WordPress blog."""
 
     __tablename__ = "sources"
-    __table_args__ = (UniqueConstraint("site_id", "kind", "url"), Index(None, "next_run_at"))
+    __table_args__ = (UniqueConstraint("site_id", "kind", "url"), Index(None, "next_run_at"), Index(None, "host"))
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     """``src_…``; also the source of its documents."""
@@ -25,6 +26,8 @@ class Source(Base):
     kind: Mapped[str] = mapped_column(String(16))
     """``website``, ``sitemap``, ``feed`` or ``wordpress``."""
     url: Mapped[str] = mapped_column(String(2048))
+    host: Mapped[str] = mapped_column(String(261), server_default=text("''"))
+    """The host of ``url``, with its port unless that is the scheme's own."""
     schedule: Mapped[str] = mapped_column(String(16))
     """``none``, ``hourly``, ``daily`` or ``weekly``."""
     include: Mapped[list[str]] = mapped_column(JSON, default=list)
@@ -40,8 +43,17 @@ class Source(Base):
     """What the titles of its pages have in common at their end; documents go without."""
     next_run_at: Mapped[datetime | None]
     """When the schedule wants the next run; ``NULL`` without one."""
+    hook_salt: Mapped[str] = mapped_column(String(32), default="", server_default=text("''"))
+    """With the source's id, what the token of its hook is made of; another one makes another token."""
+    next_options: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True), deferred=True)
+    """Options of the run that follows the one under way; ``NULL`` if nobody has asked for one since that began."""
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+
+    @validates("url")
+    def _note_host(self, _name: str, url: str) -> str:
+        self.host = urlsplit(url).netloc
+        return url
 
 
 class SourceRun(Base):
@@ -99,7 +111,7 @@ class RunPage(Base):
     run_id: Mapped[str] = mapped_column(ForeignKey("source_runs.id", ondelete="CASCADE"), primary_key=True)
     url: Mapped[str] = mapped_column(String(2048), primary_key=True)
     position: Mapped[int] = mapped_column(BigId)
-    """In the order in which they were found."""
+    """The lower, the sooner: as found, but before those that sitemaps date, the newest first."""
     depth: Mapped[int]
     """Links from the start page."""
     status: Mapped[str] = mapped_column(String(16))

@@ -144,5 +144,5 @@ def accept_invitation(
     password_hash = accounts.hash_password(password)
     with acting(client.member(email)), runtime.database.write() as session:
         member = invitations.accept_invitation(session, token, secret, name=name, password_hash=password_hash)
-        login, cookie = sessions.start_session(session, member, secret)
+        login, cookie = sessions.start_session(session, member, secret, client)
     return member, login.csrf_token, cookie

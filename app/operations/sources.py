@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from sqlalchemy.orm import Session
 
+from app.clock import now
+from app.counters.base import WindowRequest
 from app.crawl.run import lookup
 from app.crawl.run.lookup import PageLookup
 from app.crawl.run.preview import Preview
@@ -16,12 +19,15 @@ from app.crawl.sources.checks import check_address
 from app.crawl.sources.sources import SourceView
 from app.errors import field_error
 from app.models import Site, SourceRun
+from app.operations.attempts import count_attempt
 from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import site_record
+from app.services.access.quota import MINUTE_SECONDS
 from app.services.search.plain_search import find_ids_at
 from app.services.sites import get_site, site_inactive
+from schemas.validation.sites import complete_url
 
 
 def create_source(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> SourceView:
@@ -30,6 +36,7 @@ def create_source(runtime: Runtime, caller: Caller, site_id: int, fields: Mappin
     Raises:
         ApiError: 404, 403 and 400 as :func:`sources.create_source`.
     """
+    fields = _with_scheme(runtime, caller, site_id, fields)
     with changing(runtime, caller) as session:
         source, run = sources.create_source(
             session, caller.account.id, site_id, fields, private_addresses=runtime.settings.crawl_private_addresses
@@ -45,6 +52,7 @@ def update_source(
     Raises:
         ApiError: 404 and 400 as :func:`sources.update_source`.
     """
+    changes = _with_scheme(runtime, caller, site_id, changes)
     with runtime.database.write() as session:
         source = sources.update_source(
             session,
@@ -54,6 +62,36 @@ def update_source(
             changes,
             private_addresses=runtime.settings.crawl_private_addresses,
         )
+        return sources.view(source, runs.newest_runs(session, [source.id]).get(source.id))
+
+
+def _with_scheme(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields of a source or a page; an address without a scheme gets that with which it answers, else the site's.
+
+    Raises:
+        ApiError: 404; 400 for an address that is not the site's: it is not asked for.
+    """
+    typed = fields.get("url", "")
+    completed = complete_url(typed)
+    if completed == typed:
+        return fields
+    with runtime.database.read() as session:
+        site = get_site(session, caller.account.id, site_id)
+    check_address(site, completed, private_addresses=runtime.settings.crawl_private_addresses)
+    return {**fields, "url": runtime.previewer.complete_url(typed, urlsplit(site.url).scheme).url}
+
+
+def renew_hook(runtime: Runtime, caller: Caller, site_id: int, source_id: str) -> SourceView:
+    """Give a source's hook another address; the one before ends.
+
+    Raises:
+        ApiError: 404.
+    """
+    with runtime.database.write() as session:
+        source = sources.get_source(session, caller.account.id, site_id, source_id, lock=True)
+        source.hook_salt = secrets.token_hex(8)
+        source.updated_at = now()
+        session.flush()
         return sources.view(source, runs.newest_runs(session, [source.id]).get(source.id))
 
 
@@ -84,11 +122,39 @@ def request_run(
         source = sources.get_source(session, caller.account.id, site_id, source_id, lock=True)
         if not site.active:
             raise site_inactive()
-        urls = options["urls"] and [
-            check_address(site, url, private_addresses=private_addresses, field=f"urls[{position}]")
-            for position, url in enumerate(options["urls"])
-        ]
+        urls = _check_addresses(site, options["urls"], private_addresses=private_addresses)
         return runs.request_run(session, source, urls=urls, max_removed_percent=options["max_removed_percent"])
+
+
+def run_by_hook(runtime: Runtime, token: str, urls: Sequence[str] | None) -> SourceRun:
+    """Have a source read as it is from now on; gives the run that does, or the one under way, which it follows.
+
+    Args:
+        token: Of the source's hook.
+        urls: Addresses that are enough; ``None`` for all there is.
+
+    Raises:
+        ApiError: 404; 403 when the site is paused; 400 for an address that is not the site's; 429 within a minute
+            of the last time.
+        CountersUnavailable: Nobody can tell when that was.
+    """
+    settings = runtime.settings
+    with runtime.database.read() as session:
+        source, site = sources.find_by_hook(session, token, settings.secret_key)
+        checked = _check_addresses(site, urls, private_addresses=settings.crawl_private_addresses)
+    count_attempt(runtime, [WindowRequest(f"hook:{source.id}", 1, MINUTE_SECONDS)], "runs by this hook")
+    with runtime.database.write() as session:
+        source, _ = sources.find_by_hook(session, token, settings.secret_key, lock=True)
+        return runs.ask_run(session, source, checked)
+
+
+def _check_addresses(site: Site, urls: Sequence[str] | None, *, private_addresses: bool) -> list[str] | None:
+    if urls is None:
+        return None
+    return [
+        check_address(site, url, private_addresses=private_addresses, field=f"urls[{position}]")
+        for position, url in enumerate(urls)
+    ]
 
 
 def cancel_run(runtime: Runtime, caller: Caller, site_id: int, source_id: str) -> SourceRun:
@@ -121,6 +187,7 @@ def preview_page(
     Raises:
         ApiError: 404; 400 for an address that is not the site's; 503 while too many pages are looked at.
     """
+    fields = _with_scheme(runtime, caller, site_id, fields)
     headers, rules = fields["headers"], fields["fields"]
     with runtime.database.read() as session:
         site = get_site(session, caller.account.id, site_id)

@@ -22,6 +22,7 @@ NOTICES = {
     "site-created-silent": "Site added. Its address answers neither with https nor with http now: check it. "
     "Next: say where its pages are.",
     "source-created": "Source added. Its pages are being found and read.",
+    "hook-renewed": "The hook has another address now. The one before does nothing any more.",
     "source-updated": "Source saved. Changes take effect with the next run.",
     "source-deleted": "Source deleted. Its pages are being removed from the search.",
     "source-deleted-alone": "Source deleted. Its pages stay in the search.",
@@ -46,6 +47,9 @@ NOTICES = {
     "exposure-dismissed": "Notice dismissed. It returns if the key is in a web page after you rotate it.",
     "profile-updated": "Profile saved.",
     "password-changed": "Password changed. Your other sessions were logged out.",
+    "codes-off": "One-time codes are off. The password alone logs you in.",
+    "session-ended": "Session ended.",
+    "sessions-ended": "All your other sessions have ended.",
     "role-changed": "Role changed. It takes effect immediately.",
     "member-removed": "Member removed and logged out.",
     "invitation-revoked": "Invitation revoked. Its link no longer works.",
@@ -74,6 +78,7 @@ def register(app: Flask) -> None:
         day_text=day_text,
         day_element=day_element,
         moment_element=moment_element,
+        moment_text=moment_text,
         ago_element=ago_element,
         code_spans=code_spans,
     )

@@ -79,6 +79,11 @@ def site_inactive(*, deleted: bool = False) -> ApiError:
     return ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to search or index.")
 
 
+def account_suspended(reason: str) -> ApiError:
+    """The 403 for everybody of a suspended account."""
+    return ApiError(ErrorCode.ACCOUNT_SUSPENDED, f"The account is suspended. {reason}".strip())
+
+
 def get_account(session: Session, account_id: int, *, lock: bool = False) -> Account:
     """The caller's own account; locked, so that limits that races could pass are counted one after another."""
     query = select(Account).where(Account.id == account_id)

@@ -49,6 +49,7 @@ ANY_KEY = Access(public=True, search=True, private=True)
 ANY_KEY_OR_ENGINE_KEY = Access(public=True, search=True, private=True, engine=True)
 INDEXING = Access(private=True)
 MANAGING = Access(private=True, session=True)
+LOGGED_IN = Access(session=True)
 GATEWAY = Access(engine=True)
 
 

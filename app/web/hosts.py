@@ -12,6 +12,7 @@ from werkzeug.sansio.utils import get_host
 
 from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
+from app.tokens import make_hook_token
 
 _HOST = re.compile(
     r"(?:(?P<name>[\w-]{1,63}(?:\.[\w-]{1,63})*\.?)|\[(?P<ipv6>[0-9a-f:.]+)\])(?::(?P<port>[0-9]{0,5}))?",
@@ -55,6 +56,20 @@ def is_host(text: str) -> bool:
 def base_url() -> str:
     """The service's address as its users see it: ``PUBLIC_URL`` if set, else the request's."""
     return runtime().settings.public_url or f"{request.scheme}://{_host_of(request)}{request.root_path}"
+
+
+def service_name() -> str:
+    """The service's host, as apps for one-time codes name it."""
+    return urlsplit(base_url()).hostname or ""
+
+
+def hook_url(source_id: str, salt: str) -> str:
+    """The address of a source's hook, which is a secret.
+
+    Args:
+        salt: The source's ``hook_salt``.
+    """
+    return f"{base_url()}/hooks/{make_hook_token(source_id, salt, runtime().settings.secret_key)}"
 
 
 def _host_of(req: Request) -> str:

@@ -289,11 +289,13 @@ class StrictParser(FlaskParser):
         "json": None,
         "query": None,
         "json_optional": None,
+        "hook": None,
         "documents": None,
     }
     __location_map__: dict[str, str | Callable[..., Any]] = {  # noqa: RUF012
         **FlaskParser.__location_map__,
         "json_optional": "load_json_optional",
+        "hook": "load_hook",
         "documents": "load_documents",
     }
 
@@ -303,6 +305,17 @@ class StrictParser(FlaskParser):
     def load_json_optional(self, req: Request, schema: Any) -> Any:
         """A body that may be absent, without a Content-Type then; as if it were empty. ``null`` is not absent."""
         return read_json(req, absent={})
+
+    def load_hook(self, req: Request, schema: Any) -> Any:
+        """A body of which only JSON objects are read; any other is as if it were empty."""
+        try:
+            body = read_json(req, absent={}, any_type=True)
+        except ApiError as error:
+            # What could not be read to its end ends the connection, too.
+            if error.code not in (ErrorCode.INVALID_JSON, ErrorCode.UNSUPPORTED_MEDIA_TYPE) or error.headers:
+                raise
+            return {}
+        return body if isinstance(body, dict) else {}
 
     def load_documents(self, req: Request, schema: Any) -> Any:
         """A batch of documents: JSON, or a document a line."""

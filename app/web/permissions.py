@@ -14,7 +14,7 @@ from app.services.access.credentials import SiteRecord, site_record
 from app.services.access.rights import other_site, told_scopes
 from app.services.access.roles import Role
 from app.services.search_settings import read_gains
-from app.services.sites import get_site, site_inactive
+from app.services.sites import account_suspended, get_site, site_inactive
 from app.web.policy import OperationPolicy
 
 
@@ -54,7 +54,7 @@ def _find_block(caller: Caller) -> ApiError | None:
     """The 403 for everybody of a suspended account, and for the keys of a deleted site."""
     reason = caller.account.suspension
     if reason is not None:
-        return ApiError(ErrorCode.ACCOUNT_SUSPENDED, f"The account is suspended. {reason}".strip())
+        return account_suspended(reason)
     if caller.key is not None and caller.account.sites[caller.key.site_id].deleted:
         return site_inactive(deleted=True)
     return None
@@ -78,8 +78,12 @@ def _wrong_kind(policy: OperationPolicy, caller: Caller) -> ApiError:
             "directly, or use a search key."
         )
     else:
-        fitting = next((kind for kind in ("private", "search", "public") if getattr(policy.access, kind)), "private")
-        message = f"A {caller.kind} key cannot do this; use a {fitting} key."
+        fitting = next((kind for kind in ("private", "search", "public") if getattr(policy.access, kind)), None)
+        message = (
+            f"A {caller.kind} key cannot do this; use a {fitting} key."
+            if fitting
+            else "No key can do this; a member who is logged in can."
+        )
     return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
 
 

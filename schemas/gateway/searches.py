@@ -73,12 +73,15 @@ class FilterField(fields.Field[FilterValue]):
         return found
 
 
-def _drop_null(data: Any) -> Any:
+class _WithoutNulls:
     """A ``null`` is as if absent."""
-    return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
+
+    @pre_load
+    def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
+        return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
 
 
-class EngineSearchSchema(BodySchema):
+class EngineSearchSchema(_WithoutNulls, BodySchema):
     """One search. With `page` or `hitsPerPage` the answer counts pages; else it has `limit` and `offset`."""
 
     q = Text(
@@ -134,10 +137,6 @@ class EngineSearchSchema(BodySchema):
         metadata={"enum": [False], "description": "Must be false: ranking scores are not supported."},
     )
 
-    @pre_load
-    def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
-        return _drop_null(data)
-
 
 class EngineQuerySchema(EngineSearchSchema):
     """One search of several."""
@@ -165,13 +164,13 @@ class Queries(fields.Field[list[dict[str, Any]]]):
         return found
 
 
-class EngineMultiSearchSchema(BodySchema):
+class EngineMultiSearchSchema(_WithoutNulls, BodySchema):
     """Several searches, answered in their order."""
 
     queries = Queries(required=True)
 
 
-class EngineSuggestSchema(BodySchema):
+class EngineSuggestSchema(_WithoutNulls, BodySchema):
     """The text that was typed so far."""
 
     q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": TYPED})
@@ -180,12 +179,8 @@ class EngineSuggestSchema(BodySchema):
         load_default="", metadata={"description": "What documents with suggested titles must match, as in searches."}
     )
 
-    @pre_load
-    def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
-        return _drop_null(data)
 
-
-class EngineFacetSearchSchema(LenientBodySchema):
+class EngineFacetSearchSchema(_WithoutNulls, LenientBodySchema):
     """A search among the values of one facet. Further fields of a search are ignored."""
 
     facetName = Text(required=True, max_length=_NAME_LENGTH)
@@ -198,7 +193,3 @@ class EngineFacetSearchSchema(LenientBodySchema):
     filter = FilterField(load_default="")
     attributesToSearchOn = Names(load_default=[], alone="*")
     matchingStrategy = Text(load_default="last", choices=("last", "all"))
-
-    @pre_load
-    def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
-        return _drop_null(data)

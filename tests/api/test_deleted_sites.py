@@ -6,6 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import time_machine
@@ -280,6 +281,17 @@ def test_a_run_of_a_deleted_site_stops_and_none_is_scheduled(tenant: Tenant) -> 
     with time_machine.travel(NOON + timedelta(days=1)):
         tenant.app.extensions["jobs"].run_all()
     assert count(tenant, SourceRun.id, SourceRun.status == "queued") == 0
+
+
+def test_the_hook_of_a_deleted_sites_source_starts_nothing(tenant: Tenant) -> None:
+    source = add_source(tenant.app, tenant)
+    shown = assert_ok(tenant.private.get(f"/api/sites/{tenant.site_id}/sources/{source.id}"))["source"]
+    hook = urlsplit(shown["hook_url"]).path
+    delete(tenant)
+
+    assert_error(ApiClient(tenant.app).post(hook), 403, "site_inactive")
+    assert_ok(restore(tenant.browser, tenant.site_id))
+    assert_ok(ApiClient(tenant.app).post(hook))
 
 
 def test_what_cannot_be_restored_any_more_is_removed(tenant: Tenant) -> None:

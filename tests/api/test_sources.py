@@ -20,7 +20,7 @@ NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 URL = "https://www.example.com/"
 RECORD = {
     *("id", "site_id", "kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages"),
-    *("max_depth", "status", "last_run", "created_at", "updated_at"),
+    *("max_depth", "status", "last_run", "created_at", "updated_at", "hook_url"),
 }
 RUN = {
     *("id", "status", "started_at", "finished_at", "found", "indexed", "unchanged", "removed", "failed", "skipped"),
@@ -182,7 +182,7 @@ LONG_URL = URL + "x" * 2048
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"kind": None}, "kind"),
     ({"kind": "gopher"}, "kind"),
-    ({"url": "example.com"}, "url"),
+    ({"url": "example"}, "url"),
     ({"url": "ftp://www.example.com/"}, "url"),
     ({"url": "https://user:secret@www.example.com/"}, "url"),
     ({"url": LONG_URL}, "url"),
@@ -641,3 +641,27 @@ def test_a_source_may_lie_on_a_further_address_of_the_site(tenant: Tenant) -> No
     assert assert_ok(tenant.private.get(path_of(source)))["source"]["url"] == wanted["url"]
     refused = tenant.private.post(sources_of(tenant), json={**wanted, "url": "https://example.org/"})
     assert_error(refused, 400, "validation_failed", field="url")
+
+
+@pytest.mark.parametrize("answering", ["https", "http"])
+def test_an_address_without_a_scheme_gets_that_with_which_it_answers(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, answering: str
+) -> None:
+    asked: list[str] = []
+
+    def answers(url: str, *args: Any, **kwargs: Any) -> bool:
+        asked.append(url)
+        return url.startswith(f"{answering}:")
+
+    monkeypatch.setattr("app.crawl.run.visits.answering.answers", answers)
+
+    source = create(tenant, url="docs.example.com/a")
+    assert source["url"] == f"{answering}://docs.example.com/a"
+    changed = assert_ok(tenant.private.put(path_of(source), json={"url": "docs.example.com/b"}))["source"]
+    assert changed["url"] == f"{answering}://docs.example.com/b"
+    assert asked[0] == "https://docs.example.com/a"
+
+    asked.clear()
+    refused = tenant.private.post(sources_of(tenant), json={"kind": "website", "url": "elsewhere.example/"})
+    assert_error(refused, 400, "validation_failed")
+    assert asked == []

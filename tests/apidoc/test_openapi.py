@@ -70,7 +70,8 @@ def test_every_operation_says_what_it_is(spec: Document) -> None:
         assert operation["summary"], name
         assert operation["tags"], name
         assert isinstance(operation["security"], list), name
-        (success,) = [status for status in operation["responses"] if status.startswith("2")]
+        success = min(operation["responses"])
+        assert success.startswith("2"), name
         assert operation["responses"][success]["content"]["application/json"]["schema"], name
         assert "default" not in operation["responses"], name
     assert len(identifiers) == len(set(identifiers))
@@ -89,7 +90,8 @@ def test_every_operation_has_every_error_it_can_answer(spec: Document) -> None:
         if "{" in path:
             needed.add("404")
         if "requestBody" in operation:
-            needed |= {"400", "413", "415"}
+            # A hook ignores what is no JSON.
+            needed |= {"400", "413"} | (set() if path.startswith("/hooks/") else {"415"})
         if any(parameter["in"] == "query" for parameter in operation.get("parameters", ())):
             needed.add("400")
         assert needed <= set(operation["responses"]), f"{name} lacks {needed - set(operation['responses'])}"

@@ -249,6 +249,16 @@ def test_formatted_also_has_the_fields_that_are_named_for_it(tenant: Tenant, gat
     assert hit == {"id": "page-1", "_formatted": {"id": "page-1", "title": "<em>Bicycle</em>"}}
 
 
+@pytest.mark.parametrize("wish", [{"attributesToHighlight": ["nowhere"]}, {"attributesToCrop": ["nowhere:3"]}])
+def test_nothing_is_formatted_if_no_document_has_the_fields_named_for_it(
+    tenant: Tenant, gateway: Gateway, wish: dict[str, Any]
+) -> None:
+    tenant.index(page(1, title="Bicycle"))
+
+    assert "_formatted" not in gateway.search("bicycle", **wish)["hits"][0]
+    assert "_formatted" in gateway.search("bicycle", attributesToHighlight=["nowhere", "excerpt"])["hits"][0]
+
+
 def test_highlights_are_not_escaped_as_in_meilisearch(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="<b>Bicycle</b> & pump"))
 
@@ -330,6 +340,16 @@ def test_several_searches_are_answered_in_their_order(tenant: Tenant, gateway: G
 
 def test_no_search_at_all_is_answered_with_none(gateway: Gateway) -> None:
     assert gateway.multi().get_json() == {"results": []}
+
+
+def test_federation_may_be_null_as_the_python_client_sends_it(gateway: Gateway) -> None:
+    path, queries = "/engine/multi-search", [{"indexUid": gateway.index, "q": "car"}]
+
+    answer = gateway.client.post(path, json={"queries": queries, "federation": None})
+    refused = gateway.client.post(path, json={"queries": queries, "federation": {}})
+
+    assert [result["query"] for result in answer.get_json()["results"]] == ["car"]
+    assert_engine_error(refused, 400, "bad_request")
 
 
 def test_one_bad_query_fails_all_and_is_named(tenant: Tenant, gateway: Gateway) -> None:

@@ -126,7 +126,7 @@ def test_colleagues_see_no_form_and_no_link_that_they_may_not_use(tenant: Tenant
         main = person.page.one("main")
         posted = {form.attributes["action"] for form in main.all("form", method="post")}
         if role == "viewer":
-            assert posted <= {"/profile"}, path
+            assert posted <= {"/profile", "/profile/totp"}, path
         assert not posted & {PATH, "/api/invitations"}, path
         if path == "/docs/widget" or not path.startswith("/docs"):  # The documentation tells what owners do.
             links |= {found.attributes["href"] for found in person.page.all("a")}

@@ -14,7 +14,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import event, select, text
 
-from app.models import Base, EngineTask, Key, Member, Session, Site
+from app.models import Base, EngineTask, Key, Member, Session, Site, Source
 from app.storage.database import Database
 from app.storage.migrate import MIGRATIONS, alembic_config, is_current, upgrade
 
@@ -230,3 +230,29 @@ def test_keys_keep_all_rights(tmp_path: Path) -> None:
         told = {(key.scopes, key.site_only, key.allowed_origins, key.exposed_at) for key in keys}
     assert len(keys) == 3
     assert told == {(None, False, None, None)}
+
+
+def test_sources_are_found_by_their_hosts_and_have_hooks(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'old.db'}")
+    command.upgrade(alembic_config(database), "0020")
+    rows = {
+        "accounts": {"id": 1, "name": "A", "email": "a@b.c", "email_key": "a@b.c", "password_hash": "", "plan": "free",
+                     "limit_overrides": "{}", "created_at": 1},
+        "sites": {"id": 7, "account_id": 1, "name": "S", "url": "https://a.b/", "domain": "a.b", "active": True,
+                  "created_at": 1, "updated_at": 1, "document_count": 0, "field_kinds": "{}", "search_settings": "{}",
+                  "public_epoch": 1, "revision": 5, "applied_revision": 5, "engine": "tantivy",
+                  "index_generation": 3, "rebuilding": False},
+        "sources": {"id": "src_0123456789abcdef", "site_id": 7, "kind": "feed", "url": "http://a.b:8080/feed?x=/",
+                    "schedule": "none", "include": "[]", "exclude": "[]", "selectors": "{}", "headers": "{}",
+                    "created_at": 1, "updated_at": 1},
+    }  # fmt: skip
+    with database.write() as session:
+        for table, row in rows.items():
+            names = ", ".join(row)
+            session.execute(text(f"INSERT INTO {table} ({names}) VALUES (:{', :'.join(row)})"), row)
+
+    upgrade(database)
+
+    with database.read() as session:
+        source = session.scalars(select(Source)).one()
+        assert (source.host, source.hook_salt, source.next_options) == ("a.b:8080", "", None)

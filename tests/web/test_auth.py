@@ -25,7 +25,7 @@ class Row:
 
     Attributes:
         path: With ``{site}``, ``{key}`` and ``{index}`` for objects of the account, and ``{source}``, ``{run}``,
-            ``{sync}``, ``{member}`` and ``{invitation}`` for what there is none of.
+            ``{sync}``, ``{session}``, ``{member}`` and ``{invitation}`` for what there is none of.
         answer: What it answers to those it is for: a status, or the error that only those get who were let in.
     """
 
@@ -103,6 +103,7 @@ TABLE = [
     Row("DELETE", SOURCES + "/{source}", None, NO_SOURCE),
     Row("POST", SOURCES + "/{source}/run", None, NO_SOURCE),
     Row("POST", SOURCES + "/{source}/cancel", None, NO_SOURCE),
+    Row("POST", SOURCES + "/{source}/hook", None, NO_SOURCE),
     Row("GET", SOURCES + "/{source}/runs", None, NO_SOURCE),
     Row("GET", SOURCES + "/{source}/runs/{run}", None, NO_SOURCE),
     Row("GET", KEYS),
@@ -118,6 +119,13 @@ TABLE = [
     Row("GET", "/profile/edit"),
     Row("PUT", "/profile", {"name": "Renamed"}),
     Row("DELETE", "/profile", {"password": "not this one"}, (403, "password_incorrect")),
+    Row("GET", "/profile/totp"),
+    Row("POST", "/profile/totp", {"current_password": "not this one"}, (403, "password_incorrect")),
+    Row("POST", "/profile/totp/confirm", {"code": "000000"}, (400, "validation_failed")),
+    Row("DELETE", "/profile/totp", {"current_password": "not this one"}, (403, "password_incorrect")),
+    Row("GET", "/profile/sessions"),
+    Row("DELETE", "/profile/sessions"),
+    Row("DELETE", "/profile/sessions/{session}", None, (404, "session_not_found")),
     Row("GET", "/api/members"),
     Row("GET", "/api/members/{member}", None, NO_MEMBER),
     Row("PUT", "/api/members/{member}", {"role": "owner"}, NO_MEMBER),
@@ -129,11 +137,14 @@ TABLE = [
     Row("DELETE", "/api/invitations/{invitation}", None, NO_INVITATION),
     Row("GET", "/api/audit-log"),
 ]
+NOT_FOR_KEYS = ("/profile/totp", "/profile/sessions")
+"""How addresses begin at which no key may do anything."""
 NOTHING = {
     "source": "src_0000000000000000",
     "run": "run_00000000000000000000",
     "sync": "sync_00000000000000000000",
     "member": "987654321",
+    "session": "ses_00000000000000000000",
     "invitation": "inv_0000000000000000",
 }
 OWNED = [row for row in TABLE if "{site}" in row.path or "{key}" in row.path]

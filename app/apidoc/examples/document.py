@@ -26,12 +26,13 @@ def read_answers() -> Answers:
 
 
 def path_values(answers: Answers) -> dict[str, Any]:
-    """Values of the parameters of paths, as far as these answers tell them."""
-    return {
+    """Values of the parameters of paths, as far as these answers tell them; of an address, what it ends with."""
+    told = {
         name: reduce(getitem, members, answers[operation][JSON])
         for name, (operation, *members) in PATHS.items()
         if operation in answers
     }
+    return {name: value.rpartition("/")[2] if isinstance(value, str) else value for name, value in told.items()}
 
 
 def add_examples(paths: Mapping[str, dict[str, Any]]) -> None:

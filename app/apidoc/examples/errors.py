@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import ApiError, Detail, ErrorCode, error_body, field_error
+from app.services.access.sessions import session_not_found
 from app.services.accounts.invitations import invitation_not_found
+from app.services.accounts.one_time_codes import code_required
 from app.services.search.search import rejected
 from app.web.gateway_errors import GatewayError, code_of, gateway_error_body, invalid_engine_key
 from backends.errors import BackendRejected
@@ -43,6 +45,7 @@ _ERRORS = (
     ApiError(ErrorCode.KEY_DISABLED, "The API key is disabled."),
     ApiError(ErrorCode.KEY_EXPIRED, "The API key has expired."),
     ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or password is incorrect."),
+    code_required(),
     ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "A search key cannot do this; use a private key."),
     ApiError(
         ErrorCode.ORIGIN_NOT_ALLOWED,
@@ -69,6 +72,7 @@ _ERRORS = (
     ApiError(ErrorCode.RUN_NOT_FOUND, "Run not found."),
     ApiError(ErrorCode.SYNC_NOT_FOUND, "Sync not found: it does not exist, or has ended."),
     ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found."),
+    session_not_found(),
     invitation_not_found(),
     ApiError(ErrorCode.INDEX_NOT_FOUND, "Index not found."),
     ApiError(ErrorCode.NOT_FOUND, "This address does not exist."),

@@ -22,6 +22,7 @@ class RequestExample:
     other_bodies: Mapping[str, str] = field(default_factory=dict)
 
 
+INDEXNOW_KEY = "7d1c0f4e2b9a4c55"
 PASSWORD = "186 steps to the lamp"
 
 HOURS: dict[str, Any] = {
@@ -261,10 +262,30 @@ REQUESTS: Mapping[str, RequestExample] = {
     "runSource": RequestExample(body={"urls": ["https://museum.example/visit/opening-hours"]}),
     "cancelRun": RequestExample(body={}),
     "listRuns": RequestExample(parameters={"limit": 20}),
+    "renewHook": RequestExample(body={}),
+    "runSourceByHook": RequestExample(body={"urls": ["https://museum.example/visit/opening-hours"]}),
+    "submitAddress": RequestExample(
+        parameters={"url": "https://museum.example/visit/opening-hours", "key": INDEXNOW_KEY}
+    ),
+    "submitAddresses": RequestExample(
+        body={
+            "host": "museum.example",
+            "key": INDEXNOW_KEY,
+            "urlList": ["https://museum.example/visit/opening-hours", "https://museum.example/visit/tickets"],
+        }
+    ),
     # The account at a glance.
     "showDashboard": RequestExample(),
     "showProfileEditForm": RequestExample(),
     "updateProfile": RequestExample(body={"name": "Ada Marin-Holt"}),
+    # One-time codes, and sessions. The first code is what the app shows at this moment of the story.
+    "beginCodes": RequestExample(body={"current_password": PASSWORD}),
+    "confirmCodes": RequestExample(body={"code": "874879"}),
+    "showCodes": RequestExample(),
+    "removeCodes": RequestExample(body={"current_password": PASSWORD}),
+    "listSessions": RequestExample(parameters={"limit": 20}),
+    "endSession": RequestExample(),
+    "endOtherSessions": RequestExample(),
     # A colleague joins, and leaves.
     "createInvitation": RequestExample(body={"email": "leo@museum.example", "role": "viewer"}),
     "renewInvitation": RequestExample(body={}),
@@ -298,7 +319,9 @@ PATHS: Mapping[str, tuple[Any, ...]] = {
     "source_id": ("createSource", "source", "id"),
     "invitation_id": ("createInvitation", "invitation", "id"),
     "token": ("renewInvitation", "token"),
+    "session_id": ("listSessions", "sessions", 0, "id"),
     "member_id": ("listMembers", "members", 1, "id"),
+    "secret": ("renewHook", "source", "hook_url"),
     "run_id": ("createSource", "source", "last_run", "id"),
 }
 """A parameter of paths to what it names in the story: an operation, and the members of its answer that lead there."""

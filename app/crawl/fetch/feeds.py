@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 
 import feedparser
 from lxml import etree
 
 from app.crawl.fetch.addresses import normalize_url
+from app.crawl.fetch.media_types import charset_of
 from app.crawl.fetch.values import Fetch, Fetched, NotIndexed, ReadListing, Reason
 
 MAX_ENTRIES = 10_000
 MAX_NESTING = 10_000
 """Elements within each other. Malformed feeds have some that are never closed."""
+
+_PAGE_TYPES = {"text/html", "application/xhtml+xml"}
 
 
 def fetch_feed(fetch: Fetch, url: str, read: ReadListing[tuple[str, ...]]) -> tuple[str, ...]:
@@ -43,7 +47,11 @@ def read_feed(fetched: Fetched) -> tuple[str, ...]:
     # A stream, since the parser opens what looks like the name of a file or an address.
     parsed = feedparser.parse(
         io.BytesIO(fetched.body),
-        response_headers={**fetched.headers, "content-location": fetched.url},
+        response_headers={
+            **fetched.headers,
+            "content-type": _content_type(fetched),
+            "content-location": fetched.url,
+        },
         resolve_relative_uris=False,
         sanitize_html=False,
     )
@@ -51,7 +59,7 @@ def read_feed(fetched: Fetched) -> tuple[str, ...]:
         raise NotIndexed(Reason.BAD_SOURCE, "The address gives no RSS or Atom feed.")
     found: dict[str, None] = {}
     for entry in parsed.entries[:MAX_ENTRIES]:
-        link = entry.get("link")
+        link = _page_link(entry)
         if not link:
             continue
         try:
@@ -59,6 +67,24 @@ def read_feed(fetched: Fetched) -> tuple[str, ...]:
         except ValueError:
             continue  # An entry that is about no page.
     return tuple(found)
+
+
+def _content_type(fetched: Fetched) -> str:
+    """The header as the parser, which keeps to RFC 3023, must have it for RFC 7303 to hold.
+
+    By the former ``text/xml`` is ASCII, and a header goes before a byte order mark. UTF-16 is seen by its NUL bytes.
+    """
+    charset = charset_of(fetched.headers.get("content-type", ""))
+    is_wide = b"\0" in fetched.body[:4] or fetched.body.startswith((BOM_UTF16_BE, BOM_UTF16_LE))
+    return "application/xml" if charset is None or is_wide else f"application/xml; charset={charset}"
+
+
+def _page_link(entry: feedparser.FeedParserDict) -> str:
+    """The entry's page, or nothing: of several alternates the first. The parser takes the last, often a translation."""
+    for link in entry.get("links", ()):
+        if link.get("rel") == "alternate" and link.get("type") in _PAGE_TYPES and link.get("href"):
+            return str(link["href"])
+    return str(entry.get("link", ""))
 
 
 class _Nesting:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 HEAD_BYTES = 1_024
 """How much of a body tells what it is."""
 
@@ -32,12 +34,19 @@ _UNTOLD = {"", "*/*", "application/octet-stream", "application/unknown", "binary
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _STRAY_SHARE = 20
 """In a text one of so many bytes may be a control character that no text has: some programs leave them behind."""
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]{1,64})", re.IGNORECASE)
 _CONTROL_CHARACTERS = bytes(byte for byte in range(32) if byte not in b"\t\n\f\r\x1b")
 
 
 def media_type(content_type: str) -> str:
     """The media type of a header ``Content-Type``: lower case, without parameters; empty if there is none."""
     return content_type.partition(";")[0].strip().lower()
+
+
+def charset_of(content_type: str) -> str | None:
+    """The encoding that a header ``Content-Type`` names, as it is written; ``None`` if it names none."""
+    match = _CHARSET.search(content_type)
+    return match[1] if match else None
 
 
 def is_page(content_type: str) -> bool:

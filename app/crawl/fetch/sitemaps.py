@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from lxml import etree
 
@@ -27,6 +28,8 @@ _PIECE = 65_536
 _FEEDS = {"rss", "feed", "RDF"}
 _LONE_AMPERSAND = re.compile(rb"&(?!(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);)")
 _LONGEST_REFERENCE = 10
+_WIDE_STARTS = (b"\xff\xfe", b"\xfe\xff", b"\0")
+"""How XML in UTF-16 and UTF-32 begins, with a byte order mark or without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +39,30 @@ class Sitemap:
     Attributes:
         pages: Addresses of pages, absolute and normalized, each once.
         sitemaps: Addresses of further sitemaps.
+        modified: Pages whose last change is told, and when that was, in Unix seconds.
     """
 
     pages: tuple[str, ...]
     sitemaps: tuple[str, ...] = ()
+    modified: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page that a sitemap lists.
+
+    Attributes:
+        modified: Unix seconds of its last change, if that is told.
+    """
+
+    url: str
+    modified: int | None = None
 
 
 def walk_sitemaps(
     fetch: Fetch, urls: Iterable[str], failed: Callable[[str, NotIndexed], object], read: ReadListing[Sitemap]
-) -> Iterator[str]:
-    """Addresses of the pages that sitemaps list, and those that they list in turn. An address may come again.
+) -> Iterator[Listed]:
+    """The pages that sitemaps list, and those that they list in turn. An address may come again.
 
     Holds one file (at most 50 MiB), its addresses, and the addresses of a thousand further files.
 
@@ -64,7 +81,7 @@ def walk_sitemaps(
         except NotIndexed as error:
             failed(url, error)
             continue
-        yield from sitemap.pages
+        yield from (Listed(page, sitemap.modified.get(page)) for page in sitemap.pages)
         if depth == MAX_DEPTH:
             continue
         for further in sitemap.sitemaps:
@@ -84,7 +101,7 @@ def read_sitemap(fetched: Fetched) -> Sitemap:
         pieces = _cut(unpack(pieces, "gzip"))
     try:
         head, pieces = _head(pieces)
-        if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or head.startswith(_WIDE_STARTS):
             sitemap = _read_xml(pieces, fetched)
         else:
             sitemap = Sitemap(_addresses(_lines(pieces), fetched.url))
@@ -131,17 +148,32 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
 
 def _addresses(found: Iterable[str], base: str | None) -> tuple[str, ...]:
     """Addresses, absolute and normalized, each once; lines that are none list no page."""
-    addresses: dict[str, None] = {}
-    for text in found:
+    return tuple(_dated(((text, "") for text in found), base))
+
+
+def _dated(found: Iterable[tuple[str, str]], base: str | None) -> dict[str, int | None]:
+    """Such addresses with the times that are told with them."""
+    addresses: dict[str, int | None] = {}
+    for text, modified in found:
         if not text.startswith(("http://", "https://")) or len(text) > _MAX_ADDRESS_CHARACTERS:
             continue
         try:
-            addresses[normalize_url(text, base)] = None
+            addresses.setdefault(normalize_url(text, base), _read_time(modified))
         except ValueError:
             continue
         if len(addresses) == MAX_ADDRESSES:
             break
-    return tuple(addresses)
+    return addresses
+
+
+def _read_time(text: str) -> int | None:
+    """The Unix seconds of a W3C date, which may be no more than a year; ``None`` for anything else."""
+    whole = f"{text}-01-01"[:10] if re.fullmatch(r"[0-9]{4}(-[0-9]{2})?", text) else text
+    try:
+        moment = datetime.fromisoformat(whole)
+    except ValueError:
+        return None
+    return int((moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def _read_xml(pieces: Iterable[bytes], fetched: Fetched) -> Sitemap:
@@ -156,15 +188,20 @@ def _read_xml(pieces: Iterable[bytes], fetched: Fetched) -> Sitemap:
             break
     if found.root not in {"urlset", "sitemapindex"}:
         raise NotIndexed(Reason.BAD_SOURCE, "The address gives no sitemap.")
-    return Sitemap(_addresses(found.pages, None), _addresses(found.sitemaps, None))
+    pages = _dated(zip(found.pages, found.modified, strict=True), None)
+    modified = {page: moment for page, moment in pages.items() if moment is not None}
+    return Sitemap(tuple(pages), _addresses(found.sitemaps, None), modified)
 
 
 class _Locations:
-    """A parser's target: gathers ``<loc>`` of ``<url>`` and of ``<sitemap>``."""
+    """A parser's target: gathers ``<loc>`` of ``<url>``, with its ``<lastmod>``, and of ``<sitemap>``."""
 
     def __init__(self) -> None:
         self.root = ""
         self.pages: list[str] = []
+        self.modified: list[str] = []
+        self._lastmod = ""
+        self._of_url = 0
         self.sitemaps: list[str] = []
         self._path: list[str] = []
         self._text = ""
@@ -180,14 +217,20 @@ class _Locations:
         if len(self._path) > MAX_NESTING:
             raise NotIndexed(Reason.BAD_SOURCE, "The sitemap nests elements too deep.")
         self._text = ""
+        if name == "url":
+            self._lastmod, self._of_url = "", len(self.pages)
 
     def data(self, text: str) -> None:
-        if len(self._text) <= _MAX_ADDRESS_CHARACTERS and self._path[-1:] == ["loc"]:
+        if len(self._text) <= _MAX_ADDRESS_CHARACTERS and self._path[-1:] in (["loc"], ["lastmod"]):
             self._text += text
 
     def end(self, tag: str) -> None:
         if self._path[-2:] == ["url", "loc"] and not self.complete:
             self.pages.append(self._text.strip())
+            self.modified.append(self._lastmod)
+        elif self._path[-2:] == ["url", "lastmod"]:
+            self._lastmod = self._text.strip()
+            self.modified[self._of_url :] = [self._lastmod] * (len(self.modified) - self._of_url)
         elif self._path[-2:] == ["sitemap", "loc"] and not self.complete:
             self.sitemaps.append(self._text.strip())
         self._path.pop()

@@ -7,8 +7,9 @@ import re
 
 from turbohtml.detect import detect
 
+from app.crawl.fetch.media_types import charset_of
+
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]{1,64})", re.IGNORECASE)
 META_CHARSET = re.compile(
     rb"<(?:meta\b[^>]*?charset|\?xml\b[^>]*?encoding)\s*=\s*[\"']?\s*([^\s\"'/>;]{1,64})", re.IGNORECASE
 )
@@ -40,7 +41,7 @@ def decode(body: bytes, content_type: str = "") -> str:
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if body.startswith(mark):
             return body[len(mark) :].decode(encoding, "replace")
-    header, meta = _header_label(content_type), _meta_label(body)
+    header, meta = charset_of(content_type), _meta_label(body)
     told = [label for label in (header, meta) if label and not _is_wide(label)]
     if header and _is_wide(header) and b"\0" in body:
         told.insert(0, header)
@@ -57,11 +58,6 @@ def decode(body: bytes, content_type: str = "") -> str:
     match = detect(META_CHARSET.sub(b"<", body[:META_BYTES]) + body[META_BYTES:DETECTION_BYTES])
     is_guess = match.language is None and match.confidence <= MAX_GUESS
     return body.decode(WESTERN if is_guess else match.codec or WESTERN, "replace")
-
-
-def _header_label(content_type: str) -> str | None:
-    match = HEADER_CHARSET.search(content_type)
-    return match[1] if match else None
 
 
 def _meta_label(body: bytes) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import select
 
@@ -34,6 +35,9 @@ from app.wording import counted, number
 MUCH_LEFT_OUT_PERCENT, FEW_LEFT_OUT = 10, 2
 """A run fails if it could not read more than this share of its pages, and more than so few, for reasons that pass."""
 
+REPORTED_URLS = 100
+"""Addresses that remain in the options of a run that was limited to more."""
+
 MAX_LAPSES = 10
 """How often a run is continued whose process was killed: one of its pages may be what kills."""
 
@@ -42,7 +46,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CrawlParts:
-    """Parts that all runs of a process share."""
+    """Parts that all runs of a process share.
+
+    Attributes:
+        public_url: The service's address, to which mails lead; ``None`` where none are sent.
+    """
 
     database: Database
     writer: DocumentWriter
@@ -52,6 +60,7 @@ class CrawlParts:
     reader: PageReader
     turns: Turns
     user_agent: str
+    public_url: str | None = None
 
 
 def execute(parts: CrawlParts, claim: Claim, control: RunControl) -> str:
@@ -79,7 +88,7 @@ class _Execution:
     def __init__(self, parts: CrawlParts, claim: Claim, control: RunControl):
         self._parts = parts
         self._control = control
-        self._impatient = StoredRun(parts.database, claim)
+        self._impatient = StoredRun(parts.database, claim, parts.public_url)
         self._stored = control.insistent(self._impatient)
         self._syncs = control.insistent(parts.syncs)
         self._run, self._source, self._site = self._stored.load()
@@ -135,7 +144,7 @@ class _Execution:
                     self._control,
                 )  # fmt: skip
                 seeding.find(self._urls)
-                self._run = self._stored.note(seeded=True)
+                self._run = self._stored.note(seeded=True, options=self._report_options())
             self._crawl.read_all(self._run.indexed + self._run.unchanged)
             if self._urls is None:
                 self._look_for_lost_pages()
@@ -145,6 +154,10 @@ class _Execution:
         self._settle_titles()
         self._refuse_what_is_incomplete()
         return 0 if self._urls is not None else self._sweep()
+
+    def _report_options(self) -> dict[str, Any]:
+        """The run's options with few of its addresses, all of which are rows by now: reports are kept, and listed."""
+        return self._run.options if self._urls is None else {**self._run.options, "urls": self._urls[:REPORTED_URLS]}
 
     def _begin_sync(self) -> int | None:
         """Begin the run's sync, or go on with it; what it removed, if it has ended already."""

@@ -64,7 +64,8 @@ def _read(visitor: Visitor, reader: PageReader, source: Source, selectors: Selec
 def _first_address(visitor: Visitor, reader: PageReader, source: Source) -> str:
     match source.kind:
         case "sitemap":
-            listed: Iterable[str] = walk_sitemaps(visitor.fetch_listing, [source.url], _refuse, reader.read_sitemap)
+            found = walk_sitemaps(visitor.fetch_listing, [source.url], _refuse, reader.read_sitemap)
+            listed: Iterable[str] = (each.url for each in found)
         case "feed":
             listed = fetch_feed(visitor.fetch_listing, source.url, reader.read_feed)
         case _:

@@ -18,6 +18,10 @@ from app.storage.database import Database
 MAX_ADDRESSES = 1_000_000
 """Addresses that a run takes note of. Of a site with more, nothing is removed."""
 
+LATEST = 2**33 - 1
+"""The last moment that counts as that of a change, in Unix seconds: in the year 2242."""
+
+_FIRST = -(2**62)
 _STEP = 500
 _TAKEN_AT_ONCE = 50
 
@@ -69,11 +73,14 @@ class Found:
     Attributes:
         depth: Links from the start page.
         found_on: What led to it: a page, a sitemap, or a feed.
+        modified: Unix seconds of its last change, as a sitemap tells it; such addresses are read first, the latest
+            change before the others.
     """
 
     url: str
     depth: int
     found_on: str | None = None
+    modified: int | None = None
 
 
 def pack_links(links: Sequence[str]) -> bytes | None:
@@ -87,7 +94,10 @@ def unpack_links(packed: bytes | None) -> tuple[str, ...]:
 
 
 class Frontier:
-    """Reads the addresses of one run, breadth first. It holds a few of them in memory, however many there are."""
+    """Reads the addresses of one run: what sitemaps date, the newest first, then breadth first.
+
+    It holds a few of them in memory, however many there are.
+    """
 
     def __init__(self, database: Database, run_id: str, source: Source):
         self._database = database
@@ -95,7 +105,7 @@ class Frontier:
         self._source_id = source.id
         self._site_id = source.site_id
         self._taken: dict[bool, deque[Address]] = {False: deque(), True: deque()}
-        self._position = {False: -1, True: -1}
+        self._position = {False: _FIRST, True: _FIRST}
 
     def take(self) -> Address | None:
         """The next address that waits, but for those that were deferred. Each is given once."""
@@ -211,20 +221,25 @@ def add_found(session: Session, run: SourceRun, found: Iterable[Found], judge: C
         {
             "run_id": run.id,
             "url": address.url,
-            "position": position,
+            "position": _place(number, address.modified),
             "depth": address.depth,
             "status": "waiting" if reason is None else "skipped",
             "reason": reason,
             "found_on": address.found_on,
         }
-        for position, address in enumerate(fresh.values(), run.found)
-        if position < MAX_ADDRESSES
+        for number, address in enumerate(fresh.values(), run.found)
+        if number < MAX_ADDRESSES
         for reason in [judge(address.url)]
     ]
     if rows:
         session.execute(insert(RunPage), rows)
         run.found += len(rows)
         run.skipped += sum(row["status"] == "skipped" for row in rows)
+
+
+def _place(number: int, modified: int | None) -> int:
+    """The place of an address in the order of a run, which is that of no other; its ``number`` is that as found."""
+    return number if modified is None else number - MAX_ADDRESSES * (1 + min(max(0, modified), LATEST))
 
 
 def settle(

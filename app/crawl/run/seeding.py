@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from app.crawl.fetch.addresses import parse_url
 from app.crawl.fetch.feeds import fetch_feed
-from app.crawl.fetch.sitemaps import walk_sitemaps
+from app.crawl.fetch.sitemaps import Listed, walk_sitemaps
 from app.crawl.fetch.values import NotIndexed, Reason
 from app.crawl.fetch.wordpress import walk_posts
 from app.crawl.read.reader import PageReader
 from app.crawl.run.control import RunControl
 from app.crawl.run.crawl import Crawl
 from app.crawl.run.documents.posts import page_of_post
-from app.crawl.run.frontier import Found
+from app.crawl.run.frontier import LATEST, Found
 from app.crawl.run.outcome import Outcome
 from app.crawl.run.recorder import Recorder
 from app.crawl.run.stored_run import StoredRun
@@ -70,9 +70,9 @@ class Seeding:
         """
         url = self._source.url
         if urls is not None:
-            self._add(urls, depth=0)
+            self._add(map(Listed, urls), depth=0)
         elif self._source.kind == "website":
-            self._add([url], depth=0)
+            self._recorder.add_found([Found(url, 0, modified=LATEST)])  # Before all that its sitemaps date.
             sitemaps = self._sitemaps()
             self._add(self._listed(sitemaps), depth=1, found_on=sitemaps[0] if len(sitemaps) == 1 else None)
         elif self._source.kind == "sitemap":
@@ -80,20 +80,20 @@ class Seeding:
         elif self._source.kind == "feed":
             try:
                 feed = fetch_feed(self._visitor.fetch_listing, url, self._reader.read_feed)
-                self._add(feed, depth=0, found_on=url)
+                self._add(map(Listed, feed), depth=0, found_on=url)
             except NotIndexed as error:
                 raise RunFailed(error.reason, error.message) from error
         else:
             self._read_posts()
 
-    def _listed(self, sitemaps: Iterable[str]) -> Iterable[str]:
+    def _listed(self, sitemaps: Iterable[str]) -> Iterable[Listed]:
         fetch, read = self._visitor.fetch_listing, self._reader.read_sitemap
         return walk_sitemaps(fetch, sitemaps, self._note_failed_sitemap, read)
 
-    def _add(self, urls: Iterable[str], *, depth: int, found_on: str | None = None) -> None:
+    def _add(self, listed: Iterable[Listed], *, depth: int, found_on: str | None = None) -> None:
         step: list[Found] = []
-        for url in urls:
-            step.append(Found(url, depth, found_on))
+        for each in listed:
+            step.append(Found(each.url, depth, found_on, each.modified))
             if len(step) == STEP:
                 self._recorder.add_found(step)
                 self._control.check()

@@ -13,19 +13,35 @@ from app.crawl.run.control import RunLost
 from app.crawl.run.frontier import Found, add_found, forget_page, keep_page, settle
 from app.crawl.run.outcome import Outcome
 from app.crawl.run.visits.visitor import is_passing_reason
-from app.crawl.sources.runs import Claim, count_reasons, count_waiting, delete_old_runs, end_run, hand_back, held_run
+from app.crawl.sources.runs import (
+    Claim,
+    count_reasons,
+    count_waiting,
+    delete_old_runs,
+    end_run,
+    failed_twice,
+    follow_run,
+    hand_back,
+    held_run,
+)
 from app.models import RunPage, Site, Source, SourcePage, SourceRun
-from app.storage.database import Database
+from app.services.mail.failed_runs import tell_of_failures
+from app.storage.database import ROW_LOCK, Database
 
 DELETE_STEP = 500
 
 
 class StoredRun:
-    """A claimed run in SQL. Every method may raise :class:`RunLost` if it changes what another process has by now."""
+    """A claimed run in SQL. Every method may raise :class:`RunLost` if it changes what another process has by now.
 
-    def __init__(self, database: Database, claim: Claim):
+    Args:
+        public_url: The service's address, to which mails lead; ``None`` where none are sent.
+    """
+
+    def __init__(self, database: Database, claim: Claim, public_url: str | None = None):
         self._database = database
         self._claim = claim
+        self._public_url = public_url
 
     def load(self) -> tuple[SourceRun, Source, Site]:
         """The run, its source, and its site."""
@@ -114,8 +130,17 @@ class StoredRun:
             session.execute(delete(SourcePage).where(lost))
 
     def end(self, status: str, error: dict[str, str] | None, removed: int) -> None:
-        """End the run, and leave out what still waits."""
+        """End the run, and leave out what still waits. A run that was asked for meanwhile is queued."""
         with self._database.write() as session:
+            # Before the run, as whoever asks for another one does.
+            source = session.scalar(
+                select(Source)
+                .join(SourceRun, SourceRun.source_id == Source.id)
+                .where(SourceRun.id == self._claim.run_id)
+                .with_for_update(of=Source, **ROW_LOCK)
+            )
+            if source is None:
+                raise RunLost
             run = self._held(session)
             waiting = session.execute(
                 update(RunPage)
@@ -127,7 +152,10 @@ class StoredRun:
             run.removed += removed
             end_run(run, status, error=error)
             session.flush()
-            delete_old_runs(session, run.source_id)
+            if status == "failed" and self._public_url is not None and failed_twice(session, run):
+                tell_of_failures(session, source, session.get_one(Site, source.site_id), run.error, self._public_url)
+            follow_run(session, source, run)
+            delete_old_runs(session, source.id)
 
     def delete_settled(self, source_id: str) -> None:
         """Delete the addresses of the source's ended runs that no report lists, in steps."""

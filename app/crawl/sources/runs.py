@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
 from typing import Any, NamedTuple
@@ -28,6 +28,9 @@ for _status in ("finished", "failed", "cancelled"):
 
 RUNS_KEPT = 50
 """Runs of a source that are kept, the newest."""
+
+MAX_ASKED = 10_000
+"""Addresses that a run can be limited to; of more, it reads all there is."""
 
 LEASE = timedelta(seconds=60)
 """How long a claim holds; it is renewed well before."""
@@ -62,7 +65,11 @@ def run_not_found() -> ApiError:
 
 def find_open_run(session: Session, source: Source) -> SourceRun | None:
     """The run of a source that waits or runs."""
-    return session.scalar(select(SourceRun).where(SourceRun.source_id == source.id, SourceRun.status.in_(OPEN)))
+    return session.scalar(_open_run(source))
+
+
+def _open_run(source: Source) -> Select[SourceRun]:
+    return select(SourceRun).where(SourceRun.source_id == source.id, SourceRun.status.in_(OPEN))
 
 
 def request_run(
@@ -98,27 +105,71 @@ def request_run(
     return run
 
 
+def ask_run(session: Session, source: Source, urls: Sequence[str] | None) -> SourceRun:
+    """Have a source read as it is from now on: by the run that waits, or by one that follows the run under way.
+
+    Args:
+        urls: Addresses that are enough; ``None`` for all there is.
+
+    Returns:
+        The run that waits, or the one under way, which another follows.
+    """
+    # In this order everywhere: the source, then its run. Nobody can claim the run until the transaction ends.
+    session.execute(select(Source.id).where(Source.id == source.id).with_for_update(**ROW_LOCK))
+    run = session.scalar(_open_run(source).with_for_update(**ROW_LOCK))
+    if run is None:
+        return request_run(session, source, urls=urls)
+    if run.status == "queued":
+        run.options = _widened(run.options, urls)
+    else:
+        source.next_options = _widened(source.next_options, urls)
+    session.flush()
+    return run
+
+
+def _widened(options: Mapping[str, Any] | None, urls: Sequence[str] | None) -> dict[str, Any]:
+    """The options of a run that reads these addresses, too; one that was to read more than so many reads all."""
+    options = {"urls": []} if options is None else dict(options)
+    asked = options.pop("urls", None)
+    if asked is None or urls is None:
+        return options
+    together = list(dict.fromkeys((*asked, *urls)))
+    return options if len(together) > MAX_ASKED else {**options, "urls": together}
+
+
+def follow_run(session: Session, source: Source, run: SourceRun) -> None:
+    """Queue the run that was asked for while one was under way that has ended; none if that was cancelled.
+
+    Args:
+        source: Locked.
+    """
+    options, source.next_options = source.next_options, None
+    if options is not None and run.status != "cancelled" and session.get_one(Site, source.site_id).active:
+        request_run(session, source, urls=options.get("urls"))
+
+
 def cancel_run(session: Session, source: Source) -> SourceRun:
     """End the run that waits, or ask the one that runs to stop; it does within seconds, and keeps what it has read.
 
     Raises:
         ApiError: 404 if none waits or runs.
     """
-    run = session.scalar(
-        select(SourceRun)
-        .where(SourceRun.source_id == source.id, SourceRun.status.in_(OPEN))
-        .with_for_update(**ROW_LOCK)
-    )
+    run = session.scalar(_open_run(source).with_for_update(**ROW_LOCK))
     if run is None:
         raise run_not_found()
+    source.next_options = None
     _cancel(run)
     session.flush()
     return run
 
 
 def cancel_runs_of_sites(session: Session, site_ids: Sequence[int]) -> None:
-    """The same for all runs of some sites."""
+    """The same for all runs of some sites, and those that would follow."""
     of_sites = select(Source.id).where(Source.site_id.in_(site_ids))
+    for source in session.scalars(
+        select(Source).where(Source.site_id.in_(site_ids)).order_by(Source.id).with_for_update(**ROW_LOCK)
+    ):
+        source.next_options = None
     for run in session.scalars(
         select(SourceRun)
         .where(SourceRun.source_id.in_(of_sites), SourceRun.status.in_(OPEN))
@@ -293,6 +344,15 @@ def end_run(run: SourceRun, status: str, *, error: dict[str, str] | None = None)
     run.error = error
     run.finished_at = now()
     run.lease = run.lease_until = None
+
+
+def failed_twice(session: Session, run: SourceRun) -> bool:
+    """Tell whether a run that failed is the second in a row. Cancelled ones, which tell nothing, are passed over."""
+    ended = select(SourceRun.status).where(
+        SourceRun.source_id == run.source_id, SourceRun.status.in_(("finished", "failed"))
+    )
+    newest = session.scalars(_newest_first(ended).limit(3)).all()
+    return newest[:2] == ["failed", "failed"] and newest[2:] != ["failed"]
 
 
 def delete_old_runs(session: Session, source_id: str) -> None:

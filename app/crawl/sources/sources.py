@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 import secrets
 from collections.abc import Mapping, Sequence
@@ -20,9 +21,10 @@ from app.crawl.sources.checks import check_address, check_field_rules, check_sel
 from app.crawl.sources.runs import OPEN, newest_runs, request_run, source_status
 from app.crawl.sources.schedule import next_run_at
 from app.errors import ApiError, ErrorCode, field_error
-from app.models import Site, Source, SourcePage, SourceRun
-from app.services.sites import get_site, listed, site_inactive
+from app.models import Account, Site, Source, SourcePage, SourceRun
+from app.services.sites import account_suspended, get_site, listed, site_inactive
 from app.storage.database import ROW_LOCK
+from app.tokens import make_hook_token, read_hook_token
 from app.wording import counted
 
 MAX_SOURCES = 20
@@ -34,7 +36,11 @@ READING = frozenset({"selectors", "fields", "headers"})
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """A source as answers show it, without its request headers."""
+    """A source as answers show it, without its request headers.
+
+    Attributes:
+        hook_salt: What the token of its hook is made with.
+    """
 
     id: str
     site_id: int
@@ -51,6 +57,7 @@ class SourceView:
     last_run: SourceRun | None
     created_at: datetime
     updated_at: datetime
+    hook_salt: str
 
 
 def view(source: Source, last_run: SourceRun | None) -> SourceView:
@@ -71,6 +78,7 @@ def view(source: Source, last_run: SourceRun | None) -> SourceView:
         last_run=last_run,
         created_at=source.created_at,
         updated_at=source.updated_at,
+        hook_salt=source.hook_salt,
     )
 
 
@@ -93,6 +101,40 @@ def get_source(session: Session, account_id: int, site_id: int, source_id: str, 
     if source is None:
         raise ApiError(ErrorCode.SOURCE_NOT_FOUND, "Source not found.")
     return source
+
+
+def find_by_hook(session: Session, token: str, secret: str, *, lock: bool = False) -> tuple[Source, Site]:
+    """The source that a hook is for, and its site.
+
+    Args:
+        secret: The server's.
+        lock: Whether nobody else may change the source until the transaction ends.
+
+    Raises:
+        ApiError: 404; 403 when the site is paused or deleted, or its account suspended.
+    """
+    query = select(Source).where(Source.id == read_hook_token(token))
+    source = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
+    if source is None or not hmac.compare_digest(make_hook_token(source.id, source.hook_salt, secret), token):
+        raise ApiError(ErrorCode.SOURCE_NOT_FOUND, "No source has this hook.")
+    site = session.get_one(Site, source.site_id)
+    account = session.get_one(Account, site.account_id)
+    if account.suspended_at is not None:
+        raise account_suspended(account.suspension_reason)
+    if not site.active:
+        raise site_inactive(deleted=site.deleted_at is not None)
+    return source, site
+
+
+def find_on_host(session: Session, host: str) -> Sequence[Source]:
+    """The sources on a host, of all sites that are not paused, or of a suspended account; oldest first.
+
+    Args:
+        host: As :attr:`Source.host` has it.
+    """
+    of_host = select(Source).join(Site, Site.id == Source.site_id).join(Account, Account.id == Site.account_id)
+    of_host = of_host.where(Source.host == host, Site.active, Account.suspended_at.is_(None))
+    return session.scalars(of_host.order_by(Source.site_id, Source.created_at, Source.id)).all()
 
 
 def list_sources(

@@ -42,17 +42,14 @@ def write_source(source: Any) -> dict[str, str]:
     }
 
 
-def read_source(form: Form, url: str) -> dict[str, Any]:
+def read_source(form: Form) -> dict[str, Any]:
     """The form's texts as the fields of a source, to be validated.
-
-    Args:
-        url: The address in the form, with a scheme.
 
     Raises:
         ApiError: 400 for a header that is there twice.
     """
     fields: dict[str, Any] = {
-        "url": url,
+        "url": form.get("url", ""),
         "schedule": form.get("schedule", "none"),
         **{name: [line.text.strip() for line in lines_of(form.get(name, ""))] for name in _GLOBS},
         "selectors": read_selectors(form),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from flask import Response, request
 from marshmallow import Schema, ValidationError
@@ -28,7 +28,7 @@ from app.pages.sources.lines import explain, read_headers, read_selectors, read_
 from app.pages.sources.reports import Report, explain_reason, report_run
 from app.runtime import runtime
 from app.services.sites import get_site
-from app.web.hosts import base_url
+from app.web.hosts import base_url, hook_url
 from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
 from schemas.sites import PageQuerySchema
@@ -131,7 +131,7 @@ def create_source(site_id: int) -> Response:
     form = _sent()
     kind = form.get("kind", "")
     refill_on_error(lambda error: _create_form(site_id, kind if kind in KINDS else "website", error=error))
-    values = {"kind": kind, **read_source(form, _url(form, site_id)), **_sent_rules()}
+    values = {"kind": kind, **read_source(form), **_sent_rules()}
     fields = _load(SourceCreateSchema(), values)
     source = source_operations.create_source(runtime(), current_caller(), site_id, fields)
     return see_other(f"/api/sites/{site_id}/sources/{source.id}", notice="source-created")
@@ -201,7 +201,7 @@ def update_source(site_id: int, source_id: str) -> Response:
     """Save a source."""
     refill_on_error(lambda error: _edit_form(site_id, source_id, error=error))
     form = _sent()
-    changes = _load(SourceUpdateSchema(), {**read_source(form, _url(form, site_id)), **_sent_rules()})
+    changes = _load(SourceUpdateSchema(), {**read_source(form), **_sent_rules()})
     source_operations.update_source(runtime(), current_caller(), site_id, source_id, changes)
     return see_other(f"/api/sites/{site_id}/sources/{source_id}", notice="source-updated")
 
@@ -219,7 +219,7 @@ def preview_page(site_id: int) -> str:
 
     refill_on_error(show, (400, 401, 403, 429, 503))
     values = {
-        "url": _url(form, site_id),
+        "url": form.get("url", ""),
         "selectors": read_selectors(form),
         "headers": read_headers(form),
         **_sent_rules(),
@@ -253,6 +253,7 @@ def show_source(site_id: int, source_id: str) -> str:
         source=sources.view(source, newest),
         next_run_at=source.next_run_at,
         has_headers=bool(source.headers),
+        hook_url=hook_url(source.id, source.hook_salt),
         kinds=CHOICES,
         schedules=SCHEDULE_NAMES,
         report=report,
@@ -285,6 +286,12 @@ def run_source(site_id: int, source_id: str) -> Response:
     )
     source_operations.request_run(runtime(), current_caller(), site_id, source_id, options)
     return see_other(f"/api/sites/{site_id}/sources/{source_id}")
+
+
+def renew_hook(site_id: int, source_id: str) -> Response:
+    """Give the source's hook another address."""
+    source_operations.renew_hook(runtime(), current_caller(), site_id, source_id)
+    return see_other(f"/api/sites/{site_id}/sources/{source_id}", notice="hook-renewed")
 
 
 def cancel_run(site_id: int, source_id: str) -> Response:
@@ -346,13 +353,6 @@ def _sent_rules() -> dict[str, Any]:
 def _field_rows(rules: Sequence[Mapping[str, Any]], error: ApiError | None) -> dict[str, Any]:
     problems = Problems.of([] if error is None else error.details)
     return {"field_rows": write_rows(rules), "places": PLACES, "rule_problems": problems}
-
-
-def _url(form: Mapping[str, str], site_id: int) -> str:
-    """The address in the form; where only the scheme is missing, with that with which it answers, or the site's."""
-    with runtime().database.read() as session:
-        site = get_site(session, current_caller().account.id, site_id)
-    return runtime().previewer.complete_url(form.get("url", ""), urlsplit(site.url).scheme).url
 
 
 def _load(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from app.services.access.keys import disable_keys
 from app.services.access.roles import Role
 from app.services.access.sessions import end_other_sessions
 from app.services.accounts.members import email_key, flush_email, follow_first_owner
+from app.services.accounts.one_time_codes import switch_off
 from app.services.accounts.password_resets import end_resets, request_reset
 from app.services.mail.letters import Letter, Link
 from app.services.mail.link_writer import LinkWriter
@@ -84,6 +85,8 @@ def undo_change(session: Session, change: EmailChange, password_hash: str) -> No
     role = Role(member.role)
     member.email, member.email_key = change.email, change.email_key
     member.password_hash = password_hash
+    if member.codes_since is not None and member.codes_since >= change.expires_at - UNDO_FOR:
+        switch_off(member)  # Else whoever changed the e-mail would keep the member out with codes of their own.
     flush_email(session)
     end_resets(session, member.id)
     _end_changes(session, change)

@@ -14,6 +14,7 @@ from app.models import Account, EmailChange, Invitation, Member
 from app.models import Session as Login
 from app.services.access.roles import Role
 from app.services.sites import MAX_INT64, get_account
+from app.storage.database import ROW_LOCK
 from app.wording import counted
 from backends.text import normalized
 
@@ -52,8 +53,18 @@ def get_member(session: Session, account_id: int, member_id: int) -> Member:
     """
     member = session.get(Member, member_id) if 0 < member_id <= MAX_INT64 else None
     if member is None or member.account_id != account_id:
-        raise ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found.")
+        raise member_not_found()
     return member
+
+
+def member_not_found() -> ApiError:
+    """The 404 for a member who is unknown, gone, or of another account."""
+    return ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found.")
+
+
+def lock_member(session: Session, member_id: int) -> Member | None:
+    """Load a member, so that changes of what they log in with follow one another; ``None`` if they have gone."""
+    return session.get(Member, member_id, with_for_update={**ROW_LOCK, "of": Member}, populate_existing=True)
 
 
 def list_members(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Member], int]:

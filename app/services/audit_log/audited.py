@@ -44,7 +44,10 @@ AUDITED: dict[type[Any], Audited] = {
         comes_and_goes=False,
     ),
     Member: Audited(
-        "member", lambda member: member.email, ("name", "email", "role"), secrets={"password_hash": "password"}
+        "member",
+        lambda member: member.email,
+        ("name", "email", "role", "codes_since"),
+        secrets={"password_hash": "password", "recovery_hashes": "recovery_codes"},
     ),
     Invitation: Audited("invitation", lambda invitation: invitation.email, ("email", "role"), {"token_hash": "link"}),
     Site: Audited(
@@ -63,7 +66,7 @@ AUDITED: dict[type[Any], Audited] = {
         "source",
         lambda source: source.url,
         ("kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages", "max_depth"),
-        {"headers": "headers"},
+        {"headers": "headers", "hook_salt": "hook"},
     ),
 }
 """Table to what is logged of its rows."""

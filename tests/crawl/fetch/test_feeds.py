@@ -51,6 +51,22 @@ def test_a_feed_lists_its_pages(text: str | bytes, found: tuple[str, ...]) -> No
     assert read(text) == found
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-be", "utf-16-le", "utf-16", "utf-32-be"])
+@pytest.mark.parametrize(
+    "content_type", ["text/xml", "text/html", "application/xml; charset=utf-16", "text/xml;charset=utf-8"]
+)
+def test_wide_characters_are_read_whatever_the_header_says(encoding: str, content_type: str) -> None:
+    text = RSS.replace("utf-8", "utf-16" if encoding.startswith("utf-16") else "utf-32")
+
+    assert read(text.encode(encoding), content_type) == pages("one", "two", "three")
+
+
+def test_the_page_of_an_entry_is_the_first_of_its_alternates() -> None:
+    links = '<link href="/one"/><link rel="alternate" type="text/html" hreflang="de" href="/eins"/>'
+
+    assert read(f'<feed xmlns="http://www.w3.org/2005/Atom"><entry>{links}</entry></feed>') == pages("one")
+
+
 @pytest.mark.parametrize(
     "text", ["", "<html><body>Not found</body></html>", "no feed", "{}", "/etc/passwd", "<urlset/>"]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import tracemalloc
 from contextlib import suppress
+from datetime import datetime
 
 import pytest
 
@@ -47,6 +48,7 @@ class TestReading:
             urlset(f"{SITE}/a", f"{SITE}/b?x=1&amp;y=2")[:-9],
             b"\xef\xbb\xbf" + urlset(f"{SITE}/a", f"{SITE}/b?x=1&amp;y=2").encode(),
             urlset(f"{SITE}/a", f"{SITE}/b?x=1&amp;y=2").replace("UTF-8", "UTF-16").encode("utf-16"),
+            urlset(f"{SITE}/a", f"{SITE}/b?x=1&amp;y=2").replace("UTF-8", "UTF-16").encode("utf-16-be"),
             gzip.compress(urlset(f"{SITE}/a", f"{SITE}/b?x=1&amp;y=2").encode(), mtime=0),
             f"{SITE}/a\r\nno address\n\n{SITE}/b?x=1&y=2\n",
             gzip.compress(f"\ufeff{SITE}/a\n{SITE}/b?x=1&y=2".encode(), mtime=0),
@@ -62,6 +64,30 @@ class TestReading:
         translation = f"<xhtml:link rel='alternate' href='{SITE}/de'/>"
 
         assert pages(urlset(f"{SITE}/a</loc>{picture}{translation}<loc>")) == (f"{SITE}/a",)
+
+    @pytest.mark.parametrize(
+        ("told", "moment"),
+        [
+            ("2024", "2024-01-01T00:00:00+00:00"),
+            ("2024-05", "2024-05-01T00:00:00+00:00"),
+            (" 2024-05-03\n", "2024-05-03T00:00:00+00:00"),
+            ("2024-05-03T10:00+02:00", "2024-05-03T08:00:00+00:00"),
+            ("2024-05-03T10:00:05.25Z", "2024-05-03T10:00:05+00:00"),
+            ("2024-13-03", None),
+            ("yesterday", None),
+            ("٢٠٢٤", None),
+            ("9" * 3_000, None),
+            ("", None),
+        ],
+    )
+    def test_the_last_change_of_a_page_is_read(self, told: str, moment: str | None) -> None:
+        for entry in ("<loc>{url}</loc><lastmod>{told}</lastmod>", "<lastmod>{told}</lastmod><loc>{url}</loc>"):
+            urls = f"<url>{entry.format(url=f'{SITE}/a', told=told)}</url><url><loc>{SITE}/b</loc></url>"
+
+            sitemap = read_sitemap(fetched(f"<urlset>{urls}</urlset>"))
+
+            expected = {} if moment is None else {f"{SITE}/a": int(datetime.fromisoformat(moment).timestamp())}
+            assert (sitemap.pages, sitemap.modified) == ((f"{SITE}/a", f"{SITE}/b"), expected)
 
     def test_a_list_of_sitemaps_lists_no_pages(self) -> None:
         sitemap = read_sitemap(fetched(index(f"{SITE}/1.xml", f"{SITE}/2.xml.gz")))
@@ -168,7 +194,7 @@ def walk(files: Files, *names: str) -> tuple[list[str], dict[str, str]]:
     failed: dict[str, str] = {}
     urls = [f"{SITE}/{name}.xml" for name in names]
     found = walk_sitemaps(files, urls, lambda u, e: failed.update({u: e.reason}), read_sitemap)
-    return [url.removeprefix(SITE) for url in found], failed
+    return [page.url.removeprefix(SITE) for page in found], failed
 
 
 class TestWalking:

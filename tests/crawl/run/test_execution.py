@@ -13,9 +13,10 @@ from app.crawl.fetch.addresses import host_of
 from app.crawl.run import control as control_module
 from app.crawl.run import decisions
 from app.crawl.run.control import RunControl
-from app.crawl.run.execution import MUCH_LEFT_OUT_PERCENT, execute
+from app.crawl.run.execution import MUCH_LEFT_OUT_PERCENT, REPORTED_URLS, execute
 from app.crawl.run.visits.patience import FAILURES_IN_A_ROW, MAX_PAUSED_SECONDS, TRIES
-from app.models import Account, RunPage, Site, Source, SourceRun
+from app.crawl.sources import runs
+from app.models import Account, Mail, RunPage, Site, Source, SourceRun
 from app.services import sites
 from backends.errors import BackendUnavailable
 from tests.answers import assert_ok
@@ -930,3 +931,112 @@ def test_of_a_manual_in_two_versions_the_newest_of_each_page_is_shown(runner: Ru
     assert found() == ["/v/1.4/gone", "/v/2.0/install", "/v/2.0/license"]
     assert found(filters=runner.tenant.equals("version", "1.4")) == ["/v/1.4/gone", "/v/1.4/install", "/v/1.4/license"]
     assert counts(runner.run(source)) == {"found": 6, "unchanged": 6}
+
+
+def sitemap(*pages: str) -> Answer:
+    return Answer(f"<urlset>{''.join(pages)}</urlset>".encode(), headers={"Content-Type": "application/xml"})
+
+
+def test_the_pages_that_changed_last_are_read_first_whichever_sitemap_lists_them(
+    runner: Runner, website: Website
+) -> None:
+    def entry(path: str, lastmod: str = "") -> str:
+        told = f"<lastmod>{lastmod}</lastmod>" if lastmod else ""
+        return f"<url><loc>{website.address(path)}</loc>{told}</url>"
+
+    listed = "".join(f"<sitemap><loc>{website.address(path)}</loc></sitemap>" for path in ("/a.xml", "/b.xml"))
+    website.pages = {
+        "/index.xml": Answer(f"<sitemapindex>{listed}</sitemapindex>".encode()),
+        "/a.xml": sitemap(entry("/undated"), entry("/old", "2019-03-01"), entry("/newest", "2026-03-02T10:00:00Z")),
+        "/b.xml": sitemap(entry("/same", "2026-03-01"), entry("/also", "2026-03-01"), entry("/odd", "soon")),
+        **{path: html(path) for path in ("/undated", "/old", "/newest", "/same", "/also", "/odd")},
+    }
+
+    run = runner.run(runner.add("/index.xml", kind="sitemap", max_pages=3))
+
+    assert sorted(runner.documents()) == ["/also", "/newest", "/same"]
+    assert list(runner.left_out(run)) == ["/old", "/undated", "/odd"]
+
+
+def test_the_start_page_is_read_before_all_that_its_sitemaps_date(runner: Runner, website: Website) -> None:
+    page = f"<url><loc>{website.address('/a')}</loc><lastmod>2026-03-02</lastmod></url>"
+    website.pages = {"/": html("Home"), "/a": html("A"), "/sitemap.xml": sitemap(page)}
+
+    runner.run(runner.add(max_pages=1))
+
+    assert sorted(runner.documents()) == ["/"]
+
+
+def test_a_run_that_was_asked_for_meanwhile_follows(runner: Runner, website: Website) -> None:
+    website.pages = {"/": html("Home"), "/a": html("A")}
+    source = runner.add()
+    asked: list[str] = []
+
+    def ask(path: str) -> None:
+        if path == "/" and not asked:
+            with runner.part.database.write() as session:
+                asked.append(runs.ask_run(session, session.get_one(Source, source.id), [website.address("/a")]).id)
+
+    website.before = ask
+    first = runner.run(source)
+    with runner.part.database.read() as session:
+        following = runs.find_open_run(session, source)
+        assert following is not None
+
+    execute(runner.parts, runner.claim(), RunControl())
+
+    assert (asked, first.status) == ([first.id], "finished")
+    assert runner.load(following.id).status == "finished"
+    assert sorted(runner.documents()) == ["/", "/a"]
+
+
+def test_of_the_many_addresses_that_a_run_was_limited_to_few_are_kept(runner: Runner, website: Website) -> None:
+    website.pages = {f"/{number}": html(f"Page {number}") for number in range(REPORTED_URLS + 5)}
+    urls = [website.address(path) for path in website.pages]
+
+    run = runner.run(runner.add(), urls=urls)
+
+    assert counts(run) == {"found": len(urls), "indexed": len(urls)}
+    assert run.options == {"urls": urls[:REPORTED_URLS]}
+
+
+def mails(runner: Runner) -> list[Mail]:
+    with runner.part.database.read() as session:
+        return list(session.scalars(select(Mail).order_by(Mail.id)))
+
+
+def test_two_failed_runs_in_a_row_are_told_once(runner: Runner, website: Website) -> None:
+    parts = replace(runner.parts, public_url="https://search.example.com")
+    source = runner.add()
+
+    def run(status: int) -> int:
+        """Run the source while its start page answers so; gives how many mails there are then."""
+        website.pages = {"/": html("Home")} if status == 200 else {"/": Answer(b"", status)}
+        runner.request(source)
+        execute(parts, runner.claim(), RunControl())
+        return len(mails(runner))
+
+    assert [run(500), run(500), run(500)] == [0, 1, 1]
+    assert [run(200), run(500), run(200), run(500)] == [1, 1, 1, 1]
+    runner.request(source)
+    with runner.part.database.write() as session:
+        runs.cancel_run(session, session.get_one(Source, source.id))
+    assert run(500) == 2  # A cancelled run between them tells nothing.
+
+    mail = mails(runner)[0]
+    assert (mail.kind, mail.recipient, mail.account_id) == (
+        "failed_runs", runner.tenant.email, runner.tenant.account_id,
+    )  # fmt: skip
+    assert mail.subject == f"The last two crawls of {source.url} failed"
+    assert "for Pages failed. The server answers with status 500." in mail.text.replace("\n", " ")
+    assert f"https://search.example.com/api/sites/{source.site_id}/sources/{source.id}" in mail.text
+
+
+def test_without_a_mail_server_nobody_is_told(runner: Runner, website: Website) -> None:
+    website.pages = {"/": Answer(b"", 500)}
+    source = runner.add()
+
+    for _ in range(2):
+        runner.run(source)
+
+    assert mails(runner) == []

@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 from flask import Flask
+from sqlalchemy import select
 
 from app.crawl.sources import runs
-from app.crawl.sources.runs import LEASE, Claim, ClaimState
+from app.crawl.sources.runs import LEASE, MAX_ASKED, Claim, ClaimState
 from app.errors import ApiError
-from app.models import RunPage, Source, SourceRun
+from app.models import RunPage, Site, Source, SourceRun
 from app.storage.database import Database
 from tests.callers import Tenant, register_tenant
 from tests.crawl.sources.rows import add_source
@@ -266,3 +267,86 @@ def test_a_source_has_the_status_of_its_newest_run(database: Database, source: S
     seen.append(status())
 
     assert seen == ["idle", "queued", "running", "failed"]
+
+
+def ask(database: Database, source: Source, *urls: str) -> SourceRun:
+    with database.write() as session:
+        return runs.ask_run(session, session.get_one(Source, source.id), list(urls) or None)
+
+
+def waiting_options(database: Database, source: Source) -> object:
+    with database.read() as session:
+        return session.scalar(select(Source.next_options).where(Source.id == source.id))
+
+
+def test_a_run_that_waits_reads_all_that_is_asked_for(database: Database, source: Source) -> None:
+    first = ask(database, source, "a", "b")
+
+    second = ask(database, source, "b", "c")
+
+    assert (second.id, second.options) == (first.id, {"urls": ["a", "b", "c"]})
+    assert ask(database, source).options == {}
+    assert ask(database, source, "d").options == {}
+
+
+def test_a_run_that_may_remove_more_keeps_that(database: Database, source: Source) -> None:
+    with database.write() as session:
+        runs.request_run(session, source, urls=["a"], max_removed_percent=100)
+
+    assert ask(database, source, "b").options == {"urls": ["a", "b"], "max_removed_percent": 100}
+
+
+def test_of_more_addresses_than_a_run_is_limited_to_all_are_read(database: Database, source: Source) -> None:
+    assert len(ask(database, source, *map(str, range(MAX_ASKED))).options["urls"]) == MAX_ASKED
+
+    assert ask(database, source, "one more").options == {}
+
+
+def test_what_is_asked_for_while_a_run_is_under_way_waits_for_its_end(database: Database, source: Source) -> None:
+    request(database, source)
+    claimed = claim(database)
+
+    assert ask(database, source, "a").id == claimed.run_id
+    ask(database, source, "b")
+
+    assert waiting_options(database, source) == {"urls": ["a", "b"]}
+    with database.write() as session:
+        run = runs.held_run(session, claimed)
+        assert run is not None
+        runs.end_run(run, "finished")
+        session.flush()
+        runs.follow_run(session, session.get_one(Source, source.id), run)
+    assert waiting_options(database, source) is None
+    with database.read() as session:
+        following = runs.find_open_run(session, source)
+        assert following is not None
+        assert (following.status, following.options) == ("queued", {"urls": ["a", "b"]})
+
+
+def test_who_cancels_a_run_cancels_the_one_that_was_to_follow(database: Database, source: Source) -> None:
+    request(database, source)
+    claim(database)
+    ask(database, source, "a")
+
+    with database.write() as session:
+        runs.cancel_run(session, session.get_one(Source, source.id))
+
+    assert waiting_options(database, source) is None
+
+
+def test_nothing_follows_on_a_paused_site(database: Database, source: Source) -> None:
+    request(database, source)
+    claimed = claim(database)
+    ask(database, source, "a")
+
+    with database.write() as session:
+        session.get_one(Site, source.site_id).active = False
+        run = runs.held_run(session, claimed)
+        assert run is not None
+        runs.end_run(run, "failed")
+        session.flush()
+        runs.follow_run(session, session.get_one(Source, source.id), run)
+
+    assert waiting_options(database, source) is None
+    with database.read() as session:
+        assert runs.find_open_run(session, source) is None

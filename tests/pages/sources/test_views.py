@@ -556,3 +556,16 @@ def test_a_mistake_in_the_form_of_a_source_that_is_gone_is_told_all_the_same(
     assert response.status_code == 400
     assert response.mimetype == "text/html"
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_a_source_shows_its_hook_which_can_be_renewed(person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    person.go(path_of(source))
+    assert source["hook_url"] in person.page.text
+
+    person.press("Renew the address")
+
+    renewed = tenant.private.get(path_of(source)).get_json()["source"]["hook_url"]
+    assert person.notice == "The hook has another address now. The one before does nothing any more."
+    assert renewed in person.page.text
+    assert source["hook_url"] not in person.page.text

@@ -1,0 +1,208 @@
+"""Hooks of sources: whoever has one can have the source read, once a minute, and can do nothing else."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import time_machine
+from werkzeug.test import TestResponse
+
+from app.models import Source, SourceRun
+from tests.answers import assert_error, assert_ok
+from tests.api.test_sources import URL, create, end_run, path_of
+from tests.callers import ApiClient, Tenant, add_member, register_tenant
+
+NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def clock() -> Iterator[time_machine.Coordinates]:
+    with time_machine.travel(NOON, tick=False) as made:
+        yield made
+
+
+@pytest.fixture
+def source(tenant: Tenant, clock: time_machine.Coordinates) -> dict[str, Any]:
+    """A source whose first run has ended, a second ago."""
+    made = create(tenant)
+    end_run(tenant.app, made)
+    clock.shift(timedelta(seconds=1))
+    return made
+
+
+def send(tenant: Tenant, source: dict[str, Any], **options: Any) -> TestResponse:
+    """What a deployment sends, which knows nothing but the hook."""
+    return ApiClient(tenant.app).post(urlsplit(source["hook_url"]).path, **options)
+
+
+def options_of(tenant: Tenant, run: dict[str, Any]) -> dict[str, Any]:
+    with tenant.app.extensions["runtime"].database.read() as session:
+        found: dict[str, Any] = session.get_one(SourceRun, run["id"]).options
+        return found
+
+
+def test_a_hook_queues_a_run(tenant: Tenant, source: dict[str, Any]) -> None:
+    assert source["hook_url"].startswith("http://localhost/hooks/svc_hook_")
+
+    run = assert_ok(send(tenant, source))["run"]
+
+    assert run["status"] == "queued"
+    assert options_of(tenant, run) == {}
+    assert assert_ok(tenant.private.get(path_of(source)))["source"]["last_run"] == run
+
+
+def test_a_hook_with_addresses_queues_a_run_of_these_alone(tenant: Tenant, source: dict[str, Any]) -> None:
+    run = assert_ok(send(tenant, source, json={"urls": [URL + "a", URL + "b"], "event": "deploy"}))["run"]
+
+    assert options_of(tenant, run) == {"urls": [URL + "a", URL + "b"]}
+
+
+def test_the_same_hook_is_taken_once_a_minute(
+    tenant: Tenant, source: dict[str, Any], clock: time_machine.Coordinates
+) -> None:
+    other = create(tenant, url=URL + "docs/")
+    assert_ok(send(tenant, source))
+    clock.shift(timedelta(seconds=20))
+
+    refused = send(tenant, source)
+
+    assert_error(refused, 429, "rate_limit_exceeded")
+    assert refused.headers["Retry-After"] == "40"
+    assert_ok(send(tenant, other))
+    clock.shift(timedelta(seconds=40))
+    assert_ok(send(tenant, source))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"data": b"payload=%7B%22urls%22%3A1%7D", "content_type": "application/x-www-form-urlencoded"},
+        {"data": b"{broken", "content_type": "application/json"},
+        {"data": b"\xff\xfe\x00", "content_type": "text/plain"},
+        {"data": b"[" * 100_000, "content_type": "application/json"},
+        {"data": b"\x1f\x8b", "headers": {"Content-Encoding": "gzip"}},
+        {"json": ["https://elsewhere.example/"]},
+        {"json": None},
+        {"json": {"ref": "refs/heads/main", "repository": {"url": "https://elsewhere.example/"}}},
+    ],
+    ids=lambda body: str(body)[:40],
+)
+def test_a_body_that_names_no_addresses_is_ignored(
+    tenant: Tenant, source: dict[str, Any], body: dict[str, Any]
+) -> None:
+    run = assert_ok(send(tenant, source, **body))["run"]
+
+    assert options_of(tenant, run) == {}
+
+
+def test_json_is_read_whatever_it_is_called(tenant: Tenant, source: dict[str, Any]) -> None:
+    sent = f'{{"urls": ["{URL}a"]}}'.encode()
+
+    run = assert_ok(send(tenant, source, data=sent, content_type="application/x-www-form-urlencoded"))["run"]
+
+    assert options_of(tenant, run) == {"urls": [URL + "a"]}
+
+
+@pytest.mark.parametrize(
+    ("urls", "code"),
+    [
+        (["https://elsewhere.example/"], "other_host"),
+        (["ftp://www.example.com/"], "invalid_url"),
+        ("https://www.example.com/", "type"),
+        ([], "too_short"),
+        ([URL] * 101, "too_long"),
+    ],
+    ids=["another host", "no web page", "no list", "none", "too many"],
+)
+def test_addresses_are_those_that_a_run_takes(tenant: Tenant, source: dict[str, Any], urls: Any, code: str) -> None:
+    answer = assert_error(send(tenant, source, json={"urls": urls}), 400, "validation_failed")
+
+    assert answer["details"][0]["code"] == code
+    assert_ok(send(tenant, source, json={"urls": [URL + "a"]}))  # What was refused does not count.
+
+
+def test_a_huge_body_is_refused(tenant: Tenant, source: dict[str, Any]) -> None:
+    assert_error(send(tenant, source, data=b"x" * 1_048_577), 413, "payload_too_large")
+
+
+def test_what_is_no_hook_is_not_found(tenant: Tenant, source: dict[str, Any]) -> None:
+    token = urlsplit(source["hook_url"]).path.rpartition("/")[2]
+    other = create(register_tenant(tenant.app, "other@example.com"))
+    mixed = token[: len("svc_hook_") + 16] + urlsplit(other["hook_url"]).path[-32:]
+
+    for guess in (token[:-1] + ("0" if token[-1] != "0" else "1"), mixed, token.upper(), "x", tenant.tokens["private"]):
+        assert_error(ApiClient(tenant.app).post(f"/hooks/{guess}"), 404, "source_not_found")
+
+
+def test_a_hook_is_for_its_own_source_alone(tenant: Tenant, source: dict[str, Any]) -> None:
+    stranger = register_tenant(tenant.app, "other@example.com")
+    theirs = create(stranger)
+    end_run(tenant.app, theirs)
+
+    assert_ok(send(tenant, source))
+
+    assert assert_ok(stranger.private.get(path_of(theirs)))["source"]["status"] == "idle"
+    assert_error(stranger.private.post(path_of(source, "/hook")), 404, "site_not_found")
+    assert_error(
+        stranger.private.post(path_of({**source, "site_id": stranger.site_id}, "/hook")), 404, "source_not_found"
+    )
+
+
+def test_a_renewed_hook_has_another_address_and_the_one_before_ends(tenant: Tenant, source: dict[str, Any]) -> None:
+    renewed = assert_ok(tenant.private.post(path_of(source, "/hook")))["source"]
+
+    assert renewed["hook_url"] != source["hook_url"]
+    assert assert_ok(tenant.private.get(path_of(source)))["source"] == renewed
+    assert_error(send(tenant, source), 404, "source_not_found")
+    assert_ok(send(tenant, renewed))
+    entry = assert_ok(tenant.private.get("/api/audit-log"))["entries"][0]
+    assert (entry["action"], entry["object"]["kind"], [change["field"] for change in entry["changes"]]) == (
+        "changed", "source", ["hook"],
+    )  # fmt: skip
+    assert renewed["hook_url"].rpartition("_")[2] not in str(entry)
+
+
+def test_the_hook_of_a_paused_site_or_a_deleted_source_does_nothing(tenant: Tenant, source: dict[str, Any]) -> None:
+    assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"active": False}))
+    assert_error(send(tenant, source), 403, "site_inactive")
+    assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"active": True}))
+    assert_ok(tenant.private.delete(path_of(source)))
+
+    assert_error(send(tenant, source), 404, "source_not_found")
+
+
+def test_who_may_not_start_runs_does_not_see_the_hook(tenant: Tenant, source: dict[str, Any]) -> None:
+    viewer = add_member(tenant, "viewer@example.com", "viewer")
+    editor = add_member(tenant, "editor@example.com", "editor")
+
+    assert assert_ok(viewer.get(path_of(source)))["source"]["hook_url"] is None
+    assert assert_ok(viewer.get(path_of(source).rpartition("/")[0]))["sources"][0]["hook_url"] is None
+    assert "svc_hook" not in viewer.get(path_of(source), headers={"Accept": "text/html"}).get_data(as_text=True)
+    assert assert_ok(editor.get(path_of(source)))["source"]["hook_url"] == source["hook_url"]
+
+
+def test_the_token_is_in_no_log_and_not_in_the_database(
+    tenant: Tenant, source: dict[str, Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app.crawl.sources import runs
+    from app.logs import JsonFormatter
+
+    token = source["hook_url"].rpartition("/")[2]
+    with caplog.at_level(logging.INFO):
+        assert_ok(send(tenant, source))
+        send(tenant, source)
+        monkeypatch.setattr(runs, "ask_run", lambda *args: 1 / 0)
+        other = create(tenant, url=URL + "docs/")
+        assert send(tenant, other).status_code == 500
+
+    lines = [JsonFormatter().format(record) for record in caplog.records]
+    assert sum("POST /hooks/[secret]" in line for line in lines) >= 4
+    assert not [line for line in lines if token in line or other["hook_url"].rpartition("/")[2] in line]
+    with tenant.app.extensions["runtime"].database.read() as session:
+        row = session.get_one(Source, source["id"])
+        assert not [value for value in vars(row).values() if isinstance(value, str) and value and value in token[25:]]
