@@ -108,7 +108,7 @@ class SiteDeleteQuerySchema(QuerySchema):
 class SiteDeleteSchema(BodySchema):
     """The form that deletes a site on its page."""
 
-    name = Text(required=True, trim=True, max_length=100, metadata={"title": "Name of the site"})
+    name = Text(required=True, trim=True, max_length=100, metadata={"title": "Name"})
     purge = Flag(load_default=False, metadata={"title": "Delete it at once, so that it cannot be restored"})
 
 
