@@ -100,7 +100,8 @@ def purge_deleted(runtime: Runtime) -> None:
         ended = sites.list_ended(session)
     for account_id, site_id in ended:
         _purge(runtime, account_id, site_id)
-    runtime.run_engine_tasks()
+    if ended:
+        runtime.run_engine_tasks()
 
 
 def _purge(runtime: Runtime, account_id: int, site_id: int) -> None:
