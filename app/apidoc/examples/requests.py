@@ -306,7 +306,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "deleteKey": RequestExample(),
     "eraseVisitor": RequestExample(parameters={"site_id": 1, "session_id": "5f0c9d"}),
     "deleteSite": RequestExample(parameters={"name": "Harbour Museum"}),
-    "restoreSite": RequestExample(),
+    "restoreSite": RequestExample(body={}),
     "deleteAccount": RequestExample(body={"password": PASSWORD, "reason": "The museum closes."}),
 }
 """Operation id to its request."""
