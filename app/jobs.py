@@ -91,12 +91,11 @@ class Jobs:
             Job("deleted-sites", 3600.0, self._purge_deleted_sites, apart=True),
             Job("click-lessons", 1800.0, self._learn_from_clicks, apart=True),
             Job("mail", 2.0, partial(runtime.mailer.send_due, self._stopping.is_set), apart=True),
+            Job("webhooks", 1.0, runtime.deliverer.send_due, apart=True),
+            Job("quota-warnings", 60.0, self._warn_owners),
         ]
         if runtime.settings.sends_mail:
-            self.jobs += [
-                Job("quota-warnings", 60.0, self._warn_owners),
-                Job("digests", 600.0, self._queue_digests, apart=True),
-            ]
+            self.jobs.append(Job("digests", 600.0, self._queue_digests, apart=True))
 
     def forgo(self) -> None:
         """Start nothing in this process, which is a command's, even if it answers requests of its own."""
@@ -126,6 +125,7 @@ class Jobs:
         for thread in self._threads:
             thread.join(timeout=10)
         self._worker.stop()
+        self._attempt(Job("webhooks", 0, self._runtime.deliverer.stop))
         self._attempt(Job("keys-last-used", 0, self._runtime.keys_last_used.flush))
         self._attempt(Job("key-exposures", 0, self._runtime.key_exposures.flush))
         self._attempt(Job("late-charges", 0, self._runtime.late_charges.settle))

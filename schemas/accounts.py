@@ -8,7 +8,8 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
 from schemas.base import BodySchema, UpdateSchema
-from schemas.fields import Flag, Instant, RowNumber, Text
+from schemas.fields import Flag, Instant, RowNumber, Text, WholeNumber
+from schemas.search import MAX_INT64
 from schemas.validation.problems import Problem
 
 _LOCAL = re.compile(r"[^\s@\"(),:;<>\[\]\\\x00-\x1f\x7f]{1,64}")
@@ -90,6 +91,24 @@ class LoginSchema(BodySchema):
             "description": "A one-time code or a recovery code, for members who have switched codes on.",
         },
     )
+    account_id = WholeNumber(
+        low=1,
+        high=MAX_INT64,
+        metadata={"title": "Account", "description": "Which account, if the e-mail belongs to several."},
+    )
+
+
+class AccountChoiceSchema(BodySchema):
+    """The choice of an account, on the page that asks for it."""
+
+    offer = Text(required=True, max_length=10_000)
+    account_id = WholeNumber(low=1, high=MAX_INT64, required=True)
+
+
+class EmailConfirmSchema(BodySchema):
+    """The token of the link that confirms an e-mail."""
+
+    token = Text(required=True, max_length=1_000)
 
 
 class PasswordForgotSchema(BodySchema):
@@ -111,12 +130,24 @@ class EmailUndoSchema(BodySchema):
     token = Text(required=True, max_length=100)
 
 
+class AccountSchema(Schema):
+    """An account that somebody belongs to."""
+
+    id = RowNumber(required=True)
+    name = fields.String(required=True)
+    role = fields.String(required=True, metadata={"description": "What they are there."})
+
+
 class LoginAnswerSchema(Schema):
     """The session's user; the cookie comes beside it."""
 
     success = fields.Boolean(required=True)
     user = fields.Nested(UserSchema, required=True)
     csrf_token = fields.String(required=True, metadata={"description": "Value of `X-CSRF-Token` for writes."})
+    accounts = fields.List(
+        fields.Nested(AccountSchema),
+        metadata={"description": "The accounts that have this e-mail and password, if there are several."},
+    )
 
 
 class ProfileUpdateSchema(UpdateSchema):

@@ -14,7 +14,7 @@ from schemas.fields import QueryWholeNumber, Text
 from schemas.search import MAX_INT64, MAX_SESSION_LENGTH, QueryText
 from schemas.validation.problems import Problem
 
-CHANNELS = ("api", "box", "gateway", "agent")
+CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
 """Ways by which searches come."""
 PERIODS = {"7d": 7, "30d": 30, "90d": 90}
 """Name of a period to its number of UTC calendar days, today included."""

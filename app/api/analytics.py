@@ -21,7 +21,7 @@ from app.web.auth import MANAGING
 from app.web.permissions import choose_reported_site, refuse_other_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
-from app.web.responses import prefers
+from app.web.responses import CSV, csv_response, prefers
 from schemas.analytics import (
     AnalyticsQuerySchema,
     AnalyticsSchema,
@@ -34,8 +34,6 @@ from schemas.analytics import (
 from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("analytics", __name__, description="Search statistics.")
-
-CSV = "text/csv"
 
 
 @blp.route("/api/analytics", methods=["GET"])
@@ -62,7 +60,7 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
             details=True,
         )
     if prefers(request, CSV):
-        return Response(encode_csv(analytics), content_type=f"{CSV}; charset=utf-8")
+        return csv_response(encode_csv(analytics))
     return analytics
 
 

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import Response, request
+from marshmallow import ValidationError
+
 from app.api.views import source_answer
 from app.apidoc.openapi import ApiBlueprint
-from app.crawl.run.lookup import PageLookup, twins_of_run
+from app.crawl.run.lookup import PageLookup, encode_dead_links, list_dead_links, twins_of_run
 from app.crawl.sources import runs, sources
 from app.errors import ErrorCode
 from app.operations import sources as source_operations
 from app.runtime import runtime
 from app.web.auth import ANYONE, MANAGING
+from app.web.parsing import invalid, read_json
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
+from app.web.responses import CSV, csv_response, prefers
 from schemas.base import NothingSchema
 from schemas.sites import PageQuerySchema, SuccessSchema
 from schemas.sources import (
+    ConfigAnswerSchema,
+    ConfigQuerySchema,
+    DeadLinkListSchema,
     HookSchema,
     PageLookupQuerySchema,
     PageLookupSchema,
@@ -39,6 +47,11 @@ blp = ApiBlueprint("sources", __name__, description="Where a site's pages are: c
 
 SITE_SOURCES = "/api/sites/<int(signed=True):site_id>/sources"
 SOURCE = SITE_SOURCES + "/<string:source_id>"
+_CONFIG = {
+    "required": True,
+    "description": "The configuration as it is.",
+    "content": {"application/json": {"schema": {"type": "object", "additionalProperties": True}}},
+}
 _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SOURCE_NOT_FOUND)
 
 
@@ -69,6 +82,25 @@ def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any],
     source = source_operations.create_source(runtime(), current_caller(), site_id, fields)
     location = f"/api/sites/{site_id}/sources/{source.id}"
     return {"success": True, "source": source_answer(source, current_caller())}, 201, {"Location": location}
+
+
+@blp.route("/api/sites/<int(signed=True):site_id>/import-config", methods=["POST"])
+@blp.operation(
+    "importConfig",
+    OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SOURCE_LIMIT_REACHED),
+    body=True,
+)
+@blp.doc(requestBody=_CONFIG)
+@blp.arguments(ConfigQuerySchema, location="query")
+@blp.response(201, ConfigAnswerSchema)
+def import_config(query: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """Make the sources of a configuration of DocSearch's scraper, all of them or none. Their first runs are queued."""
+    try:
+        made, ignored = source_operations.import_config(runtime(), current_caller(), site_id, read_json(request))
+    except ValidationError as error:
+        raise invalid(error) from error
+    return {"success": True, "sources": [source_answer(each, current_caller()) for each in made], "ignored": ignored}
 
 
 @blp.route(SITE_SOURCES + "/preview", methods=["POST"])
@@ -226,3 +258,19 @@ def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) ->
         for each in pages
     ]
     return {"run": run, "pages": shown, "total": total, **page}
+
+
+@blp.route(SOURCE + "/dead-links", methods=["GET"])
+@blp.operation("listDeadLinks", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS)
+@blp.arguments(PageQuerySchema, location="query")
+@blp.response(200, DeadLinkListSchema)
+@blp.alt_response(200, schema={"type": "string"}, content_type=CSV)
+def show_dead_links(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any] | Response:
+    """List links of the source's pages that lead to a page which is not there. With `Accept: text/csv`, as a table."""
+    with runtime().database.read() as session:
+        source = sources.get_source(session, current_caller().account.id, site_id, source_id)
+        dead = list_dead_links(session, source, **page)
+    if prefers(request, CSV):
+        return csv_response(encode_dead_links(dead.links))
+    run_id = None if dead.run is None else dead.run.id
+    return {"dead_links": dead.links, "run_id": run_id, "total": dead.total, **page}

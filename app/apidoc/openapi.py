@@ -68,7 +68,13 @@ _COUNTED = (
     ErrorCode.COUNTERS_UNAVAILABLE,
     ErrorCode.SERVER_BUSY,
 )
-_KEY_ERRORS = (ErrorCode.MISSING_API_KEY, ErrorCode.INVALID_API_KEY, ErrorCode.KEY_DISABLED, ErrorCode.KEY_EXPIRED)
+_KEY_ERRORS = (
+    ErrorCode.MISSING_API_KEY,
+    ErrorCode.INVALID_API_KEY,
+    ErrorCode.KEY_DISABLED,
+    ErrorCode.KEY_EXPIRED,
+    ErrorCode.EMAIL_NOT_CONFIRMED,
+)
 _DESCRIPTIONS = {
     400: "Invalid parameters or malformed request body",
     401: "Missing or invalid credentials",

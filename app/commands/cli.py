@@ -19,9 +19,10 @@ from app.models import Account
 from app.operations import accounts as operations
 from app.plans import LIMIT_NAMES, parse_limit
 from app.runtime import runtime
-from app.services.accounts import accounts
+from app.services.accounts.members import find_members
 from app.services.accounts.usage import list_account_usage
 from app.services.audit_log.actors import OPERATOR, acting
+from app.services.sites import MAX_INT64
 from app.storage.migrate import TablesState, tables_state
 from schemas.accounts import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, is_email
 
@@ -117,11 +118,19 @@ def _shown(account: Account) -> dict[str, Any]:
 
 
 def _get(email: str) -> Account:
+    """The account of a member, or with an id: an e-mail may belong to several accounts."""
     with runtime().database.read() as session:
-        account = accounts.find_account(session, email)
-    if account is None:
-        raise click.ClickException(f"No account has the e-mail address {email}.")
-    return account
+        if email.isascii() and email.isdigit() and int(email) <= MAX_INT64:
+            account = session.get(Account, int(email))
+            found = [account] if account else []
+        else:
+            found = [member.account for member in find_members(session, email)]
+    if not found:
+        raise click.ClickException(f"No account has the {'id' if email.isdigit() else 'e-mail address'} {email}.")
+    if len(found) > 1:
+        named = ", ".join(f"{account.id} ({account.name})" for account in found)
+        raise click.ClickException(f"Several accounts have the e-mail address {email}; give the id of one: {named}.")
+    return found[0]
 
 
 def _check_plan(plan: str) -> None:
@@ -204,11 +213,10 @@ def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
 def reset_password(email: str, password: str, as_json: bool) -> None:
     """Set a new password of the member with this e-mail, and end their sessions."""
     _check_password(password)
-    account = _get(email)
     member = operations.set_password(runtime(), email, password)
     if member is None:
         raise click.ClickException(f"No account has the e-mail address {email}.")
-    show(as_json, _shown(account), f"{member.email} has a new password. All sessions have ended.")
+    show(as_json, _shown(member.account), f"{member.email} has a new password. All sessions have ended.")
 
 
 @account_group.command("suspend")

@@ -34,6 +34,8 @@ class Account(Base):
     """What is told to whoever is kept from it."""
     weekly_digest: Mapped[bool] = mapped_column(default=True, server_default=true())
     """Whether its owner wants a mail each week about what found nothing."""
+    confirm_by: Mapped[datetime | None]
+    """When its keys stop unless an owner has confirmed their e-mail; ``NULL``: that is not asked, or done."""
     digest_week: Mapped[date | None] = mapped_column(Date)
     """The Monday of the last week whose digest was seen to, sent or not worth a mail."""
 

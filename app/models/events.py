@@ -29,8 +29,9 @@ QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, *VIS
 """What is counted of a query. Partial results are those of which none has every word."""
 SCOPE_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, "responses", "response_ms")
 """What is counted of a scope: responses are searches the service ran, with their milliseconds added up."""
-CHANNELS = ("api", "box", "gateway", "agent")
-"""Ways by which searches come: the API, the search box, other clients of the gateway, and agents."""
+CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
+"""Ways by which searches come: the API, the search box, other clients of the gateway, those of Google's and Algolia's
+APIs, and agents."""
 AGENT = "agent"
 """The channel of programs that search for somebody. Nobody sees a list then, so what they search counts in totals, and
 in no list, rate of clicks, or suggestion."""

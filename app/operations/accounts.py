@@ -12,7 +12,7 @@ from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import account_record, credential_change
 from app.services.accounts import accounts, one_time_codes
-from app.services.accounts.members import find_member, lock_member
+from app.services.accounts.members import find_members, lock_member
 
 
 def create_account(runtime: Runtime, *, name: str, email: str, password: str, plan: str) -> Account:
@@ -48,11 +48,14 @@ def resume_account(runtime: Runtime, account_id: int) -> None:
 
 
 def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
-    """Give a member another password, which ends their sessions; ``None`` if nobody has this e-mail."""
+    """Give whoever has an e-mail another password, in all of their accounts, which ends their sessions.
+
+    Gives the member of the oldest account; ``None`` if nobody has this e-mail.
+    """
     password_hash = accounts.hash_password(password)
     with runtime.database.write() as session:
-        member = find_member(session, email)
-        if member is not None:
+        members = sorted(find_members(session, email), key=lambda member: member.account_id)
+        for member in members:
             accounts.update_profile(
                 session,
                 member.account_id,
@@ -60,17 +63,20 @@ def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
                 member_id=member.id,
                 proof=accounts.PasswordProof(None),
             )
-        return member
+        return members[0] if members else None
 
 
 def reset_codes(runtime: Runtime, email: str) -> Member | None:
-    """Let a member log in without one-time codes, whose phone is lost; ``None`` if nobody has this e-mail."""
+    """Let whoever has an e-mail log in without one-time codes, in all of their accounts: their phone is lost.
+
+    Gives the member of the oldest account; ``None`` if nobody has this e-mail.
+    """
     with runtime.database.write() as session:
-        found = find_member(session, email)
-        member = None if found is None else lock_member(session, found.id)
-        if member is not None:
+        found = [lock_member(session, member.id) for member in find_members(session, email)]
+        members = [member for member in found if member is not None]
+        for member in members:
             one_time_codes.switch_off(member)
-        return member
+        return members[0] if members else None
 
 
 def delete_account(runtime: Runtime, account_id: int, reason: str = "") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from itsdangerous import BadData, URLSafeTimedSerializer
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -15,15 +16,19 @@ from app.operations.attempts import HOUR_SECONDS, QUARTER_SECONDS, count_attempt
 from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, Client
+from app.services.access.choices import read_offer
 from app.services.access.quota import DAY_SECONDS, address_key
 from app.services.accounts import accounts, one_time_codes
-from app.services.accounts.members import email_key, find_member, lock_member
+from app.services.accounts.confirmations import ask_registrant
+from app.services.accounts.members import email_key, find_members, lock_member
 from app.services.accounts.one_time_codes import CodeUse
 from app.services.audit_log.actors import acting
 from app.services.audit_log.recording import log_login
 from app.tokens import hash_token
 from app.wording import operator_text
 
+MOST_ACCOUNTS = 10
+"""Most accounts of one e-mail whose passwords are compared with one that is sent: each takes a while."""
 REGISTRATIONS = 30
 """Registrations an hour of one address."""
 CODE_FAILURES = 30
@@ -44,6 +49,14 @@ class CodeRefused(ApiError):
         self.proof = proof
 
 
+class AccountChoice(Exception):
+    """The members whom somebody could be, of whom they are to choose one."""
+
+    def __init__(self, members: list[Member]):
+        super().__init__()
+        self.members = members
+
+
 def register(runtime: Runtime, client: Client, name: str, email: str, password: str) -> tuple[Member, str, str]:
     """Create an account and a session; gives its owner, the CSRF token and the cookie's value.
 
@@ -53,31 +66,58 @@ def register(runtime: Runtime, client: Client, name: str, email: str, password: 
     if not runtime.settings.registration:
         whom = operator_text(runtime.settings.operator_contact)
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"Registration is closed; ask {whom} for an account.")
+    refuse_without_passwords(runtime)
     count_attempt(runtime, [WindowRequest(f"register:{client.key}", REGISTRATIONS, HOUR_SECONDS)], "registrations")
     password_hash = accounts.hash_password(password)
     with acting(client.member(email)), runtime.database.write() as session:
         owner = accounts.create_owner(
             session, name=name, email=email, password_hash=password_hash, plan=runtime.settings.default_plan
         )
+        if runtime.settings.sends_mail:
+            ask_registrant(session, owner)
         login, cookie = sessions.start_session(session, owner, runtime.settings.secret_key, client)
         return owner, login.csrf_token, cookie
 
 
-def log_in(runtime: Runtime, client: Client, email: str, password: str, code: str = "") -> tuple[Member, str, str]:
-    """Start a session; gives the member, the CSRF token and the cookie's value.
+def log_in(
+    runtime: Runtime,
+    client: Client,
+    email: str,
+    password: str,
+    code: str = "",
+    account_id: int | None = None,
+    *,
+    asks: bool = False,
+) -> tuple[Member, str, str, list[Member]]:
+    """Start a session; gives the member, the CSRF token, the cookie's value, and all members they could be.
 
     A failure is not written to the audit log: the time that takes would tell which e-mails are known.
 
+    Args:
+        account_id: Which account, if the e-mail belongs to several; the oldest membership with this password if not
+            given.
+        asks: Whether a person is there to be asked which.
+
     Raises:
-        ApiError: 401 alike for an unknown e-mail and a wrong password; 429 after too many failures.
+        AccountChoice: They are to be asked.
+        ApiError: 401 alike for an unknown e-mail, a wrong password and another account; 403 without passwords; 429
+            after too many failures.
         CodeRefused: 401 for a right password with a missing or a wrong code.
     """
+    refuse_without_passwords(runtime)
     counted = count_attempt(runtime, _failure_windows(runtime, client, email), "failed logins")
     with runtime.database.read() as session:
-        member = find_member(session, email)
-    if not accounts.check_password(member, password) or member is None:
-        raise _wrong_credentials()
-    return _enter(runtime, client, member, code, counted)
+        known = find_members(session, email)[:MOST_ACCOUNTS]
+    members = [member for member in known if accounts.check_password(member, password)]
+    if not known:
+        accounts.check_password(None, password)
+    member = next((member for member in members if account_id in (None, member.account_id)), None)
+    if member is None:
+        raise wrong_credentials()
+    if asks and account_id is None and len(members) > 1:
+        runtime.counters.refund(windows=counted, now=now().timestamp())
+        raise AccountChoice(members)
+    return *_enter(runtime, client, member, code, counted), members
 
 
 def log_in_with_code(runtime: Runtime, client: Client, proof: str, code: str) -> tuple[Member, str, str]:
@@ -98,18 +138,46 @@ def log_in_with_code(runtime: Runtime, client: Client, proof: str, code: str) ->
     return _enter(runtime, client, member, code, counted)
 
 
+def enter(runtime: Runtime, client: Client, member: Member) -> tuple[Member, str, str]:
+    """Start the session of somebody whom the identity provider has shown to be a member, which needs no code.
+
+    Gives them, the CSRF token and the cookie's value.
+
+    Raises:
+        ApiError: 401 if they have gone since.
+    """
+    return _enter(runtime, client, member, None, ())
+
+
+def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int) -> tuple[Member, str, str]:
+    """Start the session of one of the members that an offer is for; gives what :func:`enter` does.
+
+    Raises:
+        ApiError: 401 if the offer is not for the account, or no longer.
+        CodeRefused: 401 if it was a password that was shown, and the member has one-time codes.
+    """
+    offered = read_offer(offer, runtime.settings.secret_key)
+    with runtime.database.read() as session:
+        found = select(Member).where(Member.id.in_(offered.proofs), Member.account_id == account_id)
+        members = session.scalars(found).all()
+    for member in members:
+        if offered.holds_for(member):
+            return _enter(runtime, client, member, "" if offered.needs_code else None, ())
+    raise ApiError(ErrorCode.INVALID_CREDENTIALS, "The choice of an account has expired; log in again.")
+
+
 def _enter(
-    runtime: Runtime, client: Client, member: Member, code: str, counted: tuple[WindowState, ...]
+    runtime: Runtime, client: Client, member: Member, code: str | None, counted: tuple[WindowState, ...]
 ) -> tuple[Member, str, str]:
-    """Start the session of somebody whose password was right, if their code is, too."""
-    if member.codes_since is not None and one_time_codes.is_given(code):
+    """Start the session of somebody whose password was right, if their code is, too; ``None`` where none is asked."""
+    if member.codes_since is not None and code is not None and one_time_codes.is_given(code):
         counted += count_attempt(runtime, [_code_window(runtime, member.email)], "wrong codes")
     with runtime.database.write() as session:
         # Hashing takes a while, in which the member may have gone or been given another password.
         present = lock_member(session, member.id)
         if present is None or present.password_hash != member.password_hash:
-            raise _wrong_credentials()
-        refusal = _check_code(runtime, session, client, present, code)
+            raise wrong_credentials()
+        refusal = None if code is None else _check_code(runtime, session, client, present, code)
         if refusal is None:
             login, cookie = sessions.start_session(session, present, runtime.settings.secret_key, client)
             log_login(session, present, client.member(present.email, present.id))
@@ -160,7 +228,20 @@ def _serializer(runtime: Runtime) -> URLSafeTimedSerializer:
     )
 
 
-def _wrong_credentials() -> ApiError:
+def refuse_without_passwords(runtime: Runtime) -> None:
+    """Refuse what is for people with passwords, where nobody logs in with one.
+
+    Raises:
+        ApiError: 403.
+    """
+    if not runtime.settings.password_login:
+        raise ApiError(
+            ErrorCode.INSUFFICIENT_PERMISSION,
+            "Nobody logs in with a password here; open the page `/login` and log in with the identity provider.",
+        )
+
+
+def wrong_credentials() -> ApiError:
     return ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or password is incorrect.")
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from flask import Response, g, request
-from marshmallow import Schema
+from flask import Response, g, make_response, request
 
-from app.errors import ApiError, ErrorCode
+from app.errors import ApiError
 from app.models import Member
 from app.operations import profile
-from app.operations.logins import CodeRefused, log_in, log_in_with_code, log_out, register
+from app.operations.logins import AccountChoice, CodeRefused, log_in, log_in_with_code, log_out, register
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
+from app.pages.login_steps import show_choice, show_code
 from app.pages.negotiation import wants_page
 from app.pages.redirects import local_path, see_other
 from app.runtime import runtime
+from app.services.accounts import identities
+from app.web.parsing import read_form_body
 from app.web.request_checks import current_caller, current_client
 from app.web.responses import cookie_header, json_answer
 from schemas.accounts import (
@@ -30,31 +31,33 @@ from schemas.accounts import (
 from schemas.forms import describe_form
 
 _FORMS = {"/login": LoginSchema, "/register": RegisterSchema}
-_LATER = ("code",)
+_LATER = (
+    "code",
+    "account_id",
+)
 """What is asked for as a second step."""
 
 
 def show_entrance() -> str | Response:
     """The login or the registration form, or on to where they lead for whom is logged in."""
     schema = _FORMS[request.path]()
+    has_passwords = runtime().settings.password_login
     if not wants_page():
-        form = {"method": "POST", "action": request.path, "fields": describe_form(schema, {}, leave_out=_LATER)}
-        return json_answer({"form": form})
+        fields = describe_form(schema, {}, leave_out=_LATER)
+        with_password = {"method": "POST", "action": request.path, "fields": fields}
+        without = {"method": "GET", "action": "/login/oidc", "fields": []}
+        return json_answer({"form": with_password if has_passwords else without})
     if g.caller is not None and g.caller.kind == "session":
         return see_other(local_path(request.args.get("next", "")))
+    if request.path == "/register" and not has_passwords:
+        return see_other("/login", next=request.args.get("next"))
     return _entrance()
 
 
 def _entrance(error: ApiError | None = None) -> str:
     following = local_path(request.values.get("next", ""))
     if isinstance(error, CodeRefused):
-        return render(
-            "login_code.html",
-            fields=shown_fields(LoginCodeSchema(), {}, leave_out=("proof",)),
-            banner=None if error.code is ErrorCode.CODE_REQUIRED else error.message,
-            proof=error.proof,
-            next=following,
-        )
+        return show_code(error, following)
     shown = shown_fields(_FORMS[request.path](), {}, error, leave_out=_LATER)
     return render(
         f"{request.path[1:]}.html",
@@ -62,18 +65,26 @@ def _entrance(error: ApiError | None = None) -> str:
         banner=banner_of(error, shown),
         next=following,
         is_open=runtime().settings.registration,
+        provider=runtime().settings.provider_name,
+        has_passwords=runtime().settings.password_login,
     )
 
 
 def enter() -> Response:
     """Log in, or register."""
     refill_on_error(_entrance)
-    schema: type[Schema] = _FORMS[request.path]
-    start: Callable[..., tuple[Member, str, str]] = log_in if request.path == "/login" else register
-    if request.path == "/login" and "proof" in request.form:
-        schema, start = LoginCodeSchema, log_in_with_code
-    _, _, cookie = start(runtime(), current_client(), **read_form(schema()))
-    response = see_other(local_path(request.form.get("next", "")))
+    form = read_form_body(request)
+    following = local_path(form.get("next", ""))
+    if request.path == "/register":
+        cookie = register(runtime(), current_client(), **read_form(RegisterSchema()))[2]
+    elif "proof" in form:
+        cookie = log_in_with_code(runtime(), current_client(), **read_form(LoginCodeSchema()))[2]
+    else:
+        try:
+            cookie = log_in(runtime(), current_client(), **read_form(LoginSchema()), asks=True)[2]
+        except AccountChoice as choice:
+            return make_response(show_choice(choice.members, following, needs_code=True))
+    response = see_other(following)
     response.headers.add("Set-Cookie", cookie_header(request, cookie))
     return response
 
@@ -100,6 +111,7 @@ def render_profile(error: ApiError | None = None) -> str:
     caller = current_caller()
     with runtime().database.read() as session:
         user = profile.get_user(session, caller)
+        is_connected = runtime().provider is None or identities.is_connected(session, user.id)
     sessions = [] if caller.member is None else profile.list_sessions(runtime(), caller, limit=100, offset=0)[0]
     parts = _profile_parts(user, error if request.form else None)
     return render(
@@ -107,6 +119,8 @@ def render_profile(error: ApiError | None = None) -> str:
         user=user,
         account=user.account,
         sends_mail=runtime().settings.sends_mail,
+        has_passwords=runtime().settings.password_login,
+        provider="" if is_connected else runtime().settings.provider_name,
         sessions=sessions,
         **parts,
     )

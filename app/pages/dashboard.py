@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.clock import today
 from app.crawl.sources.sources import list_open_runs
 from app.operations.dashboard import get_dashboard
+from app.operations.profile import get_user
 from app.pages.analytics.charts import draw_chart
 from app.pages.layout import render
 from app.pages.meters import Meter, read_meters
@@ -40,6 +41,7 @@ def show_dashboard() -> str:
         candidates = candidates_of(session, found)
         deleted = list_deleted(session, account.id)
         box_used = is_box_used(session, account.id)
+        user = get_user(session, caller)
     limits = account.limits
     refused = board.usage["refused_searches_this_month"]
     searches_this_month = board.usage["searches_this_month"]
@@ -60,6 +62,7 @@ def show_dashboard() -> str:
         chart=draw_chart(analytics.series),
         sites=found,
         is_box_used=box_used,
+        unconfirmed=None if user.email_confirmed or not current_runtime.settings.sends_mail else user,
         site_total=total,
         deleted=deleted,
         explain_failure=explain_failure,

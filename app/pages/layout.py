@@ -59,6 +59,13 @@ NOTICES = {
     "password-reset": "Password changed. All your sessions were logged out. Log in with the new password.",
     "email-restored": "Your e-mail address is restored. Everybody was logged out, and API keys are disabled. "
     "A mail with a link to a new password is on its way.",
+    "email-confirmed": "Your e-mail address is confirmed.",
+    "confirmation-sent": "A mail with a link is on its way to your address. Open the link to confirm it.",
+    "webhook-updated": "Webhook saved.",
+    "webhook-on": "Webhook switched on.",
+    "webhook-off": "Webhook switched off. Nothing is sent to it; what waited was given up.",
+    "webhook-deleted": "Webhook deleted.",
+    "redelivered": "Sent again within seconds, under the same id.",
     "logged-out": "You are logged out.",
     "account-deleted": "Your account and all its data have been deleted.",
 }

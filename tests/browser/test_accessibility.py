@@ -69,6 +69,7 @@ MINE = [
     "/sites/{site}/inbox/pin?q=lighthouse",
     "/sites/{site}/inbox/pin?q=zeppelin&id=page-1",
     "/profile/edit",
+    "/api/webhooks",
     "/docs/start",
     "/docs/reference/keys",
     "/nope",

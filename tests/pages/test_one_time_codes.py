@@ -166,3 +166,21 @@ def test_a_viewer_has_codes_and_sessions_too(tenant: Tenant, clock: time_machine
     viewer: Browser = add_member(tenant, "bo@example.com", "viewer")
     switch_on(person_of(viewer), clock)
     assert enter(tenant.app, "bo@example.com").response.status_code == 401
+
+
+def test_the_account_that_is_chosen_asks_for_its_code(
+    app: Flask, tenant: Tenant, stranger: Tenant, clock: time_machine.Traveller
+) -> None:
+    browser = add_member(stranger, tenant.email, "owner")
+    phone, _ = switch_on(Person(app, browser.client), clock)
+    stranger.browser.put("/profile", json={"name": "Eve's shop"})
+    visitor = enter(app, tenant.email, "/login?next=/profile/edit")
+    visitor.send("Eve's shop")
+    assert visitor.response.status_code == 401
+    assert "Enter your code" in visitor.page.text
+    assert "session=" not in str(visitor.response.headers.getlist("Set-Cookie"))
+    visitor.press("Log in", code="000000")
+    assert "The code is incorrect" in visitor.alerts[0]
+    visitor.press("Log in", code=code_of(phone))
+    assert visitor.path == "/profile/edit"
+    assert visitor.client.get("/profile/edit").get_json()["user"]["id"] == stranger.account_id

@@ -25,7 +25,8 @@ class Row:
 
     Attributes:
         path: With ``{site}``, ``{key}`` and ``{index}`` for objects of the account, and ``{source}``, ``{run}``,
-            ``{sync}``, ``{session}``, ``{member}`` and ``{invitation}`` for what there is none of.
+            ``{sync}``, ``{session}``, ``{member}``, ``{invitation}``, ``{webhook}`` and ``{delivery}`` for what there
+            is none of.
         answer: What it answers to those it is for: a status, or the error that only those get who were let in.
     """
 
@@ -47,6 +48,7 @@ SOURCES = "/api/sites/{site}/sources"
 NO_SOURCE = (404, "source_not_found")
 NO_MEMBER = (404, "member_not_found")
 NO_INVITATION = (404, "invitation_not_found")
+NO_WEBHOOK = (404, "webhook_not_found")
 NO_SYNC = (404, "sync_not_found")
 REPORT = {"operation": "search", "count": 1, "index": "{index}"}
 SITE = {"name": "Another", "url": "https://another.example/"}
@@ -95,6 +97,12 @@ TABLE = [
     Row("POST", "/api/sites/{site}/import?format=jsonl", page(1)),
     Row("GET", SOURCES),
     Row("POST", SOURCES, {"kind": "website", "url": SITE["url"]}, 201),
+    Row(
+        "POST",
+        "/api/sites/{site}/import-config?format=docsearch",
+        {"start_urls": [SITE["url"]], "selectors": {"text": "p"}},
+        201,
+    ),
     Row("POST", SOURCES + "/preview", {"url": "https://elsewhere.test/"}, (400, "validation_failed")),
     Row("GET", SOURCES + "/lookup?url=https://elsewhere.test/"),
     Row("GET", SOURCES + "/{source}", None, NO_SOURCE),
@@ -106,6 +114,7 @@ TABLE = [
     Row("POST", SOURCES + "/{source}/hook", None, NO_SOURCE),
     Row("GET", SOURCES + "/{source}/runs", None, NO_SOURCE),
     Row("GET", SOURCES + "/{source}/runs/{run}", None, NO_SOURCE),
+    Row("GET", SOURCES + "/{source}/dead-links", None, NO_SOURCE),
     Row("GET", KEYS),
     Row("POST", KEYS, {"name": "New"}, 201),
     Row("GET", KEYS + "/{key}"),
@@ -136,6 +145,14 @@ TABLE = [
     Row("POST", "/api/invitations/{invitation}/renew", None, NO_INVITATION),
     Row("DELETE", "/api/invitations/{invitation}", None, NO_INVITATION),
     Row("GET", "/api/audit-log"),
+    Row("GET", "/api/webhooks"),
+    Row("POST", "/api/webhooks", {"url": SITE["url"], "events": ["run.failed"]}, 201),
+    Row("GET", "/api/webhooks/{webhook}", None, NO_WEBHOOK),
+    Row("PUT", "/api/webhooks/{webhook}", {"active": False}, NO_WEBHOOK),
+    Row("PATCH", "/api/webhooks/{webhook}", {"active": False}, NO_WEBHOOK),
+    Row("DELETE", "/api/webhooks/{webhook}", None, NO_WEBHOOK),
+    Row("GET", "/api/webhooks/{webhook}/deliveries", None, NO_WEBHOOK),
+    Row("POST", "/api/webhooks/{webhook}/deliveries/{delivery}/redeliver", None, NO_WEBHOOK),
 ]
 NOT_FOR_KEYS = ("/profile/totp", "/profile/sessions")
 """How addresses begin at which no key may do anything."""
@@ -146,6 +163,8 @@ NOTHING = {
     "member": "987654321",
     "session": "ses_00000000000000000000",
     "invitation": "inv_0000000000000000",
+    "webhook": "whk_00000000000000000000",
+    "delivery": "msg_000000000000000000000000",
 }
 OWNED = [row for row in TABLE if "{site}" in row.path or "{key}" in row.path]
 

@@ -41,11 +41,12 @@ UNCOUNTED = {
 }  # fmt: skip
 OPENING_SESSIONS = {
     "accounts.login", "accounts.register_account", "invitations.accept_invitation", "pages.send_link",
-    "pages.set_password", "pages.undo_email_change",
+    "pages.set_password", "pages.undo_email_change", "pages.confirm_email", "pages.choose_account",
 }  # fmt: skip
 GUIDE = {"openapi", "pages.show_docs", "pages.show_docs_page", "pages.show_docs_reference"}
 FOR_ANYONE = UNCOUNTED | OPENING_SESSIONS | GUIDE | {
     "accounts.logout", "engine.show_health", "invitations.show_invitation", "pages.show_email_change",
+    "pages.show_confirmation", "pages.begin_login", "pages.finish_login",
     "pages.show_entrance", "pages.show_entrance.register", "pages.show_forgot", "pages.show_home", "pages.show_plans",
     "pages.show_docs_markdown", "pages.show_llms_txt", "pages.show_reset", "pages.show_unsubscribe",
     "pages.stop_digest", "indexnow.submit_address", "indexnow.submit_addresses", "sources.run_source_by_hook",
@@ -110,6 +111,8 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
             "invitations.renew_invitation", "invitations.revoke_invitation", "members.list_members",
             "members.patch_member", "members.remove_member", "members.show_member", "members.update_member",
             "pages.export_audit_log", "pages.restore_settings", "profile.delete_account",
+            "webhooks.create_webhook", "webhooks.delete_webhook", "webhooks.list_deliveries", "webhooks.list_webhooks",
+            "webhooks.patch_webhook", "webhooks.redeliver", "webhooks.show_webhook", "webhooks.update_webhook",
         },
     ),
     "for editors, although it only reads": (
@@ -122,7 +125,7 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
     ),
     "written by viewers": (
         lambda policy: policy.access.session and policy.role_for("POST") is Role.VIEWER,
-        FOR_MEMBERS | {"profile.update_profile"},
+        FOR_MEMBERS | {"profile.update_profile", "pages.connect_login", "pages.send_confirmation"},
     ),
 }  # fmt: skip
 SCOPES = (
@@ -132,7 +135,7 @@ SCOPES = (
     (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
     (r"\w+ (/api/(sites/\*/)?keys|/sites/\*/box)\b", Scope.KEYS),
     (r"\w+ /(sites|dashboard)\b", Scope.SITES),
-    (r"\w+ (/profile|/api/members|/api/invitations|(/api)?/audit-log)\b", Scope.ACCOUNT),
+    (r"\w+ (/profile|/api/members|/api/invitations|/api/webhooks|(/api)?/audit-log)\b", Scope.ACCOUNT),
 )
 """The scope that a private key needs, by method and address."""
 

@@ -62,8 +62,14 @@ _ERRORS = (
         "was indexed.",
     ),
     ApiError(ErrorCode.MEMBER_LIMIT_REACHED, "An account can have 100 members, open invitations included."),
+    ApiError(ErrorCode.WEBHOOK_LIMIT_REACHED, "An account can have 10 webhooks; delete one."),
     ApiError(ErrorCode.LAST_OWNER, "An account must have an owner; make another member an owner first."),
     ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is incorrect."),
+    ApiError(
+        ErrorCode.EMAIL_NOT_CONFIRMED,
+        "The e-mail address of the account's owner is not confirmed: open the link that was sent to it, or have "
+        "another one sent from the dashboard.",
+    ),
     ApiError(ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."),
     ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found."),
     ApiError(ErrorCode.KEY_NOT_FOUND, "Key not found."),
@@ -74,6 +80,8 @@ _ERRORS = (
     ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found."),
     session_not_found(),
     invitation_not_found(),
+    ApiError(ErrorCode.WEBHOOK_NOT_FOUND, "Webhook not found."),
+    ApiError(ErrorCode.DELIVERY_NOT_FOUND, "Delivery not found."),
     ApiError(ErrorCode.INDEX_NOT_FOUND, "Index not found."),
     ApiError(ErrorCode.NOT_FOUND, "This address does not exist."),
     ApiError(ErrorCode.METHOD_NOT_ALLOWED, "This address supports GET, POST, not PUT."),
@@ -99,6 +107,11 @@ _ERRORS = (
         ErrorCode.SERVER_BUSY,
         "Your slow requests use all of your share of this server; try again when they have finished.",
         retry_after=1,
+    ),
+    ApiError(
+        ErrorCode.IDENTITY_PROVIDER_UNAVAILABLE,
+        "The identity provider does not answer as it should; try again in a minute.",
+        retry_after=10,
     ),
 )
 

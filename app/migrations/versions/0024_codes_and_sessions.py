@@ -1,7 +1,7 @@
 """one-time codes of members, and where sessions were begun
 
 Revision: 0024
-Follows: 0021
+Follows: 0022
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 
 
 revision = '0024'
-down_revision = '0021'
+down_revision = '0022'
 branch_labels = None
 depends_on = None
 

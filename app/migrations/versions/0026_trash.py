@@ -1,7 +1,7 @@
 """deleted sites in the trash, suspended accounts, and erased visitors
 
 Revision: 0026
-Follows: 0024
+Follows: 0025
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 
 
 revision = '0026'
-down_revision = '0024'
+down_revision = '0025'
 branch_labels = None
 depends_on = None
 

@@ -91,12 +91,14 @@ class AccountRecord:
 
     Attributes:
         suspension: What its operator tells those who are kept from it; ``None`` for an account that is not suspended.
+        confirm_by: When its keys stop unless an owner has confirmed their e-mail; ``None``: that is not asked.
     """
 
     id: int
     plan: str
     limits: PlanLimits
     suspension: str | None = None
+    confirm_by: datetime | None = None
     sites: dict[int, SiteRecord] = field(default_factory=dict)
 
 
@@ -116,7 +118,7 @@ def account_record(plans: PlanTable, account: Account) -> AccountRecord:
     """``account`` as a value that outlives its session."""
     limits = plans.limits_of(account.plan, account.limit_overrides)
     suspension = None if account.suspended_at is None else account.suspension_reason
-    return AccountRecord(account.id, account.plan, limits, suspension)
+    return AccountRecord(account.id, account.plan, limits, suspension, account.confirm_by)
 
 
 def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:

@@ -25,6 +25,8 @@ from app.services.accounts.members import (
     follow_first_owner,
     get_member,
     refuse_held_email,
+    refuse_taken_email,
+    set_email,
 )
 from app.services.accounts.password_resets import end_resets
 from app.services.sites import end_engine_credentials, get_account, lock_keys, remove_site
@@ -33,11 +35,6 @@ from app.storage.database import ROW_LOCK
 _hasher = PasswordHasher()
 _NO_ACCOUNT_HASH = _hasher.hash("no account has this password")
 """Verified against when the e-mail is unknown, so that both cases take alike."""
-
-
-def find_account(session: Session, email: str) -> Account | None:
-    """The account of the member with this e-mail."""
-    return session.scalar(select(Account).join(Member).where(Member.email_key == email_key(email)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +68,26 @@ def check_password(member: Member | None, password: str) -> bool:
 
 
 def create_account(session: Session, *, name: str, email: str, password_hash: str, plan: str) -> Account:
-    """Add an account with its first owner.
+    """Add an account with its first owner, for whose e-mail the operator vouches.
 
     Raises:
         ApiError: 400 if the e-mail is taken.
     """
-    return create_owner(session, name=name, email=email, password_hash=password_hash, plan=plan).account
+    return create_owner(session, name=name, email=email, password_hash=password_hash, plan=plan, confirmed=True).account
 
 
-def create_owner(session: Session, *, name: str, email: str, password_hash: str, plan: str) -> Member:
+def create_owner(
+    session: Session, *, name: str, email: str, password_hash: str, plan: str, confirmed: bool = False
+) -> Member:
     """The same; gives the owner.
 
+    Args:
+        confirmed: Whether it is certain that the mailbox is theirs.
+
     Raises:
         ApiError: 400 if the e-mail is taken.
     """
+    refuse_taken_email(session, email)
     account = Account(
         name=name,
         email=email.strip(),
@@ -95,7 +98,9 @@ def create_owner(session: Session, *, name: str, email: str, password_hash: str,
     )
     session.add(account)
     flush_email(session)
-    return add_member(session, account, name=name, email=email, password_hash=password_hash, role=Role.OWNER)
+    return add_member(
+        session, account, name=name, email=email, password_hash=password_hash, role=Role.OWNER, confirmed=confirmed
+    )
 
 
 def update_profile(
@@ -126,7 +131,7 @@ def update_profile(
     account = get_account(session, account_id, lock=True)
     member = first_owner(session, account_id) if member_id is None else get_member(session, account_id, member_id)
     before = member.email
-    is_moved = "email" in changes and email_key(changes["email"]) != member.email_key
+    is_moved = "email" in changes and email_key(changes["email"]) != member.compared_email
     if member_id is not None and (is_moved or "password_hash" in changes):
         if proof is None:
             raise password_missing()
@@ -135,8 +140,9 @@ def update_profile(
     if "name" in changes:
         member.name = changes["name"]
     if "email" in changes:
-        member.email = changes["email"]
-        member.email_key = email_key(changes["email"])
+        if is_moved:
+            refuse_taken_email(session, changes["email"])
+        set_email(session, member, changes["email"], by_key=member_id is None)
     if "weekly_digest" in changes:
         account.weekly_digest = changes["weekly_digest"]
     if "password_hash" in changes:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.models import Account, Invitation, Key, Member, Site, Source
+from app.models import Account, Identity, Invitation, Key, Member, Site, Source, Webhook
 from app.services.search_settings import shown_settings
 from app.tokens import PREFIXES
 
@@ -46,9 +46,10 @@ AUDITED: dict[type[Any], Audited] = {
     Member: Audited(
         "member",
         lambda member: member.email,
-        ("name", "email", "role", "codes_since"),
+        ("name", "email", "email_confirmed", "role", "codes_since"),
         secrets={"password_hash": "password", "recovery_hashes": "recovery_codes"},
     ),
+    Identity: Audited("identity", lambda identity: identity.member.email, ("issuer",)),
     Invitation: Audited("invitation", lambda invitation: invitation.email, ("email", "role"), {"token_hash": "link"}),
     Site: Audited(
         "site",
@@ -68,6 +69,7 @@ AUDITED: dict[type[Any], Audited] = {
         ("kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages", "max_depth"),
         {"headers": "headers", "hook_salt": "hook"},
     ),
+    Webhook: Audited("webhook", lambda webhook: webhook.url, ("url", "events", "active")),
 }
 """Table to what is logged of its rows."""
 
@@ -81,6 +83,8 @@ def account_of(session: Session, thing: Any) -> int:
     """The account that a row belongs to."""
     if isinstance(thing, Account):
         return thing.id
+    if isinstance(thing, Identity):
+        return thing.member.account_id
     if isinstance(thing, Source):
         found = session.connection().execute(select(Site.account_id).where(Site.id == thing.site_id)).scalar_one()
         return int(found)

@@ -14,6 +14,7 @@ from flask import Flask
 from app.runtime import Runtime
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, register_browser
+from tests.mail_installation import confirm_everybody
 from tests.mail_server import MailServer
 from tests.pages.people import Person
 
@@ -54,6 +55,7 @@ def link_in(text: str) -> str:
 
 def test_their_member_is_told_what_becomes_of_codes(app: Flask, part: Runtime, server: MailServer) -> None:
     browser, _ = register_browser(app, ANN)
+    confirm_everybody(part)
 
     recovery = switch_on(browser)
     assert [mail[:2] for mail in told(part, server)] == [(ANN, "One-time codes were switched on")]
